@@ -1,0 +1,21 @@
+package kinds
+
+// approxCountDistinct estimates the number of different values with
+// HyperLogLogs of 2^14 registers (Flajolet et al., "HyperLogLog", 2007; in the
+// variant of Redis), united over the window's tiles.
+type approxCountDistinct struct{}
+
+func (approxCountDistinct) Spec() Spec {
+	return Spec{
+		Name: "approx_count_distinct", Title: "estimated number of different values of a field",
+		Types: anyType, FieldLast: true, StandardError: 0.0081, Neutral: Value{Type: Int},
+	}
+}
+
+func (approxCountDistinct) Measures(Call) []Measure { return []Measure{Approx} }
+
+func (approxCountDistinct) Merge(_ Call, s []Slice) Result {
+	return Result{Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count > 0}
+}
+
+func (approxCountDistinct) Model(_ Call, events []Sample) Result { return distinctModel(events) }

@@ -1,0 +1,26 @@
+package kinds
+
+// avg is the sum of a numeric field over the number of its values.
+type avg struct{}
+
+func (avg) Spec() Spec {
+	return Spec{Name: "avg", Title: "average of a field", Types: numeric, Exact: true}
+}
+
+func (avg) Measures(Call) []Measure { return []Measure{Sum, CountValues} }
+
+func (avg) Merge(c Call, s []Slice) Result {
+	return average(c, s[0].Cells, total(s[1].Cells))
+}
+
+func (avg) Model(c Call, events []Sample) Result {
+	cells := valuesOf(events)
+	return average(c, cells, int64(len(cells)))
+}
+
+func average(c Call, cells []Cell, n int64) Result {
+	if n == 0 {
+		return Result{}
+	}
+	return Result{Value: Value{Type: Float, Flt: add(c, cells).Float64() / float64(n)}, Found: true}
+}

@@ -1,0 +1,83 @@
+package kinds
+
+// Partition names one partition of a topic.
+type Partition struct {
+	Topic string
+	ID    int32
+}
+
+// Op is what one event does to one series of one entity.
+type Op struct {
+	Series *Series
+	Tile   int64 // the event's tile
+	// Num is the amount of Count and Sum, the candidate of Min and Max, and for
+	// Touch the event's time in milliseconds. Floats stand in it by their bits.
+	Num    int64
+	Member []byte // Distinct, Approx, Touch: the value as text
+}
+
+// Touched is one entity that one event touched.
+type Touched struct {
+	Source int   // index in Batch.Sources
+	Offset int64 // of the event
+	Entity []byte
+	Hash   uint64 // EntityHash(Entity)
+	// From and To bound its operations in Batch.Ops.
+	From, To int
+}
+
+// Source is one partition's share in a batch.
+type Source struct {
+	Partition Partition
+	To        int64 // the offset after the last record in the batch
+	// Progress is by shard the next offset to apply, as far as the store has
+	// confirmed. Applying a batch moves it to To.
+	Progress []int64
+}
+
+// Batch is what one write of the store applies: the operations of some events
+// of several partitions, each partition's in the order of its offsets.
+type Batch struct {
+	Sources []Source
+	Touched []Touched
+	Ops     []Op
+	// Now is the greatest timestamp of a record in the batch, in milliseconds;
+	// state that is too old by it may be pruned.
+	Now int64
+
+	bytes []byte
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.Touched)
+	clear(b.Ops)
+	b.Sources, b.Touched, b.Ops = b.Sources[:0], b.Touched[:0], b.Ops[:0]
+	b.Now, b.bytes = 0, b.bytes[:0]
+}
+
+// Hold copies p into the batch's memory.
+func (b *Batch) Hold(p []byte) []byte {
+	if cap(b.bytes)-len(b.bytes) < len(p) {
+		// What was handed out before goes on pointing into the old memory.
+		b.bytes = make([]byte, 0, max(2*cap(b.bytes), len(p), 16<<10))
+	}
+	n := len(b.bytes)
+	b.bytes = append(b.bytes, p...)
+	return b.bytes[n:len(b.bytes):len(b.bytes)]
+}
+
+// Touch begins an entity that the event at offset of a source touches. The
+// entity is copied; Add adds its operations.
+func (b *Batch) Touch(source int, offset int64, entity []byte) {
+	b.Touched = append(b.Touched, Touched{
+		Source: source, Offset: offset, Entity: b.Hold(entity), Hash: EntityHash(entity),
+		From: len(b.Ops), To: len(b.Ops),
+	})
+}
+
+// Add adds an operation to the entity begun last. Member is not copied.
+func (b *Batch) Add(op Op) {
+	b.Ops = append(b.Ops, op)
+	b.Touched[len(b.Touched)-1].To++
+}

@@ -1,0 +1,26 @@
+package kinds
+
+// countDistinctLastSeen counts different values from the time at which each
+// was last met. The window's edge is exact, and one entry serves a value for
+// any number of events; but the newest Max values only are kept, and of a
+// moment that has passed it is no longer known whether a value met since had
+// been met before: such values are not counted and stated as Uncertain.
+type countDistinctLastSeen struct{}
+
+func (countDistinctLastSeen) Spec() Spec {
+	return Spec{
+		Name: "count_distinct", Method: "last_seen", Title: "number of different values of a field, the newest kept",
+		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int}, DefaultMax: 1000,
+	}
+}
+
+func (countDistinctLastSeen) Measures(Call) []Measure { return []Measure{Touch} }
+
+func (countDistinctLastSeen) Merge(_ Call, s []Slice) Result {
+	return Result{
+		Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count+s[0].After > 0,
+		Uncertain: s[0].After, Capped: s[0].Capped,
+	}
+}
+
+func (countDistinctLastSeen) Model(_ Call, events []Sample) Result { return distinctModel(events) }

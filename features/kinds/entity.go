@@ -1,0 +1,30 @@
+package kinds
+
+import "github.com/cespare/xxhash/v2"
+
+// An entity is what a feature is about: the values of its by-fields, in the
+// order of the fields' names. Its text is the values joined by '|', with '|'
+// and '\' escaped by '\', so that no two entities share a text.
+
+// AppendEntity appends one more value of an entity's text.
+func AppendEntity(dst []byte, first bool, v Value) []byte {
+	if !first {
+		dst = append(dst, '|')
+	}
+	if v.Type != String {
+		return v.AppendText(dst)
+	}
+	for _, c := range v.Str {
+		if c == '|' || c == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// EntityHash is the hash by which an entity finds its shard.
+func EntityHash(entity []byte) uint64 { return xxhash.Sum64(entity) }
+
+// Shard is the state shard, 0 to shards-1, of an entity with that hash.
+func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }

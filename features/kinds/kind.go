@@ -1,0 +1,90 @@
+// Package kinds holds the kinds of aggregation, one file each, and what they
+// share with the store: values, state series, operations and reads.
+//
+// A kind says which series it needs (its write side), how it folds what they
+// hold in a window into one value (its merge side), and what that value must
+// be, as a plain loop over the events (its model, which tests compare it
+// with). To add one, write its file and name it in All.
+package kinds
+
+// Call is the use of a kind by one feature.
+type Call struct {
+	Type  Type  // of the field; Null where the kind takes none
+	Scale uint8 // of the field, for Decimal
+	Max   int   // the greatest number of values kept, for the kinds that cap
+}
+
+// Kind is one kind of aggregation.
+type Kind interface {
+	Spec() Spec
+	// Measures lists the series that the kind needs, in the order in which
+	// Merge gets their slices.
+	Measures(Call) []Measure
+	// Merge folds what the series hold in the window.
+	Merge(Call, []Slice) Result
+	// Model computes the same from the events in the window, in their order.
+	Model(Call, []Sample) Result
+}
+
+// Spec describes a kind to the loader of definitions and to the reader of the
+// documentation.
+type Spec struct {
+	Name   string // in definitions, lower case
+	Method string // of count_distinct; empty for kinds without methods
+	Title  string // what it answers, half a sentence
+	Types  []Type // accepted for the field; nil: the kind takes no field
+	// FieldLast says that the field is the last positional argument of the
+	// one-line form, behind the by-fields, and not the first.
+	FieldLast bool
+	Exact     bool // the value has no error of its own
+	// StandardError is the relative standard error of kinds that estimate.
+	StandardError float64
+	// Neutral is the value for an entity without events.
+	Neutral Value
+	// DefaultMax is the default of Call.Max; 0 where the kind has no cap.
+	DefaultMax int
+}
+
+// Sample is one event as a model sees it: its time in milliseconds and the
+// value of the kind's field, null where absent.
+type Sample struct {
+	Time  int64
+	Value Value
+}
+
+// Result is the value of a feature.
+type Result struct {
+	Value Value
+	// Found says that the window holds something. Where it does not, Value is
+	// the neutral value.
+	Found bool
+	// Uncertain is how much greater than stated the value may be, 0 where it is
+	// exact or an estimate with a StandardError.
+	Uncertain int64
+	Capped    bool // a cap was reached: the value may be too small
+}
+
+// All lists the kinds. Nothing else names them: the loader, the documentation
+// and the conformance tests read this table.
+var All = []Kind{
+	count{},
+	sum{},
+	avg{},
+	least{},
+	greatest{},
+	countDistinct{},
+	countDistinctLastSeen{},
+	approxCountDistinct{},
+}
+
+// Find returns the kind of that name and method, an empty method being the
+// default one: that of the first kind with the name.
+func Find(name, method string) (Kind, bool) {
+	for _, k := range All {
+		s := k.Spec()
+		if s.Name == name && (method == "" || s.Method == method) {
+			return k, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,40 @@
+package kinds
+
+// least and greatest are min and max, which Go has as words of its own.
+type (
+	least    struct{}
+	greatest struct{}
+)
+
+var ordered = []Type{Int, Float, Decimal, Timestamp}
+
+func (least) Spec() Spec {
+	return Spec{Name: "min", Title: "least value of a field", Types: ordered, Exact: true}
+}
+
+func (greatest) Spec() Spec {
+	return Spec{Name: "max", Title: "greatest value of a field", Types: ordered, Exact: true}
+}
+
+func (least) Measures(Call) []Measure    { return []Measure{Min} }
+func (greatest) Measures(Call) []Measure { return []Measure{Max} }
+
+func (least) Merge(_ Call, s []Slice) Result    { return extreme(s[0].Cells, -1) }
+func (greatest) Merge(_ Call, s []Slice) Result { return extreme(s[0].Cells, +1) }
+
+func (least) Model(_ Call, events []Sample) Result    { return extreme(valuesOf(events), -1) }
+func (greatest) Model(_ Call, events []Sample) Result { return extreme(valuesOf(events), +1) }
+
+// extreme is the value that stands furthest in the direction of sign.
+func extreme(cells []Cell, sign int) Result {
+	if len(cells) == 0 {
+		return Result{}
+	}
+	best := cells[0].Value
+	for _, c := range cells[1:] {
+		if Compare(c.Value, best)*sign > 0 {
+			best = c.Value
+		}
+	}
+	return Result{Value: best, Found: true}
+}
