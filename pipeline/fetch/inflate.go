@@ -19,18 +19,20 @@ import (
 // size the data claims to have, before any limit can be applied.
 type inflater struct {
 	limit int
-	// arena holds the inflated batches one after another. When it is full a larger one takes its place; the old one
-	// lives on for as long as records point into it.
+	// arena holds the inflated batches one after another. A batch that does not fit gets a new arena; the old one lives
+	// on for as long as records point into it. After reset there is room for as much as came before it.
 	arena []byte
+	used  int // bytes inflated since reset
 	src   bytes.Reader
 	zstd  *zstd.Decoder
 }
 
 func (f *inflater) reset() {
-	if cap(f.arena) > f.limit {
-		f.arena = nil
+	if f.used > cap(f.arena) && cap(f.arena) < f.limit {
+		f.arena = make([]byte, 0, min(f.used+f.used/4, f.limit))
 	}
 	f.arena = f.arena[:0]
+	f.used = 0
 }
 
 // inflate returns the decompressed payload. The codec is one of kafka-go's compress constants.
@@ -69,12 +71,13 @@ func (f *inflater) grow(out []byte, n int) []byte {
 		return out
 	}
 	const smallest = 64 << 10
-	size := max(len(out)+n, min(max(2*cap(f.arena), 2*cap(out), smallest), f.limit+1))
+	size := max(len(out)+n, min(max(2*cap(out), smallest), f.limit+1))
 	return append(make([]byte, 0, size), out...)
 }
 
 // keep reserves the bytes of out, which began as the arena's tail.
 func (f *inflater) keep(out []byte) {
+	f.used += len(out)
 	if cap(out) == 0 {
 		return
 	}
