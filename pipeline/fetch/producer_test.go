@@ -9,29 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// pollUntil reads from one partition until its position is end, and returns "offset:value" of the records.
-func pollUntil(t testing.TB, p *Poller, end int64) []string {
-	t.Helper()
-	ctx := testContext(t)
-	var d Decoder
-	var all []string
-	for {
-		part, err := p.Poll(ctx)
-		if err != nil {
-			t.Fatalf("after %v: %v; %v", all, err, p.Troubles())
-		}
-		records, next, err := decode(&d, part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, records...)
-		part.Release()
-		if next >= end {
-			return all
-		}
-	}
-}
-
 // What a real producer writes, in every codec, with transactions that are committed and aborted in between.
 func TestReadWhatAProducerWrites(t *testing.T) {
 	codecs := map[string]kgo.CompressionCodec{
