@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/weir-stream/weir/features"
@@ -11,10 +12,5 @@ func TestX(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range r.Features {
-		t.Logf("%s = %s\n   -- %s", f.Name, f.Definition, f.Description)
-	}
-	for _, s := range r.Series {
-		t.Logf("%+v", *s)
-	}
+	r.Explain().WriteText(os.Stdout)
 }
