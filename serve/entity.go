@@ -69,9 +69,9 @@ func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	var e *Error
 	switch {
 	case v == nil:
-		e = errorf(MissingKey, "entity %d has no key %q (%s), by which feature %q is asked for", entity, key.name, key.typ, feature)
+		e = errorf(MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, key.name, key.typ, feature)
 	case v.Type() == fastjson.TypeNull:
-		e = errorf(MissingKey, "key %q (%s) of entity %d is null, by which feature %q is asked for", key.name, key.typ, entity, feature)
+		e = errorf(MissingKey, "key %q (%s) of entity %d is null, but feature %q needs it", key.name, key.typ, entity, feature)
 	default:
 		e = errorf(WrongType, "key %q of entity %d must be %s for feature %q; %s is not", key.name, entity, key.want(), feature, show(v))
 	}

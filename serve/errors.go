@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Error is why a question has no answer. Its JSON stands under "error" in the
@@ -84,7 +85,7 @@ func unknown(code Code, what, name string, names []string) *Error {
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {
-		return fmt.Sprintf("%q…", s[:most])
+		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
 	}
 	return fmt.Sprintf("%q", s)
 }

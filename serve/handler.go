@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -178,7 +180,11 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return errorf(MalformedQuery, "the query cannot be read: %v", err)
 	}
-	for parameter, values := range parameters {
+	for _, parameter := range slices.Sorted(maps.Keys(parameters)) {
+		values := parameters[parameter]
+		if !utf8.ValidString(parameter) || !utf8.ValidString(values[0]) {
+			return errorf(MalformedQuery, "the query is not UTF-8")
+		}
 		if parameter != "at" && !slices.Contains(p.By, parameter) {
 			return unknownParameter(p, parameter)
 		}

@@ -94,7 +94,7 @@ func (q *question) decode(x *index, limits Limits) error {
 	}
 	object, err := root.Object()
 	if err != nil {
-		return errorf(WrongType, "a question must be an object, not %s", show(root))
+		return errorf(WrongType, "a question must be an object; %s is not", show(root))
 	}
 	var names, service, entities, at *fastjson.Value
 	object.Visit(func(k []byte, v *fastjson.Value) {
@@ -144,8 +144,8 @@ func (q *question) parse() (*fastjson.Value, error) {
 		return nil, errorf(MalformedJSON, "the body is not UTF-8")
 	}
 	root, err := q.parser.ParseBytes(q.body)
-	if err != nil {
-		return nil, errorf(MalformedJSON, "the body cannot be read: %v", err)
+	if err != nil { // of all that is valid, it refuses this alone
+		return nil, errorf(MalformedJSON, "the body is nested deeper than %d levels", fastjson.MaxDepth)
 	}
 	return root, nil
 }
@@ -186,7 +186,7 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 		for _, v := range list {
 			name, err := v.StringBytes()
 			if err != nil {
-				return wrongQuestion("features", "a list of names", v)
+				return wrongItem("features", "a list of names", v)
 			}
 			p, ok := x.plans[string(name)]
 			if !ok {
@@ -242,7 +242,7 @@ func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	}
 	for i, v := range list {
 		if v.Type() != fastjson.TypeObject {
-			e := wrongQuestion("entities", "a list of objects", v)
+			e := wrongItem("entities", "a list of objects", v)
 			e.Entity = &i
 			return e
 		}
@@ -259,6 +259,12 @@ func tooMany(features, entities int, limits Limits) error {
 func wrongQuestion(key, want string, v *fastjson.Value) *Error {
 	e := errorf(WrongType, "%s must be %s; %s is not", key, want, show(v))
 	e.Key = key
+	return e
+}
+
+func wrongItem(key, want string, v *fastjson.Value) *Error {
+	e := wrongQuestion(key, want, v)
+	e.Message += " one"
 	return e
 }
 
