@@ -16,7 +16,7 @@ import (
 const (
 	defaultMaxFuture = 5 * time.Minute
 	defaultScale     = 2  // cents
-	maxScale         = 18 // the digits of an int64
+	mostDigits       = 18 // the digits of an int64
 )
 
 var (
@@ -37,8 +37,6 @@ func (l *loader) stream(d named) *Stream {
 			l.report(d.name.place, "%s needs %s", what, key)
 		}
 	}
-	_, matched := keys["match"]
-	l.unmatched[s] = !matched
 	if n, ok := keys["timestamp"]; ok {
 		s.Timestamp = l.timestamp(n)
 	}
@@ -156,8 +154,8 @@ func (l *loader) decimal(f *Field, scale word) {
 		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
 	default:
 		n, err := strconv.Atoi(scale.text)
-		if err != nil || n < 0 || n > maxScale {
-			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, maxScale)
+		if err != nil || n < 0 || n > mostDigits {
+			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, mostDigits)
 		}
 		f.Scale = uint8(n)
 	}
@@ -211,8 +209,8 @@ func (l *loader) expr(w word, compile func() (*Expr, error)) *Expr {
 		return e
 	}
 	at := w.place
-	if bad, ok := errors.AsType[*ExprError](err); ok {
-		at = w.at(bad.Column - 1)
+	if bad, ok := errors.AsType[*ExprError](err); ok && w.inner {
+		at.column += bad.Column - 1
 	}
 	l.report(at, "%s", err)
 	return nil
