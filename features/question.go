@@ -3,6 +3,7 @@ package features
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -115,3 +116,7 @@ func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
 	}
 	return from, max(at, min((last+1)*s.Tile-1, now))
 }
+
+// Tiled says whether the window begins with a tile; if not, its edge is exact
+// to the millisecond or it has none.
+func (w Window) Tiled() bool { return w.Tile > time.Millisecond }

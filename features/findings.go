@@ -1,0 +1,112 @@
+package features
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Finding is one thing that is wrong with definitions, and where.
+type Finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`   // from 1; 0 where the whole file is meant
+	Column  int    `json:"column"` // in characters, from 1
+	Message string `json:"message"`
+}
+
+// String is file:line:column: message.
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return f.File + ": " + f.Message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
+}
+
+// Findings is all that is wrong with definitions, by file, line and column. It
+// is the error of Load.
+type Findings []Finding
+
+// Error is the findings, one a line.
+func (f Findings) Error() string {
+	lines := make([]string, len(f))
+	for i, finding := range f {
+		lines[i] = finding.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sorted puts findings into the order of their places and drops repetitions,
+// which aliases of one node make.
+func (f Findings) sorted() Findings {
+	slices.SortStableFunc(f, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message),
+		)
+	})
+	return slices.Compact(f)
+}
+
+// place is where something stands in the definitions.
+type place struct {
+	file         string
+	line, column int
+}
+
+func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+
+// unknown words the finding that a name is none of those known.
+func unknown(what, name string, known []string) string {
+	message := fmt.Sprintf("unknown %s %q", what, name)
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf("%s; did you mean %q?", message, near)
+	}
+	if len(known) == 0 || len(known) > 15 {
+		return message
+	}
+	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+}
+
+// nearest is the known name that a misspelt one most likely stands for, empty
+// where none is near enough.
+func nearest(name string, known []string) string {
+	best, least := "", (len(name)+2)/3+1
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete or replace to make a b
+// (Levenshtein's).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// alternatives lists names for a message: a, b or c.
+func alternatives(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
