@@ -37,7 +37,6 @@ type node struct {
 // newNode wires a process and begins to answer on api.listen. Nothing is asked
 // of Kafka and Redis yet. Run the node; it closes what newNode has opened.
 func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *slog.Logger) (*node, error) {
-	redis.SetLogger(redisLog{log})
 	client, err := cfg.RedisClient()
 	if err != nil {
 		return nil, err

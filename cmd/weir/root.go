@@ -14,11 +14,9 @@ Try it out with nothing else installed:  weir demo`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		newDemoCommand(),
 		newRunCommand(),
 		newValidateCommand(),
 		newExplainCommand(),
-		newGenerateCommand(),
 		newVersionCommand(),
 	)
 	return root

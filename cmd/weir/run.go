@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/config"
@@ -24,8 +25,8 @@ Start it as often as there is work for: processors of one group share the
 topics' partitions, and every API answers the same. The first SIGINT or SIGTERM
 lets what is under way finish; a second one ends the process at once.
 
-Every setting of the file has a flag and an environment variable as well:
-kafka.group is --kafka.group and WEIR_KAFKA_GROUP.`,
+Every setting of the file has an environment variable and, passwords apart, a
+flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 		Example: `  weir run --config config/weir.yaml --check
   weir run --config config/weir.yaml --roles processor --kafka.brokers kafka-1:9092,kafka-2:9092`,
 		Args: cobra.NoArgs,
@@ -42,10 +43,11 @@ kafka.group is --kafka.group and WEIR_KAFKA_GROUP.`,
 			if err != nil {
 				return err
 			}
+			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			redis.SetLogger(redisLog{log})
 			if check {
 				return checkAll(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)
 			}
-			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
 			n, err := newNode(cfg, registry, roles, log)
 			if err != nil {
 				return err
