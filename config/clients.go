@@ -51,9 +51,6 @@ func (c *Config) KafkaDialer() (*kafka.Dialer, error) {
 	}, nil
 }
 
-// KafkaAddress names the brokers to ask first.
-func (c *Config) KafkaAddress() net.Addr { return kafka.TCP(c.Kafka.Brokers...) }
-
 func (c *Config) kafkaSecurity() (*tls.Config, sasl.Mechanism, error) {
 	encryption, err := c.Kafka.TLS.config("kafka.tls")
 	if err != nil {
