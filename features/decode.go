@@ -454,8 +454,8 @@ const (
 	lastMoment  = 253402300799999
 )
 
-// units are the units of timestamps, by their exponents of a second.
-var units = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
+// timestampUnits are the timestampUnits of timestamps, by their exponents of a second.
+var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
 
 // moment reads a timestamp in milliseconds, rounding finer ones down.
 func (d *Decoder) moment(at span, unit string) (int64, fit) {
@@ -473,7 +473,7 @@ func (d *Decoder) moment(at span, unit string) (int64, fit) {
 		return 0, overflow
 	}
 	n, _ := parseNumber(d.raw(at))
-	return inRange(n.scaled(units[unit] + 3))
+	return inRange(n.scaled(timestampUnits[unit] + 3))
 }
 
 func inRange(ms int64, how fit) (int64, fit) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/file"
+	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -103,7 +103,7 @@ func tooLong() error {
 }
 
 func syntaxErrorOf(err error) error {
-	if e, ok := err.(*file.Error); ok {
+	if e, ok := err.(*exprfile.Error); ok {
 		return &ExprError{Column: e.From + 1, Message: e.Message}
 	}
 	return &ExprError{Column: 1, Message: err.Error()}

@@ -1,0 +1,203 @@
+package features
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A series' ID and a group's are hashes of a text that says all that gives its
+// state its meaning. State outlives a release: the texts must not change but
+// with their version, and a new version means fresh state for everything.
+
+// compiler makes the series that features need, and shares them.
+type compiler struct {
+	hash   func(text string, length int) string
+	series map[string]*kinds.Series // by identity
+	ids    map[string]owner         // by a series' ID or a group's
+	plans  map[*Stream]map[string]*entityWrites
+}
+
+// owner is what an ID stands for, and the first feature that has it.
+type owner struct{ identity, feature string }
+
+func newCompiler(hash func(string, int) string) *compiler {
+	return &compiler{
+		hash: hash, series: map[string]*kinds.Series{}, ids: map[string]owner{},
+		plans: map[*Stream]map[string]*entityWrites{},
+	}
+}
+
+// hashID is the first characters of a text's SHA-256, in base64url.
+func hashID(text string, length int) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
+}
+
+const (
+	seriesIDLength = 5
+	groupIDLength  = 4
+)
+
+// add gives a feature the series that it needs. The field is the index of the
+// feature's, -1 for none; the error is that two series have one ID.
+func (c *compiler) add(f *Feature, field int, where *Expr) error {
+	name := ""
+	if field >= 0 {
+		name = f.Stream.Fields[field].Name
+	}
+	f.Definition = f.define(name)
+	for _, measure := range f.Kind.Measures(f.Call) {
+		s := &kinds.Series{
+			Stream: f.Stream.Name, Where: f.Where, By: slices.Sorted(slices.Values(f.By)),
+			Measure: measure, Field: name, Type: f.Call.Type, Scale: f.Call.Scale,
+			Tile: f.Window.Tile.Milliseconds(),
+		}
+		index := field
+		if measure == kinds.CountValues && f.Stream.Fields[field].Required {
+			// No event lacks the field: to count values is to count events.
+			s.Measure = kinds.CountEvents
+		}
+		if s.Measure == kinds.CountEvents {
+			s.Field, s.Type, s.Scale, index = "", kinds.Null, 0, -1
+		}
+		s, err := c.share(f, s, seriesWrite{where: where, field: index})
+		if err != nil {
+			return err
+		}
+		f.Series = append(f.Series, s)
+	}
+	return nil
+}
+
+// share returns the series of the same identity, and lets it keep what the
+// feature needs of it.
+func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds.Series, error) {
+	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
+	s.ID, s.Group = c.hash(identity, seriesIDLength), c.hash(group, groupIDLength)
+	keep := int64(0)
+	if f.Window.Size > 0 {
+		keep = (f.Window.Size + f.Keep).Milliseconds()
+	}
+	if first, ok := c.series[identity]; ok {
+		if keep == 0 || first.Keep == 0 {
+			first.Keep = 0
+		} else {
+			first.Keep = max(first.Keep, keep)
+		}
+		first.Max = max(first.Max, f.Call.Max)
+		return first, nil
+	}
+	for id, text := range map[string]string{s.ID: identity, s.Group: group} {
+		if first, ok := c.ids[id]; ok && first.identity != text {
+			return nil, fmt.Errorf("the state of feature %q and that of %q have the same id %s by chance; change one of them, such as by its tile or the name of a field",
+				f.Name, first.feature, id)
+		}
+		c.ids[id] = owner{text, f.Name}
+	}
+	s.Keep, s.Max = keep, f.Call.Max
+	c.series[identity] = s
+	write.series = s
+	c.write(f, write)
+	return s, nil
+}
+
+// write adds a series to what the events of the feature's stream write.
+func (c *compiler) write(f *Feature, w seriesWrite) {
+	entities := c.plans[f.Stream]
+	if entities == nil {
+		entities = map[string]*entityWrites{}
+		c.plans[f.Stream] = entities
+	}
+	entity := strings.Join(w.series.By, "|")
+	if entities[entity] == nil {
+		entities[entity] = &entityWrites{}
+		for _, by := range w.series.By {
+			entities[entity].by = append(entities[entity].by, fieldIndex(f.Stream, by))
+		}
+	}
+	entities[entity].series = append(entities[entity].series, w)
+}
+
+// fieldIndex is the place of a field in its stream, -1 for none.
+func fieldIndex(s *Stream, name string) int {
+	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
+}
+
+// finish groups the series and gives the registry its series and its streams
+// their writes, in an order that the definitions' own does not change.
+func (c *compiler) finish(r *Registry) {
+	byID := func(a, b *kinds.Series) int { return cmp.Compare(a.ID, b.ID) }
+	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
+	for stream, entities := range c.plans {
+		for _, key := range slices.Sorted(maps.Keys(entities)) {
+			e := entities[key]
+			slices.SortFunc(e.series, func(a, b seriesWrite) int { return byID(a.series, b.series) })
+			stream.writes = append(stream.writes, *e)
+		}
+	}
+	groups := map[string][]*kinds.Series{}
+	for _, s := range r.Series {
+		if s.Measure.State() == kinds.Tiles {
+			groups[s.Group] = append(groups[s.Group], s)
+		}
+	}
+	for _, series := range groups {
+		keep, tiles := int64(0), 0
+		for _, s := range series {
+			if s.Keep > 0 {
+				keep = max(keep, s.Keep+s.Tile)
+			}
+			stream, _ := r.Stream(s.Stream)
+			tiles += tilesKept(s, stream)
+		}
+		for _, s := range series {
+			s.GroupKeep, s.GroupTiles = keep, tiles
+		}
+	}
+}
+
+// tilesKept is the greatest number of tiles that a tiled series holds of one
+// entity: those from its horizon to the furthest event of the future.
+func tilesKept(s *kinds.Series, stream *Stream) int {
+	if s.Tile == 0 {
+		return 1
+	}
+	span := s.Keep + stream.MaxFuture.Milliseconds()
+	return int((span+s.Tile-1)/s.Tile) + 1
+}
+
+// seriesIdentity is the text of which a series' ID is the hash. It goes down
+// to the expressions of the derived fields that the series rests on.
+func seriesIdentity(s *kinds.Series, stream *Stream) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
+		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, s.Tile)
+	rests := strings.Join(s.By, " ") + " " + s.Field + " " + s.Where
+	for _, f := range slices.Backward(stream.Fields) {
+		if f.Expr != nil && slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
+			fmt.Fprintf(&b, "derived %s %q\n", f.Name, f.Expr.Source)
+			rests += " " + f.Expr.Source
+		}
+	}
+	return b.String()
+}
+
+var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+
+// groupIdentity is the text of which a group's name is the hash.
+func groupIdentity(s *kinds.Series, stream *Stream) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group 1\nforever %t\n", s.Tile == 0)
+	for _, by := range s.By {
+		fmt.Fprintf(&b, "by %s %s\n", by, stream.Fields[fieldIndex(stream, by)].Type)
+	}
+	return b.String()
+}

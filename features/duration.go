@@ -1,0 +1,64 @@
+package features
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// longest bounds every duration, so that moments and sums of durations stay
+// far from the ends of their types.
+const longest = 36500 * day
+
+var durationUnits = []struct {
+	name string
+	size time.Duration
+}{
+	{"w", 7 * day}, {"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
+}
+
+// parseDuration reads a duration in ms, s, m, h, d and w: 7d, 90m, 1h30m. The
+// units of a compound one must fall.
+func parseDuration(text string) (time.Duration, error) {
+	bad := fmt.Errorf("bad duration %q: write whole numbers with ms, s, m, h, d or w, such as 7d or 90m", text)
+	var total time.Duration
+	rest, next := text, 0
+	for {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.ParseInt(rest[:digits], 10, 64)
+		if err != nil {
+			return 0, bad
+		}
+		rest = rest[digits:]
+		letters := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))
+		for next < len(durationUnits) && durationUnits[next].name != rest[:letters] {
+			next++
+		}
+		if next == len(durationUnits) {
+			return 0, bad
+		}
+		unit := durationUnits[next].size
+		rest, next = rest[letters:], next+1
+		if n > int64((longest-total)/unit) {
+			return 0, fmt.Errorf("duration %q is longer than %s", text, formatDuration(longest))
+		}
+		total += time.Duration(n) * unit
+		if rest == "" {
+			return total, nil
+		}
+	}
+}
+
+// formatDuration writes a duration in whole milliseconds with the widest unit
+// up to days that divides it: 7d, 90m.
+func formatDuration(d time.Duration) string {
+	for _, u := range durationUnits[1:] {
+		if d%u.size == 0 && d != 0 {
+			return strconv.FormatInt(int64(d/u.size), 10) + u.name
+		}
+	}
+	return "0s"
+}

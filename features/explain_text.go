@@ -1,0 +1,63 @@
+package features
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteText writes the plan as tables for the reader at a terminal.
+func (p *Plan) WriteText(w io.Writer) error {
+	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "OPERATIONS")
+	for _, s := range p.Streams {
+		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Operations)
+	}
+	t.section("ENTITY", "SERIES", "BYTES, ONE EVENT", "BYTES, FULL")
+	for _, e := range p.Entities {
+		t.row(strings.Join(e.By, ", "), len(e.Series), e.BytesOnce, e.BytesFull)
+	}
+	t.section("FEATURE", "STATE", "KEYS", "TRIPS", "EXACT", "DEFINITION")
+	for _, f := range p.Features {
+		exact := "yes"
+		if !f.Exact {
+			exact = "±" + strconv.FormatFloat(100*f.StandardError, 'g', 3, 64) + "%"
+		}
+		t.row(f.Name, strings.Join(f.State, ", "), f.Keys, f.RoundTrips, exact, f.Definition)
+	}
+	t.section("SERIES", "GROUP", "STREAM", "ENTITY", "KEEPS", "TILE", "KEPT", "WHERE", "FEATURES")
+	for _, s := range p.Series {
+		keeps := s.Measure
+		if s.Field != "" {
+			keeps += " of " + s.Field
+		}
+		if s.Max > 0 {
+			keeps += ", newest " + strconv.Itoa(s.Max)
+		}
+		t.row(s.ID, cmp.Or(s.Group, "-"), s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
+			cmp.Or(s.Where, "-"), strings.Join(s.Features, ", "))
+	}
+	return t.Flush()
+}
+
+// table writes rows whose columns stand under each other.
+type table struct{ *tabwriter.Writer }
+
+// section begins a new table, with columns of its own.
+func (t *table) section(titles ...any) {
+	fmt.Fprintln(t)
+	t.row(titles...)
+}
+
+func (t *table) row(cells ...any) {
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(t, "\t")
+		}
+		fmt.Fprint(t, c)
+	}
+	fmt.Fprintln(t)
+}

@@ -1,0 +1,425 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const (
+	defaultKeep = time.Hour
+	maxMax      = 1_000_000
+)
+
+// definition is a feature as it is written, in either form. Words that are not
+// given are zero.
+type definition struct {
+	name                            word
+	place                           place // of the whole, for what is missing
+	function, stream, field, window word
+	by                              []word
+
+	method, tile, where, max, keep, description, owner word
+}
+
+// options are the parts that stand under the same names in both forms.
+func (d *definition) options() map[string]*word {
+	return map[string]*word{
+		"method": &d.method, "tile": &d.tile, "where": &d.where, "max": &d.max, "keep": &d.keep,
+		"description": &d.description, "owner": &d.owner,
+	}
+}
+
+// feature compiles a feature; it is nil where something is wrong with it.
+func (l *loader) feature(n named) *Feature {
+	before := len(l.findings)
+	d := &definition{name: n.name, place: n.node.place()}
+	var kind kinds.Kind
+	switch n.node.Kind {
+	case yaml.ScalarNode:
+		if w, ok := l.scalar(n.node, "a feature"); ok {
+			kind = l.oneLine(d, w)
+		}
+	case yaml.MappingNode:
+		kind = l.longForm(d, n.node)
+	default:
+		l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
+	}
+	if kind == nil {
+		return nil
+	}
+	if !d.description.given() {
+		d.description.text = n.comment
+	}
+	f, field, where := l.typed(d, kind)
+	if len(l.findings) > before {
+		return nil
+	}
+	if err := l.compiler.add(f, field, where); err != nil {
+		l.report(d.place, "%s", err)
+		return nil
+	}
+	return f
+}
+
+// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
+func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+	c, err := parseCall(w)
+	if bad, ok := errors.AsType[*syntaxError](err); ok {
+		l.report(w.at(bad.offset), "%s", bad)
+		return nil
+	}
+	d.function = c.function
+	options := d.options()
+	for _, o := range c.options {
+		target, ok := options[o.name.text]
+		switch {
+		case !ok:
+			l.report(o.name.place, "%s", unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
+		case target.given():
+			l.report(o.name.place, "option %q is given twice", o.name.text)
+		default:
+			*target = o.value
+		}
+	}
+	kind := l.kind(d)
+	if kind == nil {
+		return nil
+	}
+	spec := kind.Spec()
+	least := 3
+	if spec.Types != nil {
+		least = 4
+	}
+	if len(c.arguments) < least {
+		l.report(w.place, "%s takes %d arguments or more, not %d: %s",
+			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
+		return nil
+	}
+	d.window, d.stream, d.by = c.arguments[0], c.arguments[1], c.arguments[2:]
+	switch last := len(d.by) - 1; {
+	case spec.Types == nil:
+	case spec.FieldLast:
+		d.field, d.by = d.by[last], d.by[:last]
+	default:
+		d.field, d.by = d.by[0], d.by[1:]
+	}
+	return kind
+}
+
+// expectedForm is the one-line form of a kind.
+func expectedForm(s kinds.Spec) string {
+	arguments := "by…"
+	switch {
+	case s.Types == nil:
+	case s.FieldLast:
+		arguments = "by…, field"
+	default:
+		arguments = "field, by…"
+	}
+	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
+}
+
+// longForm reads a mapping.
+func (l *loader) longForm(d *definition, n node) kinds.Kind {
+	targets := d.options()
+	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
+	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text),
+		append(slices.Collect(maps.Keys(targets)), "by", "window")...)
+	for key, n := range keys {
+		switch key {
+		case "by":
+			if d.by = l.list(n, "by"); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				l.report(n.place(), "by must name a field or more, not %s", describe(n))
+			}
+		case "window":
+			d.window = l.windowWord(n)
+		default:
+			*targets[key], _ = l.scalar(n, key)
+		}
+	}
+	for _, key := range []string{"function", "stream", "by", "window"} {
+		if _, ok := keys[key]; !ok {
+			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
+		}
+	}
+	if !d.function.given() {
+		return nil
+	}
+	return l.kind(d)
+}
+
+// windowWord finds the text of a window: of a scalar, or of {rolling: 7d}.
+func (l *loader) windowWord(n node) word {
+	if n.Kind == yaml.MappingNode {
+		r, ok := l.keyed(n, "window", "rolling")["rolling"]
+		if !ok {
+			return word{}
+		}
+		n = r
+	}
+	w, _ := l.scalar(n, "window")
+	return w
+}
+
+// kind finds the kind of a function and its method, nil for none.
+func (l *loader) kind(d *definition) kinds.Kind {
+	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
+	if k, ok := kinds.Find(name, method); ok {
+		return k
+	}
+	var names, methods []string
+	for _, k := range kinds.All {
+		s := k.Spec()
+		names = append(names, s.Name)
+		if s.Name == name && s.Method != "" {
+			methods = append(methods, s.Method)
+		}
+	}
+	switch {
+	case !slices.Contains(names, name):
+		l.report(d.function.place, "%s", unknown("function", d.function.text, slices.Compact(names)))
+	case methods == nil:
+		l.report(d.method.place, "%s has no methods", name)
+	default:
+		l.report(d.method.place, "%s", unknownIn(" of "+name, "method", d.method.text, methods))
+	}
+	return nil
+}
+
+// typed gives the words of a definition their meaning. It also returns the
+// index of the feature's field, -1 for none, and its filter.
+func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, int, *Expr) {
+	spec := kind.Spec()
+	f := &Feature{
+		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
+		Kind: kind, Keep: defaultKeep,
+	}
+	f.Window = l.window(d, kind)
+	if d.keep.given() {
+		f.Keep, _ = l.duration(d.keep)
+	}
+	l.maximum(d, f, spec)
+	stream, ok := l.registry.Stream(d.stream.text)
+	if !ok {
+		if d.stream.given() {
+			l.report(d.stream.place, "%s", unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
+		}
+		return f, -1, nil
+	}
+	f.Stream = stream
+	l.entity(d, f)
+	field := l.measured(d, f, spec)
+	var where *Expr
+	if d.where.given() && settled(stream.Fields) {
+		if where = l.where(stream, d.where); where != nil {
+			f.Where = where.Source
+		}
+	}
+	return f, field, where
+}
+
+// window reads a feature's window and tile.
+func (l *loader) window(d *definition, kind kinds.Kind) Window {
+	exact := kind.Measures(kinds.Call{})[0].State() == kinds.LastSeen
+	if exact && d.tile.given() {
+		l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
+	}
+	switch size, err := parseDuration(d.window.text); {
+	case !d.window.given():
+	case strings.EqualFold(d.window.text, "lifetime"):
+		if !exact && d.tile.given() {
+			l.report(d.tile.place, "tile does not apply to a lifetime, which has no tiles")
+		}
+		if exact {
+			return Window{Tile: time.Millisecond}
+		}
+	case err != nil && !strings.ContainsAny(d.window.text[:1], "0123456789"):
+		l.report(d.window.place, "unknown window %q; known: a rolling duration such as 7d, and lifetime", d.window.text)
+	case err != nil:
+		l.report(d.window.place, "%s", err)
+	case size == 0:
+		l.report(d.window.place, "a window must be longer than 0")
+	case exact:
+		return Window{Size: size, Tile: time.Millisecond}
+	default:
+		return Window{Size: size, Tile: l.tile(d, size)}
+	}
+	return Window{}
+}
+
+// tile reads the width of a rolling window's tiles.
+func (l *loader) tile(d *definition, window time.Duration) time.Duration {
+	tile, at := defaultTile(window), d.window.place
+	if d.tile.given() {
+		at = d.tile.place
+		var ok bool
+		if tile, ok = l.duration(d.tile); !ok {
+			return 0
+		}
+		if tile == 0 {
+			l.report(at, "a tile must be longer than 0")
+			return 0
+		}
+	}
+	if err := checkTile(window, tile); err != nil {
+		l.report(at, "%s", err)
+	}
+	return tile
+}
+
+// maximum reads the greatest number of values to keep.
+func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
+	f.Call.Max = spec.DefaultMax
+	if !d.max.given() {
+		return
+	}
+	n, err := strconv.Atoi(d.max.text)
+	switch {
+	case spec.DefaultMax == 0:
+		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
+	case err != nil || n < 1 || n > maxMax:
+		l.report(d.max.place, "bad max %q: it is a number from 1 to %d", d.max.text, maxMax)
+	}
+	f.Call.Max = n
+}
+
+// called is the name of a kind in a message.
+func called(s kinds.Spec) string {
+	if s.Method == "" {
+		return s.Name
+	}
+	return s.Name + " with method " + s.Method
+}
+
+// entity reads the by-fields.
+func (l *loader) entity(d *definition, f *Feature) {
+	for _, w := range d.by {
+		i := l.fieldNamed(f.Stream, w)
+		if i < 0 {
+			continue
+		}
+		field := f.Stream.Fields[i]
+		if slices.Contains(f.By, field.Name) {
+			l.report(w.place, "field %q stands twice in by", field.Name)
+			continue
+		}
+		f.By = append(f.By, field.Name)
+		f.ByTypes = append(f.ByTypes, field.Type)
+		switch field.Type {
+		case kinds.Null:
+			continue
+		case kinds.Float, kinds.Location:
+			l.report(w.place, "field %q is of type %s and cannot name an entity; use a string, int, bool, decimal or timestamp",
+				field.Name, field.Type)
+			continue
+		}
+		first, ok := l.byTypes[field.Name]
+		if !ok {
+			l.byTypes[field.Name] = byType{f.Name, field.Type}
+		} else if first.kind != field.Type {
+			l.report(w.place, "field %q is of type %s here and of type %s in feature %q: an entity must have one type in all streams",
+				field.Name, field.Type, first.kind, first.feature)
+		}
+	}
+}
+
+// measured reads the field that a kind takes, and returns its index.
+func (l *loader) measured(d *definition, f *Feature, spec kinds.Spec) int {
+	if spec.Types == nil || !d.field.given() {
+		switch {
+		case d.field.given():
+			l.report(d.field.place, "%s takes no field", spec.Name)
+		case spec.Types != nil:
+			l.report(d.name.place, "feature %q needs field: %s is of one", f.Name, spec.Name)
+		}
+		return -1
+	}
+	i := l.fieldNamed(f.Stream, d.field)
+	if i < 0 {
+		return -1
+	}
+	field := f.Stream.Fields[i]
+	if field.Type != kinds.Null && !slices.Contains(spec.Types, field.Type) {
+		var names []string
+		for _, t := range spec.Types {
+			names = append(names, t.String())
+		}
+		l.report(d.field.place, "%s needs a field of type %s, and %q is of type %s",
+			spec.Name, alternatives(names), field.Name, field.Type)
+	}
+	f.Call.Type, f.Call.Scale = field.Type, field.Scale
+	return i
+}
+
+// fieldNamed is the index of a field of a stream, -1 for none.
+func (l *loader) fieldNamed(s *Stream, w word) int {
+	i := fieldIndex(s, w.text)
+	if i < 0 && w.given() && len(s.Fields) > 0 {
+		var names []string
+		for _, f := range s.Fields {
+			names = append(names, f.Name)
+		}
+		l.report(w.place, "%s", unknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
+	}
+	return i
+}
+
+// where compiles a filter, once for each canonical form.
+func (l *loader) where(s *Stream, w word) *Expr {
+	e := l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, s.Fields, kinds.Bool) })
+	if e == nil {
+		return nil
+	}
+	if l.wheres[s] == nil {
+		l.wheres[s] = map[string]*Expr{}
+	}
+	if first, ok := l.wheres[s][e.Source]; ok {
+		return first
+	}
+	l.wheres[s][e.Source] = e
+	return e
+}
+
+// define is the feature in the one-line form, with all that gives it its
+// meaning: not its description and its owner.
+func (f *Feature) define(field string) string {
+	spec := f.Kind.Spec()
+	window, tile := "lifetime", time.Duration(0)
+	if f.Window.Size > 0 {
+		window, tile = formatDuration(f.Window.Size), defaultTile(f.Window.Size)
+	}
+	arguments := append([]string{window, f.Stream.Name}, f.By...)
+	switch {
+	case field == "":
+	case spec.FieldLast:
+		arguments = append(arguments, field)
+	default:
+		arguments = slices.Insert(arguments, 2, field)
+	}
+	option := func(name, value string) { arguments = append(arguments, name+"="+value) }
+	if byDefault, _ := kinds.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
+		option("method", spec.Method)
+	}
+	if f.Window.Tiled() && f.Window.Tile != tile {
+		option("tile", formatDuration(f.Window.Tile))
+	}
+	if f.Where != "" {
+		option("where", quote(f.Where))
+	}
+	if f.Call.Max != spec.DefaultMax {
+		option("max", strconv.Itoa(f.Call.Max))
+	}
+	if f.Keep != defaultKeep {
+		option("keep", formatDuration(f.Keep))
+	}
+	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
+}

@@ -1,0 +1,200 @@
+package features
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Load reads definitions from files and from the *.yaml and *.yml files of
+// folders, and compiles them. They may stand in any order and refer to each
+// other over the bounds of files. The error is Findings: all that is wrong.
+func Load(paths ...string) (*Registry, error) { return LoadFS(hostFiles{}, paths...) }
+
+// LoadFS is Load within a file system.
+func LoadFS(fsys fs.FS, paths ...string) (*Registry, error) {
+	l := newLoader()
+	for _, p := range paths {
+		l.read(fsys, p)
+	}
+	return l.compile()
+}
+
+// hostFiles are the files of this machine, under their usual paths.
+type hostFiles struct{}
+
+func (hostFiles) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// Parse compiles the definitions in data; findings call it name.
+func Parse(name string, data []byte) (*Registry, error) {
+	l := newLoader()
+	l.collect(name, data)
+	return l.compile()
+}
+
+// loader gathers definitions, and what is wrong with them.
+type loader struct {
+	findings Findings
+	streams  map[string]named
+	features map[string]named
+	services map[string]named
+
+	registry *Registry
+	compiler *compiler
+	// byTypes are, by a by-field's name, the first feature that has it and the
+	// type it has there.
+	byTypes map[string]byType
+	// wheres are the filters of a stream's features by their canonical form, so
+	// that each is evaluated once for an event.
+	wheres map[*Stream]map[string]*Expr
+}
+
+// named is a definition that has a name.
+type named struct {
+	name    word
+	node    node
+	comment string // right above it
+}
+
+type byType struct {
+	feature string
+	kind    kinds.Type
+}
+
+func newLoader() *loader {
+	return &loader{
+		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{},
+		registry: &Registry{}, compiler: newCompiler(hashID),
+		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*Expr{},
+	}
+}
+
+// read collects the definitions of a file, or of a folder's files.
+func (l *loader) read(fsys fs.FS, name string) {
+	failed := func(name string, err error) {
+		l.report(place{file: name}, "cannot read definitions: %s", cause(err))
+	}
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		failed(name, err)
+		return
+	}
+	names := []string{name}
+	if info.IsDir() {
+		entries, err := fs.ReadDir(fsys, name)
+		if err != nil {
+			failed(name, err)
+			return
+		}
+		names = nil
+		for _, e := range entries {
+			if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+				names = append(names, path.Join(name, e.Name()))
+			}
+		}
+		if names == nil {
+			l.report(place{file: name}, "no *.yaml or *.yml file in the folder")
+		}
+	}
+	for _, n := range names {
+		data, err := fs.ReadFile(fsys, n)
+		if err != nil {
+			failed(n, err)
+			continue
+		}
+		l.collect(n, data)
+	}
+}
+
+// cause is an error of the file system without the path, which findings name
+// themselves.
+func cause(err error) string {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err.Error()
+	}
+	return err.Error()
+}
+
+// collect gathers the definitions of one file under their names.
+func (l *loader) collect(name string, data []byte) {
+	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
+	for _, document := range l.documents(name, data) {
+		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
+			continue
+		}
+		for key, section := range l.keyed(document, "definitions", "streams", "features", "services") {
+			noun := strings.TrimSuffix(key, "s")
+			for _, e := range l.entries(section, key, noun) {
+				if first, ok := sections[key][e.key.text]; ok {
+					l.report(e.key.place, duplicate, noun, e.key.text, first.name.place)
+					continue
+				}
+				sections[key][e.key.text] = named{e.key, e.value, e.comment}
+				if !isName(e.key.text) {
+					l.report(e.key.place, "bad name %q of a %s: "+nameRule, e.key.text, noun)
+				}
+			}
+		}
+	}
+}
+
+const nameRule = "a name has letters, digits and '_', and begins with no digit"
+
+// byName are definitions in the order of their names.
+func byName(section map[string]named) []named {
+	return slices.SortedFunc(maps.Values(section), func(a, b named) int { return cmp.Compare(a.name.text, b.name.text) })
+}
+
+// compile makes the registry of what was collected.
+func (l *loader) compile() (*Registry, error) {
+	for _, d := range byName(l.streams) {
+		l.registry.Streams = append(l.registry.Streams, l.stream(d))
+	}
+	for _, d := range byName(l.features) {
+		if f := l.feature(d); f != nil {
+			l.registry.Features = append(l.registry.Features, f)
+		}
+	}
+	for _, d := range byName(l.services) {
+		l.registry.Services = append(l.registry.Services, l.service(d))
+	}
+	if len(l.findings) > 0 {
+		return nil, l.findings.sorted()
+	}
+	l.compiler.finish(l.registry)
+	return l.registry, nil
+}
+
+// service compiles a list of features.
+func (l *loader) service(d named) *Service {
+	s := &Service{Name: d.name.text}
+	if d.node.Kind != yaml.SequenceNode || len(d.node.Content) == 0 {
+		l.report(d.node.place(), "service %q must be a list of features, not %s", s.Name, describe(d.node))
+		return s
+	}
+	seen := map[string]bool{}
+	for _, w := range l.list(d.node, "the service") {
+		_, defined := l.features[w.text]
+		switch {
+		case !defined:
+			l.report(w.place, "%s", unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+		case seen[w.text]:
+			l.report(w.place, "feature %q stands twice in service %q", w.text, s.Name)
+		default:
+			seen[w.text] = true
+			f, _ := l.registry.Feature(w.text)
+			s.Features = append(s.Features, f)
+		}
+	}
+	return s
+}

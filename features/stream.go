@@ -1,0 +1,217 @@
+package features
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const (
+	defaultMaxFuture = 5 * time.Minute
+	defaultScale     = 2  // cents
+	mostDigits       = 18 // the digits of an int64
+)
+
+var (
+	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339"}
+	formats   = []string{"json"}
+	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+)
+
+// stream compiles a stream. What is wrong with it is left out, so that its
+// features can be looked at all the same.
+func (l *loader) stream(d named) *Stream {
+	s := &Stream{Name: d.name.text, Format: formats[0], MaxFuture: defaultMaxFuture}
+	what := "stream " + strconv.Quote(s.Name)
+	keys := l.keyed(d.node, what,
+		"topic", "match", "format", "timestamp", "id", "fields", "max_future", "late")
+	for _, key := range []string{"topic", "timestamp", "fields"} {
+		if _, ok := keys[key]; !ok && d.node.Kind == yaml.MappingNode {
+			l.report(d.name.place, "%s needs %s", what, key)
+		}
+	}
+	if n, ok := keys["timestamp"]; ok {
+		s.Timestamp = l.timestamp(n)
+	}
+	if n, ok := keys["fields"]; ok {
+		for _, e := range l.entries(n, "fields", "field") {
+			s.Fields = append(s.Fields, l.field(e, s.Fields))
+		}
+	}
+	for key, take := range map[string]func(word){
+		"topic": func(w word) {
+			if s.Topic = w.text; !topicName.MatchString(w.text) {
+				l.report(w.place, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
+			}
+		},
+		"format": func(w word) { l.oneOf(w, "format", formats) },
+		"match":  func(w word) { s.Match = l.expr(w, func() (*Expr, error) { return CompileMatch(w.text) }) },
+		"id":     func(w word) { s.ID = l.path(w) },
+		"max_future": func(w word) {
+			s.MaxFuture, _ = l.duration(w)
+		},
+		"late": func(w word) {
+			l.oneOf(w, "late", []string{"count", "dead_letter"})
+			s.LateToDeadLetter = w.text == "dead_letter"
+		},
+	} {
+		if n, ok := keys[key]; ok {
+			if w, ok := l.scalar(n, key); ok {
+				take(w)
+			}
+		}
+	}
+	return s
+}
+
+// timestamp compiles the place of an event's time: a path, or a mapping with
+// its unit.
+func (l *loader) timestamp(n node) TimestampPath {
+	t := TimestampPath{Unit: "ms"}
+	if n.Kind == yaml.ScalarNode {
+		if w, ok := l.scalar(n, "timestamp"); ok {
+			t.Path = l.path(w)
+		}
+		return t
+	}
+	keys := l.keyed(n, "timestamp", "path", "unit")
+	if p, ok := keys["path"]; !ok {
+		l.report(n.place(), "timestamp needs path")
+	} else if w, ok := l.scalar(p, "path"); ok {
+		t.Path = l.path(w)
+	}
+	if u, ok := keys["unit"]; ok {
+		if w, ok := l.scalar(u, "unit"); ok {
+			l.oneOf(w, "unit", timeUnits)
+			t.Unit = w.text
+		}
+	}
+	return t
+}
+
+// field compiles a field: its type, or a mapping. A derived one may use the
+// fields before it. The type is Null where it is not known.
+func (l *loader) field(e entry, before []Field) Field {
+	f := Field{Name: e.key.text, Path: []string{e.key.text}}
+	if !isName(f.Name) {
+		l.report(e.key.place, "bad name %q of a field: "+nameRule, f.Name)
+	}
+	if e.value.Kind == yaml.ScalarNode {
+		if w, ok := l.scalar(e.value, "a field's type"); ok {
+			f.Type = l.fieldType(w)
+		}
+		if f.Type == kinds.Decimal {
+			f.Scale = defaultScale
+		}
+		return f
+	}
+	words := map[string]word{}
+	what := "field " + strconv.Quote(f.Name)
+	for key, n := range l.keyed(e.value, what, "type", "path", "scale", "expr", "required") {
+		if w, ok := l.scalar(n, key); ok {
+			words[key] = w
+		}
+	}
+	if w := words["type"]; w.given() {
+		f.Type = l.fieldType(w)
+	} else {
+		l.report(e.key.place, "%s needs type", what)
+	}
+	l.decimal(&f, words["scale"])
+	if w := words["required"]; w.given() {
+		l.oneOf(w, "required", []string{"true", "false"})
+		f.Required = w.text == "true"
+	}
+	if w := words["path"]; w.given() {
+		f.Path = l.path(w)
+	}
+	if w := words["expr"]; w.given() {
+		f.Path = nil
+		if p := words["path"]; p.given() {
+			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
+		}
+		if f.Type != kinds.Null && settled(before) {
+			f.Expr = l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, before, f.Type) })
+		}
+	}
+	return f
+}
+
+func (l *loader) decimal(f *Field, scale word) {
+	switch {
+	case !scale.given():
+		if f.Type == kinds.Decimal {
+			f.Scale = defaultScale
+		}
+	case f.Type != kinds.Decimal && f.Type != kinds.Null:
+		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
+	default:
+		n, err := strconv.Atoi(scale.text)
+		if err != nil || n < 0 || n > int(maxScale) {
+			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, maxScale)
+		}
+		f.Scale = uint8(n)
+	}
+}
+
+func (l *loader) fieldType(w word) kinds.Type {
+	t, ok := kinds.ParseType(w.text)
+	if !ok {
+		var known []string
+		for t := kinds.String; t <= kinds.Location; t++ {
+			known = append(known, t.String())
+		}
+		l.report(w.place, "%s", unknown("type", w.text, known))
+	}
+	return t
+}
+
+// settled says whether the types of all fields are known.
+func settled(fields []Field) bool {
+	return !slices.ContainsFunc(fields, func(f Field) bool { return f.Type == kinds.Null })
+}
+
+// path takes a path of names with dots between them apart.
+func (l *loader) path(w word) []string {
+	p := strings.Split(w.text, ".")
+	if slices.Contains(p, "") {
+		l.report(w.place, "bad path %q: it is names with dots between them", w.text)
+	}
+	return p
+}
+
+// oneOf finds a word that is none of those known.
+func (l *loader) oneOf(w word, what string, known []string) {
+	if !slices.Contains(known, w.text) {
+		l.report(w.place, "%s", unknown(what, w.text, known))
+	}
+}
+
+func (l *loader) duration(w word) (time.Duration, bool) {
+	d, err := parseDuration(w.text)
+	if err != nil {
+		l.report(w.place, "%s", err)
+	}
+	return d, err == nil
+}
+
+// expr compiles an expression that stands in a word.
+func (l *loader) expr(w word, compile func() (*Expr, error)) *Expr {
+	e, err := compile()
+	if err == nil {
+		return e
+	}
+	at := w.place
+	if bad, ok := errors.AsType[*ExprError](err); ok && w.inner {
+		at.column += bad.Column - 1
+	}
+	l.report(at, "%s", err)
+	return nil
+}
