@@ -1,21 +1,324 @@
 package features
 
-import "github.com/weir-stream/weir/features/kinds"
+import (
+	"fmt"
+	"slices"
 
-// Expr is a compiled expression over the fields of a stream.
+	"github.com/expr-lang/expr/ast"
+	exprfile "github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Expr is a compiled expression over the fields of a stream: the filter of a
+// feature (where), a derived field (expr) or what picks a stream's records
+// (match).
+//
+// The syntax is that of the Expr language (expr-lang.org), of which there are:
+// literals, fields, `== != < <= > >=`, `and or not`, `+ - * / %`, `in` over a
+// list or a range, `contains startsWith endsWith matches`, `??`, `c ? a : b`,
+// and the functions of the table in expr_functions.go. There is nothing in it
+// that depends on anything but the event.
+//
+// Nulls are those of SQL. Whatever is computed from a null is null; a
+// comparison with it is unknown, `!=` too, and so is the negation of that; a
+// filter takes an event only where it is true. `field == nil`, `field != nil`
+// and `field ?? other` ask for nulls. A division by zero is null.
+//
+// Ints and decimals are exact, in comparisons with literals as in sums and
+// products; where a float takes part, and in every division, the result is a
+// float.
 type Expr struct {
-	Source string // in canonical form
+	// Source is the expression in canonical form: two that differ in white
+	// space, brackets or the spelling of operators have the same.
+	Source string
+
+	root  term
+	want  kinds.Type
+	paths [][]string // of a match: where its values stand in the record
+	frame frame
 }
 
-// ExprError is what is wrong with an expression.
+// ExprError is why an expression does not compile.
 type ExprError struct {
-	Column  int
+	Column  int // in characters, from 1
 	Message string
 }
 
+// Error is the message, one line.
 func (e *ExprError) Error() string { return e.Message }
 
+// maxExprLength bounds how deep the parser can be made to recurse.
+const maxExprLength = 4096
+
+// CompileExpr compiles an expression over fields. The values that Eval takes
+// are those of the fields, in their order. The result is of the type wanted,
+// or of any type where that is Null. Its error is an *ExprError.
 func CompileExpr(source string, fields []Field, want kinds.Type) (*Expr, error) {
-	return &Expr{Source: source}, nil
+	return compileExpr(source, &exprCompiler{fields: fields}, want)
 }
-func CompileMatch(source string) (*Expr, error) { return &Expr{Source: source}, nil }
+
+// CompileMatch compiles the expression that picks a stream's records. Its
+// names are paths in the record itself, which has no types yet: what is
+// compared with something of another type is unknown. Its error is an
+// *ExprError.
+func CompileMatch(source string) (*Expr, error) {
+	return compileExpr(source, &exprCompiler{raw: true}, kinds.Bool)
+}
+
+func compileExpr(source string, c *exprCompiler, want kinds.Type) (*Expr, error) {
+	if len(source) > maxExprLength {
+		return nil, &ExprError{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
+	}
+	tree, err := parser.Parse(source)
+	if err != nil {
+		return nil, syntaxErrorOf(err)
+	}
+	root, err := c.compile(tree.Node)
+	if err != nil {
+		return nil, err
+	}
+	if !assignable(root.typ, want) {
+		return nil, errorAt(tree.Node, "the expression is %s, but %s is wanted", withArticle(root.typ), withArticle(want))
+	}
+	return &Expr{Source: tree.Node.String(), root: root, want: want, paths: c.paths}, nil
+}
+
+func syntaxErrorOf(err error) error {
+	if e, ok := err.(*exprfile.Error); ok {
+		return &ExprError{Column: e.From + 1, Message: e.Message}
+	}
+	return &ExprError{Column: 1, Message: err.Error()}
+}
+
+func errorAt(n ast.Node, format string, args ...any) error {
+	return &ExprError{Column: n.Location().From + 1, Message: fmt.Sprintf(format, args...)}
+}
+
+// assignable says whether a result of one type can stand where another is
+// wanted without a loss.
+func assignable(from, to kinds.Type) bool {
+	switch {
+	case from == to || from == kinds.Null || to == kinds.Null:
+		return true
+	case to == kinds.Float:
+		return from.Numeric()
+	case to == kinds.Decimal:
+		return from == kinds.Int
+	}
+	return false
+}
+
+// Eval computes the expression. The result may alias the values and memory of
+// the Expr: it holds until the next Eval. A Bool expression whose result is
+// unknown is false. It is not safe for concurrent use; see Clone.
+func (e *Expr) Eval(values []kinds.Value) (kinds.Value, error) {
+	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
+	v := e.root.eval(&e.frame)
+	if e.frame.err != nil {
+		return kinds.Value{}, e.frame.err
+	}
+	switch {
+	case e.want == v.Type:
+	case e.want == kinds.Bool:
+		return kinds.Value{Type: kinds.Bool}, nil
+	case e.want == kinds.Float && v.Type.Numeric():
+		return kinds.Value{Type: kinds.Float, Flt: v.Float64()}, nil
+	case e.want == kinds.Decimal && v.Type == kinds.Int:
+		v.Type = kinds.Decimal
+	}
+	return v, nil
+}
+
+// True says whether the expression is true of the values.
+func (e *Expr) True(values []kinds.Value) (bool, error) {
+	v, err := e.Eval(values)
+	return v.Type == kinds.Bool && v.Num != 0, err
+}
+
+// Clone is the same expression for use in another goroutine.
+func (e *Expr) Clone() *Expr {
+	if e == nil {
+		return nil
+	}
+	return &Expr{Source: e.Source, root: e.root, want: e.want, paths: e.paths}
+}
+
+// term is a compiled part of an expression.
+type term struct {
+	typ     kinds.Type // Null where it is known only from the event
+	literal bool       // its value is the same for all events
+	null    bool       // the literal nil
+	eval    func(*frame) kinds.Value
+}
+
+// frame is what a term is computed from.
+type frame struct {
+	values []kinds.Value
+	text   []byte // memory for strings
+	err    error  // the first
+}
+
+// constant is the value of a literal.
+func (t term) constant() kinds.Value { return t.eval(nil) }
+
+func literal(v kinds.Value) term {
+	return term{typ: v.Type, literal: true, null: v.IsNull(), eval: func(*frame) kinds.Value { return v }}
+}
+
+func truth(b bool) kinds.Value {
+	v := kinds.Value{Type: kinds.Bool}
+	if b {
+		v.Num = 1
+	}
+	return v
+}
+
+// exprCompiler turns a syntax tree into terms. It also brings the tree into
+// canonical form.
+type exprCompiler struct {
+	fields []Field
+	raw    bool // names are paths in the record
+	paths  [][]string
+}
+
+func (c *exprCompiler) compile(n ast.Node) (term, error) {
+	switch n := n.(type) {
+	case *ast.NilNode:
+		return literal(kinds.Value{}), nil
+	case *ast.BoolNode:
+		return literal(truth(n.Value)), nil
+	case *ast.StringNode:
+		return literal(kinds.Value{Type: kinds.String, Str: []byte(n.Value)}), nil
+	case *ast.IntegerNode:
+		return literal(kinds.Value{Type: kinds.Int, Num: int64(n.Value)}), nil
+	case *ast.FloatNode:
+		return literal(decimalLiteral(n.Value)), nil
+	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
+		return c.name(n)
+	case *ast.UnaryNode:
+		return c.unary(n)
+	case *ast.BinaryNode:
+		return c.binary(n)
+	case *ast.ConditionalNode:
+		return c.conditional(n)
+	case *ast.BuiltinNode:
+		return c.call(n, n.Name, n.Arguments)
+	case *ast.CallNode:
+		if name, ok := n.Callee.(*ast.IdentifierNode); ok {
+			return c.call(n, name.Value, n.Arguments)
+		}
+		return term{}, errorAt(n, "methods cannot be called here")
+	case *ast.ArrayNode:
+		return term{}, errorAt(n, "a list can only stand behind `in`")
+	default:
+		return term{}, errorAt(n, "this part of the Expr language is not supported")
+	}
+}
+
+// name compiles the name of a field, or a path in the record.
+func (c *exprCompiler) name(n ast.Node) (term, error) {
+	if !c.raw {
+		id, ok := n.(*ast.IdentifierNode)
+		if !ok {
+			return term{}, errorAt(n, "a field has no parts: declare one with a path of its own")
+		}
+		i := slices.IndexFunc(c.fields, func(f Field) bool { return f.Name == id.Value })
+		if i < 0 {
+			var known []string
+			for _, f := range c.fields {
+				known = append(known, f.Name)
+			}
+			return term{}, errorAt(n, "%s", unknown("field", id.Value, known))
+		}
+		return term{typ: c.fields[i].Type, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+	}
+	path, ok := pathOf(n)
+	if !ok {
+		return term{}, errorAt(n, "this is not a path in the record")
+	}
+	i := slices.IndexFunc(c.paths, func(p []string) bool { return slices.Equal(p, path) })
+	if i < 0 {
+		i = len(c.paths)
+		c.paths = append(c.paths, path)
+	}
+	return term{eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+}
+
+// pathOf reads a.b, a?.b and a["b"].
+func pathOf(n ast.Node) ([]string, bool) {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		return []string{n.Value}, true
+	case *ast.ChainNode:
+		return pathOf(n.Node)
+	case *ast.MemberNode:
+		name, ok := n.Property.(*ast.StringNode)
+		if !ok {
+			return nil, false
+		}
+		n.Optional = false
+		path, ok := pathOf(n.Node)
+		return append(path, name.Value), ok
+	}
+	return nil, false
+}
+
+func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
+	n.Ternary = true
+	terms, err := c.compileAll(n.Cond, n.Exp1, n.Exp2)
+	if err != nil {
+		return term{}, err
+	}
+	cond, yes, no := terms[0], terms[1], terms[2]
+	if !assignable(cond.typ, kinds.Bool) {
+		return term{}, errorAt(n.Cond, "a condition must be a bool, not %s", withArticle(cond.typ))
+	}
+	typ, ok := common(yes.typ, no.typ)
+	if !ok {
+		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", withArticle(yes.typ), withArticle(no.typ))
+	}
+	return term{typ: typ, eval: func(f *frame) kinds.Value {
+		if v := cond.eval(f); v.Type == kinds.Bool && v.Num != 0 {
+			return yes.eval(f)
+		}
+		return no.eval(f)
+	}}, nil
+}
+
+func (c *exprCompiler) compileAll(nodes ...ast.Node) ([]term, error) {
+	terms := make([]term, len(nodes))
+	for i, n := range nodes {
+		t, err := c.compile(n)
+		if err != nil {
+			return nil, err
+		}
+		terms[i] = t
+	}
+	return terms, nil
+}
+
+// common is the type that holds what is of one of two types.
+func common(a, b kinds.Type) (kinds.Type, bool) {
+	switch {
+	case a == kinds.Null:
+		return b, true
+	case assignable(b, a):
+		return a, true
+	case assignable(a, b):
+		return b, true
+	}
+	return kinds.Null, false
+}
+
+// withArticle is a type in a sentence.
+func withArticle(t kinds.Type) string {
+	switch t {
+	case kinds.Null:
+		return "null"
+	case kinds.Int:
+		return "an int"
+	}
+	return "a " + t.String()
+}

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -49,9 +50,8 @@ const (
 type Answer struct {
 	Value  kinds.Value
 	Status Status
-	// From and To bound the event times that the value covers, in milliseconds,
-	// From included and To not, but for an exact edge, where it is the other way
-	// round. From is nil for a lifetime.
+	// From and To are the first and the last millisecond of the event times
+	// that the value covers. From is nil for a lifetime.
 	From *int64
 	To   int64
 	// Exact says that the value is exactly that of the events in the window.
@@ -93,23 +93,30 @@ func (f *Feature) Answer(slices []kinds.Slice, at, now int64) Answer {
 // tiles are the first and the last tile of the window at a moment.
 func (w Window) tiles(s *kinds.Series, at int64) (first, last int64) {
 	last = s.TileOf(at)
-	if w.Size == 0 {
-		return last, last
+	switch {
+	case w.Size > 0:
+		return last - w.Size.Milliseconds()/s.Tile + 1, last
+	case s.Tile > 0:
+		return math.MinInt64, last
+	default:
+		return 0, 0
 	}
-	return last - w.Size.Milliseconds()/s.Tile + 1, last
 }
 
 // bounds are the event times that the window covers at a moment. The last tile
 // may hold events that came after the moment: To then says so.
 func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
-	if w.Size == 0 {
-		return nil, max(at, now)
-	}
 	first, last := w.tiles(s, at)
-	start := first * s.Tile
-	return &start, max(at, min((last+1)*s.Tile, now))
+	if w.Size > 0 {
+		start := first * s.Tile
+		from = &start
+	}
+	if s.Tile == 0 {
+		return from, max(at, now)
+	}
+	return from, max(at, min((last+1)*s.Tile-1, now))
 }
 
-// Tiled says whether the window's left edge lies at the start of a tile; if
-// not, it is exact to the millisecond.
+// Tiled says whether the window begins with a tile; if not, its edge is exact
+// to the millisecond or it has none.
 func (w Window) Tiled() bool { return w.Tile > time.Millisecond }

@@ -15,8 +15,7 @@ import (
 
 const (
 	defaultMaxFuture = 5 * time.Minute
-	defaultScale     = 2  // cents
-	mostDigits       = 18 // the digits of an int64
+	defaultScale     = 2 // cents
 )
 
 var (
@@ -154,8 +153,8 @@ func (l *loader) decimal(f *Field, scale word) {
 		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
 	default:
 		n, err := strconv.Atoi(scale.text)
-		if err != nil || n < 0 || n > mostDigits {
-			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, mostDigits)
+		if err != nil || n < 0 || n > int(maxScale) {
+			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, maxScale)
 		}
 		f.Scale = uint8(n)
 	}

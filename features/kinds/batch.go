@@ -33,6 +33,11 @@ type Source struct {
 	// Progress is by shard the next offset to apply, as far as the store has
 	// confirmed. Applying a batch moves it to To.
 	Progress []int64
+	// Behind is set by applying where a shard was found to lack what it had
+	// confirmed: the store has gone back in time, and the partition must be
+	// read again from the lowest progress of all shards. Nothing more of the
+	// source is applied then.
+	Behind bool
 }
 
 // Batch is what one write of the store applies: the operations of some events
@@ -44,6 +49,13 @@ type Batch struct {
 	// Now is the greatest timestamp of a record in the batch, in milliseconds;
 	// state that is too old by it may be pruned.
 	Now int64
+	// EveryShard asks to move the progress of all shards, also of those that
+	// no event touched, and so to find out whether one has gone back in time.
+	EveryShard bool
+	// Refused counts the operations that the store refused because of their
+	// data, such as a sum that overflows; Refusal is the first one's reason.
+	Refused int
+	Refusal string
 
 	bytes []byte
 }
@@ -53,7 +65,7 @@ func (b *Batch) Reset() {
 	clear(b.Touched)
 	clear(b.Ops)
 	b.Sources, b.Touched, b.Ops = b.Sources[:0], b.Touched[:0], b.Ops[:0]
-	b.Now, b.bytes = 0, b.bytes[:0]
+	*b = Batch{Sources: b.Sources, Touched: b.Touched, Ops: b.Ops, bytes: b.bytes[:0]}
 }
 
 // Hold copies p into the batch's memory.

@@ -1,0 +1,111 @@
+package config_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/config"
+)
+
+// bad has a file for every finding, with what it must say after the place.
+// TestEveryRuleIsTried sees to it that no rule is forgotten.
+var bad = []struct{ file, want string }{
+	{"namespace: a b", `namespace "a b" is not allowed: 1 to 64 letters, digits, dots, underscores or dashes`},
+	{"shards: 16385", `shards 16385 is not allowed: 1 to 16384`},
+	{"shards: many", `shards "many" is not a whole number`},
+	{"shards: [1, 2]", `shards ["1" "2"] is a list where one value is wanted`},
+	{"shards: {a: 1}", `shards is one setting, not a section`},
+	{"features: []", `features [] is not allowed: at least one file or folder`},
+	{"features: [[a]]", `features wants plain texts in its list`},
+	{"kafka: {brokers: [a]}", `kafka.brokers [a] is not allowed: one or more host:port`},
+	{"kafka: {brokers: [':9092']}", `kafka.brokers [:9092] is not allowed: one or more host:port`},
+	{"kafka: {brokers: ['a:0']}", `kafka.brokers [a:0] is not allowed: one or more host:port`},
+	{"kafka: {group: ''}", `kafka.group "" is not allowed: any name`},
+	{"kafka: {start: newest}", `kafka.start "newest" is not allowed: earliest or latest`},
+	{"kafka: {isolation: none}", `kafka.isolation "none" is not allowed: read_committed or read_uncommitted`},
+	{"kafka: {dead_letter_topic: a/b}", `kafka.dead_letter_topic "a/b" is not allowed: a topic's name: 1 to 249 letters, digits, dots, underscores or dashes`},
+	{"kafka: {on_data_loss: cry}", `kafka.on_data_loss "cry" is not allowed: stop or continue`},
+	{"kafka: {max_record_bytes: 10}", `kafka.max_record_bytes 10 is not allowed: 1KiB to 256MiB`},
+	{"kafka: {max_record_bytes: 1MB}", `kafka.max_record_bytes "1MB" is not a size such as 4096, 512KiB or 1MiB`},
+	{"kafka: {max_record_bytes: 9999999999GiB}", `kafka.max_record_bytes "9999999999GiB" is not a size such as 4096, 512KiB or 1MiB`},
+	{"kafka: {create_topics: yes}", `kafka.create_topics "yes" is neither true nor false`},
+	{"kafka: {topic_partitions: 0}", `kafka.topic_partitions 0 is not allowed: -1, or 1 to 10000`},
+	{"kafka: {topic_replication: 0}", `kafka.topic_replication 0 is not allowed: -1, or 1 to 100`},
+	{"kafka: {session_timeout: 1h, heartbeat_interval: 1s}", `kafka.session_timeout 1h0m0s is not allowed: 1s to 30m`},
+	{"kafka: {rebalance_timeout: 10ms}", `kafka.rebalance_timeout 10ms is not allowed: 1s to 1h`},
+	{"kafka: {heartbeat_interval: 4s}", `kafka.heartbeat_interval 4s is not allowed: 100ms to a third of kafka.session_timeout`},
+	{"kafka: {fetch: {min_bytes: 0}}", `kafka.fetch.min_bytes 0 is not allowed: 1 to kafka.fetch.max_bytes`},
+	{"kafka: {fetch: {max_bytes: 2GiB}}", `kafka.fetch.max_bytes 2GiB is not allowed: 1KiB to 1GiB`},
+	{"kafka: {fetch: {max_wait: 1m}}", `kafka.fetch.max_wait 1m0s is not allowed: 1ms to 30s`},
+	{"kafka: {fetch: {partition_max_bytes: 1KiB}}", `kafka.fetch.partition_max_bytes 1KiB is not allowed: kafka.max_record_bytes to kafka.fetch.max_bytes`},
+	{"kafka: {tls: {cert: a.pem}}", `kafka.tls.key "" is not allowed: a file exactly when kafka.tls.cert names one`},
+	{"kafka: {sasl: {mechanism: gssapi, username: u}}", `kafka.sasl.mechanism "gssapi" is not allowed: none, plain, scram-sha-256 or scram-sha-512`},
+	{"kafka: {sasl: {mechanism: plain}}", `kafka.sasl.username "" is not allowed: a name exactly when kafka.sasl.mechanism is not none`},
+	{"kafka: {sasl: {password_file: /none/such}}", `kafka.sasl.password_file cannot be read: open /none/such: no such file or directory`},
+	{"redis: {mode: multi}", `redis.mode "multi" is not allowed: single, sentinel or cluster`},
+	{"redis: {addresses: ['a:1', 'b:1']}", `redis.addresses [a:1, b:1] is not allowed: one or more host:port, for redis.mode single only one`},
+	{"redis: {mode: sentinel}", `redis.master_name "" is not allowed: a name exactly when redis.mode is sentinel`},
+	{"redis: {mode: cluster, db: 1}", `redis.db 1 is not allowed: 0 to 15, and 0 when redis.mode is cluster`},
+	{"redis: {pool_size: -1}", `redis.pool_size -1 is not allowed: 0 to 100000`},
+	{"redis: {dial_timeout: 0s}", `redis.dial_timeout 0s is not allowed: 1ms to 1m`},
+	{"redis: {read_timeout: 0s}", `redis.read_timeout 0s is not allowed: 1ms to 1m`},
+	{"redis: {write_timeout: 0s}", `redis.write_timeout 0s is not allowed: 1ms to 1m`},
+	{"redis: {tls: {key: a.pem}}", `redis.tls.key "a.pem" is not allowed: a file exactly when redis.tls.cert names one`},
+	{"redis: {password: hunter2, password_file: weir.yaml}", `redis.password_file is given and the password as well: leave one out`},
+	{"redis: {password: [hunter2]}", `redis.password is a list where one value is wanted`},
+	{"processor: {workers: -1}", `processor.workers -1 is not allowed: 0 to 1024`},
+	{"processor: {commit_interval: 1ms}", `processor.commit_interval 1ms is not allowed: 10ms to 1m`},
+	{"processor: {shutdown_timeout: 0s}", `processor.shutdown_timeout 0s is not allowed: 1ms to 10m`},
+	{"processor: {batch: {max_events: 0}}", `processor.batch.max_events 0 is not allowed: 1 to 1000000`},
+	{"processor: {batch: {max_bytes: 1}}", `processor.batch.max_bytes 1 is not allowed: 1KiB to 1GiB`},
+	{"processor: {batch: {linger: -1s}}", `processor.batch.linger -1s is not allowed: 0s to 10s`},
+	{"api: {listen: '8080'}", `api.listen "8080" is not allowed: host:port, or :port for every interface`},
+	{"api: {max_body_bytes: 1}", `api.max_body_bytes 1 is not allowed: 1KiB to 256MiB`},
+	{"api: {max_values: 0}", `api.max_values 0 is not allowed: 1 to 1000000`},
+	{"api: {timeout: 0s}", `api.timeout 0s is not allowed: 1ms to 5m`},
+	{"api: {shutdown_timeout: 0s}", `api.shutdown_timeout 0s is not allowed: 1ms to 10m`},
+	{"log: {level: loud}", `log.level "loud" is not allowed: debug, info, warn or error`},
+	{"log: {format: xml}", `log.format "xml" is not allowed: text or json`},
+
+	{"brokers: [a:1]", `brokers is no setting; is kafka.brokers meant?`},
+	{"kafka: {groop: a}", `kafka.groop is no setting; is kafka.group meant?`},
+	{"Kafka: {group: a}", `Kafka is no setting; is kafka meant?`},
+	{"weather: fine", `weather is no setting`},
+	{"kafka: [a]", `kafka is a section: settings are wanted below it`},
+	{"shards: 1\nshards: 2", `shards stands in line 1 already`},
+	{"- a", `is a section: settings are wanted below it`},
+	{"a: b: c", `is not YAML: mapping values are not allowed in this context`},
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, b := range bad {
+		t.Run(b.file, func(t *testing.T) {
+			_, err := config.Load(write(t, b.file), nil)
+			got := strings.TrimLeft(strings.TrimPrefix(fmt.Sprint(err), "weir.yaml:"), "0123456789")
+			if got = strings.TrimPrefix(got, ": "); got != b.want {
+				t.Errorf("\ngot  %s\nwant %s", got, b.want)
+			}
+		})
+	}
+}
+
+func TestPlaceOfFinding(t *testing.T) {
+	_, err := config.Load(write(t, "shards: 1\n\nkafka:\n  group: ''\n"), nil)
+	if want := `weir.yaml:4: kafka.group "" is not allowed: any name`; fmt.Sprint(err) != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, b := range bad {
+		f.Add(b.file)
+	}
+	f.Add(string(config.Reference))
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := config.Load(write(t, text), nil)
+		if (c == nil) != (err != nil) {
+			t.Errorf("Load = %v, %v", c, err)
+		}
+	})
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+)
+
+// dialTimeout bounds the making of one connection to a broker.
+const dialTimeout = 10 * time.Second
+
+// KafkaTransport makes the pool of connections for requests to the brokers.
+// The error names the setting that TLS or SASL cannot work with.
+func (c *Config) KafkaTransport() (*kafka.Transport, error) {
+	encryption, login, err := c.kafkaSecurity()
+	if err != nil {
+		return nil, err
+	}
+	return &kafka.Transport{
+		Dial:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialTimeout: dialTimeout,
+		ClientID:    c.Kafka.ClientID,
+		TLS:         encryption,
+		SASL:        login,
+	}, nil
+}
+
+// KafkaDialer makes the dialer for membership in the consumer group. The error
+// is that of KafkaTransport.
+func (c *Config) KafkaDialer() (*kafka.Dialer, error) {
+	encryption, login, err := c.kafkaSecurity()
+	if err != nil {
+		return nil, err
+	}
+	return &kafka.Dialer{
+		ClientID:      c.Kafka.ClientID,
+		Timeout:       dialTimeout,
+		DualStack:     true,
+		TLS:           encryption,
+		SASLMechanism: login,
+	}, nil
+}
+
+// KafkaAddress names the brokers to ask first.
+func (c *Config) KafkaAddress() net.Addr { return kafka.TCP(c.Kafka.Brokers...) }
+
+func (c *Config) kafkaSecurity() (*tls.Config, sasl.Mechanism, error) {
+	encryption, err := c.Kafka.TLS.config("kafka.tls")
+	if err != nil {
+		return nil, nil, err
+	}
+	login, err := c.Kafka.SASL.login()
+	return encryption, login, err
+}
+
+// login is the SASL mechanism, nil for none.
+func (s SASL) login() (sasl.Mechanism, error) {
+	var hash scram.Algorithm
+	switch s.Mechanism {
+	case "plain":
+		return plain.Mechanism{Username: s.Username, Password: string(s.Password)}, nil
+	case "scram-sha-256":
+		hash = scram.SHA256
+	case "scram-sha-512":
+		hash = scram.SHA512
+	default:
+		return nil, nil
+	}
+	m, err := scram.Mechanism(hash, s.Username, string(s.Password))
+	if err != nil {
+		return nil, fmt.Errorf("kafka.sasl: the username or the password cannot be used with %s: %w", s.Mechanism, err)
+	}
+	return m, nil
+}
+
+// config is the TLS configuration, nil where it is not enabled. The error
+// begins with the key of the setting that cannot be used.
+func (t TLS) config(key string) (*tls.Config, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         t.ServerName,
+		InsecureSkipVerify: t.InsecureSkipVerify,
+	}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("%s.ca: %w", key, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s.ca: %s holds no certificate in PEM form", key, t.CA)
+		}
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%s.cert: %w", key, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// RedisClient makes the client of the server, the Sentinels or the cluster; it
+// connects when first used. The error names the setting that TLS cannot work
+// with.
+func (c *Config) RedisClient() (redis.UniversalClient, error) {
+	r := &c.Redis
+	encryption, err := r.TLS.config("redis.tls")
+	if err != nil {
+		return nil, err
+	}
+	options := &redis.UniversalOptions{
+		Addrs:            r.Addresses,
+		ClientName:       "weir",
+		MasterName:       r.MasterName,
+		Username:         r.Username,
+		Password:         string(r.Password),
+		SentinelUsername: r.SentinelUsername,
+		SentinelPassword: string(r.SentinelPassword),
+		DB:               r.DB,
+		PoolSize:         r.PoolSize,
+		DialTimeout:      r.DialTimeout,
+		ReadTimeout:      r.ReadTimeout,
+		WriteTimeout:     r.WriteTimeout,
+		TLSConfig:        encryption,
+		// A question is given up when its caller's time is over.
+		ContextTimeoutEnabled: true,
+		// Announced maintenance is a feature of Redis's own cloud; elsewhere
+		// asking for it costs each connection an error.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	switch r.Mode {
+	case "sentinel":
+		return redis.NewFailoverClient(options.Failover()), nil
+	case "cluster":
+		return redis.NewClusterClient(options.Cluster()), nil
+	default:
+		return redis.NewClient(options.Simple()), nil
+	}
+}

@@ -1,0 +1,133 @@
+// Package config holds the settings of the process: a YAML file, WEIR_…
+// environment variables and flags, the later stronger than the earlier.
+//
+// Names, defaults and meanings are those of weir.yaml, which is built in.
+package config
+
+import (
+	_ "embed"
+	"runtime"
+	"time"
+)
+
+// Reference is the annotated file with every setting at its default.
+//
+//go:embed weir.yaml
+var Reference []byte
+
+// Config are all settings. The tags are the keys in the file; weir.yaml has
+// the defaults and says what each setting does.
+type Config struct {
+	Namespace string    `key:"namespace"` // names the state in Redis
+	Shards    int       `key:"shards"`    // state shards of a new namespace
+	Features  []string  `key:"features"`  // files and folders of definitions
+	Kafka     Kafka     `key:"kafka"`
+	Redis     Redis     `key:"redis"`
+	Processor Processor `key:"processor"`
+	API       API       `key:"api"`
+	Log       Log       `key:"log"`
+}
+
+// Kafka says where events come from and how they are read.
+type Kafka struct {
+	Brokers           []string      `key:"brokers"` // host:port
+	Group             string        `key:"group"`
+	ClientID          string        `key:"client_id"`
+	Start             string        `key:"start"`     // earliest or latest, for partitions never seen
+	Isolation         string        `key:"isolation"` // read_committed or read_uncommitted
+	DeadLetterTopic   string        `key:"dead_letter_topic"`
+	OnDataLoss        string        `key:"on_data_loss"` // stop or continue
+	MaxRecordBytes    Bytes         `key:"max_record_bytes"`
+	CreateTopics      bool          `key:"create_topics"`
+	TopicPartitions   int           `key:"topic_partitions"`  // -1: the brokers' default
+	TopicReplication  int           `key:"topic_replication"` // -1: the brokers' default
+	SessionTimeout    time.Duration `key:"session_timeout"`
+	RebalanceTimeout  time.Duration `key:"rebalance_timeout"`
+	HeartbeatInterval time.Duration `key:"heartbeat_interval"`
+	Fetch             Fetch         `key:"fetch"`
+	TLS               TLS           `key:"tls"`
+	SASL              SASL          `key:"sasl"`
+}
+
+// Fetch bounds what one request to a broker brings.
+type Fetch struct {
+	MinBytes          Bytes         `key:"min_bytes"`
+	MaxBytes          Bytes         `key:"max_bytes"`
+	MaxWait           time.Duration `key:"max_wait"`
+	PartitionMaxBytes Bytes         `key:"partition_max_bytes"`
+}
+
+// TLS says how connections are encrypted. CA, Cert and Key are PEM files.
+type TLS struct {
+	Enabled            bool   `key:"enabled"`
+	CA                 string `key:"ca"`
+	Cert               string `key:"cert"`
+	Key                string `key:"key"`
+	ServerName         string `key:"server_name"`
+	InsecureSkipVerify bool   `key:"insecure_skip_verify"`
+}
+
+// SASL says how to log in at the brokers.
+type SASL struct {
+	Mechanism    string `key:"mechanism"` // none, plain, scram-sha-256 or scram-sha-512
+	Username     string `key:"username"`
+	Password     Secret `key:"password"` // after Load, also what PasswordFile holds
+	PasswordFile string `key:"password_file"`
+}
+
+// Redis says where the state is kept.
+type Redis struct {
+	Mode                 string        `key:"mode"`      // single, sentinel or cluster
+	Addresses            []string      `key:"addresses"` // host:port
+	MasterName           string        `key:"master_name"`
+	Username             string        `key:"username"`
+	Password             Secret        `key:"password"` // after Load, also what PasswordFile holds
+	PasswordFile         string        `key:"password_file"`
+	SentinelUsername     string        `key:"sentinel_username"`
+	SentinelPassword     Secret        `key:"sentinel_password"` // after Load, also what its file holds
+	SentinelPasswordFile string        `key:"sentinel_password_file"`
+	DB                   int           `key:"db"`
+	PoolSize             int           `key:"pool_size"` // for each server; 0 is ten for each CPU
+	DialTimeout          time.Duration `key:"dial_timeout"`
+	ReadTimeout          time.Duration `key:"read_timeout"`
+	WriteTimeout         time.Duration `key:"write_timeout"`
+	TLS                  TLS           `key:"tls"`
+}
+
+// Processor says how events are applied.
+type Processor struct {
+	Workers         int           `key:"workers"` // 0 is one for each CPU; see WorkerCount
+	CommitInterval  time.Duration `key:"commit_interval"`
+	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
+	Batch           Batch         `key:"batch"`
+}
+
+// Batch bounds what is written to Redis together.
+type Batch struct {
+	MaxEvents int           `key:"max_events"`
+	MaxBytes  Bytes         `key:"max_bytes"`
+	Linger    time.Duration `key:"linger"`
+}
+
+// API says how questions are answered.
+type API struct {
+	Listen          string        `key:"listen"` // host:port; an empty host is every interface
+	MaxBodyBytes    Bytes         `key:"max_body_bytes"`
+	MaxValues       int           `key:"max_values"` // features times entities of one request
+	Timeout         time.Duration `key:"timeout"`
+	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `key:"level"`  // debug, info, warn or error
+	Format string `key:"format"` // text or json
+}
+
+// WorkerCount is the number of goroutines that map events, at least 1.
+func (p Processor) WorkerCount() int {
+	if p.Workers == 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return p.Workers
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+)
+
+// keys are the settings in the order of Config, sections the groups of them.
+var keys, sections = keysOf(reflect.TypeFor[Config](), "")
+
+func keysOf(t reflect.Type, prefix string) (keys, sections []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := prefix + f.Tag.Get("key")
+		if f.Type.Kind() != reflect.Struct {
+			keys = append(keys, key)
+			continue
+		}
+		k, s := keysOf(f.Type, key+".")
+		keys = append(keys, k...)
+		sections = append(append(sections, key), s...)
+	}
+	return keys, sections
+}
+
+// field is the field of the configuration that holds a setting.
+func (c *Config) field(key string) reflect.Value {
+	v := reflect.ValueOf(c).Elem()
+	for name := range strings.SplitSeq(key, ".") {
+		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("key") == name {
+				v = v.Field(i)
+				break
+			}
+		}
+	}
+	return v
+}
+
+// envName is the environment variable of a setting.
+func envName(key string) string {
+	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// foreign are variables that begin with WEIR_ and are no settings: those of
+// the tests, and those that Kubernetes and Docker make for a service whose
+// name begins with "weir".
+var foreign = regexp.MustCompile(`^WEIR_(TEST_.*|KAFKA_HOME|(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?))$`)
+
+// nearest ends a message about an unknown key with the one that may be meant.
+func nearest(key string) string {
+	base := func(k string) string { return k[strings.LastIndexByte(k, '.')+1:] }
+	for _, k := range append(keys, sections...) {
+		if base(k) == base(key) {
+			return "; is " + k + " meant?"
+		}
+	}
+	return closest(key, append(keys, sections...))
+}
+
+// closest suggests the name that differs in the fewest letters, if few do.
+func closest(name string, names []string) string {
+	best, least := "", 2+len(name)/5
+	for _, n := range names {
+		if d := distance(name, n); d < least {
+			best, least = n, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; is " + best + " meant?"
+}
+
+// distance is the number of letters to put in, take out or change to get from
+// a to b (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,184 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Finding is one thing that is wrong with the settings.
+type Finding struct {
+	Where   string // file:line, environment variable or flag
+	Key     string // of the setting, empty for what concerns a whole file
+	Message string
+}
+
+// String is where, key and message, with ": " after the place.
+func (f Finding) String() string {
+	text := strings.TrimSpace(f.Key + " " + f.Message)
+	if f.Where != "" {
+		text = f.Where + ": " + text
+	}
+	return text
+}
+
+// Findings is the error of Load: all that is wrong, one to a line.
+type Findings []Finding
+
+func (f Findings) Error() string {
+	lines := make([]string, len(f))
+	for i := range f {
+		lines[i] = f[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Default is the configuration without file, environment and flags.
+func Default() *Config {
+	c := new(Config)
+	for key, value := range readDocument("weir.yaml", Reference).values {
+		if err := parse(c.field(key), value); err != nil {
+			panic(fmt.Sprintf("config: weir.yaml: %s: %v", key, err))
+		}
+	}
+	return c
+}
+
+// Flags adds a flag for every setting, named by its key. Load reads them.
+func Flags(flags *pflag.FlagSet) {
+	d := readDocument("weir.yaml", Reference)
+	for _, key := range keys {
+		text := strings.NewReplacer("\n# ", " ", "# ", "", "`", "").Replace(d.comments[key])
+		usage, _, _ := strings.Cut(text, ". ")
+		flags.String(key, "", strings.TrimSuffix(usage, "."))
+		if text, _ := d.values[key].(string); text == "false" {
+			flags.Lookup(key).NoOptDefVal = "true"
+		}
+	}
+}
+
+// Load reads the settings: the file, unless its name is empty; then the
+// environment; then the flags, which may be nil. Passwords are read from their
+// files. The error is Findings with all that is wrong, or says why the file
+// could not be read.
+func Load(file string, flags *pflag.FlagSet) (*Config, error) {
+	given := &document{}
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("settings: %w", err)
+		}
+		given = readDocument(file, data)
+	}
+	findings := append(given.findings, unknownVariables()...)
+
+	v := viper.New()
+	for key, value := range readDocument("weir.yaml", Reference).values {
+		v.SetDefault(key, value)
+	}
+	if err := v.MergeConfigMap(given.tree()); err != nil {
+		return nil, fmt.Errorf("settings: %s: %w", file, err)
+	}
+	for _, key := range keys {
+		if err := v.BindEnv(key, envName(key)); err != nil {
+			return nil, fmt.Errorf("settings: %w", err)
+		}
+		if flags != nil && flags.Lookup(key) != nil {
+			if err := v.BindPFlag(key, flags.Lookup(key)); err != nil {
+				return nil, fmt.Errorf("settings: %w", err)
+			}
+		}
+	}
+
+	c := Default()
+	where := func(key string) string { return origin(key, given, flags) }
+	broken := map[string]bool{}
+	for _, key := range keys {
+		value := v.Get(key)
+		if err := parse(c.field(key), value); err != nil {
+			broken[key] = true
+			message := fmt.Sprintf("%q %v", value, err)
+			if _, secret := c.field(key).Interface().(Secret); secret {
+				message = err.Error()
+			}
+			findings = append(findings, Finding{where(key), key, message})
+		}
+	}
+	for _, f := range c.check() {
+		if !broken[f.Key] {
+			f.Where = where(f.Key)
+			findings = append(findings, f)
+		}
+	}
+	for _, f := range c.readPasswords() {
+		f.Where = where(f.Key)
+		findings = append(findings, f)
+	}
+	if len(findings) > 0 {
+		return nil, findings
+	}
+	return c, nil
+}
+
+// origin is the place that a setting's value comes from, empty for a default.
+func origin(key string, file *document, flags *pflag.FlagSet) string {
+	if flags != nil && flags.Changed(key) {
+		return "--" + key
+	}
+	if os.Getenv(envName(key)) != "" {
+		return envName(key)
+	}
+	if line, ok := file.lines[key]; ok {
+		return fmt.Sprintf("%s:%d", file.name, line)
+	}
+	return ""
+}
+
+// unknownVariables finds variables of the environment that look like settings
+// and are none.
+func unknownVariables() (findings Findings) {
+	known := make([]string, len(keys))
+	for i, key := range keys {
+		known[i] = envName(key)
+	}
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "WEIR_") || foreign.MatchString(name) {
+			continue
+		}
+		if !slices.Contains(known, name) {
+			findings = append(findings, Finding{Where: name, Message: "is no setting" + closest(name, known)})
+		}
+	}
+	return findings
+}
+
+// readPasswords takes the passwords from their files.
+func (c *Config) readPasswords() (findings Findings) {
+	for _, p := range []struct {
+		key, file string
+		password  *Secret
+	}{
+		{"kafka.sasl.password_file", c.Kafka.SASL.PasswordFile, &c.Kafka.SASL.Password},
+		{"redis.password_file", c.Redis.PasswordFile, &c.Redis.Password},
+		{"redis.sentinel_password_file", c.Redis.SentinelPasswordFile, &c.Redis.SentinelPassword},
+	} {
+		if p.file == "" {
+			continue
+		}
+		text, err := os.ReadFile(p.file)
+		switch {
+		case err != nil:
+			findings = append(findings, Finding{Key: p.key, Message: fmt.Sprintf("cannot be read: %v", err)})
+		case *p.password != "":
+			findings = append(findings, Finding{Key: p.key, Message: "is given and the password as well: leave one out"})
+		default:
+			*p.password = Secret(strings.TrimRight(string(text), "\r\n"))
+		}
+	}
+	return findings
+}

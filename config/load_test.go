@@ -1,0 +1,202 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/weir-stream/weir/config"
+)
+
+// write puts a settings file where its findings say "weir.yaml".
+func write(t *testing.T, text string) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("weir.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "weir.yaml"
+}
+
+func flags(t *testing.T, args ...string) *pflag.FlagSet {
+	t.Helper()
+	set := pflag.NewFlagSet("weir", pflag.ContinueOnError)
+	config.Flags(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestReferenceFileGivesTheDefaults(t *testing.T) {
+	got, err := config.Load("weir.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := config.Load("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(none, got); diff != "" {
+		t.Error("weir.yaml differs from what holds without a file:\n", diff)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	want := &config.Config{
+		Namespace: "weir",
+		Shards:    64,
+		Features:  []string{"config/features"},
+		Kafka: config.Kafka{
+			Brokers: []string{"localhost:9092"}, Group: "weir", ClientID: "weir",
+			Start: "earliest", Isolation: "read_committed",
+			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", MaxRecordBytes: 1 << 20,
+			TopicPartitions: -1, TopicReplication: -1,
+			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
+			Fetch: config.Fetch{MinBytes: 1, MaxBytes: 32 << 20, MaxWait: 500 * time.Millisecond, PartitionMaxBytes: 1 << 20},
+			SASL:  config.SASL{Mechanism: "none"},
+		},
+		Redis: config.Redis{
+			Mode: "single", Addresses: []string{"localhost:6379"},
+			DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
+		},
+		Processor: config.Processor{
+			CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
+			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond},
+		},
+		API: config.API{
+			Listen: "127.0.0.1:8080", MaxBodyBytes: 1 << 20, MaxValues: 10000,
+			Timeout: 2 * time.Second, ShutdownTimeout: 10 * time.Second,
+		},
+		Log: config.Log{Level: "info", Format: "text"},
+	}
+	if diff := cmp.Diff(want, config.Default()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLaterSourcesAreStronger(t *testing.T) {
+	file := write(t, "shards: 2\nnamespace: file\nkafka: {group: file}\n")
+	t.Setenv("WEIR_NAMESPACE", "environment")
+	t.Setenv("WEIR_KAFKA_GROUP", "environment")
+	got, err := config.Load(file, flags(t, "--kafka.group=flag"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Shards != 2 || got.Namespace != "environment" || got.Kafka.Group != "flag" {
+		t.Errorf("shards, namespace, group = %d, %s, %s; want 2, environment, flag", got.Shards, got.Namespace, got.Kafka.Group)
+	}
+}
+
+func TestListsFromEverySource(t *testing.T) {
+	file := write(t, "features: [a, 'b,c']\n")
+	t.Setenv("WEIR_KAFKA_BROKERS", "k1:9092, k2:9092")
+	got, err := config.Load(file, flags(t, "--redis.mode=cluster", "--redis.addresses=r1:6379,r2:6379"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ got, want []string }{
+		{got.Features, []string{"a", "b,c"}},
+		{got.Kafka.Brokers, []string{"k1:9092", "k2:9092"}},
+		{got.Redis.Addresses, []string{"r1:6379", "r2:6379"}},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestBareFlagSwitchesOn(t *testing.T) {
+	got, err := config.Load("", flags(t, "--kafka.create_topics"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Kafka.CreateTopics {
+		t.Error("--kafka.create_topics did not switch it on")
+	}
+}
+
+func TestEmptyAndNullLeaveTheDefault(t *testing.T) {
+	file := write(t, "namespace: ~\nkafka:\nredis: {db: }\n")
+	t.Setenv("WEIR_KAFKA_GROUP", "")
+	got, err := config.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(config.Default(), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	got, err := config.Load(write(t, "namespace: &name risk\nkafka: {group: *name}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Kafka.Group != "risk" {
+		t.Errorf("group = %q, want risk", got.Kafka.Group)
+	}
+}
+
+func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
+	for _, name := range []string{
+		"WEIR_TEST_REDIS", "WEIR_KAFKA_HOME", // the tests' own
+		"WEIR_PORT", "WEIR_SERVICE_HOST", "WEIR_SERVICE_PORT_HTTP", "WEIR_PORT_8080_TCP_ADDR", // Kubernetes, for a service "weir"
+		"WEIR_API_PORT", "WEIR_API_SERVICE_PORT", "WEIR_API_PORT_8080_TCP", // and for "weir-api"
+	} {
+		t.Setenv(name, "x")
+	}
+	if _, err := config.Load("", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	_, err := config.Load("none.yaml", nil)
+	if want := "settings: open none.yaml: no such file or directory"; fmt.Sprint(err) != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestPasswordFiles(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(" pass word\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Load("", flags(t,
+		"--kafka.sasl.mechanism=plain", "--kafka.sasl.username=u", "--kafka.sasl.password_file="+secret,
+		"--redis.password_file="+secret, "--redis.sentinel_password_file="+secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []config.Secret{got.Kafka.SASL.Password, got.Redis.Password, got.Redis.SentinelPassword} {
+		if string(p) != " pass word" {
+			t.Errorf("password = %q", string(p))
+		}
+	}
+}
+
+func TestEveryFindingAtOnce(t *testing.T) {
+	file := write(t, "shards: 0\nkafka:\n  brokerz: [a:1]\n  start: now\nredis: single\n")
+	t.Setenv("WEIR_LOG_LEVLE", "debug")
+	t.Setenv("WEIR_LOG_FORMAT", "xml")
+	_, err := config.Load(file, flags(t, "--api.timeout=5"))
+	want := strings.Join([]string{
+		`weir.yaml:3: kafka.brokerz is no setting; is kafka.brokers meant?`,
+		`weir.yaml:5: redis is a section: settings are wanted below it`,
+		`WEIR_LOG_LEVLE: is no setting; is WEIR_LOG_LEVEL meant?`,
+		`--api.timeout: api.timeout "5" is not a duration such as 5ms, 1s or 2m`,
+		`weir.yaml:1: shards 0 is not allowed: 1 to 16384`,
+		`weir.yaml:4: kafka.start "now" is not allowed: earliest or latest`,
+		`WEIR_LOG_FORMAT: log.format "xml" is not allowed: text or json`,
+	}, "\n")
+	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
+		t.Error(diff)
+	}
+}

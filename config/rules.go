@@ -1,0 +1,122 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rule says what values a setting may have.
+type rule struct {
+	key     string
+	allowed string // ends the sentence "… is not allowed: "
+	ok      func(c *Config) bool
+}
+
+var (
+	namespaceName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+	topicName     = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+)
+
+var rules = []rule{
+	{"namespace", "1 to 64 letters, digits, dots, underscores or dashes", func(c *Config) bool { return namespaceName.MatchString(c.Namespace) }},
+	{"shards", "1 to 16384", func(c *Config) bool { return within(c.Shards, 1, 16384) }},
+	{"features", "at least one file or folder", func(c *Config) bool { return len(c.Features) > 0 }},
+
+	{"kafka.brokers", "one or more host:port", func(c *Config) bool { return addresses(c.Kafka.Brokers) }},
+	{"kafka.group", "any name", func(c *Config) bool { return c.Kafka.Group != "" }},
+	oneOf("kafka.start", func(c *Config) string { return c.Kafka.Start }, "earliest", "latest"),
+	oneOf("kafka.isolation", func(c *Config) string { return c.Kafka.Isolation }, "read_committed", "read_uncommitted"),
+	{"kafka.dead_letter_topic", "a topic's name: 1 to 249 letters, digits, dots, underscores or dashes", func(c *Config) bool { return topicName.MatchString(c.Kafka.DeadLetterTopic) }},
+	oneOf("kafka.on_data_loss", func(c *Config) string { return c.Kafka.OnDataLoss }, "stop", "continue"),
+	{"kafka.max_record_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.Kafka.MaxRecordBytes, 1<<10, 256<<20) }},
+	{"kafka.topic_partitions", "-1, or 1 to 10000", func(c *Config) bool {
+		return c.Kafka.TopicPartitions == -1 || within(c.Kafka.TopicPartitions, 1, 10000)
+	}},
+	{"kafka.topic_replication", "-1, or 1 to 100", func(c *Config) bool {
+		return c.Kafka.TopicReplication == -1 || within(c.Kafka.TopicReplication, 1, 100)
+	}},
+	{"kafka.session_timeout", "1s to 30m", func(c *Config) bool { return within(c.Kafka.SessionTimeout, time.Second, 30*time.Minute) }},
+	{"kafka.rebalance_timeout", "1s to 1h", func(c *Config) bool { return within(c.Kafka.RebalanceTimeout, time.Second, time.Hour) }},
+	{"kafka.heartbeat_interval", "100ms to a third of kafka.session_timeout", func(c *Config) bool {
+		return within(c.Kafka.HeartbeatInterval, 100*time.Millisecond, c.Kafka.SessionTimeout/3)
+	}},
+	{"kafka.fetch.min_bytes", "1 to kafka.fetch.max_bytes", func(c *Config) bool { return within(c.Kafka.Fetch.MinBytes, 1, c.Kafka.Fetch.MaxBytes) }},
+	{"kafka.fetch.max_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.Kafka.Fetch.MaxBytes, 1<<10, 1<<30) }},
+	{"kafka.fetch.max_wait", "1ms to 30s", func(c *Config) bool { return within(c.Kafka.Fetch.MaxWait, time.Millisecond, 30*time.Second) }},
+	{"kafka.fetch.partition_max_bytes", "kafka.max_record_bytes to kafka.fetch.max_bytes", func(c *Config) bool {
+		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
+	}},
+	{"kafka.tls.key", "a file exactly when kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
+	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512"),
+	{"kafka.sasl.username", "a name exactly when kafka.sasl.mechanism is not none", func(c *Config) bool {
+		return (c.Kafka.SASL.Username == "") == (c.Kafka.SASL.Mechanism == "none")
+	}},
+
+	oneOf("redis.mode", func(c *Config) string { return c.Redis.Mode }, "single", "sentinel", "cluster"),
+	{"redis.addresses", "one or more host:port, for redis.mode single only one", func(c *Config) bool {
+		return addresses(c.Redis.Addresses) && (c.Redis.Mode != "single" || len(c.Redis.Addresses) == 1)
+	}},
+	{"redis.master_name", "a name exactly when redis.mode is sentinel", func(c *Config) bool {
+		return (c.Redis.MasterName != "") == (c.Redis.Mode == "sentinel")
+	}},
+	{"redis.db", "0 to 15, and 0 when redis.mode is cluster", func(c *Config) bool {
+		return within(c.Redis.DB, 0, 15) && (c.Redis.Mode != "cluster" || c.Redis.DB == 0)
+	}},
+	{"redis.pool_size", "0 to 100000", func(c *Config) bool { return within(c.Redis.PoolSize, 0, 100000) }},
+	{"redis.dial_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.DialTimeout, time.Millisecond, time.Minute) }},
+	{"redis.read_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.ReadTimeout, time.Millisecond, time.Minute) }},
+	{"redis.write_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.WriteTimeout, time.Millisecond, time.Minute) }},
+	{"redis.tls.key", "a file exactly when redis.tls.cert names one", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
+
+	{"processor.workers", "0 to 1024", func(c *Config) bool { return within(c.Processor.Workers, 0, 1024) }},
+	{"processor.commit_interval", "10ms to 1m", func(c *Config) bool { return within(c.Processor.CommitInterval, 10*time.Millisecond, time.Minute) }},
+	{"processor.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.Processor.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
+	{"processor.batch.max_events", "1 to 1000000", func(c *Config) bool { return within(c.Processor.Batch.MaxEvents, 1, 1000000) }},
+	{"processor.batch.max_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.Processor.Batch.MaxBytes, 1<<10, 1<<30) }},
+	{"processor.batch.linger", "0s to 10s", func(c *Config) bool { return within(c.Processor.Batch.Linger, 0, 10*time.Second) }},
+
+	{"api.listen", "host:port, or :port for every interface", func(c *Config) bool { return address(c.API.Listen, 0) }},
+	{"api.max_body_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.API.MaxBodyBytes, 1<<10, 256<<20) }},
+	{"api.max_values", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxValues, 1, 1000000) }},
+	{"api.timeout", "1ms to 5m", func(c *Config) bool { return within(c.API.Timeout, time.Millisecond, 5*time.Minute) }},
+	{"api.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.API.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
+
+	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
+	oneOf("log.format", func(c *Config) string { return c.Log.Format }, "text", "json"),
+}
+
+// oneOf is the rule of a setting that is one of a few words.
+func oneOf(key string, get func(c *Config) string, words ...string) rule {
+	last := len(words) - 1
+	allowed := strings.Join(words[:last], ", ") + " or " + words[last]
+	return rule{key, allowed, func(c *Config) bool { return slices.Contains(words, get(c)) }}
+}
+
+// check finds the settings whose values are not allowed.
+func (c *Config) check() (findings Findings) {
+	for _, r := range rules {
+		if !r.ok(c) {
+			findings = append(findings, Finding{Key: r.key, Message: fmt.Sprintf("%s is not allowed: %s", show(c.field(r.key)), r.allowed)})
+		}
+	}
+	return findings
+}
+
+func within[T ~int | ~int64](n, least, greatest T) bool { return least <= n && n <= greatest }
+
+func addresses(list []string) bool {
+	bad := func(a string) bool { return strings.HasPrefix(a, ":") || !address(a, 1) }
+	return len(list) > 0 && !slices.ContainsFunc(list, bad)
+}
+
+// address says whether text is host:port with a port from least on.
+func address(text string, least int) bool {
+	_, port, err := net.SplitHostPort(text)
+	n, notNumber := strconv.Atoi(port)
+	return err == nil && notNumber == nil && within(n, least, 65535)
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bytes is a size, written as a number of bytes or with KiB, MiB or GiB.
+type Bytes int64
+
+var units = []struct {
+	name string
+	size Bytes
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+// String writes the size in the greatest unit that divides it.
+func (b Bytes) String() string {
+	for _, u := range units {
+		if b != 0 && b%u.size == 0 && u.size > 1 {
+			return fmt.Sprintf("%d%s", b/u.size, u.name)
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// ParseBytes reads a size such as 4096, 512KiB or 1MiB; it is never negative.
+func ParseBytes(text string) (Bytes, error) {
+	number, size := text, Bytes(1)
+	for _, u := range units {
+		if n, ok := strings.CutSuffix(text, u.name); ok {
+			number, size = strings.TrimSpace(n), u.size
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/int64(size) {
+		return 0, errors.New("is not a size such as 4096, 512KiB or 1MiB")
+	}
+	return Bytes(n) * size, nil
+}
+
+const redacted = "[redacted]"
+
+// Secret is a password. It is printed, logged and marshalled as "[redacted]",
+// or as nothing when it is empty; string(s) is the password itself.
+type Secret string
+
+// String hides the password.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// Format hides the password under every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
+
+// LogValue hides the password in logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText hides the password in JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// parse puts a setting into its field: a text or, where a file has one, a list
+// of texts. The error ends a sentence that begins with the text.
+func parse(field reflect.Value, raw any) error {
+	list, isList := raw.([]string)
+	text, _ := raw.(string)
+	if p, ok := field.Addr().Interface().(*[]string); ok {
+		if isList {
+			*p = list
+		} else {
+			*p = splitList(text)
+		}
+		return nil
+	}
+	if isList {
+		return errors.New("is a list where one value is wanted")
+	}
+	switch p := field.Addr().Interface().(type) {
+	case *string:
+		*p = text
+	case *Secret:
+		*p = Secret(text)
+	case *int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return errors.New("is not a whole number")
+		}
+		*p = n
+	case *bool:
+		if text != "true" && text != "false" {
+			return errors.New("is neither true nor false")
+		}
+		*p = text == "true"
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return errors.New("is not a duration such as 5ms, 1s or 2m")
+		}
+		*p = d
+	case *Bytes:
+		b, err := ParseBytes(text)
+		if err != nil {
+			return err
+		}
+		*p = b
+	default:
+		panic(fmt.Sprintf("config: no way to read a %s", field.Type()))
+	}
+	return nil
+}
+
+// splitList reads a list from the environment or a flag: items with commas
+// between them.
+func splitList(text string) []string {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// show writes the value of a setting for a message.
+func show(field reflect.Value) string {
+	switch v := field.Interface().(type) {
+	case []string:
+		return "[" + strings.Join(v, ", ") + "]"
+	case string:
+		return strconv.Quote(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}

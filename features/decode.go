@@ -1,0 +1,512 @@
+package features
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Record is one record of a topic.
+type Record struct {
+	Partition  kinds.Partition
+	Offset     int64
+	Timestamp  int64 // milliseconds since 1970; -1 for none
+	Key, Value []byte
+}
+
+// Event is a record as one stream sees it.
+type Event struct {
+	Stream *Stream
+	Time   int64 // milliseconds since 1970
+	// Now is the time of the record, by which the event may be late: that of
+	// the event itself where the record has none.
+	Now    int64
+	Values []kinds.Value // of the stream's fields, in their order
+}
+
+// Decoder reads records into events. It depends on the record and the registry
+// only, never on the clock. It is not safe for concurrent use.
+//
+// A record is one JSON object, as encoding/json accepts it; of keys that stand
+// twice the last counts. Values have the types of their fields, and nothing
+// stands for something else:
+//
+//	string     a string of valid UTF-8
+//	int        a number without a fraction (1.0 and 1e3 have none) of 64 bits
+//	float      a number that a 64-bit float holds
+//	decimal    a number, or a string that holds one, with no more digits behind
+//	           the point than its scale, but for zeros
+//	bool       true or false
+//	timestamp  a number of milliseconds since 1970, or an RFC 3339 string
+//	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
+//
+// Any field may be null or absent unless it is required.
+type Decoder struct {
+	topics map[string]*topicDecoder
+	scan   jsonScan
+	text   []byte // memory for strings with escapes
+	events []Event
+}
+
+// topicDecoder reads all streams of a topic in one pass.
+type topicDecoder struct {
+	tree    *pathNode
+	slots   int
+	streams []*streamDecoder
+}
+
+type streamDecoder struct {
+	stream     *Stream
+	match      *Expr
+	matchSlots []int
+	matched    []kinds.Value // values that the match looks at
+	time       *pathNode
+	fields     []fieldDecoder
+	values     []kinds.Value
+}
+
+type fieldDecoder struct {
+	*Field
+	node     *pathNode // nil for a derived field
+	lat, lon int       // slots of a location
+	expr     *Expr
+}
+
+// NewDecoder makes a decoder of the registry's streams.
+func (r *Registry) NewDecoder() *Decoder {
+	d := &Decoder{topics: map[string]*topicDecoder{}}
+	for _, s := range r.Streams {
+		t := d.topics[s.Topic]
+		if t == nil {
+			t = &topicDecoder{tree: &pathNode{}}
+			d.topics[s.Topic] = t
+		}
+		t.streams = append(t.streams, newStreamDecoder(s, t.tree))
+	}
+	for _, t := range d.topics {
+		t.slots = t.tree.number(0)
+		for _, s := range t.streams {
+			s.findSlots(t.tree)
+		}
+	}
+	return d
+}
+
+func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
+	d := &streamDecoder{
+		stream: s, match: s.Match.Clone(), time: tree.add(s.Timestamp.Path),
+		values: make([]kinds.Value, len(s.Fields)),
+	}
+	if d.match != nil {
+		d.matched = make([]kinds.Value, len(d.match.paths))
+		for _, path := range d.match.paths {
+			tree.add(path)
+		}
+	}
+	for i := range s.Fields {
+		f := fieldDecoder{Field: &s.Fields[i], expr: s.Fields[i].Expr.Clone()}
+		if f.expr == nil {
+			f.node = tree.add(f.Path)
+			if f.Type == kinds.Location {
+				f.node.add([]string{"lat"})
+				f.node.add([]string{"lon"})
+			}
+		}
+		d.fields = append(d.fields, f)
+	}
+	return d
+}
+
+// findSlots notes slots, which are known once the topic's tree is whole.
+func (d *streamDecoder) findSlots(tree *pathNode) {
+	if d.match != nil {
+		for _, path := range d.match.paths {
+			d.matchSlots = append(d.matchSlots, tree.add(path).slot)
+		}
+	}
+	for i := range d.fields {
+		if f := &d.fields[i]; f.node != nil && f.Type == kinds.Location {
+			f.lat, f.lon = f.node.add([]string{"lat"}).slot, f.node.add([]string{"lon"}).slot
+		}
+	}
+}
+
+// Decode reads a record: one event for each stream that takes it, in the order
+// of their names, and none where no stream does. The events hold until the
+// next Decode and may alias the record. Its error is a *Poison.
+func (d *Decoder) Decode(rec *Record) ([]Event, error) {
+	d.events, d.text = d.events[:0], d.text[:0]
+	t := d.topics[rec.Partition.Topic]
+	if t == nil {
+		return nil, nil
+	}
+	if len(d.scan.spans) < t.slots {
+		d.scan.spans = make([]span, t.slots)
+	}
+	if !d.scan.scan(rec.Value, t.tree) {
+		return nil, t.poison(MalformedJSON, "malformed JSON at byte %d of %d", d.scan.pos, len(rec.Value))
+	}
+	if kind := d.scan.spans[0].kind; kind != isObject {
+		return nil, t.poison(WrongType, "expected an object, found %s", kind)
+	}
+	for _, s := range t.streams {
+		takes, err := d.matches(s)
+		if err != nil {
+			return nil, err
+		}
+		if !takes {
+			continue
+		}
+		e := Event{Stream: s.stream, Now: rec.Timestamp, Values: s.values}
+		if e.Time, err = d.eventTime(s, rec.Timestamp); err != nil {
+			return nil, err
+		}
+		if rec.Timestamp < 0 {
+			e.Now = e.Time
+		}
+		if err := d.fields(s); err != nil {
+			return nil, err
+		}
+		d.events = append(d.events, e)
+	}
+	return d.events, nil
+}
+
+// poison is about the record as a whole.
+func (t *topicDecoder) poison(reason Reason, format string, args ...any) error {
+	p := &Poison{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	if len(t.streams) == 1 {
+		p.Stream = t.streams[0].stream.Name
+	}
+	return p
+}
+
+func (s *streamDecoder) poison(reason Reason, path []string, format string, args ...any) error {
+	return &Poison{
+		Reason: reason, Stream: s.stream.Name, Path: strings.Join(path, "."), Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func (d *Decoder) matches(s *streamDecoder) (bool, error) {
+	if s.match == nil {
+		return true, nil
+	}
+	for i, slot := range s.matchSlots {
+		s.matched[i] = d.untyped(d.scan.spans[slot])
+	}
+	ok, err := s.match.True(s.matched)
+	if err != nil {
+		return false, s.poison(BadExpression, nil, "match: %v", err)
+	}
+	return ok, nil
+}
+
+// untyped is a value without a field. Objects and arrays have none.
+func (d *Decoder) untyped(at span) kinds.Value {
+	switch at.kind {
+	case isTrue, isFalse:
+		return truth(at.kind == isTrue)
+	case isString, isEscaped:
+		v, _ := d.stringAt(at)
+		return v
+	case isNumber:
+		text := d.raw(at)
+		n, _ := parseNumber(text)
+		scale := max(0, -n.exp)
+		if num, how := n.scaled(scale); how == exact && scale <= int(maxScale) {
+			if scale == 0 {
+				return kinds.Value{Type: kinds.Int, Num: num}
+			}
+			return kinds.Value{Type: kinds.Decimal, Num: num, Scale: uint8(scale)}
+		}
+		if f, ok := parseFloat(text); ok {
+			return kinds.Value{Type: kinds.Float, Flt: f}
+		}
+	}
+	return kinds.Value{}
+}
+
+func (d *Decoder) raw(at span) []byte { return d.scan.data[at.start:at.end:at.end] }
+
+// stringAt is the string at a place, and whether it is valid UTF-8.
+func (d *Decoder) stringAt(at span) (kinds.Value, bool) {
+	text := d.raw(at)
+	if !utf8.Valid(text) {
+		return kinds.Value{}, false
+	}
+	if at.kind == isEscaped {
+		start := len(d.text)
+		d.text = appendUnescaped(d.text, text)
+		text = d.text[start:len(d.text):len(d.text)]
+	}
+	return kinds.Value{Type: kinds.String, Str: text}, true
+}
+
+func (d *Decoder) fields(s *streamDecoder) error {
+	for i := range s.fields {
+		f := &s.fields[i]
+		var v kinds.Value
+		var err error
+		if f.expr != nil {
+			v, err = f.derive(s)
+		} else {
+			v, err = d.field(s, f)
+		}
+		if err != nil {
+			return err
+		}
+		if f.Required && v.IsNull() {
+			return s.poison(MissingField, f.place(), "the field %s is required", f.Name)
+		}
+		s.values[i] = v
+	}
+	return nil
+}
+
+// place is the field's path, for messages.
+func (f *fieldDecoder) place() []string {
+	if f.node == nil {
+		return []string{f.Name}
+	}
+	return f.Path
+}
+
+func (f *fieldDecoder) derive(s *streamDecoder) (kinds.Value, error) {
+	v, err := f.expr.Eval(s.values)
+	if err == nil && v.Type == kinds.Decimal {
+		v, err = atScale(v, f.Scale)
+	}
+	if err != nil {
+		return v, s.poison(BadExpression, f.place(), "%v", err)
+	}
+	return v, nil
+}
+
+// atScale is a decimal at the scale of its field.
+func atScale(v kinds.Value, scale uint8) (kinds.Value, error) {
+	for ; v.Scale > scale; v.Scale-- {
+		if v.Num%10 != 0 {
+			return v, fmt.Errorf("the result has more than %d digits behind the point", scale)
+		}
+		v.Num /= 10
+	}
+	num, ok := rescale(v, scale)
+	if !ok {
+		return v, errOverflow
+	}
+	return kinds.Value{Type: kinds.Decimal, Num: num, Scale: scale}, nil
+}
+
+// field reads one field of the record.
+func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) {
+	at := d.scan.spans[f.node.slot]
+	wrong := func() (kinds.Value, error) {
+		return kinds.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), d.found(at))
+	}
+	switch {
+	case at.kind == absent:
+		return kinds.Value{}, d.reachable(s, WrongType, f.node, f.Path)
+	case at.kind == isNull:
+		return kinds.Value{}, nil
+	}
+	switch f.Type {
+	case kinds.String:
+		if at.kind != isString && at.kind != isEscaped {
+			return wrong()
+		}
+		v, ok := d.stringAt(at)
+		if !ok {
+			return v, s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
+		}
+		return v, nil
+	case kinds.Bool:
+		if at.kind != isTrue && at.kind != isFalse {
+			return wrong()
+		}
+		return truth(at.kind == isTrue), nil
+	case kinds.Int:
+		if at.kind != isNumber {
+			return wrong()
+		}
+		n, _ := parseNumber(d.raw(at))
+		num, how := n.scaled(0)
+		if how != exact {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Int, Num: num}, nil
+	case kinds.Float:
+		if at.kind != isNumber {
+			return wrong()
+		}
+		flt, ok := parseFloat(d.raw(at))
+		if !ok {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Float, Flt: flt}, nil
+	case kinds.Decimal:
+		if at.kind != isNumber && at.kind != isString {
+			return wrong()
+		}
+		n, ok := parseNumber(d.raw(at))
+		if !ok {
+			return wrong()
+		}
+		num, how := n.scaled(int(f.Scale))
+		if how != exact {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Decimal, Num: num, Scale: f.Scale}, nil
+	case kinds.Timestamp:
+		unit := "ms"
+		if at.kind == isString {
+			unit = "rfc3339"
+		}
+		ms, how := d.moment(at, unit)
+		if how != exact {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Timestamp, Num: ms}, nil
+	default:
+		if at.kind != isObject {
+			return wrong()
+		}
+		lat, ok1 := d.degrees(f.lat, 90)
+		lon, ok2 := d.degrees(f.lon, 180)
+		if !ok1 || !ok2 {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Location, Lat: lat, Lon: lon}, nil
+	}
+}
+
+// expected describes what the field takes.
+func (f *fieldDecoder) expected() string {
+	switch f.Type {
+	case kinds.Int:
+		return "an integer of 64 bits"
+	case kinds.Float:
+		return "a number that a 64-bit float holds"
+	case kinds.Decimal:
+		return fmt.Sprintf("a decimal of 64 bits with at most %d digits behind the point", f.Scale)
+	case kinds.Timestamp:
+		return "a timestamp (milliseconds since 1970, or RFC 3339)"
+	case kinds.Location:
+		return `a location ({"lat": -90 to 90, "lon": -180 to 180})`
+	}
+	return withArticle(f.Type)
+}
+
+// found describes what stands at a place: numbers by themselves, the others by
+// their kinds.
+func (d *Decoder) found(at span) string {
+	if at.kind != isNumber {
+		return at.kind.String()
+	}
+	const most = 40
+	if text := d.raw(at); len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(d.raw(at))
+}
+
+// reachable says of an absent value whether it could be there: a path that
+// leads through something that is no object is a wrong type.
+func (d *Decoder) reachable(s *streamDecoder, reason Reason, n *pathNode, path []string) error {
+	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
+		switch at := d.scan.spans[n.slot]; at.kind {
+		case absent:
+			continue
+		case isObject, isNull:
+			return nil
+		default:
+			return s.poison(reason, path[:depth], "expected an object, found %s", d.found(at))
+		}
+	}
+	return nil
+}
+
+func (d *Decoder) degrees(slot int, limit float64) (float64, bool) {
+	at := d.scan.spans[slot]
+	if at.kind != isNumber {
+		return 0, false
+	}
+	f, ok := parseFloat(d.raw(at))
+	return f, ok && -limit <= f && f <= limit
+}
+
+// parseFloat reads a JSON number, not ok where it is too great. There is no
+// negative zero: it would be a value of its own among the members of a set.
+func parseFloat(text []byte) (float64, bool) {
+	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+	return f + 0, err == nil && !math.IsInf(f, 0)
+}
+
+// Moments lie in the years 1 to 9999.
+const (
+	firstMoment = -62135596800000
+	lastMoment  = 253402300799999
+)
+
+// timestampUnits are the timestampUnits of timestamps, by their exponents of a second.
+var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
+
+// moment reads a timestamp in milliseconds, rounding finer ones down.
+func (d *Decoder) moment(at span, unit string) (int64, fit) {
+	if unit == "rfc3339" {
+		if at.kind != isString {
+			return 0, overflow
+		}
+		var t time.Time
+		if err := t.UnmarshalText(d.raw(at)); err != nil {
+			return 0, overflow
+		}
+		return inRange(t.UnixMilli(), exact)
+	}
+	if at.kind != isNumber {
+		return 0, overflow
+	}
+	n, _ := parseNumber(d.raw(at))
+	return inRange(n.scaled(timestampUnits[unit] + 3))
+}
+
+func inRange(ms int64, how fit) (int64, fit) {
+	if ms < firstMoment || ms > lastMoment {
+		return 0, overflow
+	}
+	return ms, how
+}
+
+// eventTime is the time of the record's event.
+func (d *Decoder) eventTime(s *streamDecoder, recorded int64) (int64, error) {
+	at := d.scan.spans[s.time.slot]
+	path := s.stream.Timestamp.Path
+	switch at.kind {
+	case absent:
+		if err := d.reachable(s, BadTimestamp, s.time, path); err != nil {
+			return 0, err
+		}
+		fallthrough
+	case isNull:
+		return 0, s.poison(MissingTimestamp, path, "the event has no timestamp")
+	}
+	unit := s.stream.Timestamp.Unit
+	ms, how := d.moment(at, unit)
+	if how == overflow {
+		if slices.Contains([]valueKind{isString, isEscaped}, at.kind) && unit == "rfc3339" {
+			return 0, s.poison(BadTimestamp, path, "expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z")
+		}
+		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, d.found(at))
+	}
+	if limit := s.stream.MaxFuture; recorded >= 0 && ms > recorded+limit.Milliseconds() {
+		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s",
+			time.Duration(ms-recorded)*time.Millisecond, limit)
+	}
+	return ms, nil
+}

@@ -1,0 +1,151 @@
+package features
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// function is one of the expression language. All are null for a null.
+type function struct {
+	takes  kinds.Type // of the first argument; Null takes any
+	option string     // what a second argument, a literal int, is; empty for none
+	max    int64      // of the option, from 0
+	gives  kinds.Type
+	apply  func(f *frame, v kinds.Value, option int) kinds.Value
+}
+
+// functions are those that expressions may call:
+//
+//	cidr(ip, bits)  the network of an IP address: cidr("10.1.2.3", 24) is
+//	                "10.1.2.0/24". Of an IPv4 address, bits above 32 are 32;
+//	                what is no IP address has none: null
+//	lower(s)        in lower case
+//	upper(s)        in upper case
+//	trim(s)         without white space at its ends
+//	len(s)          number of characters
+//	string(x)       any value as text
+//	hour(t)         hour of the day in UTC, 0 to 23
+//	weekday(t)      day of the week in UTC, 1 (Monday) to 7
+var functions = map[string]function{
+	"cidr":    {takes: kinds.String, option: "bits", max: 128, gives: kinds.String, apply: cidr},
+	"lower":   {takes: kinds.String, gives: kinds.String, apply: mapped(unicode.ToLower)},
+	"upper":   {takes: kinds.String, gives: kinds.String, apply: mapped(unicode.ToUpper)},
+	"trim":    {takes: kinds.String, gives: kinds.String, apply: trim},
+	"len":     {takes: kinds.String, gives: kinds.Int, apply: length},
+	"string":  {takes: kinds.Null, gives: kinds.String, apply: text},
+	"hour":    {takes: kinds.Timestamp, gives: kinds.Int, apply: hour},
+	"weekday": {takes: kinds.Timestamp, gives: kinds.Int, apply: weekday},
+}
+
+func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, error) {
+	fn, ok := functions[name]
+	if !ok {
+		var known []string
+		for name := range functions {
+			known = append(known, name)
+		}
+		return term{}, errorAt(n, "%s", unknown("function", name, known))
+	}
+	signature, want := name+"(value)", 1
+	if fn.option != "" {
+		signature, want = name+"(value, "+fn.option+")", 2
+	}
+	if len(args) != want {
+		return term{}, errorAt(n, "%s takes %d arguments, not %d", signature, want, len(args))
+	}
+	x, err := c.compile(args[0])
+	if err != nil {
+		return term{}, err
+	}
+	if fn.takes != kinds.Null && !assignable(x.typ, fn.takes) {
+		return term{}, errorAt(args[0], "%s takes %s, not %s", signature, withArticle(fn.takes), withArticle(x.typ))
+	}
+	option := 0
+	if fn.option != "" {
+		o, ok := args[1].(*ast.IntegerNode)
+		if !ok || o.Value < 0 || int64(o.Value) > fn.max {
+			return term{}, errorAt(args[1], "%s: %s must be a number from 0 to %d", signature, fn.option, fn.max)
+		}
+		option = o.Value
+	}
+	return term{typ: fn.gives, eval: func(f *frame) kinds.Value {
+		v := x.eval(f)
+		if v.IsNull() || fn.takes != kinds.Null && v.Type != fn.takes {
+			return kinds.Value{}
+		}
+		return fn.apply(f, v, option)
+	}}, nil
+}
+
+// maxText bounds the strings that expressions make: fields derived from fields
+// could double them without end.
+const maxText = 64 << 10
+
+// held is the text that was appended to the frame's from start.
+func (f *frame) held(start int) kinds.Value {
+	if len(f.text) > maxText {
+		return f.fail(errLong)
+	}
+	return kinds.Value{Type: kinds.String, Str: f.text[start:len(f.text):len(f.text)]}
+}
+
+func cidr(f *frame, v kinds.Value, bits int) kinds.Value {
+	ip, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(v.Str), len(v.Str)))
+	if err != nil || ip.Zone() != "" {
+		return kinds.Value{}
+	}
+	ip = ip.Unmap()
+	network, err := ip.Prefix(min(bits, ip.BitLen()))
+	if err != nil {
+		return kinds.Value{}
+	}
+	start := len(f.text)
+	f.text = network.AppendTo(f.text)
+	return f.held(start)
+}
+
+func mapped(mapping func(rune) rune) func(*frame, kinds.Value, int) kinds.Value {
+	return func(f *frame, v kinds.Value, _ int) kinds.Value {
+		start := len(f.text)
+		f.text = slices.Grow(f.text, len(v.Str))
+		for s := v.Str; len(s) > 0; {
+			r, size := utf8.DecodeRune(s)
+			f.text = utf8.AppendRune(f.text, mapping(r))
+			s = s[size:]
+		}
+		return f.held(start)
+	}
+}
+
+func trim(_ *frame, v kinds.Value, _ int) kinds.Value {
+	v.Str = bytes.TrimSpace(v.Str)
+	return v
+}
+
+func length(_ *frame, v kinds.Value, _ int) kinds.Value {
+	return kinds.Value{Type: kinds.Int, Num: int64(utf8.RuneCount(v.Str))}
+}
+
+func text(f *frame, v kinds.Value, _ int) kinds.Value {
+	start := len(f.text)
+	f.text = v.AppendText(f.text)
+	return f.held(start)
+}
+
+func hour(_ *frame, v kinds.Value, _ int) kinds.Value {
+	hours := kinds.FloorDiv(v.Num, 3_600_000)
+	return kinds.Value{Type: kinds.Int, Num: hours - 24*kinds.FloorDiv(hours, 24)}
+}
+
+func weekday(_ *frame, v kinds.Value, _ int) kinds.Value {
+	days := kinds.FloorDiv(v.Num, 86_400_000) + 3 // the first of 1970 was a Thursday
+	return kinds.Value{Type: kinds.Int, Num: days - 7*kinds.FloorDiv(days, 7) + 1}
+}

@@ -1,0 +1,441 @@
+package features
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"math"
+	"regexp"
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// canonicalOperators are the spellings that stand for others.
+var canonicalOperators = map[string]string{"&&": "and", "||": "or", "!": "not"}
+
+var (
+	errOverflow = errors.New("the result of a calculation is too great")
+	errLong     = errors.New("the result of an expression is longer than 65536 bytes")
+)
+
+func (f *frame) fail(err error) kinds.Value {
+	if f.err == nil {
+		f.err = err
+	}
+	return kinds.Value{}
+}
+
+func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
+	if o, ok := canonicalOperators[n.Operator]; ok {
+		n.Operator = o
+	}
+	x, err := c.compile(n.Node)
+	if err != nil {
+		return term{}, err
+	}
+	switch n.Operator {
+	case "not":
+		if !assignable(x.typ, kinds.Bool) {
+			return term{}, errorAt(n, "`not` takes a bool, not %s", withArticle(x.typ))
+		}
+		return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+			v := x.eval(f)
+			if v.Type != kinds.Bool {
+				return kinds.Value{}
+			}
+			return truth(v.Num == 0)
+		}}, nil
+	default: // - and +
+		if x.typ != kinds.Null && !x.typ.Numeric() {
+			return term{}, errorAt(n, "`%s` takes a number, not %s", n.Operator, withArticle(x.typ))
+		}
+		op, zero := subtract, kinds.Value{Type: kinds.Int}
+		if n.Operator == "+" {
+			op = addition
+		}
+		return term{typ: x.typ, literal: x.literal, eval: func(f *frame) kinds.Value {
+			return arithmetic(f, op, zero, x.eval(f))
+		}}, nil
+	}
+}
+
+func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
+	if o, ok := canonicalOperators[n.Operator]; ok {
+		n.Operator = o
+	}
+	switch n.Operator {
+	case "in":
+		return c.in(n)
+	case "matches":
+		return c.matches(n)
+	}
+	terms, err := c.compileAll(n.Left, n.Right)
+	if err != nil {
+		return term{}, err
+	}
+	l, r := terms[0], terms[1]
+	mismatch := errorAt(n, "`%s` cannot stand between %s and %s", n.Operator, withArticle(l.typ), withArticle(r.typ))
+	switch n.Operator {
+	case "and", "or":
+		if !assignable(l.typ, kinds.Bool) || !assignable(r.typ, kinds.Bool) {
+			return term{}, mismatch
+		}
+		return junction(n.Operator == "or", l, r), nil
+	case "??":
+		typ, ok := common(l.typ, r.typ)
+		if !ok {
+			return term{}, mismatch
+		}
+		return term{typ: typ, eval: func(f *frame) kinds.Value {
+			if v := l.eval(f); !v.IsNull() {
+				return v
+			}
+			return r.eval(f)
+		}}, nil
+	case "==", "!=", "<", "<=", ">", ">=":
+		if !canCompare(n.Operator, l.typ, r.typ) {
+			return term{}, mismatch
+		}
+		return comparison(n.Operator, l, r), nil
+	case "contains", "startsWith", "endsWith":
+		if !assignable(l.typ, kinds.String) || !assignable(r.typ, kinds.String) {
+			return term{}, mismatch
+		}
+		return stringTest(n.Operator, l, r), nil
+	}
+	if n.Operator == "+" && (l.typ == kinds.String || r.typ == kinds.String) {
+		if !assignable(l.typ, kinds.String) || !assignable(r.typ, kinds.String) {
+			return term{}, mismatch
+		}
+		return joined(l, r), nil
+	}
+	op, ok := arithmetics[n.Operator]
+	if !ok {
+		return term{}, errorAt(n, "the operator `%s` is not supported", n.Operator)
+	}
+	typ, ok := op.typ(l.typ, r.typ)
+	if !ok {
+		return term{}, mismatch
+	}
+	return term{typ: typ, eval: func(f *frame) kinds.Value {
+		return arithmetic(f, op, l.eval(f), r.eval(f))
+	}}, nil
+}
+
+// junction is `and` or `or`, in the logic of three values: false settles an
+// `and`, true an `or`, and else what is unknown stays so.
+func junction(or bool, l, r term) term {
+	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		a := l.eval(f)
+		if a.Type == kinds.Bool && (a.Num != 0) == or {
+			return a
+		}
+		b := r.eval(f)
+		switch {
+		case b.Type != kinds.Bool:
+			return kinds.Value{}
+		case (b.Num != 0) == or:
+			return b
+		case a.Type != kinds.Bool:
+			return kinds.Value{}
+		}
+		return b
+	}}
+}
+
+// canCompare says whether values of two types can be compared. Moments are
+// compared with ints as milliseconds.
+func canCompare(operator string, a, b kinds.Type) bool {
+	if a == kinds.Null || b == kinds.Null {
+		return true
+	}
+	equality := operator == "==" || operator == "!="
+	switch a {
+	case kinds.Bool:
+		return b == a && equality
+	case kinds.String:
+		return b == a
+	case kinds.Location:
+		return false
+	}
+	return a == b || a.Numeric() && b.Numeric() || a == kinds.Timestamp && b == kinds.Int || a == kinds.Int && b == kinds.Timestamp
+}
+
+func comparison(operator string, l, r term) term {
+	if l.null || r.null {
+		return nullTest(operator, l, r)
+	}
+	var holds func(int) bool
+	switch operator {
+	case "==":
+		holds = func(c int) bool { return c == 0 }
+	case "!=":
+		holds = func(c int) bool { return c != 0 }
+	case "<":
+		holds = func(c int) bool { return c < 0 }
+	case "<=":
+		holds = func(c int) bool { return c <= 0 }
+	case ">":
+		holds = func(c int) bool { return c > 0 }
+	case ">=":
+		holds = func(c int) bool { return c >= 0 }
+	}
+	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		a, b := l.eval(f), r.eval(f)
+		c, ok := compare(&a, &b)
+		if !ok {
+			return kinds.Value{}
+		}
+		return truth(holds(c))
+	}}
+}
+
+// nullTest is a comparison with the literal nil, which asks for nulls.
+func nullTest(operator string, l, r term) term {
+	x := l
+	if l.null {
+		x = r
+	}
+	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		v := x.eval(f)
+		switch operator {
+		case "==":
+			return truth(v.IsNull())
+		case "!=":
+			return truth(!v.IsNull())
+		}
+		return kinds.Value{}
+	}}
+}
+
+// compare orders two values, where they can be.
+func compare(a, b *kinds.Value) (int, bool) {
+	switch {
+	case a.Type == kinds.Null || b.Type == kinds.Null:
+		return 0, false
+	case a.Type == kinds.String || b.Type == kinds.String:
+		return bytes.Compare(a.Str, b.Str), a.Type == b.Type
+	case a.Type == kinds.Bool || b.Type == kinds.Bool:
+		return cmp.Compare(a.Num, b.Num), a.Type == b.Type
+	case a.Type == kinds.Location || b.Type == kinds.Location:
+		return 0, false
+	case a.Type == kinds.Float || b.Type == kinds.Float:
+		return cmp.Compare(a.Float64(), b.Float64()), true
+	}
+	return compareExact(*a, *b), true
+}
+
+func stringTest(operator string, l, r term) term {
+	var test func(s, part []byte) bool
+	switch operator {
+	case "contains":
+		test = bytes.Contains
+	case "startsWith":
+		test = bytes.HasPrefix
+	case "endsWith":
+		test = bytes.HasSuffix
+	}
+	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		a, b := l.eval(f), r.eval(f)
+		if a.Type != kinds.String || b.Type != kinds.String {
+			return kinds.Value{}
+		}
+		return truth(test(a.Str, b.Str))
+	}}
+}
+
+func joined(l, r term) term {
+	return term{typ: kinds.String, eval: func(f *frame) kinds.Value {
+		a, b := l.eval(f), r.eval(f)
+		if a.Type != kinds.String || b.Type != kinds.String {
+			return kinds.Value{}
+		}
+		start := len(f.text)
+		f.text = append(append(f.text, a.Str...), b.Str...)
+		return f.held(start)
+	}}
+}
+
+func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
+	x, err := c.compile(n.Left)
+	if err != nil {
+		return term{}, err
+	}
+	if !assignable(x.typ, kinds.String) {
+		return term{}, errorAt(n.Left, "`matches` takes a string, not %s", withArticle(x.typ))
+	}
+	pattern, ok := n.Right.(*ast.StringNode)
+	if !ok {
+		return term{}, errorAt(n.Right, "the pattern of `matches` must be a literal string")
+	}
+	re, err := regexp.Compile(pattern.Value)
+	if err != nil {
+		return term{}, errorAt(n.Right, "%v", err)
+	}
+	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		v := x.eval(f)
+		if v.Type != kinds.String {
+			return kinds.Value{}
+		}
+		return truth(re.Match(v.Str))
+	}}, nil
+}
+
+// in is `x in [1, 2]` and `x in 1..9`.
+func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
+	x, err := c.compile(n.Left)
+	if err != nil {
+		return term{}, err
+	}
+	if r, ok := n.Right.(*ast.BinaryNode); ok && r.Operator == ".." {
+		bounds, err := c.literals(x, r.Left, r.Right)
+		if err != nil {
+			return term{}, err
+		}
+		return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+			v := x.eval(f)
+			low, ok := compare(&bounds[0], &v)
+			high, _ := compare(&v, &bounds[1])
+			if !ok {
+				return kinds.Value{}
+			}
+			return truth(low <= 0 && high <= 0)
+		}}, nil
+	}
+	list, ok := n.Right.(*ast.ArrayNode)
+	if !ok {
+		return term{}, errorAt(n.Right, "`in` takes a list of literals or a range")
+	}
+	members, err := c.literals(x, list.Nodes...)
+	if err != nil {
+		return term{}, err
+	}
+	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		v := x.eval(f)
+		if v.IsNull() {
+			return kinds.Value{}
+		}
+		return truth(slices.ContainsFunc(members, func(m kinds.Value) bool {
+			order, ok := compare(&v, &m)
+			return ok && order == 0
+		}))
+	}}, nil
+}
+
+// literals are the values that x is looked for among.
+func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]kinds.Value, error) {
+	terms, err := c.compileAll(nodes...)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]kinds.Value, len(terms))
+	for i, t := range terms {
+		if !t.literal || t.null {
+			return nil, errorAt(nodes[i], "`in` takes literals only")
+		}
+		if !canCompare("==", x.typ, t.typ) {
+			return nil, errorAt(nodes[i], "%s is never in a list with %s", withArticle(x.typ), withArticle(t.typ))
+		}
+		values[i] = t.constant()
+	}
+	return values, nil
+}
+
+// operation is one of + - * / %.
+type operation struct {
+	exact  func(a, b kinds.Value) (kinds.Value, bool) // nil: by floats
+	floats func(a, b float64) float64
+}
+
+var (
+	addition    = operation{exact: addExact, floats: func(a, b float64) float64 { return a + b }}
+	subtract    = operation{exact: subtractExact, floats: func(a, b float64) float64 { return a - b }}
+	times       = operation{exact: multiplyExact, floats: func(a, b float64) float64 { return a * b }}
+	divide      = operation{floats: func(a, b float64) float64 { return a / b }}
+	remainder   = operation{exact: remainderExact}
+	arithmetics = map[string]operation{"+": addition, "-": subtract, "*": times, "/": divide, "%": remainder}
+)
+
+// typ is the type of the operation's result.
+func (o operation) typ(a, b kinds.Type) (kinds.Type, bool) {
+	switch {
+	case a != kinds.Null && !a.Numeric() || b != kinds.Null && !b.Numeric():
+		return kinds.Null, false
+	case o.floats == nil:
+		return kinds.Int, assignable(a, kinds.Int) && assignable(b, kinds.Int)
+	case o.exact == nil:
+		return kinds.Float, true
+	case a == kinds.Null || b == kinds.Null:
+		return kinds.Null, true
+	}
+	return common(a, b)
+}
+
+func arithmetic(f *frame, op operation, a, b kinds.Value) kinds.Value {
+	switch {
+	case !a.Type.Numeric() || !b.Type.Numeric():
+		return kinds.Value{}
+	case op.floats == nil && (a.Type != kinds.Int || b.Type != kinds.Int):
+		return kinds.Value{}
+	case op.exact == nil || a.Type == kinds.Float || b.Type == kinds.Float:
+		if op.exact == nil && b.Float64() == 0 {
+			return kinds.Value{}
+		}
+		r := op.floats(a.Float64(), b.Float64())
+		if math.IsInf(r, 0) || math.IsNaN(r) {
+			return f.fail(errOverflow)
+		}
+		return kinds.Value{Type: kinds.Float, Flt: r + 0} // -0 is 0
+	}
+	v, ok := op.exact(a, b)
+	if !ok {
+		return f.fail(errOverflow)
+	}
+	return v
+}
+
+// exactType is Int for two ints, else Decimal.
+func exactType(a, b kinds.Value) kinds.Type { return max(a.Type, b.Type) }
+
+func addExact(a, b kinds.Value) (kinds.Value, bool) {
+	scale := max(a.Scale, b.Scale)
+	x, ok1 := rescale(a, scale)
+	y, ok2 := rescale(b, scale)
+	if !ok1 || !ok2 {
+		return kinds.Value{}, false
+	}
+	n, ok := plus(x, y)
+	return kinds.Value{Type: exactType(a, b), Num: n, Scale: scale}, ok
+}
+
+func subtractExact(a, b kinds.Value) (kinds.Value, bool) {
+	if b.Num == math.MinInt64 {
+		return kinds.Value{}, false
+	}
+	b.Num = -b.Num
+	return addExact(a, b)
+}
+
+func multiplyExact(a, b kinds.Value) (kinds.Value, bool) {
+	n, ok := multiply(a.Num, b.Num)
+	scale := a.Scale + b.Scale
+	for ok && scale > maxScale {
+		ok = n%10 == 0
+		n /= 10
+		scale--
+	}
+	return kinds.Value{Type: exactType(a, b), Num: n, Scale: scale}, ok
+}
+
+func remainderExact(a, b kinds.Value) (kinds.Value, bool) {
+	switch b.Num {
+	case 0:
+		return kinds.Value{}, true
+	case -1: // the least int has no opposite
+		return kinds.Value{Type: kinds.Int}, true
+	}
+	return kinds.Value{Type: kinds.Int, Num: a.Num % b.Num}, true
+}

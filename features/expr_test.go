@@ -1,0 +1,374 @@
+package features
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+var exprFields = []Field{
+	{Name: "status", Type: kinds.String},
+	{Name: "other", Type: kinds.String},
+	{Name: "n", Type: kinds.Int},
+	{Name: "amount", Type: kinds.Decimal, Scale: 2},
+	{Name: "score", Type: kinds.Float},
+	{Name: "ok", Type: kinds.Bool},
+	{Name: "at", Type: kinds.Timestamp},
+	{Name: "place", Type: kinds.Location},
+	{Name: "ip", Type: kinds.String},
+	{Name: "none", Type: kinds.Int},
+	{Name: "nobool", Type: kinds.Bool},
+	{Name: "big", Type: kinds.Int},
+}
+
+func str(s string) kinds.Value { return kinds.Value{Type: kinds.String, Str: []byte(s)} }
+func num(n int64) kinds.Value  { return kinds.Value{Type: kinds.Int, Num: n} }
+
+func decimal(n int64, scale uint8) kinds.Value {
+	return kinds.Value{Type: kinds.Decimal, Num: n, Scale: scale}
+}
+
+func exprValues() []kinds.Value {
+	return []kinds.Value{
+		str("approved"), {}, num(7), decimal(10010, 2), {Type: kinds.Float, Flt: 0.1}, truth(true),
+		{Type: kinds.Timestamp, Num: 1_700_000_000_000}, {Type: kinds.Location, Lat: 1, Lon: 2}, str("10.1.2.3"), {}, {},
+		num(math.MaxInt64),
+	}
+}
+
+// show is a value as the tests write it.
+func show(v kinds.Value) string {
+	if v.IsNull() {
+		return "null"
+	}
+	return v.Type.String() + " " + string(v.AppendText(nil))
+}
+
+func TestExpr(t *testing.T) {
+	for source, want := range map[string]string{
+		// comparisons
+		`status == "approved"`:          "bool true",
+		`status != 'approved'`:          "bool false",
+		`status > "a" and status < "b"`: "bool true",
+		`n == 7`:                        "bool true",
+		`n > 7`:                         "bool false",
+		`1 < n < 8`:                     "bool true",
+		`ok`:                            "bool true",
+		`ok == false`:                   "bool false",
+		`not ok`:                        "bool false",
+		`at >= 1700000000000`:           "bool true",
+		`at < 1700000000000`:            "bool false",
+		// decimals are exact
+		`amount == 100.10`:                 "bool true",
+		`amount > 100.10`:                  "bool false",
+		`amount > 100.0999999999`:          "bool true",
+		`amount < 100.1000000001`:          "bool true",
+		`amount >= 100`:                    "bool true",
+		`amount < 1e17`:                    "bool true",
+		`amount > -1e17`:                   "bool true",
+		`big > 0.5 and big < 1e30`:         "bool true",
+		`big > 9223372036854775806`:        "bool true",
+		`score == 0.1`:                     "bool true",
+		`amount + 0.2 == 100.3`:            "bool true",
+		`0.1 + 0.2 == 0.3`:                 "bool true",
+		`amount * amount`:                  "decimal 10020.01",
+		`amount - 1`:                       "decimal 99.1",
+		`-amount`:                          "decimal -100.1",
+		`+n`:                               "int 7",
+		`n / 2`:                            "float 3.5",
+		`n % 4`:                            "int 3",
+		`big % -1`:                         "int 0",
+		`score * 2`:                        "float 0.2",
+		`score * -0.0`:                     "float 0",
+		`amount * 0.0000000000000001 == 0`: "bool false",
+		// nulls
+		`none == 7`:                      "bool false",
+		`none != 7`:                      "bool false",
+		`not (none == 7)`:                "bool false",
+		`not nobool`:                     "bool false",
+		`nobool or ok`:                   "bool true",
+		`ok or nobool`:                   "bool true",
+		`nobool and ok`:                  "bool false",
+		`not (nobool and not ok)`:        "bool true",
+		`not (not ok and nobool)`:        "bool true",
+		`not (ok and nobool)`:            "bool false",
+		`none in [1, 2]`:                 "bool false",
+		`none not in [1, 2]`:             "bool false",
+		`none in 1..3`:                   "bool false",
+		`none not in 1..3`:               "bool false",
+		`other contains "a"`:             "bool false",
+		`not (other contains "a")`:       "bool false",
+		`other matches "a"`:              "bool false",
+		`none == nil`:                    "bool true",
+		`nil == none`:                    "bool true",
+		`none != nil`:                    "bool false",
+		`n != nil`:                       "bool true",
+		`place == nil`:                   "bool false",
+		`none < nil`:                     "bool false",
+		`none ?? 3`:                      "int 3",
+		`n ?? 3`:                         "int 7",
+		`none + 1`:                       "null",
+		`-none`:                          "null",
+		`lower(other)`:                   "null",
+		`other + "a"`:                    "null",
+		`n / 0`:                          "null",
+		`n % 0`:                          "null",
+		`amount / none`:                  "null",
+		`nobool ? 1 : 2`:                 "int 2",
+		`n > 5 ? "many" : nil`:           "string many",
+		`n > 9 ? "many" : nil`:           "null",
+		`if n > 5 {"many"} else {"few"}`: "string many",
+		`n > 5 ? n : 0.5`:                "int 7",
+		`(none == 7 or none == nil) && !(n == 8) || false`: "bool true",
+		// strings
+		`status contains "pro"`:                 "bool true",
+		`status startsWith "app"`:               "bool true",
+		`status endsWith "app"`:                 "bool false",
+		`status matches "^app.*d$"`:             "bool true",
+		`status in ["declined", "approved"]`:    "bool true",
+		`status not in ["declined"]`:            "bool true",
+		`n in [1, 7.0]`:                         "bool true",
+		`n in 1..7`:                             "bool true",
+		`n in -3..6`:                            "bool false",
+		`amount in 100..101`:                    "bool true",
+		`upper(status) + "|" + lower("Ä")`:      "string APPROVED|ä",
+		`trim("  a ") + string(amount)`:         "string a100.1",
+		`string(n) + string(ok) + string(at)`:   "string 7true1700000000000",
+		`len("äb")`:                             "int 2",
+		`hour(at)`:                              "int 22",
+		`weekday(at)`:                           "int 2",
+		`cidr(ip, 24)`:                          "string 10.1.2.0/24",
+		`cidr(ip, 64)`:                          "string 10.1.2.3/32",
+		`cidr("2001:db8::1", 32)`:               "string 2001:db8::/32",
+		`cidr("::ffff:10.1.2.3", 24)`:           "string 10.1.2.0/24",
+		`cidr("fe80::1%eth0", 24)`:              "null",
+		`cidr("10.1.2", 24)`:                    "null",
+		`cidr(other, 24)`:                       "null",
+		`cidr(ip, 24) == "10.1.2.0/24"`:         "bool true",
+		`lower(upper(status)) == lower(status)`: "bool true",
+	} {
+		e, err := CompileExpr(source, exprFields, kinds.Null)
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		if e.root.typ == kinds.Bool {
+			e.want = kinds.Bool
+		}
+		for _, e := range []*Expr{e, e.Clone()} {
+			got, err := e.Eval(exprValues())
+			if err != nil || show(got) != want {
+				t.Errorf("%s = %s, %v; want %s", source, show(got), err, want)
+			}
+		}
+		again, err := CompileExpr(e.Source, exprFields, kinds.Null)
+		if err != nil || again.Source != e.Source {
+			t.Errorf("%s: the canonical form %s is not: %v", source, e.Source, err)
+		}
+	}
+}
+
+func TestExprCanonical(t *testing.T) {
+	for source, want := range map[string]string{
+		"  n==1":                     "n == 1",
+		"(n == 1) && !(ok) || false": "(n == 1 and not ok) or false",
+		"n == 1 and not ok or false": "(n == 1 and not ok) or false",
+		"status == 'a' // why":       `status == "a"`,
+		"if ok {1} else {2}":         "ok ? 1 : 2",
+	} {
+		e, err := CompileExpr(source, exprFields, kinds.Null)
+		if err != nil || e.Source != want {
+			t.Errorf("%s: %+v, %v; want %s", source, e, err, want)
+		}
+	}
+}
+
+func TestExprWants(t *testing.T) {
+	for _, c := range []struct {
+		source string
+		want   kinds.Type
+		value  string
+	}{
+		{"n", kinds.Float, "float 7"},
+		{"n", kinds.Decimal, "decimal 7"},
+		{"amount", kinds.Float, "float 100.1"},
+		{"none", kinds.Float, "null"},
+		{"none == 1", kinds.Bool, "bool false"},
+	} {
+		e, err := CompileExpr(c.source, exprFields, c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := e.Eval(exprValues()); err != nil || show(v) != c.value {
+			t.Errorf("%s as %s: %s, %v; want %s", c.source, c.want, show(v), err, c.value)
+		}
+	}
+}
+
+func TestExprErrors(t *testing.T) {
+	for _, c := range []struct {
+		source  string
+		want    kinds.Type
+		column  int
+		message string
+	}{
+		{`n > 1 and statu == "a"`, kinds.Bool, 11, `unknown field "statu"; did you mean "status"?`},
+		{`lowr(status)`, kinds.String, 1, `unknown function "lowr"; did you mean "lower"?`},
+		{`now() > at`, kinds.Bool, 1, `unknown function "now"; known: cidr, hour, len, lower, string, trim, upper, weekday`},
+		{`status == 5`, kinds.Bool, 8, "`==` cannot stand between a string and an int"},
+		{`ok < false`, kinds.Bool, 4, "`<` cannot stand between a bool and a bool"},
+		{`place == place`, kinds.Bool, 7, "`==` cannot stand between a location and a location"},
+		{`n and ok`, kinds.Bool, 3, "`and` cannot stand between an int and a bool"},
+		{`ok ?? n`, kinds.Null, 4, "`??` cannot stand between a bool and an int"},
+		{`n contains "a"`, kinds.Bool, 3, "`contains` cannot stand between an int and a string"},
+		{`status + n`, kinds.Null, 8, "`+` cannot stand between a string and an int"},
+		{`status - n`, kinds.Null, 8, "`-` cannot stand between a string and an int"},
+		{`amount % 2`, kinds.Null, 8, "`%` cannot stand between a decimal and an int"},
+		{`n ** 2`, kinds.Null, 3, "the operator `**` is not supported"},
+		{`not n`, kinds.Bool, 1, "`not` takes a bool, not an int"},
+		{`-status`, kinds.Null, 1, "`-` takes a number, not a string"},
+		{`n ? 1 : 2`, kinds.Null, 1, "a condition must be a bool, not an int"},
+		{`ok ? 1 : "a"`, kinds.Null, 10, "one result is an int, the other a string"},
+		{`n matches "a"`, kinds.Bool, 1, "`matches` takes a string, not an int"},
+		{`status matches status`, kinds.Bool, 16, "the pattern of `matches` must be a literal string"},
+		{`status matches "("`, kinds.Bool, 16, "error parsing regexp: missing closing ): `(`"},
+		{`n in status`, kinds.Bool, 6, "`in` takes a list of literals or a range"},
+		{`n in [n]`, kinds.Bool, 7, "`in` takes literals only"},
+		{`n in ["a"]`, kinds.Bool, 7, "an int is never in a list with a string"},
+		{`[1]`, kinds.Null, 1, "a list can only stand behind `in`"},
+		{`{a: 1}`, kinds.Null, 1, "this part of the Expr language is not supported"},
+		{`status.length`, kinds.Null, 8, "a field has no parts: declare one with a path of its own"},
+		{`status.len()`, kinds.Null, 8, "methods cannot be called here"},
+		{`cidr(ip)`, kinds.Null, 1, "cidr(value, bits) takes 2 arguments, not 1"},
+		{`cidr(ip, n)`, kinds.Null, 10, "cidr(value, bits): bits must be a number from 0 to 128"},
+		{`cidr(ip, 129)`, kinds.Null, 10, "cidr(value, bits): bits must be a number from 0 to 128"},
+		{`hour(n)`, kinds.Null, 6, "hour(value) takes a timestamp, not an int"},
+		{`n`, kinds.Bool, 1, "the expression is an int, but a bool is wanted"},
+		{`n / 2`, kinds.Decimal, 3, "the expression is a float, but a decimal is wanted"},
+		{`n >`, kinds.Bool, 3, "unexpected token EOF"},
+		{``, kinds.Bool, 1, "unexpected token EOF"},
+		{`n > "`, kinds.Bool, 6, "literal not terminated"},
+		{`"ä" > statu`, kinds.Bool, 7, `unknown field "statu"; did you mean "status"?`},
+		{strings.Repeat("(", maxExprLength+1), kinds.Bool, 1, "the expression is longer than 4096 bytes"},
+	} {
+		_, err := CompileExpr(c.source, exprFields, c.want)
+		var e *ExprError
+		if !errors.As(err, &e) || e.Column != c.column || e.Message != c.message {
+			t.Errorf("%s: %+v; want column %d: %s", c.source, err, c.column, c.message)
+		}
+	}
+}
+
+func TestExprFails(t *testing.T) {
+	for source, want := range map[string]string{
+		`big + 1`:               errOverflow.Error(),
+		`-big - 2`:              errOverflow.Error(),
+		`big * 2`:               errOverflow.Error(),
+		`big + 0.5`:             errOverflow.Error(),
+		`score * 1e308 * 1e308`: errOverflow.Error(),
+		`-(-big - 1)`:           errOverflow.Error(),
+		`0.5 + (big + 1)`:       errOverflow.Error(),
+	} {
+		e, err := CompileExpr(source, exprFields, kinds.Null)
+		if err != nil {
+			t.Fatal(source, err)
+		}
+		if v, err := e.Eval(exprValues()); err == nil || err.Error() != want {
+			t.Errorf("%s = %s, %v; want %s", source, show(v), err, want)
+		}
+	}
+}
+
+func TestExprBoundsText(t *testing.T) {
+	e, err := CompileExpr(`status + status`, exprFields, kinds.String)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := exprValues()
+	values[0] = str(strings.Repeat("a", maxText/2+1))
+	if _, err := e.Eval(values); !errors.Is(err, errLong) {
+		t.Errorf("err = %v, want %v", err, errLong)
+	}
+}
+
+func BenchmarkExpr(b *testing.B) {
+	for _, source := range []string{
+		`status == "approved"`, `status == "approved" and amount > 100.05`, `status in ["a", "b", "approved"]`, `cidr(ip, 24)`,
+	} {
+		b.Run(source, func(b *testing.B) {
+			e, err := CompileExpr(source, exprFields, kinds.Null)
+			if err != nil {
+				b.Fatal(err)
+			}
+			values := exprValues()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := e.Eval(values); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestExprAllocatesNothing(t *testing.T) {
+	e, err := CompileExpr(`status == "approved" and amount > 1.5 and cidr(ip, 24) == "10.1.2.0/24"`, exprFields, kinds.Bool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := exprValues()
+	if n := testing.AllocsPerRun(100, func() {
+		if ok, err := e.True(values); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzCompileExpr(f *testing.F) {
+	for _, s := range []string{
+		`status == "approved" and not (n in 1..3)`, `cidr(ip, 24)`, `(ok ? n : nil) ?? 1.50`, `!(a.b?.c["d"] != 'x')`,
+		`-n - -1 ?? 2`, `"a" + string(amount * 2.5)`, `status matches "^a"`, `let x = 1; x`, `map([1], #)`, `1 < n <= 3`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		for _, compile := range []func(string) (*Expr, error){
+			CompileMatch,
+			func(s string) (*Expr, error) { return CompileExpr(s, exprFields, kinds.Null) },
+		} {
+			e, err := compile(source)
+			if err != nil {
+				var ee *ExprError
+				if !errors.As(err, &ee) || ee.Column < 1 || ee.Message == "" || strings.Contains(ee.Message, "\n") {
+					t.Fatalf("%q: bad error %#v", source, err)
+				}
+				continue
+			}
+			values := exprValues()
+			for len(values) < len(e.paths) {
+				values = append(values, values[len(values)%12])
+			}
+			got, gotErr := e.Eval(values)
+			text := show(got)
+			again, err := compile(e.Source)
+			if err != nil {
+				if len(e.Source) > maxExprLength {
+					continue
+				}
+				t.Fatalf("%q: the canonical form %q does not compile: %v", source, e.Source, err)
+			}
+			if again.Source != e.Source {
+				t.Fatalf("%q: %q is not canonical: %q", source, e.Source, again.Source)
+			}
+			v, err := again.Eval(values)
+			if show(v) != text || (err == nil) != (gotErr == nil) {
+				t.Fatalf("%q gives %s, its canonical form %q %s", source, text, e.Source, show(v))
+			}
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package features
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// number is a decimal number taken apart: digits times 10^exp.
+type number struct {
+	digits   uint64 // without trailing zeros
+	exp      int
+	negative bool
+	wide     bool // more digits than fit
+}
+
+// maxExp is where exponents stop to matter.
+const maxExp = 1 << 20
+
+// parseNumber reads a number in the syntax of JSON.
+func parseNumber(text []byte) (n number, ok bool) {
+	end := scanNumber(text, 0)
+	if end != len(text) || end == 0 {
+		return number{}, false
+	}
+	i := 0
+	if text[0] == '-' {
+		n.negative = true
+		i++
+	}
+	zeros, point := 0, false
+	for ; i < len(text) && text[i]|0x20 != 'e'; i++ {
+		c := text[i]
+		if c == '.' {
+			point = true
+			continue
+		}
+		if point {
+			n.exp--
+		}
+		if c == '0' {
+			zeros++
+			continue
+		}
+		for ; zeros > 0; zeros-- {
+			n.push(0)
+		}
+		n.push(c - '0')
+	}
+	n.exp += zeros
+	if i < len(text) {
+		n.exp += parseExponent(text[i+1:])
+	}
+	if n.digits == 0 && !n.wide {
+		return number{}, true
+	}
+	return n, true
+}
+
+func (n *number) push(digit byte) {
+	high, low := bits.Mul64(n.digits, 10)
+	sum, carry := bits.Add64(low, uint64(digit), 0)
+	if high != 0 || carry != 0 {
+		n.wide = true
+	}
+	n.digits = sum
+}
+
+func parseExponent(text []byte) int {
+	negative := text[0] == '-'
+	if negative || text[0] == '+' {
+		text = text[1:]
+	}
+	exp := 0
+	for _, c := range text {
+		exp = min(exp*10+int(c-'0'), maxExp)
+	}
+	if negative {
+		return -exp
+	}
+	return exp
+}
+
+// fit says how a number fits into an integer.
+type fit uint8
+
+const (
+	exact    fit = iota
+	fraction     // something is left behind the point
+	overflow
+)
+
+// scaled is the number times 10^scale, rounded towards minus infinity.
+func (n number) scaled(scale int) (int64, fit) {
+	if n.wide {
+		return 0, overflow
+	}
+	magnitude, how := n.digits, exact
+	for exp := n.exp + scale; exp != 0 && magnitude != 0; {
+		if exp > 0 {
+			high, low := bits.Mul64(magnitude, 10)
+			if high != 0 {
+				return 0, overflow
+			}
+			magnitude = low
+			exp--
+			continue
+		}
+		if magnitude%10 != 0 {
+			how = fraction
+		}
+		magnitude /= 10
+		exp++
+	}
+	if n.negative && how == fraction {
+		magnitude++
+	}
+	if n.negative && magnitude <= 1<<63 {
+		return int64(-magnitude), how
+	}
+	if magnitude > math.MaxInt64 {
+		return 0, overflow
+	}
+	return int64(magnitude), how
+}
+
+var pow10 = func() (p [19]int64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = p[i-1] * 10
+	}
+	return p
+}()
+
+// maxScale is the greatest scale of a decimal.
+const maxScale = uint8(len(pow10) - 1)
+
+// decimalLiteral is the number that was written in an expression: the shortest
+// one with the same float, which is the one written if that had no more than
+// 15 digits.
+func decimalLiteral(f float64) kinds.Value {
+	n, _ := parseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
+	scale := max(0, -n.exp)
+	if scale <= int(maxScale) {
+		if num, how := n.scaled(scale); how == exact {
+			return kinds.Value{Type: kinds.Decimal, Num: num, Scale: uint8(scale)}
+		}
+	}
+	return kinds.Value{Type: kinds.Float, Flt: f}
+}
+
+// multiply is a·b, not ok where that overflows.
+func multiply(a, b int64) (int64, bool) {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	// The signed product's high half: Hacker's Delight, 8-3.
+	signed := int64(high) - (a>>63)&b - (b>>63)&a
+	return int64(low), signed == int64(low)>>63
+}
+
+func plus(a, b int64) (int64, bool) {
+	c := a + b
+	return c, (c > a) == (b > 0)
+}
+
+// rescale is an Int or Decimal at a greater or equal scale.
+func rescale(v kinds.Value, scale uint8) (int64, bool) {
+	if scale == v.Scale {
+		return v.Num, true
+	}
+	return multiply(v.Num, pow10[scale-v.Scale])
+}
+
+// compareExact orders two of Int, Decimal and Timestamp.
+func compareExact(a, b kinds.Value) int {
+	scale := max(a.Scale, b.Scale)
+	x, ok := rescale(a, scale)
+	if !ok {
+		return sign(a.Num) // further from zero than any number at the scale
+	}
+	y, ok := rescale(b, scale)
+	if !ok {
+		return -sign(b.Num)
+	}
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+func sign(n int64) int {
+	switch {
+	case n < 0:
+		return -1
+	case n > 0:
+		return 1
+	}
+	return 0
+}

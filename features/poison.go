@@ -1,0 +1,50 @@
+package features
+
+import "strings"
+
+// Reason says in one word why a record cannot be used.
+type Reason string
+
+// The reasons.
+const (
+	MalformedJSON    Reason = "malformed_json"
+	WrongType        Reason = "wrong_type"
+	MissingField     Reason = "missing_field"
+	InvalidUTF8      Reason = "invalid_utf8"
+	MissingTimestamp Reason = "missing_timestamp"
+	BadTimestamp     Reason = "bad_timestamp"
+	FutureTimestamp  Reason = "future_timestamp"
+	BadExpression    Reason = "expression" // one cannot be computed for the event
+	Oversized        Reason = "oversized"
+	// Late is no poison: it marks dead letters of streams with LateToDeadLetter.
+	Late Reason = "late"
+)
+
+// Reasons lists all reasons.
+func Reasons() []Reason {
+	return []Reason{
+		MalformedJSON, WrongType, MissingField, InvalidUTF8, MissingTimestamp,
+		BadTimestamp, FutureTimestamp, BadExpression, Oversized, Late,
+	}
+}
+
+// Poison is a record that cannot be used, whenever it is tried again.
+type Poison struct {
+	Reason  Reason
+	Stream  string // empty where no stream was found for it
+	Path    string // in the record, with dots; empty for the whole record
+	Message string
+}
+
+// Error is the message with what it is about before it.
+func (p *Poison) Error() string {
+	var b strings.Builder
+	if p.Stream != "" {
+		b.WriteString("stream " + p.Stream + ": ")
+	}
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}

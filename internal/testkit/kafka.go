@@ -1,0 +1,231 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Broker is a Kafka cluster of one broker, or the given one.
+type Broker struct {
+	t      testing.TB // nil when shared
+	addrs  []string
+	runner runner // nil when given
+	origin string
+}
+
+// KafkaOptions are the settings of a broker of one's own.
+type KafkaOptions struct {
+	// Config is added to the broker's server.properties, or replaces what the
+	// testkit sets there.
+	Config map[string]string
+}
+
+var sharedKafka struct {
+	sync.Mutex
+	broker *Broker
+}
+
+// Kafka returns the broker that all tests of this binary share. It does not
+// create topics by itself: use [CreateTopic].
+func Kafka(t testing.TB) *Broker {
+	t.Helper()
+	sharedKafka.Lock()
+	defer sharedKafka.Unlock()
+	if sharedKafka.broker != nil {
+		return sharedKafka.broker
+	}
+	from := mustChoose(t, "Kafka", lackGiven("WEIR_TEST_KAFKA"), lackDocker(), offer{local, lackLocalKafka})
+	b := &Broker{}
+	if from == given {
+		b.addrs, b.origin = strings.Split(os.Getenv("WEIR_TEST_KAFKA"), ","), "WEIR_TEST_KAFKA"
+	} else {
+		dir, err := sharedDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.init(from, dir, KafkaOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		atEnd(func() { _ = b.runner.end(syscall.SIGKILL) })
+	}
+	if err := b.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	announce(t, true, "Kafka from %s at %s", b.origin, strings.Join(b.addrs, ","))
+	sharedKafka.broker = b
+	return b
+}
+
+// NewKafka starts a broker of the test's own, to stop, kill and start again.
+// It ends with the test.
+func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
+	t.Helper()
+	from := mustChoose(t, "Kafka", lackDocker(), offer{local, lackLocalKafka})
+	b := &Broker{t: t}
+	if err := b.init(from, t.TempDir(), opts); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.runner.end(syscall.SIGKILL) })
+	if err := b.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	announce(t, false, "Kafka from %s at %s", b.origin, b.Addr())
+	return b
+}
+
+// init takes a port, lays out dir and starts the broker.
+func (b *Broker) init(from source, dir string, opts KafkaOptions) (err error) {
+	port, err := freePort(ephemeralPorts)
+	if err != nil {
+		return err
+	}
+	if from == docker {
+		b.addrs, b.runner, b.origin, err = dockerKafka(port, opts)
+	} else {
+		b.addrs, b.runner, b.origin, err = localKafka(dir, port, opts)
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.runner.start(); err != nil {
+		return fmt.Errorf("start Kafka from %s: %w", b.origin, err)
+	}
+	return nil
+}
+
+// Addr is the address of the first broker, host:port.
+func (b *Broker) Addr() string { return b.addrs[0] }
+
+// Addrs are the addresses to bootstrap from.
+func (b *Broker) Addrs() []string { return b.addrs }
+
+// Client returns a client with connections of its own.
+func (b *Broker) Client() *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(b.addrs...), Transport: &kafka.Transport{}, Timeout: 10 * time.Second}
+}
+
+// Stop ends the broker as an operator does: with SIGTERM, and waits.
+func (b *Broker) Stop() { b.t.Helper(); b.end(syscall.SIGTERM) }
+
+// Kill ends the broker with SIGKILL.
+func (b *Broker) Kill() { b.t.Helper(); b.end(syscall.SIGKILL) }
+
+func (b *Broker) end(sig syscall.Signal) {
+	b.t.Helper()
+	if err := b.runner.end(sig); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Start starts the broker again after Stop or Kill, at the same address with
+// the same data, and returns when it answers.
+func (b *Broker) Start() {
+	b.t.Helper()
+	if err := b.runner.start(); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.waitReady(); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// waitReady waits until the broker lists itself in its metadata: from then on
+// it takes topics and records.
+func (b *Broker) waitReady() error {
+	client := b.Client()
+	client.Timeout = time.Second
+	defer closeIdle(client)
+	return waitServer("Kafka from "+b.origin, b.runner, func(ctx context.Context) error {
+		reply, err := client.Metadata(ctx, &kafka.MetadataRequest{})
+		if err == nil && len(reply.Brokers) == 0 {
+			err = errors.New("no broker in the metadata")
+		}
+		return err
+	})
+}
+
+func closeIdle(c *kafka.Client) { c.Transport.(*kafka.Transport).CloseIdleConnections() }
+
+// waitServer asks until a server answers, and gives up at once when its
+// process has ended.
+func waitServer(what string, r runner, ask func(context.Context) error) error {
+	ctx, cancel := startContext()
+	defer cancel()
+	ended := false
+	last, ok := poll(startTimeout, func() (bool, string) {
+		if r != nil {
+			select {
+			case <-r.gone():
+				ended = true
+				return true, ""
+			default:
+			}
+		}
+		if err := ask(ctx); err != nil {
+			return false, err.Error()
+		}
+		return true, ""
+	})
+	switch {
+	case ended:
+		return fmt.Errorf("%s ended while starting; its log ends:\n%s", what, r.log())
+	case !ok && r == nil:
+		return fmt.Errorf("%s does not answer: %s", what, last)
+	case !ok:
+		return fmt.Errorf("%s does not answer: %s; its log ends:\n%s", what, last, r.log())
+	}
+	return nil
+}
+
+// CreateTopic makes a topic with a name of the test's own, which is deleted
+// when the test ends, and returns when every partition has a leader.
+func CreateTopic(t testing.TB, b *Broker, partitions int) string {
+	t.Helper()
+	return createTopic(t, b.Client(), partitions)
+}
+
+func createTopic(t testing.TB, client *kafka.Client, partitions int) string {
+	t.Helper()
+	topic := Namespace(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	reply, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{
+		Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}},
+	})
+	if err == nil {
+		err = reply.Errors[topic]
+	}
+	if err != nil {
+		t.Fatalf("create topic %s: %v", topic, err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		// Best effort: the test may have killed the broker.
+		_, _ = client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+		closeIdle(client)
+	})
+	Eventually(t, 30*time.Second, "leaders of topic "+topic, func() (bool, string) {
+		reply, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+		if err != nil {
+			return false, err.Error()
+		}
+		led := 0
+		for _, p := range reply.Topics[0].Partitions {
+			if p.Error == nil && p.Leader.Port != 0 {
+				led++
+			}
+		}
+		return led == partitions, fmt.Sprintf("%d of %d partitions have one", led, partitions)
+	})
+	return topic
+}

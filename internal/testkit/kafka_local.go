@@ -1,0 +1,171 @@
+package testkit
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed kafka/install.sh kafka/pom.xml
+var kafkaFiles embed.FS
+
+// kafkaVersion is the version that kafka/pom.xml names.
+var kafkaVersion = sync.OnceValue(func() string {
+	pom, err := kafkaFiles.ReadFile("kafka/pom.xml")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(regexp.MustCompile(`<kafka\.version>(.*)</kafka\.version>`).FindSubmatch(pom)[1])
+})
+
+// lackLocalKafka tells what local Kafka lacks. Jars that are not there yet
+// but can be fetched are no lack.
+func lackLocalKafka() error {
+	if err := lackCommand("java", "a Java runtime, 17 or later"); err != nil {
+		return err
+	}
+	home, err := kafkaHome()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(kafkaJar(home)); err == nil {
+		return nil
+	}
+	if err := lackCommand("mvn", "Maven"); err != nil {
+		return fmt.Errorf("%w, or set WEIR_KAFKA_HOME to a directory with Kafka's jars", err)
+	}
+	return nil
+}
+
+func kafkaJar(home string) string {
+	return filepath.Join(home, "kafka_2.13-"+kafkaVersion()+".jar")
+}
+
+// kafkaHome is the directory of the jars, as in kafka/install.sh.
+func kafkaHome() (string, error) {
+	if home := os.Getenv("WEIR_KAFKA_HOME"); home != "" {
+		return home, nil
+	}
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		cache = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(cache, "weir", "kafka-"+kafkaVersion()), nil
+}
+
+// installKafka returns the directory of the jars, fetched if need be.
+var installKafka = sync.OnceValues(func() (string, error) {
+	home, err := kafkaHome()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(kafkaJar(home)); err == nil {
+		return home, nil
+	}
+	dir, err := os.MkdirTemp("", dirPrefix)
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, kafkaFiles); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("bash", filepath.Join(dir, "kafka", "install.sh")).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kafka/install.sh: %w\n%s", err, out)
+	}
+	return home, nil
+})
+
+// localKafka lays out a broker in dir and formats its storage.
+func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runner, origin string, err error) {
+	home, err := installKafka()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	controller, err := freePort(ephemeralPorts)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	props := brokerProperties("127.0.0.1", "127.0.0.1", port, controller)
+	props["log.dirs"] = filepath.Join(dir, "data")
+	for k, v := range opts.Config {
+		props[k] = v
+	}
+	file := filepath.Join(dir, "server.properties")
+	if err := os.WriteFile(file, []byte(propertiesText(props)), 0o600); err != nil {
+		return nil, nil, "", err
+	}
+	java := func(args ...string) *process {
+		return newProcess(dir, "java", append([]string{
+			// A broker of a few small topics: what counts is how fast it
+			// starts, and that several fit beside the tests.
+			"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+			"-cp", filepath.Join(home, "*"),
+		}, args...)...)
+	}
+	format := java("kafka.tools.StorageTool", "format", "--cluster-id", clusterID, "--config", file)
+	if err := format.start(); err != nil {
+		return nil, nil, "", err
+	}
+	<-format.gone()
+	if _, err := os.Stat(filepath.Join(props["log.dirs"], "meta.properties")); err != nil {
+		return nil, nil, "", fmt.Errorf("format Kafka's storage:\n%s", format.log())
+	}
+	addrs = []string{fmt.Sprintf("127.0.0.1:%d", port)}
+	return addrs, java("kafka.Kafka", file), "local java, version " + kafkaVersion(), nil
+}
+
+// clusterID is any 16 bytes in base64. Brokers of different tests never meet.
+const clusterID = "4L6g3nShT-eMCtK--X86sw"
+
+// brokerProperties are the settings of a broker that is its own controller
+// (KRaft), listens on bind and is reached at host.
+func brokerProperties(bind, host string, port, controller int) map[string]string {
+	return map[string]string{
+		"process.roles":                  "broker,controller",
+		"node.id":                        "1",
+		"controller.quorum.voters":       fmt.Sprintf("1@127.0.0.1:%d", controller),
+		"controller.listener.names":      "CONTROLLER",
+		"inter.broker.listener.name":     "PLAINTEXT",
+		"listeners":                      fmt.Sprintf("PLAINTEXT://%s:%d,CONTROLLER://127.0.0.1:%d", bind, port, controller),
+		"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s:%d", host, port),
+		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+
+		// One broker, so one replica; few partitions, so a quick start.
+		"offsets.topic.num.partitions":                     "4",
+		"offsets.topic.replication.factor":                 "1",
+		"transaction.state.log.num.partitions":             "4",
+		"transaction.state.log.replication.factor":         "1",
+		"transaction.state.log.min.isr":                    "1",
+		"share.coordinator.state.topic.num.partitions":     "1",
+		"share.coordinator.state.topic.replication.factor": "1",
+		"share.coordinator.state.topic.min.isr":            "1",
+
+		"group.initial.rebalance.delay.ms": "0",
+		"group.min.session.timeout.ms":     "1000", // a test waits for dead members
+		"auto.create.topics.enable":        "false",
+		// It would hold a buffer of 128 MB, and tests do not compact.
+		"log.cleaner.dedupe.buffer.size": "2097152",
+	}
+}
+
+func propertiesText(props map[string]string) string {
+	lines := make([]string, 0, len(props))
+	for k, v := range props {
+		lines = append(lines, k+"="+v+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}

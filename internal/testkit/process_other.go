@@ -1,0 +1,9 @@
+//go:build !linux
+
+package testkit
+
+import "syscall"
+
+// dieWithParent: only Linux has a parent-death signal. Elsewhere servers end
+// with their test or in Main.
+func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,136 @@
+package testkit
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// FaultyProxy is a TCP proxy on 127.0.0.1 whose connections can be cut and
+// delayed.
+type FaultyProxy struct {
+	target   string
+	listener net.Listener
+
+	mu    sync.Mutex
+	cut   bool
+	delay time.Duration
+	conns map[net.Conn]struct{}
+	wg    sync.WaitGroup
+}
+
+// Proxy starts a proxy before target, host:port. It ends with the test.
+func Proxy(t testing.TB, target string) *FaultyProxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &FaultyProxy{target: target, listener: l, conns: map[net.Conn]struct{}{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.Cut()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// Addr is where the proxy listens.
+func (p *FaultyProxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut resets all connections, and new ones as they come: bytes under way are
+// lost, in both directions.
+func (p *FaultyProxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for c := range p.conns {
+		reset(c)
+	}
+}
+
+// Heal lets new connections through again.
+func (p *FaultyProxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+}
+
+// Delay holds every chunk back for d from now on, in both directions, so a
+// reply comes at least twice d after its request.
+func (p *FaultyProxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
+func (p *FaultyProxy) accept() {
+	for {
+		from, err := p.listener.Accept()
+		if err != nil {
+			return // closed at the test's end
+		}
+		to, err := net.Dial("tcp", p.target)
+		if err != nil {
+			reset(from)
+			continue
+		}
+		if !p.track(from, to) {
+			reset(from)
+			reset(to)
+			continue
+		}
+		p.wg.Go(func() { p.copy(to, from) })
+		p.wg.Go(func() { p.copy(from, to) })
+	}
+}
+
+// track makes a pair known to Cut, unless it came while cut.
+func (p *FaultyProxy) track(a, b net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut {
+		return false
+	}
+	p.conns[a], p.conns[b] = struct{}{}, struct{}{}
+	return true
+}
+
+// copy ends both connections when either side does: the protocols that tests
+// proxy have no half-closed connections.
+func (p *FaultyProxy) copy(dst, src net.Conn) {
+	defer func() {
+		_ = dst.Close()
+		_ = src.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, dst)
+		delete(p.conns, src)
+	}()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		delay := p.delay
+		p.mu.Unlock()
+		if delay > 0 {
+			<-time.After(delay)
+		}
+		if _, err := dst.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// reset closes a connection at once, without sending what is buffered.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+}

@@ -1,0 +1,30 @@
+package testkit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestProxyCutsHealsAndDelays(t *testing.T) {
+	p := Proxy(t, Miniredis(t).Addr())
+	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
+	defer client.Close()
+	incr(t, client, "n", 1)
+
+	p.Cut()
+	if err := client.Incr(ctx, "n").Err(); err == nil {
+		t.Error("an answer came through the cut proxy")
+	}
+	p.Heal()
+	incr(t, client, "n", 2)
+
+	const delay = 30 * time.Millisecond
+	p.Delay(delay)
+	start := time.Now()
+	incr(t, client, "n", 3)
+	if took := time.Since(start); took < 2*delay {
+		t.Errorf("the answer took %v, want at least %v", took, 2*delay)
+	}
+}

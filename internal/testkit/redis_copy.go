@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+)
+
+// RedisCopy is a server's data at one moment.
+type RedisCopy struct{ dir string }
+
+// SaveCopy copies the data of the running server. Writes that were answered
+// before are in the copy.
+func (r *RedisServer) SaveCopy() RedisCopy {
+	r.t.Helper()
+	if !r.aof {
+		if err := r.Client(r.t).Save(context.Background()).Err(); err != nil {
+			r.t.Fatalf("save %s: %v", r.addr, err)
+		}
+	}
+	to := RedisCopy{r.t.TempDir()}
+	if err := os.CopyFS(to.dir, os.DirFS(r.dir)); err != nil {
+		r.t.Fatal(err)
+	}
+	return to
+}
+
+// RestoreCopy kills the server and starts it again on an older copy of its
+// data, as a failover to a replica that lacks the latest writes does.
+func (r *RedisServer) RestoreCopy(c RedisCopy) {
+	r.t.Helper()
+	r.Kill()
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(r.dir, e.Name())); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(r.dir, os.DirFS(c.dir)); err != nil {
+		r.t.Fatal(err)
+	}
+	r.Start()
+}

@@ -1,0 +1,113 @@
+package testkit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var ctx = context.Background()
+
+func incr(t *testing.T, client redis.Cmdable, key string, want int64) {
+	t.Helper()
+	got, err := client.Incr(ctx, key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Fatalf("INCR %s = %d, want %d", key, got, want)
+	}
+}
+
+func TestSharedRedisAnswers(t *testing.T) {
+	r := Redis(t)
+	if Redis(t) != r {
+		t.Error("a second call returned another server")
+	}
+	incr(t, r.Client(t), Namespace(t), 1)
+}
+
+func TestRedisKeepsAOFOverKill(t *testing.T) {
+	r := NewRedis(t, RedisOptions{AOF: true})
+	client := r.Client(t)
+	incr(t, client, "n", 1)
+	r.Kill()
+	if err := client.Ping(ctx).Err(); err == nil {
+		t.Error("the killed server answers")
+	}
+	r.Start()
+	incr(t, client, "n", 2)
+}
+
+func TestRedisWithoutAOFForgets(t *testing.T) {
+	r := NewRedis(t, RedisOptions{Config: map[string]string{"maxmemory": "10mb"}})
+	client := r.Client(t)
+	incr(t, client, "n", 1)
+	r.Kill()
+	r.Start()
+	incr(t, client, "n", 1)
+	if got := client.ConfigGet(ctx, "maxmemory").Val()["maxmemory"]; got != "10485760" {
+		t.Errorf("maxmemory = %s, want 10485760", got)
+	}
+}
+
+func TestRestoreCopyGoesBackInTime(t *testing.T) {
+	for name, opts := range map[string]RedisOptions{"aof": {AOF: true}, "snapshot": {}} {
+		t.Run(name, func(t *testing.T) {
+			r := NewRedis(t, opts)
+			client := r.Client(t)
+			incr(t, client, "n", 1)
+			older := r.SaveCopy()
+			incr(t, client, "n", 2)
+			r.RestoreCopy(older)
+			incr(t, client, "n", 2)
+		})
+	}
+}
+
+func TestReplicaTakesOver(t *testing.T) {
+	primary := NewRedis(t, RedisOptions{})
+	incr(t, primary.Client(t), "n", 1)
+	replica := NewRedisReplica(t, primary)
+	primary.Kill()
+	client := replica.Client(t)
+	if err := client.Incr(ctx, "n").Err(); !redis.HasErrorPrefix(err, "READONLY") {
+		t.Errorf("a replica's answer to a write = %v, want READONLY", err)
+	}
+	replica.Promote()
+	incr(t, client, "n", 2)
+}
+
+func TestRedisClusterServesAllSlots(t *testing.T) {
+	c := RedisCluster(t)
+	client := c.Client(t)
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} { // in all three masters
+		incr(t, client, key, 1)
+	}
+	for _, node := range c.Nodes {
+		if n := node.Client(t).DBSize(ctx).Val(); n == 0 {
+			t.Errorf("%s holds no key", node.Addr())
+		}
+	}
+	c.Nodes[0].Kill()
+	c.Nodes[0].Start()
+	c.WaitOK(t)
+	incr(t, client, "a", 2)
+	incr(t, client, "b", 2)
+	incr(t, client, "c", 2)
+}
+
+func TestMiniredisExpiresByTheClock(t *testing.T) {
+	m := Miniredis(t)
+	client := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	defer client.Close()
+	if err := client.Set(ctx, "k", "v", 20*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, 5*time.Second, "expiry of k", func() (bool, string) {
+		n := client.Exists(ctx, "k").Val()
+		return n == 0, "it exists"
+	})
+}

@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// batch is a batch under way through a worker: what to write, and what must be
+// told of it once it is written.
+type batch struct {
+	kinds.Batch
+	partitions []*partition // by source
+	dead       []deadLetter
+	events     int       // records mapped
+	bytes      int       // of their values
+	began      time.Time // when the first record came in
+	timestamps []int64   // of the records mapped, for their freshness
+	outcomes   map[outcome]int
+	// failures says by source why its dead letters could not be written; the
+	// source is then marked Behind and nothing of it was applied.
+	failures []error
+	// unapplied says that the time to shut down was over before the store took
+	// the batch.
+	unapplied bool
+}
+
+// outcome is what became of a record, by stream: a label of the metrics.
+type outcome struct{ stream, what string }
+
+// What may become of a record.
+const (
+	applied   = "applied"
+	late      = "late" // applied, but too late for at least one feature
+	dead      = "dead"
+	unmatched = "unmatched" // no stream of the topic takes it
+)
+
+func newBatch() *batch { return &batch{outcomes: make(map[outcome]int)} }
+
+func (b *batch) reset() {
+	for _, p := range b.partitions {
+		if p.in == b {
+			p.in = nil
+		}
+	}
+	clear(b.partitions)
+	clear(b.dead)
+	clear(b.outcomes)
+	b.Batch.Reset()
+	b.partitions, b.dead, b.timestamps = b.partitions[:0], b.dead[:0], b.timestamps[:0]
+	b.failures = b.failures[:0]
+	b.events, b.bytes, b.began, b.unapplied = 0, 0, time.Time{}, false
+}
+
+// source finds or makes the partition's share in the batch.
+func (b *batch) source(p *partition) int {
+	if p.in != b {
+		p.in, p.index = b, len(b.Sources)
+		b.Sources = append(b.Sources, kinds.Source{Partition: p.Partition, To: p.position, Progress: p.progress})
+		b.partitions = append(b.partitions, p)
+		b.failures = append(b.failures, nil)
+	}
+	return p.index
+}
+
+// drop takes the partition out of the batch: nothing of it is applied.
+func (b *batch) drop(p *partition) {
+	if p.in == b {
+		b.Sources[p.index].Behind = true
+		p.in = nil
+	}
+}
+
+// keep leaves the partition's share in the batch as it is; what is read of the
+// partition after it has been resumed gets another one.
+func (b *batch) keep(p *partition) {
+	if p.in == b {
+		p.in = nil
+	}
+}
+
+// count notes what became of a record.
+func (b *batch) count(o features.Outcome, err *features.Poison) {
+	switch {
+	case err != nil:
+		b.outcomes[outcome{err.Stream, dead}]++
+	case o.Stream == "":
+		b.outcomes[outcome{"", unmatched}]++
+	case o.Late:
+		b.outcomes[outcome{o.Stream, late}]++
+	default:
+		b.outcomes[outcome{o.Stream, applied}]++
+	}
+}

@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"log/slog"
+	"maps"
+	"sync"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// committer commits offsets to Kafka beside the work. They only tell others how
+// far the group is; where it goes on stands in the store.
+type committer struct {
+	generation *kafka.Generation
+	log        *slog.Logger
+	wake       chan struct{}
+	done       chan struct{}
+
+	mu      sync.Mutex
+	pending map[kinds.Partition]int64
+	closed  bool
+}
+
+func newCommitter(g *kafka.Generation, log *slog.Logger) *committer {
+	c := &committer{
+		generation: g, log: log,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		pending: make(map[kinds.Partition]int64),
+	}
+	go c.run()
+	return c
+}
+
+// commit takes offsets to be committed soon.
+func (c *committer) commit(offsets map[kinds.Partition]int64) {
+	c.mu.Lock()
+	maps.Copy(c.pending, offsets)
+	c.mu.Unlock()
+	c.signal()
+}
+
+// close commits what is pending and ends.
+func (c *committer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.signal()
+	<-c.done
+}
+
+func (c *committer) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *committer) run() {
+	defer close(c.done)
+	for range c.wake {
+		c.mu.Lock()
+		pending, closed := c.pending, c.closed
+		c.pending = make(map[kinds.Partition]int64)
+		c.mu.Unlock()
+		if len(pending) > 0 {
+			offsets := make(map[string]map[int]int64)
+			for p, offset := range pending {
+				if offsets[p.Topic] == nil {
+					offsets[p.Topic] = make(map[int]int64)
+				}
+				offsets[p.Topic][int(p.ID)] = offset
+			}
+			if err := c.generation.CommitOffsets(offsets); err != nil {
+				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too great until the next commit", "error", err)
+			}
+		}
+		if closed {
+			return
+		}
+	}
+}

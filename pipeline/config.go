@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// Store keeps the state and, with it, how far each shard has applied each
+// partition.
+type Store interface {
+	// Create makes the namespace where it is not there yet.
+	Create(ctx context.Context) error
+	// Progress reads for each partition, by shard, the next offset to apply;
+	// it is negative for a shard that has none.
+	Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error)
+	// Start gives the shards without progress in a partition a first one.
+	Start(ctx context.Context, p kinds.Partition, offset int64) error
+	// Forget takes back a partition's progress in all shards.
+	Forget(ctx context.Context, p kinds.Partition) error
+}
+
+// Writer applies batches for one goroutine. Apply marks the sources that the
+// store has gone back in time on; its errors say that the store could not be
+// reached or does not write, and it may be called again with the same batch.
+type Writer interface {
+	Apply(ctx context.Context, b *kinds.Batch) error
+}
+
+// Start is from where a partition is read that the namespace has never seen.
+type Start string
+
+// The starts.
+const (
+	Earliest Start = "earliest"
+	Latest   Start = "latest"
+)
+
+// Config says what a Processor works on. All fields are required, but for those
+// with a default.
+type Config struct {
+	Registry  *features.Registry
+	Store     Store
+	NewWriter func() Writer
+
+	Transport *kafka.Transport
+	Dialer    *kafka.Dialer
+	Brokers   []string
+	Group     string
+	Isolation fetch.Isolation
+	Start     Start
+	// ContinueOnLoss goes on when records that were not applied are no longer
+	// in the log. By default the processor stops with an error that says so.
+	ContinueOnLoss bool
+	// DeadLetterTopic takes the records that cannot be mapped.
+	DeadLetterTopic string
+	// MaxRecordBytes is the size of a record's value above which it is poison.
+	MaxRecordBytes int
+
+	// Workers is how many batches may be under way at once; by default 1.
+	Workers int
+	// A batch is cut at MaxEvents records, MaxBytes bytes of their values, or
+	// Linger after its first record; never while the batch before is in flight.
+	MaxEvents int           // by default 2000
+	MaxBytes  int           // by default 4 MiB
+	Linger    time.Duration // by default 5 ms
+
+	CommitInterval  time.Duration // by default 1 s
+	ShutdownTimeout time.Duration // for flushing when partitions are given up; by default 20 s
+
+	SessionTimeout    time.Duration // by default 30 s
+	RebalanceTimeout  time.Duration // by default 30 s
+	HeartbeatInterval time.Duration // by default 3 s
+
+	FetchMinBytes, FetchMaxBytes, FetchPartitionMaxBytes int32
+	FetchMaxWait                                         time.Duration
+
+	Metrics prometheus.Registerer // by default a registry of its own
+	Logger  *slog.Logger          // by default slog.Default()
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Start, Earliest)
+	setDefault(&c.MaxRecordBytes, 1<<20)
+	setDefault(&c.Workers, 1)
+	setDefault(&c.MaxEvents, 2000)
+	setDefault(&c.MaxBytes, 4<<20)
+	setDefault(&c.Linger, 5*time.Millisecond)
+	setDefault(&c.CommitInterval, time.Second)
+	setDefault(&c.ShutdownTimeout, 20*time.Second)
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}

@@ -1,0 +1,21 @@
+// Package pipeline carries events from Kafka into the store, each counted once.
+//
+// A Processor is a member of a consumer group. In each generation of the group
+// it shares its partitions out to workers. A worker is two goroutines and two
+// batches that go round between them:
+//
+//	fetch.Poller -> decode -> Mapper.Map -> batch ==> dead letters -> Writer.Apply
+//	                 (the mapping goroutine)          (the applying goroutine)
+//	       ^                                                |
+//	       +------- the batch comes back: progress, -------+
+//	                rewinds, offsets to commit
+//
+// While one batch is applied the other one grows, so batches are small when
+// there is little to do and large when there is much.
+//
+// How far a partition was applied stands in the store, with the state, for each
+// shard. The offsets committed to Kafka follow it about once a second, and only
+// serve those who look at the lag. A worker that starts on a partition, or is
+// told that the store went back in time, reads it from the lowest progress of
+// all shards; the writer passes over what a shard has already.
+package pipeline

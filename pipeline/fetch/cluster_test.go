@@ -1,0 +1,121 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// testTimeout bounds every wait of a test.
+const testTimeout = 20 * time.Second
+
+func testContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func newCluster(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func newClient(t testing.TB, c *kfake.Cluster, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(c.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+func produce(t testing.TB, cl *kgo.Client, records ...*kgo.Record) {
+	t.Helper()
+	if err := cl.ProduceSync(testContext(t), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func numbered(topic string, partition int32, from, to int) []*kgo.Record {
+	var records []*kgo.Record
+	for i := from; i < to; i++ {
+		records = append(records, &kgo.Record{Topic: topic, Partition: partition, Value: fmt.Append(nil, i)})
+	}
+	return records
+}
+
+func newPoller(t testing.TB, c *kfake.Cluster, change ...func(*PollerConfig)) *Poller {
+	t.Helper()
+	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond, ClientID: "fetch-test"}
+	t.Cleanup(transport.CloseIdleConnections)
+	cfg := PollerConfig{
+		Transport: transport,
+		Bootstrap: kafka.TCP(c.ListenAddrs()...),
+		Logger:    slog.New(slog.DiscardHandler),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	p := NewPoller(cfg)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// pollUntil reads from one partition until its position is end, and returns "offset:value" of the records.
+func pollUntil(t testing.TB, p *Poller, end int64) []string {
+	t.Helper()
+	ctx := testContext(t)
+	var d Decoder
+	var all []string
+	for {
+		part, err := p.Poll(ctx)
+		if err != nil {
+			t.Fatalf("after %v: %v; %v", all, err, p.Troubles())
+		}
+		records, next, err := decode(&d, part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, records...)
+		part.Release()
+		if next >= end {
+			return all
+		}
+	}
+}
+
+// lockedBuffer collects a log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lockedBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -1,0 +1,64 @@
+package fetch
+
+import (
+	"testing"
+
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// FuzzDecoder feeds the decoder anything: it must neither panic nor grow beyond its limit nor go backwards, and agree
+// with scan on where the data ends. With fix, the checksums are put right first, so that the damage reaches what they
+// protect.
+func FuzzDecoder(f *testing.F) {
+	for codec := compress.None; codec <= compress.Zstd; codec++ {
+		f.Add(encode(f, testBatch{base: 5, codec: codec, records: run("a", "b")}, control(7, 1, markAbort),
+			testBatch{base: 8, lastDelta: 4}), int64(6), int64(1), int64(5), true)
+	}
+	f.Add(encode(f, testBatch{attributes: attrTransactional, producer: 1, records: run("a")}), int64(0), int64(1), int64(0), false)
+	f.Fuzz(func(t *testing.T, raw []byte, from, producer, first int64, fix bool) {
+		if fix {
+			for rest := raw; ; {
+				b, whole, err := parseBatch(rest)
+				if err != nil || !whole {
+					break
+				}
+				fixCRC(rest[:b.size])
+				rest = rest[b.size:]
+			}
+		}
+		const limit = 1 << 16
+		d := Decoder{MaxInflatedBytes: limit}
+		d.Reset(&Partition{Records: raw, Offset: from, Aborted: []AbortedTransaction{{producer, first}}})
+		next := from
+		for {
+			var r Record
+			ok, err := d.Next(&r)
+			if d.NextOffset() < next {
+				t.Fatalf("went back from %d to %d", next, d.NextOffset())
+			}
+			if ok && (r.Offset < next || d.NextOffset() != r.Offset+1) {
+				t.Fatalf("offset %d after a position of %d, and on to %d", r.Offset, next, d.NextOffset())
+			}
+			n := 0
+			for range r.Headers.All() {
+				n++
+			}
+			if n != r.Headers.Len() {
+				t.Fatalf("%d headers of %d", n, r.Headers.Len())
+			}
+			next = d.NextOffset()
+			if err == nil && !ok {
+				if end, err := scan(raw, from); end != next || err != nil {
+					t.Fatalf("decoded up to %d, scanned up to %d; %v", next, end, err)
+				}
+			}
+			if !ok {
+				break
+			}
+		}
+		// zstd's decoder leaves itself some room beyond its limit.
+		if got := cap(d.inflater.arena); got > 2*limit+1024 {
+			t.Fatalf("an arena of %d bytes under a limit of %d", got, limit)
+		}
+	})
+}

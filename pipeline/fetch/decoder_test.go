@@ -1,0 +1,425 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go/compress"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// decode returns "offset:value" of all records, the next offset and the error.
+func decode(d *Decoder, p *Partition) (records []string, next int64, err error) {
+	var r Record
+	d.Reset(p)
+	for {
+		ok, err := d.Next(&r)
+		if !ok {
+			return records, d.NextOffset(), err
+		}
+		records = append(records, fmt.Sprintf("%d:%s", r.Offset, r.Value))
+	}
+}
+
+func TestDecode(t *testing.T) {
+	const transactional = attrTransactional
+	truncated := func(batches ...testBatch) []byte {
+		raw := encode(t, batches...)
+		return raw[:len(raw)-1]
+	}
+	tests := []struct {
+		name        string
+		raw         []byte
+		from        int64
+		uncommitted bool
+		aborted     []AbortedTransaction
+		want        []string
+		next        int64
+	}{
+		{name: "nothing", from: 7, next: 7},
+		{
+			name: "two batches",
+			raw:  encode(t, testBatch{base: 3, records: run("a", "b")}, testBatch{base: 5, records: run("c")}),
+			from: 3, want: []string{"3:a", "4:b", "5:c"}, next: 6,
+		},
+		{
+			name: "the position is inside a batch",
+			raw:  encode(t, testBatch{base: 3, records: run("a", "b", "c")}),
+			from: 4, want: []string{"4:b", "5:c"}, next: 6,
+		},
+		{
+			name: "a whole batch lies before the position",
+			raw:  encode(t, testBatch{base: 3, records: run("a", "b")}, testBatch{base: 5, records: run("c")}),
+			from: 5, want: []string{"5:c"}, next: 6,
+		},
+		{
+			name: "the last batch is cut",
+			raw:  truncated(testBatch{base: 3, records: run("a", "b")}, testBatch{base: 5, records: run("c")}),
+			from: 3, want: []string{"3:a", "4:b"}, next: 5,
+		},
+		{
+			name: "the last batch is cut within its header",
+			raw:  append(encode(t, testBatch{base: 3, records: run("a", "b")}), 0, 0, 0, 0, 0),
+			from: 3, want: []string{"3:a", "4:b"}, next: 5,
+		},
+		{
+			name: "the only batch is cut",
+			raw:  truncated(testBatch{base: 3, records: run("a", "b")}),
+			from: 3, next: 3,
+		},
+		{
+			name: "compaction took the tail of a batch",
+			raw:  encode(t, testBatch{base: 3, lastDelta: 9, records: run("a", "b")}),
+			from: 3, want: []string{"3:a", "4:b"}, next: 13,
+		},
+		{
+			name: "compaction took the middle of a batch",
+			raw:  encode(t, testBatch{base: 3, records: []kmsg.Record{record(1, "a"), record(5, "b")}}),
+			from: 3, want: []string{"4:a", "8:b"}, next: 9,
+		},
+		{
+			name: "compaction took every record of a batch",
+			raw: encode(t, testBatch{base: 3, records: run("a")},
+				testBatch{base: 4, lastDelta: 5, codec: compress.Gzip}, testBatch{base: 10, records: run("b")}),
+			from: 3, want: []string{"3:a", "10:b"}, next: 11,
+		},
+		{
+			name: "only an empty batch",
+			raw:  encode(t, testBatch{base: 4, lastDelta: 5}),
+			from: 4, next: 10,
+		},
+		{
+			name: "only control batches",
+			raw:  encode(t, control(4, 1, markCommit), control(5, 2, markAbort)),
+			from: 4, next: 6,
+		},
+		{
+			name: "a control batch at the end",
+			raw:  encode(t, testBatch{base: 3, attributes: transactional, producer: 1, records: run("a")}, control(4, 1, markCommit)),
+			from: 3, want: []string{"3:a"}, next: 5,
+		},
+		{
+			name: "transactions in between each other",
+			raw: encode(
+				t,
+				testBatch{base: 0, attributes: transactional, producer: 1, records: run("a1")},
+				testBatch{base: 1, attributes: transactional, producer: 2, records: run("c2")},
+				testBatch{base: 2, producer: 3, records: run("n3")},
+				testBatch{base: 3, producer: 1, records: run("outside of its transaction")},
+				testBatch{base: 4, attributes: transactional, producer: 1, records: run("a1", "a1")},
+				control(6, 1, markAbort),
+				testBatch{base: 7, attributes: transactional, producer: 1, records: run("c1")},
+				control(8, 2, markCommit),
+				control(9, 1, markCommit),
+				testBatch{base: 10, attributes: transactional, producer: 1, records: run("a1")},
+				control(11, 1, markAbort),
+			),
+			// Not by offset, as the protocol does not promise it.
+			aborted: []AbortedTransaction{{1, 10}, {1, 0}},
+			want:    []string{"1:c2", "2:n3", "3:outside of its transaction", "7:c1"}, next: 12,
+		},
+		{
+			name: "an aborted transaction that began before the position",
+			raw: encode(t, testBatch{base: 5, attributes: transactional, producer: 1, records: run("a", "b")},
+				control(7, 1, markAbort), testBatch{base: 8, attributes: transactional, producer: 1, records: run("c")}),
+			from: 6, aborted: []AbortedTransaction{{1, 2}}, want: []string{"8:c"}, next: 9,
+		},
+		{
+			name: "only aborted records",
+			raw:  encode(t, testBatch{base: 5, attributes: transactional, producer: 1, records: run("a", "b")}),
+			from: 5, aborted: []AbortedTransaction{{1, 5}}, next: 7,
+		},
+		{
+			name: "read uncommitted",
+			raw: encode(t, testBatch{base: 5, attributes: transactional, producer: 1, records: run("a", "b")},
+				control(7, 1, markAbort)),
+			from: 5, uncommitted: true, aborted: []AbortedTransaction{{1, 5}}, want: []string{"5:a", "6:b"}, next: 8,
+		},
+	}
+	for _, codec := range []compress.Compression{compress.None, compress.Gzip, compress.Snappy, compress.Lz4, compress.Zstd} {
+		long := strings.Repeat("0123456789", 1000)
+		tests = append(tests, tests[0])
+		test := &tests[len(tests)-1]
+		test.name = "codec " + codec.String()
+		test.raw = encode(t, testBatch{base: 2, codec: codec, records: run("a", long, "c")},
+			testBatch{base: 5, codec: codec, records: run("d", long)})
+		test.from, test.want, test.next = 2, []string{"2:a", "3:" + long, "4:c", "5:d", "6:" + long}, 7
+	}
+	bare := compress.SnappyCodec
+	bare.Framing = 1
+	tests = append(tests, tests[0])
+	tests[len(tests)-1].name = "snappy without xerial framing"
+	tests[len(tests)-1].raw = testBatch{codec: compress.Snappy, count: 2, lastDelta: 1,
+		payload: deflate(t, &bare, encodeRecords(run("a", "b")))}.encode(t)
+	tests[len(tests)-1].from, tests[len(tests)-1].want, tests[len(tests)-1].next = 0, []string{"0:a", "1:b"}, 2
+
+	var reused Decoder
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := &Partition{Topic: "t", Offset: test.from, Records: test.raw, Aborted: test.aborted}
+			if test.uncommitted {
+				p.Isolation = ReadUncommitted
+			}
+			for _, d := range []*Decoder{&reused, {}} {
+				got, next, err := decode(d, p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("records (-want +got):\n%s", diff)
+				}
+				if next != test.next {
+					t.Errorf("next offset %d, want %d", next, test.next)
+				}
+			}
+			if next, err := scan(test.raw, test.from); next != test.next || err != nil {
+				t.Errorf("scan: next offset %d, want %d; %v", next, test.next, err)
+			}
+		})
+	}
+}
+
+func TestDecodeFields(t *testing.T) {
+	records := []kmsg.Record{
+		{TimestampDelta64: -5, Key: nil, Value: nil},
+		{TimestampDelta64: 1 << 40, OffsetDelta: 1, Key: []byte{}, Value: []byte{}},
+		{TimestampDelta64: 7, OffsetDelta: 2, Key: []byte("k"), Value: []byte("v"), Headers: []kmsg.Header{
+			{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}, {Key: "a", Value: []byte{}}, {Key: "", Value: []byte("x")},
+		}},
+	}
+	read := func(b testBatch) []Record {
+		var d Decoder
+		d.Reset(&Partition{Records: b.encode(t)})
+		var all []Record
+		for {
+			var r Record
+			ok, err := d.Next(&r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				return all
+			}
+			all = append(all, r)
+		}
+	}
+	got := read(testBatch{timestamp: 1000, maxTime: 5000, records: records})
+	want := []Record{
+		{Offset: 0, Timestamp: 995},
+		{Offset: 1, Timestamp: 1000 + 1<<40, Key: []byte{}, Value: []byte{}},
+		{Offset: 2, Timestamp: 1007, Key: []byte("k"), Value: []byte("v")},
+	}
+	for i := range want {
+		headers := got[i].Headers
+		got[i].Headers = Headers{}
+		if diff := cmp.Diff(want[i], got[i], cmp.AllowUnexported(Headers{})); diff != "" {
+			t.Errorf("record %d (-want +got):\n%s", i, diff)
+		}
+		got[i].Headers = headers
+	}
+	var headers []string
+	for k, v := range got[2].Headers.All() {
+		headers = append(headers, fmt.Sprintf("%s=%s,%v", k, v, v == nil))
+		if len(headers) == 4 {
+			break
+		}
+	}
+	if want := []string{"a=1,false", "b=,true", "a=,false", "=x,false"}; !slices.Equal(headers, want) {
+		t.Errorf("headers %q, want %q", headers, want)
+	}
+	h := got[2].Headers
+	if v, ok := h.Last("a"); v == nil || len(v) != 0 || !ok {
+		t.Errorf("the last a is %q, %v", v, ok)
+	}
+	if v, ok := h.Last("b"); v != nil || !ok {
+		t.Errorf("the last b is %q, %v", v, ok)
+	}
+	if _, ok := h.Last("c"); ok {
+		t.Error("there is a header c")
+	}
+	if h.Len() != 4 || got[0].Headers.Len() != 0 {
+		t.Errorf("%d and %d headers", h.Len(), got[0].Headers.Len())
+	}
+	for i, r := range read(testBatch{attributes: attrLogAppendTime, timestamp: 1000, maxTime: 5000, records: records}) {
+		if r.Timestamp != 5000 {
+			t.Errorf("LogAppendTime: record %d has timestamp %d, want 5000", i, r.Timestamp)
+		}
+	}
+}
+
+// Records of an earlier batch must survive the inflating of later ones, until Reset.
+func TestRecordsStayUntilReset(t *testing.T) {
+	var batches []testBatch
+	var want []string
+	for i := range 40 {
+		value := strings.Repeat(fmt.Sprint(i), 5000)
+		want = append(want, value)
+		codec := compress.Compression(i%4 + 1)
+		batches = append(batches, testBatch{base: int64(i), codec: codec, records: run(value)})
+	}
+	raw := encode(t, batches...)
+	var d Decoder
+	for range 3 { // the first time the memory grows, later on it is enough
+		d.Reset(&Partition{Records: raw})
+		var records []Record
+		for {
+			var r Record
+			ok, err := d.Next(&r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			records = append(records, r)
+		}
+		if len(records) != len(want) {
+			t.Fatalf("%d records, want %d", len(records), len(want))
+		}
+		for i, r := range records {
+			if string(r.Value) != want[i] {
+				t.Fatalf("record %d has become %.20q…", i, r.Value)
+			}
+		}
+	}
+}
+
+func TestCorrupt(t *testing.T) {
+	good := testBatch{base: 10, records: run("a", "b")}
+	set := func(at int, value ...byte) func([]byte) {
+		return func(raw []byte) { copy(raw[at:], value) }
+	}
+	edited := func(edit func([]byte)) testBatch { b := good; b.base = 12; b.edit = edit; return b }
+	payload := func(bytes ...byte) testBatch {
+		return testBatch{base: 12, lastDelta: 9, count: 1, payload: bytes}
+	}
+	// varints: 0x00=0 0x01=-1 0x02=1 0x04=2 …
+	tests := []struct {
+		name   string
+		bad    testBatch
+		offset int64 // 0: 12
+		end    int64 // 0: -1
+		reason string
+		is     error
+	}{
+		{name: "checksum", bad: testBatch{base: 12, records: run("a"), afterCRC: set(batchHeaderSize+8, 'x')}, end: 13,
+			reason: "checksum mismatch: CRC-32C 99780341, the batch says 62390f83", is: ErrChecksum},
+		{name: "magic 0", bad: edited(set(batchMagicAt, 0)), is: ErrMagic,
+			reason: "unsupported message format: magic 0, only magic 2 (written since Kafka 0.11) can be read"},
+		{name: "magic 1", bad: edited(set(batchMagicAt, 1)), is: ErrMagic,
+			reason: "unsupported message format: magic 1, only magic 2 (written since Kafka 0.11) can be read"},
+		{name: "negative length", bad: edited(set(8, 0xff)), reason: "a batch length of -16777149 is too short for a header"},
+		{name: "short length", bad: edited(set(8, 0, 0, 0, 48)), reason: "a batch length of 48 is too short for a header"},
+		{name: "negative base", bad: edited(set(0, 0x80)),
+			reason: "a base offset of -9223372036854775796 with a last offset delta of 1"},
+		{name: "negative delta", bad: edited(set(23, 0x80)),
+			reason: "a base offset of 12 with a last offset delta of -2147483647"},
+		{name: "offset overflow", bad: edited(set(0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)),
+			reason: "a base offset of 9223372036854775807 with a last offset delta of 1"},
+		{name: "negative count", bad: edited(set(57, 0xff, 0xff, 0xff, 0xff)), end: 14, reason: "a batch of -1 records"},
+		{name: "too few records", bad: edited(set(57, 0, 0, 0, 3)), offset: 14, end: 14, reason: errLength.Error()},
+		{name: "too many records", bad: edited(set(57, 0, 0, 0, 1)), offset: 13, end: 14,
+			reason: "9 bytes are left over after the 1 records of a batch"},
+		{name: "no records but bytes", bad: edited(set(57, 0, 0, 0, 0)), end: 14,
+			reason: "18 bytes are left over after the 0 records of a batch"},
+		{name: "unknown codec", bad: edited(set(21, 0, 5)), end: 14, reason: "unknown compression codec 5"},
+		{name: "no length", bad: testBatch{base: 12, count: 1}, end: 13, reason: errLength.Error()},
+		{name: "negative record length", bad: payload(0x01), end: 22, reason: errLength.Error()},
+		{name: "record longer than its batch", bad: payload(0x04, 0), end: 22, reason: errLength.Error()},
+		{name: "record length without end", bad: payload(0x80, 0x80), end: 22, reason: errLength.Error()},
+		{name: "record length over 32 bits", bad: payload(0x80, 0x80, 0x80, 0x80, 0x80, 0x01), end: 22, reason: errLength.Error()},
+		{name: "empty record", bad: payload(0), end: 22, reason: errAttributes.Error()},
+		{name: "no timestamp", bad: payload(2, 0), end: 22, reason: errAttributes.Error()},
+		{name: "timestamp over 64 bits", bad: payload(24, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02, 0), end: 22,
+			reason: errAttributes.Error()},
+		{name: "no offset", bad: payload(4, 0, 0), end: 22, reason: errAttributes.Error()},
+		{name: "no key", bad: payload(6, 0, 0, 0), end: 22, reason: errKey.Error()},
+		{name: "key length of -2", bad: payload(8, 0, 0, 0, 3), end: 22, reason: errKey.Error()},
+		{name: "key longer than its record", bad: payload(8, 0, 0, 0, 2), end: 22, reason: errKey.Error()},
+		{name: "no value", bad: payload(8, 0, 0, 0, 1), end: 22, reason: errValue.Error()},
+		{name: "value longer than its record", bad: payload(10, 0, 0, 0, 1, 2), end: 22, reason: errValue.Error()},
+		{name: "no headers", bad: payload(10, 0, 0, 0, 1, 1), end: 22, reason: errHeaders.Error()},
+		{name: "negative headers", bad: payload(12, 0, 0, 0, 1, 1, 1), end: 22, reason: errHeaders.Error()},
+		{name: "missing header", bad: payload(12, 0, 0, 0, 1, 1, 2), end: 22, reason: errHeaders.Error()},
+		{name: "header without key", bad: payload(16, 0, 0, 0, 1, 1, 2, 1, 1), end: 22, reason: errHeaders.Error()},
+		{name: "header without value", bad: payload(14, 0, 0, 0, 1, 1, 2, 0), end: 22, reason: errHeaders.Error()},
+		{name: "bytes after the headers", bad: payload(14, 0, 0, 0, 1, 1, 0, 0), end: 22, reason: errExcess.Error()},
+		{name: "offset beyond its batch", bad: payload(12, 0, 0, 20, 1, 1, 0), end: 22, reason: errOrder.Error()},
+		{name: "negative offset delta", bad: payload(12, 0, 0, 1, 1, 1, 0), end: 22, reason: errOrder.Error()},
+		{name: "offset twice", bad: testBatch{base: 12, lastDelta: 9, records: []kmsg.Record{record(4, "a"), record(4, "b")}},
+			offset: 17, end: 22, reason: errOrder.Error()},
+		{name: "control record cut", bad: testBatch{base: 12, producer: 7, attributes: attrControl, count: 1, payload: []byte{2}},
+			end: 13, reason: "control " + errLength.Error()},
+		{name: "control key cut", bad: testBatch{base: 12, producer: 7, attributes: attrControl,
+			records: []kmsg.Record{{Key: []byte{0, 0}}}}, end: 13, reason: "a control record with a key of 2 bytes"},
+		{name: "gzip", bad: testBatch{base: 12, codec: compress.Gzip, count: 1, payload: []byte("rubbish that is no gzip")}, end: 13,
+			reason: "gzip: gzip: invalid header"},
+		{name: "lz4", bad: testBatch{base: 12, codec: compress.Lz4, count: 1, payload: []byte("rubbish")}, end: 13,
+			reason: "lz4: lz4: bad magic number"},
+		{name: "snappy", bad: testBatch{base: 12, codec: compress.Snappy, count: 1, payload: []byte("rubbish")}, end: 13,
+			reason: "snappy: s2: corrupt input"},
+		{name: "snappy header cut", bad: testBatch{base: 12, codec: compress.Snappy, count: 1, payload: xerialHeader}, end: 13,
+			reason: "snappy: unexpected EOF"},
+		{name: "snappy block cut", bad: testBatch{base: 12, codec: compress.Snappy, count: 1,
+			payload: append(slices.Clone(xerialHeader), 0, 0, 0, 1, 0, 0, 0, 1, 0xff, 0, 0, 0)}, end: 13, reason: "snappy: unexpected EOF"},
+		{name: "zstd", bad: testBatch{base: 12, codec: compress.Zstd, count: 1, payload: []byte("rubbish")}, end: 13,
+			reason: "zstd: invalid input: magic number mismatch"},
+		{name: "snappy too large", bad: testBatch{base: 12, codec: compress.Snappy, count: 1,
+			payload: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}, end: 13, is: ErrTooLarge,
+			reason: "the batch inflates to more than the limit of 100000 bytes"},
+	}
+	bomb := strings.Repeat("0", 100_000)
+	for codec := compress.Gzip; codec <= compress.Zstd; codec++ {
+		tests = append(tests, tests[0])
+		test := &tests[len(tests)-1]
+		test.name, test.is, test.reason = codec.String()+" bomb", ErrTooLarge, "the batch inflates to more than the limit of 100000 bytes"
+		test.bad = testBatch{base: 12, codec: codec, records: run(bomb)}
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			offset, end := test.offset, test.end
+			if offset == 0 {
+				offset = 12
+			}
+			if end == 0 {
+				end = -1
+			}
+			p := &Partition{
+				Topic: "events", Partition: 4, Offset: 10, Aborted: []AbortedTransaction{{7, 0}},
+				Records: encode(t, good, test.bad, testBatch{base: 50, records: run("never reached")}),
+			}
+			d := Decoder{MaxInflatedBytes: 100_000}
+			_, next, err := decode(&d, p)
+			var corrupt *CorruptError
+			if !errors.As(err, &corrupt) {
+				t.Fatalf("error %v, want a CorruptError", err)
+			}
+			if corrupt.Topic != "events" || corrupt.Partition != 4 || corrupt.Offset != offset || corrupt.EndOffset != end {
+				t.Errorf("located at %s/%d [%d, %d), want events/4 [%d, %d)",
+					corrupt.Topic, corrupt.Partition, corrupt.Offset, corrupt.EndOffset, offset, end)
+			}
+			if got := corrupt.Reason.Error(); got != test.reason {
+				t.Errorf("reason %q, want %q", got, test.reason)
+			}
+			if test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("%v is not %v", err, test.is)
+			}
+			if want := fmt.Sprintf("fetch: cannot decode events/4 from offset %d: %s", offset, test.reason); err.Error() != want {
+				t.Errorf("error %q, want %q", err, want)
+			}
+			if next != offset {
+				t.Errorf("next offset %d, want %d", next, offset)
+			}
+			if _, again := d.Next(new(Record)); again != err {
+				t.Errorf("the error has changed to %v", again)
+			}
+			if got, _, err := decode(&d, &Partition{Offset: 10, Records: encode(t, good)}); err != nil || len(got) != 2 {
+				t.Errorf("after Reset: %v, %v", got, err)
+			}
+		})
+	}
+}

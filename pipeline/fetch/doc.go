@@ -1,0 +1,45 @@
+// Package fetch reads records from Kafka: it long-polls the leaders of a set of partitions and decodes what they send.
+//
+// # How a fetch goes
+//
+// A [Poller] keeps the position of each partition it was told of. One goroutine looks up who leads the partitions that
+// have no leader; one goroutine for each leader sends fetch requests, each for all of that leader's partitions, and
+// waits up to MaxWait for the answer. A position moves on as soon as a response is in, by the headers of the batches
+// alone, so the next long poll is already under way while the caller works. [Poller.Poll] hands out one [Partition] at
+// a time, undecoded. A [Decoder] turns it into records, on the caller's goroutine, and knows in the end at which
+// offset to go on:
+//
+//	for d.Reset(part); ; {
+//		ok, err := d.Next(&record)
+//		…
+//	}
+//	progress = d.NextOffset()
+//	part.Release()
+//
+// A leader is asked for more only when Poll has taken what it sent, so a slow caller bounds memory rather than filling
+// it. A [Poller.Seek] makes everything of the partition that was fetched before it disappear, also what is under way.
+//
+// What goes wrong is of three kinds. A position outside of the log is reported by Poll as an [OffsetOutOfRangeError],
+// and a batch that cannot be decoded by Next as a [CorruptError]: both are for the caller to decide, who may seek.
+// Everything else is waited out with backoff: brokers that are away, leaders that move, topics that are not there yet.
+// [Poller.Troubles] lists since when which partition has not been fetched.
+//
+// # Why it is ours
+//
+// The connections, with TLS, SASL, versions and pooling, are those of kafka-go's Transport. Its readers are not used,
+// because they are wrong where a count must be exact: they deliver the records of aborted transactions and the
+// transaction markers themselves, check no checksum on some paths, are put back to the start by a batch that compaction
+// emptied, and never get past a transaction marker at the end of the log. A request that implements kafka-go's
+// protocol.RawExchanger is handed the connection and does its own writing and reading; kmsg encodes it. The Transport
+// gives a connection to one request at a time, so a long poll does not hold up other requests, which use others.
+//
+// # What a partition's data looks like
+//
+// It is a run of record batches (format v2, the only one since Kafka 0.11; older segments are refused by name). A
+// broker sends whole batches, so the first may begin before the position, and the last may be cut by the size limit.
+// A batch covers the offsets from its base to base + last offset delta, although compaction may have removed any of
+// its records, the last ones and all of them included; that range, not the records, says where the next batch begins.
+// A control batch holds the marker that commits or aborts a producer's transaction. Under read-committed isolation the
+// broker sends nothing beyond the first open transaction, and with the data a list of which producers' transactions
+// were aborted, and from where on: from there to the producer's ABORT marker its transactional batches are skipped.
+package fetch

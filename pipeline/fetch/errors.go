@@ -1,0 +1,55 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed is returned by Poll after Close.
+	ErrClosed = errors.New("fetch: the poller is closed")
+
+	// ErrTooLarge is the reason of a CorruptError when a batch would inflate to more than Decoder.MaxInflatedBytes.
+	ErrTooLarge = errors.New("the batch inflates to more than the limit")
+
+	// ErrMagic is the reason of a CorruptError when the log holds a message format other than record batch v2.
+	ErrMagic = errors.New("unsupported message format")
+
+	// ErrChecksum is the reason of a CorruptError when the CRC-32C of a batch is not the one in its header.
+	ErrChecksum = errors.New("checksum mismatch")
+)
+
+// CorruptError says that a batch cannot be decoded, and where it is. No record at or after Offset was delivered, so
+// fetching again from Offset loses nothing.
+type CorruptError struct {
+	Topic     string
+	Partition int32
+	// Offset is the first offset that was not delivered.
+	Offset int64
+	// EndOffset is the first offset after the broken batch, by the batch's own header: where to seek in order to give
+	// the batch up. It is -1 when the header itself cannot be read.
+	EndOffset int64
+	// Reason wraps ErrTooLarge, ErrMagic, ErrChecksum, or describes what is malformed.
+	Reason error
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("fetch: cannot decode %s/%d from offset %d: %v", e.Topic, e.Partition, e.Offset, e.Reason)
+}
+
+func (e *CorruptError) Unwrap() error { return e.Reason }
+
+// OffsetOutOfRangeError says that a fetch position is outside the log. The partition is fetched no further until Seek
+// gives it a position, or Remove takes it away.
+type OffsetOutOfRangeError struct {
+	Topic     string
+	Partition int32
+	Offset    int64 // the position that was asked for
+	LogStart  int64 // the first offset still in the log
+	LogEnd    int64 // the offset after the last replicated record
+}
+
+func (e *OffsetOutOfRangeError) Error() string {
+	return fmt.Sprintf("fetch: offset %d of %s/%d is outside the log, which holds [%d, %d)",
+		e.Offset, e.Topic, e.Partition, e.LogStart, e.LogEnd)
+}

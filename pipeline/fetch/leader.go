@@ -1,0 +1,258 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// leader is a broker and the partitions that it leads. It is guarded by Poller.mu, but for wake.
+type leader struct {
+	id        int32
+	wake      chan struct{} // something changed while the loop had nothing to do; capacity 1
+	positions []*position
+	waiting   int // responses that Poll has not wholly taken
+	turn      int
+	cancel    context.CancelCauseFunc // of the request under way, or nil
+}
+
+var errInterrupted = errors.New("fetch: the positions have changed")
+
+// interrupt makes the loop ask again, with the positions as they are now.
+func (l *leader) interrupt() {
+	if l.cancel != nil {
+		l.cancel(errInterrupted)
+	}
+	signal(l.wake)
+}
+
+// fetchRequest is a request and the positions it was made from.
+type fetchRequest struct {
+	*kmsg.FetchRequest
+	ctx    context.Context
+	leader *leader
+	sent   map[topicPartition]sentPosition
+}
+
+type sentPosition struct {
+	*position
+	offset     int64
+	generation uint64
+	epoch      int32
+	leader     int32
+}
+
+// lead is the loop of one leader. It ends when the leader has no partitions left.
+func (p *Poller) lead(l *leader) {
+	for p.ctx.Err() == nil {
+		req, alive := p.nextFetch(l)
+		if !alive {
+			return
+		}
+		if req == nil {
+			select {
+			case <-l.wake:
+			case <-p.ctx.Done():
+			}
+			continue
+		}
+		p.fetch(req)
+	}
+}
+
+// nextFetch makes the next request, or nil if there is nothing to ask for now.
+func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(l.positions) == 0 {
+		delete(p.leaders, l.id)
+		return nil, false
+	}
+	if l.waiting >= p.cfg.MaxWaiting {
+		return nil, true
+	}
+	request := kmsg.NewPtrFetchRequest()
+	request.MaxWaitMillis = int32(p.cfg.MaxWait.Milliseconds())
+	request.MinBytes = p.cfg.MinBytes
+	request.MaxBytes = p.cfg.MaxBytes
+	request.IsolationLevel = p.cfg.Isolation.protocol()
+	req = &fetchRequest{FetchRequest: request, leader: l, sent: make(map[topicPartition]sentPosition, len(l.positions))}
+
+	// A broker fills its response in the order of the request, so each partition gets to be the first in turn. The
+	// first is also the only one that is sure to get a batch larger than the limits.
+	l.turn++
+	topics := make(map[string]int)
+	for i := range l.positions {
+		pos := l.positions[(l.turn+i)%len(l.positions)]
+		if pos.stopped {
+			continue
+		}
+		t, ok := topics[pos.topic]
+		if !ok {
+			t = len(request.Topics)
+			topics[pos.topic] = t
+			topic := kmsg.NewFetchRequestTopic()
+			topic.Topic = pos.topic
+			request.Topics = append(request.Topics, topic)
+		}
+		partition := kmsg.NewFetchRequestTopicPartition()
+		partition.Partition = pos.partition
+		partition.CurrentLeaderEpoch = pos.epoch
+		partition.FetchOffset = pos.offset
+		partition.PartitionMaxBytes = pos.maxBytes
+		request.MaxBytes = max(request.MaxBytes, pos.maxBytes)
+		request.Topics[t].Partitions = append(request.Topics[t].Partitions, partition)
+		req.sent[pos.topicPartition] = sentPosition{pos, pos.offset, pos.generation, pos.epoch, l.id}
+	}
+	if len(req.sent) == 0 {
+		return nil, true
+	}
+	req.ctx, l.cancel = context.WithCancelCause(p.ctx)
+	return req, true
+}
+
+// fetch does one request and queues what comes of it.
+func (p *Poller) fetch(req *fetchRequest) {
+	body := bodies.Get().(*[]byte)
+	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, body)
+	interrupted := context.Cause(req.ctx) != nil // by interrupt or Close: the request's own timeout is not seen here
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	req.leader.cancel(nil)
+	req.leader.cancel = nil
+	if err == nil {
+		err = kerror(kresp.(*kmsg.FetchResponse).ErrorCode)
+	}
+	if err != nil {
+		if !interrupted {
+			p.fail(p.current(req), fmt.Errorf("broker %d: %w", req.leader.id, err))
+		}
+		return
+	}
+	resp := &response{body: body, leader: req.leader}
+	resp.users.Store(1)
+	defer resp.release()
+	for _, t := range kresp.(*kmsg.FetchResponse).Topics {
+		for i := range t.Partitions {
+			if sent, ok := req.sent[topicPartition{t.Topic, t.Partitions[i].Partition}]; ok && p.isCurrent(sent) {
+				p.accept(sent, &t.Partitions[i], resp)
+			}
+		}
+	}
+	if resp.queued > 0 {
+		req.leader.waiting++
+		signal(p.ready)
+	}
+}
+
+// current lists the positions of a request that have not changed since.
+func (p *Poller) current(req *fetchRequest) []*position {
+	var positions []*position
+	for _, sent := range req.sent {
+		if p.isCurrent(sent) {
+			positions = append(positions, sent.position)
+		}
+	}
+	return positions
+}
+
+// isCurrent tells whether a position has been neither removed nor moved since it was sent.
+func (p *Poller) isCurrent(sent sentPosition) bool {
+	return p.positions[sent.topicPartition] == sent.position && sent.generation == sent.position.generation
+}
+
+// accept takes what a response has for one partition.
+func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition, resp *response) {
+	pos := sent.position
+	if err := kerror(rp.ErrorCode); err != nil {
+		if err == kafka.OffsetOutOfRange {
+			pos.stopped = true
+			p.loops.Go(func() { p.outOfRange(sent) })
+			return
+		}
+		p.fail([]*position{pos}, fmt.Errorf("%s/%d: %w", pos.topic, pos.partition, err))
+		return
+	}
+	pos.end = endOffset(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset)
+	if len(rp.RecordBatches) == 0 {
+		p.recover(pos)
+		return
+	}
+	next, err := scan(rp.RecordBatches, pos.offset)
+	if next == pos.offset && err == nil {
+		// Not one whole batch that goes further: brokers since 0.10.1 send at least one, but not everything that speaks
+		// the protocol does.
+		if pos.maxBytes > math.MaxInt32/2 {
+			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the batch at offset %d does not fit in a fetch of %d bytes",
+				pos.topic, pos.partition, pos.offset, pos.maxBytes))
+			return
+		}
+		pos.maxBytes *= 2
+		return
+	}
+	p.recover(pos)
+	part := &Partition{
+		Topic:            pos.topic,
+		Partition:        pos.partition,
+		LeaderEpoch:      sent.epoch,
+		Offset:           pos.offset,
+		Isolation:        p.cfg.Isolation,
+		HighWatermark:    rp.HighWatermark,
+		LastStableOffset: rp.LastStableOffset,
+		LogStartOffset:   rp.LogStartOffset,
+		Records:          rp.RecordBatches,
+		pos:              pos,
+		generation:       pos.generation,
+		response:         resp,
+	}
+	for _, a := range rp.AbortedTransactions {
+		part.Aborted = append(part.Aborted, AbortedTransaction{a.ProducerID, a.FirstOffset})
+	}
+	pos.offset = next
+	pos.maxBytes = p.cfg.PartitionMaxBytes
+	pos.stopped = err != nil // the decoder comes to the same header, and its caller decides
+	resp.users.Add(1)
+	resp.queued++
+	p.queue = append(p.queue, part)
+}
+
+// outOfRange looks up the range that the position is outside of and reports it. Poller.mu is not held.
+func (p *Poller) outOfRange(sent sentPosition) {
+	ranges, err := p.offsetsOf(p.ctx, sent.leader, sent.topic, []int32{sent.partition}, ReadUncommitted)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isCurrent(sent) {
+		return
+	}
+	pos := sent.position
+	r := ranges[pos.partition]
+	if err == nil && r.Start <= sent.offset && sent.offset <= r.End {
+		// A leader that was elected a moment ago may not know yet how far the log goes.
+		err = fmt.Errorf("%s/%d: %w", pos.topic, pos.partition, kafka.OffsetOutOfRange)
+	}
+	if err != nil {
+		pos.stopped = false
+		p.fail([]*position{pos}, err)
+		return
+	}
+	p.recover(pos)
+	p.queue = append(p.queue, &Partition{
+		Topic: pos.topic, Partition: pos.partition, pos: pos, generation: pos.generation,
+		err: &OffsetOutOfRangeError{pos.topic, pos.partition, sent.offset, r.Start, r.End},
+	})
+	signal(p.ready)
+}
+
+// kerror turns an error code of the protocol into an error.
+func kerror(code int16) error {
+	if code == 0 {
+		return nil
+	}
+	return kafka.Error(code)
+}

@@ -1,0 +1,254 @@
+package fetch
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// PollerConfig configures a Poller. Transport and Bootstrap are required; zero values mean the defaults.
+type PollerConfig struct {
+	// Transport carries the requests, usually a *kafka.Transport. It finds new and moved brokers at its MetadataTTL,
+	// which is therefore how long the worst leader change lasts; name the topics in its MetadataTopics to keep its
+	// metadata small.
+	Transport kafka.RoundTripper
+	// Bootstrap is the address of some brokers, by kafka.TCP.
+	Bootstrap net.Addr
+	// ClientID names this client to the brokers. Default: the Transport's.
+	ClientID string
+
+	// A broker answers when it has MinBytes (1) or after MaxWait (500ms), and with about MaxBytes (16 MiB) at most, of
+	// which PartitionMaxBytes (1 MiB) are of one partition. A batch that is larger still comes whole.
+	MinBytes          int32
+	MaxWait           time.Duration
+	MaxBytes          int32
+	PartitionMaxBytes int32
+
+	// Isolation is ReadCommitted by default.
+	Isolation Isolation
+
+	// MaxWaiting (1) is how many responses of one leader may wait for Poll before that leader is asked for more. So
+	// memory holds at most MaxWaiting+1 responses for each leader, and what the caller has not released.
+	MaxWaiting int
+
+	// RequestTimeout (10s) limits each request, beyond MaxWait for a fetch.
+	RequestTimeout time.Duration
+
+	// Logger is slog.Default by default.
+	Logger *slog.Logger
+}
+
+func (c PollerConfig) withDefaults() PollerConfig {
+	setDefault(&c.MinBytes, 1)
+	setDefault(&c.MaxWait, 500*time.Millisecond)
+	setDefault(&c.MaxBytes, 16<<20)
+	setDefault(&c.PartitionMaxBytes, 1<<20)
+	setDefault(&c.MaxWaiting, 1)
+	setDefault(&c.RequestTimeout, 10*time.Second)
+	if t, ok := c.Transport.(*kafka.Transport); ok {
+		setDefault(&c.ClientID, t.ClientID)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// Poller fetches a changing set of partitions. Each leader among the brokers is served by one loop of long polls,
+// whose requests carry all its partitions. All methods may be called concurrently.
+type Poller struct {
+	cfg       PollerConfig
+	exchanger exchanger
+	ctx       context.Context
+	cancel    context.CancelFunc
+	loops     sync.WaitGroup
+	ready     chan struct{} // the queue is not empty; capacity 1
+	lost      chan struct{} // some partition has no leader; capacity 1
+
+	mu        sync.Mutex
+	closed    bool
+	positions map[topicPartition]*position
+	leaders   map[int32]*leader
+	queue     []*Partition
+	troubles  troubleLog
+}
+
+type topicPartition struct {
+	topic     string
+	partition int32
+}
+
+// position is where a partition is fetched next. It is guarded by Poller.mu.
+type position struct {
+	topicPartition
+	offset     int64
+	generation uint64 // moves at every Seek; what was fetched under an earlier one is dropped
+	maxBytes   int32  // doubled while a batch does not fit
+	stopped    bool   // an error was reported, and a Seek is waited for
+	leader     *leader
+	epoch      int32
+	retryAt    time.Time // when to look for a leader, while there is none
+
+	end     int64    // how far it can be read, -1 before the first fetch
+	trouble *trouble // nil while it can be fetched
+}
+
+// NewPoller returns a Poller without partitions. Close ends it.
+func NewPoller(cfg PollerConfig) *Poller {
+	cfg = cfg.withDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Poller{
+		cfg:       cfg,
+		exchanger: exchanger{transport: cfg.Transport, bootstrap: cfg.Bootstrap, clientID: cfg.ClientID},
+		ctx:       ctx,
+		cancel:    cancel,
+		ready:     make(chan struct{}, 1),
+		lost:      make(chan struct{}, 1),
+		positions: make(map[topicPartition]*position),
+		leaders:   make(map[int32]*leader),
+		troubles:  troubleLog{logger: cfg.Logger},
+	}
+	p.loops.Go(p.findLeaders)
+	return p
+}
+
+// Add starts to fetch a partition from offset. A partition that is there already is moved as by Seek.
+func (p *Poller) Add(topic string, partition int32, offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := topicPartition{topic, partition}
+	if pos := p.positions[key]; pos != nil {
+		p.seek(pos, offset)
+		return
+	}
+	p.positions[key] = &position{
+		topicPartition: key,
+		offset:         offset,
+		maxBytes:       p.cfg.PartitionMaxBytes,
+		end:            -1,
+		trouble:        &trouble{since: time.Now(), err: errNotYetFetched},
+	}
+	signal(p.lost)
+}
+
+// Seek moves a partition to offset. Poll returns nothing of it any more that was fetched before. It does nothing to a
+// partition that was not added.
+func (p *Poller) Seek(topic string, partition int32, offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if pos := p.positions[topicPartition{topic, partition}]; pos != nil {
+		p.seek(pos, offset)
+	}
+}
+
+func (p *Poller) seek(pos *position, offset int64) {
+	pos.offset = offset
+	pos.generation++
+	pos.stopped = false
+	if pos.leader != nil {
+		pos.leader.interrupt()
+	}
+}
+
+// Remove ends the fetching of a partition. Poll returns nothing of it any more.
+func (p *Poller) Remove(topic string, partition int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := topicPartition{topic, partition}
+	if pos := p.positions[key]; pos != nil {
+		p.detach(pos)
+		delete(p.positions, key)
+		p.settle()
+	}
+}
+
+// Poll returns what was fetched next of some partition, in the order in which it came; it waits for it if need be.
+// Its errors are an *OffsetOutOfRangeError, ErrClosed, and that of the context. Brokers that are away and leaders that
+// move are not errors but waits, which the log and Troubles tell of.
+func (p *Poller) Poll(ctx context.Context) (*Partition, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		part, err := p.take()
+		if err != nil {
+			return nil, err
+		}
+		if part != nil {
+			return part, part.err
+		}
+		select {
+		case <-p.ready:
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// take returns the first of the queue that is still wanted, nil if there is none.
+func (p *Poller) take() (*Partition, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	for len(p.queue) > 0 {
+		part := p.queue[0]
+		p.queue[0] = nil
+		p.queue = p.queue[1:]
+		if r := part.response; r != nil {
+			if r.queued--; r.queued == 0 {
+				r.leader.waiting--
+				signal(r.leader.wake)
+			}
+		}
+		if p.positions[part.key()] == part.pos && part.pos.generation == part.generation {
+			if len(p.queue) > 0 {
+				signal(p.ready) // for another caller of Poll
+			}
+			return part, nil
+		}
+		part.Release()
+	}
+	return nil, nil
+}
+
+// Lag is how far the fetch position of a partition is behind the end of what can be read, as of the last response:
+// the last stable offset under ReadCommitted, otherwise the high watermark. It is unknown before the first response.
+func (p *Poller) Lag(topic string, partition int32) (lag int64, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pos := p.positions[topicPartition{topic, partition}]
+	if pos == nil || pos.end < 0 {
+		return 0, false
+	}
+	return max(0, pos.end-pos.offset), true
+}
+
+// Close ends all requests and waits for the loops to end. Poll then returns ErrClosed. The Transport stays open.
+func (p *Poller) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.loops.Wait()
+}
+
+// signal wakes the one who waits on c, now or when it next comes to wait.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// health is what keeps the processor from carrying events, if anything does.
+type health struct {
+	mu       sync.Mutex
+	problems map[string]error // by what is concerned
+}
+
+func newHealth() *health { return &health{problems: make(map[string]error)} }
+
+func (h *health) set(what string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.problems[what] = err
+}
+
+func (h *health) clear(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.problems, what)
+}
+
+// err is all problems as one error, nil if there is none.
+func (h *health) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []error
+	for what, err := range h.problems {
+		all = append(all, fmt.Errorf("%s: %w", what, err))
+	}
+	slices.SortFunc(all, func(a, b error) int {
+		if a.Error() < b.Error() {
+			return -1
+		}
+		return 1
+	})
+	return errors.Join(all...)
+}

@@ -1,0 +1,89 @@
+package pipeline
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// metrics are what the processor tells Prometheus.
+type metrics struct {
+	events     *prometheus.CounterVec
+	dead       *prometheus.CounterVec
+	rewinds    *prometheus.CounterVec
+	lost       *prometheus.CounterVec
+	refused    prometheus.Counter
+	batches    prometheus.Counter
+	batchSize  prometheus.Histogram
+	apply      prometheus.Histogram
+	freshness  prometheus.Histogram
+	lag        *prometheus.GaugeVec
+	partitions prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_events_total",
+			Help: "Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, unmatched.",
+		}, []string{"stream", "outcome"}),
+		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_dead_letters_total", Help: "Records written to the dead-letter topic, by stream and reason.",
+		}, []string{"stream", "reason"}),
+		rewinds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_rewinds_total", Help: "Partitions read again because the store went back in time, by topic.",
+		}, []string{"topic"}),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_lost_records_total", Help: "Records that were not applied and are no longer in the log, by topic.",
+		}, []string{"topic"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_refused_operations_total",
+			Help: "State operations that Redis refused because of their data, such as a sum that overflows.",
+		}),
+		batches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_batches_total", Help: "Batches applied.",
+		}),
+		batchSize: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_batch_events", Help: "Records in a batch.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
+		}),
+		apply: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_apply_seconds", Help: "Time to write a batch, dead letters and waiting for Redis included.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
+		freshness: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_freshness_seconds", Help: "Time from a record's timestamp until it was applied.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}),
+		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_lag_records", Help: "Records in the log that were not fetched yet, by partition assigned.",
+		}, []string{"topic", "partition"}),
+		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
+		}),
+	}
+	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.refused, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.partitions)
+	return m
+}
+
+// applied tells of a batch that was written at a moment, in milliseconds.
+func (m *metrics) applied(b *batch, now int64) {
+	m.batches.Inc()
+	m.batchSize.Observe(float64(b.events))
+	for _, t := range b.timestamps {
+		m.freshness.Observe(float64(now-t) / 1000)
+	}
+	for o, n := range b.outcomes {
+		m.events.WithLabelValues(o.stream, o.what).Add(float64(n))
+	}
+	for _, d := range b.dead {
+		m.dead.WithLabelValues(d.stream, string(d.reason)).Inc()
+	}
+	m.refused.Add(float64(b.Refused))
+}
+
+func (m *metrics) setLag(p kinds.Partition, lag int64) {
+	m.lag.WithLabelValues(p.Topic, strconv.Itoa(int(p.ID))).Set(float64(lag))
+}

@@ -1,0 +1,327 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// worker carries some of a generation's partitions. Its fields belong to the
+// mapping goroutine; the applying one gets a batch at a time.
+type worker struct {
+	cfg        *Config
+	metrics    *metrics
+	log        *slog.Logger
+	poller     *fetch.Poller
+	mapper     *features.Mapper
+	recovery   recovery
+	applier    *applier
+	health     *health
+	partitions map[kinds.Partition]*partition
+	commit     func(map[kinds.Partition]int64)
+
+	current *batch // being filled
+	spare   *batch // empty; nil while it is applied
+	due     bool   // every shard is to be moved with the next batch
+	lingers *time.Timer
+
+	// What is being mapped: the records of one partition that came together.
+	fetched *fetch.Partition
+	decoder fetch.Decoder
+	from    *partition
+}
+
+// run carries events until the context ends, then flushes what it holds. Its
+// error ends the processor.
+func (w *worker) run(ctx context.Context) error {
+	fetches := make(chan fetchResult)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go w.poll(ctx, fetches)
+	commits := time.NewTicker(w.cfg.CommitInterval)
+	defer commits.Stop()
+	w.lingers = time.NewTimer(0)
+	defer w.lingers.Stop()
+	for _, p := range w.partitions {
+		if err := w.resume(ctx, p); err != nil {
+			return err
+		}
+	}
+	for {
+		w.mapFetched()
+		if w.ready() {
+			w.hand()
+			continue
+		}
+		var next <-chan fetchResult
+		if w.fetched == nil {
+			next = fetches
+		}
+		select {
+		case result := <-next:
+			if err := w.take(ctx, result); err != nil {
+				return err
+			}
+		case b := <-w.applier.done:
+			if err := w.takeBack(ctx, b); err != nil {
+				return err
+			}
+		case <-commits.C:
+			w.due = true
+			if err := w.retry(ctx); err != nil {
+				return err
+			}
+		case <-w.lingers.C:
+		case <-ctx.Done():
+			return w.flush()
+		}
+	}
+}
+
+// fetchResult is what the poller brought.
+type fetchResult struct {
+	partition *fetch.Partition
+	err       error
+}
+
+// poll hands over what the poller brings until the context ends.
+func (w *worker) poll(ctx context.Context, to chan<- fetchResult) {
+	for ctx.Err() == nil {
+		p, err := w.poller.Poll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case to <- fetchResult{p, err}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take starts on records that were fetched, or finds a new position for a
+// partition whose old one lies outside the log.
+func (w *worker) take(ctx context.Context, result fetchResult) error {
+	var outside *fetch.OffsetOutOfRangeError
+	switch {
+	case errors.As(result.err, &outside):
+		w.log.Warn("position outside the log", "error", outside)
+		return w.resume(ctx, w.partitions[kinds.Partition{Topic: outside.Topic, ID: outside.Partition}])
+	case result.err != nil:
+		return result.err
+	}
+	w.fetched = result.partition
+	w.from = w.partitions[kinds.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]
+	w.decoder.Reset(result.partition)
+	w.metrics.setLag(w.from.Partition, max(0, w.fetched.EndOffset()-w.from.position))
+	return nil
+}
+
+// mapFetched maps the records at hand until there are none or the batch is full.
+func (w *worker) mapFetched() {
+	if w.fetched == nil {
+		return
+	}
+	var rec fetch.Record
+	for !w.full() {
+		ok, err := w.decoder.Next(&rec)
+		if err != nil {
+			// What came before the broken batch goes its way; the rest is
+			// fetched again.
+			w.current.keep(w.from)
+			w.stop(w.from, err)
+			return
+		}
+		if !ok {
+			w.from.position = w.decoder.NextOffset()
+			w.current.Sources[w.current.source(w.from)].To = w.from.position
+			w.fetched.Release()
+			w.fetched = nil
+			return
+		}
+		w.mapRecord(&rec)
+	}
+}
+
+// mapRecord maps one record into the batch: to operations, or to a dead letter.
+func (w *worker) mapRecord(rec *fetch.Record) {
+	b := w.current
+	if b.events == 0 {
+		b.began = time.Now()
+		w.lingers.Reset(w.cfg.Linger)
+	}
+	source := b.source(w.from)
+	out, err := w.mapper.Map(&features.Record{
+		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
+	}, source, &b.Batch)
+	var poison *features.Poison
+	switch {
+	case errors.As(err, &poison):
+		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, poison))
+	case out.LateToDeadLetter:
+		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, &features.Poison{
+			Reason: features.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
+		}))
+	}
+	b.count(out, poison)
+	b.events++
+	b.bytes += len(rec.Value)
+	b.timestamps = append(b.timestamps, rec.Timestamp)
+	w.from.position = rec.Offset + 1
+	b.Sources[source].To = w.from.position
+}
+
+func (w *worker) full() bool {
+	return w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
+}
+
+// ready says whether the batch is to be applied now.
+func (w *worker) ready() bool {
+	if w.spare == nil {
+		return false
+	}
+	return w.due || w.full() || w.current.events > 0 && time.Since(w.current.began) >= w.cfg.Linger
+}
+
+// hand gives the batch to the applying goroutine and goes on with the other one.
+func (w *worker) hand() {
+	b := w.current
+	if w.due {
+		// Partitions without records are moved too, or rather looked after: the
+		// script says if a shard has gone back in time.
+		b.EveryShard, w.due = true, false
+		for _, p := range w.partitions {
+			if p.retryAt.IsZero() {
+				b.source(p)
+			}
+		}
+	}
+	w.current, w.spare = w.spare, nil
+	w.applier.todo <- b
+}
+
+// takeBack takes a batch that was applied: it commits what it may, and reads
+// again the partitions that could not be applied.
+func (w *worker) takeBack(ctx context.Context, b *batch) error {
+	w.commitOf(b)
+	w.spare = b
+	defer b.reset()
+	for i := range b.Sources {
+		p := b.partitions[i]
+		if !p.has(b.Sources[i].Progress) {
+			continue // it has been resumed since
+		}
+		switch {
+		case b.failures[i] != nil:
+			w.stop(p, b.failures[i])
+		case b.Sources[i].Behind:
+			w.log.Warn("the store went back in time, reading the partition again", "topic", p.Topic, "partition", p.ID)
+			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+			if err := w.resume(ctx, p); err != nil {
+				return err
+			}
+		case p.retryAt.IsZero():
+			p.trouble.over()
+		}
+	}
+	return nil
+}
+
+// commitOf commits the offsets up to which a batch was applied, if that was in
+// every shard.
+func (w *worker) commitOf(b *batch) {
+	if !b.EveryShard || b.unapplied {
+		return
+	}
+	offsets := make(map[kinds.Partition]int64)
+	for i, s := range b.Sources {
+		if !s.Behind {
+			offsets[s.Partition] = s.To
+		}
+		w.reportLag(b.partitions[i])
+	}
+	w.commit(offsets)
+}
+
+func (w *worker) reportLag(p *partition) {
+	if lag, known := w.poller.Lag(p.Topic, p.ID); known {
+		w.metrics.setLag(p.Partition, lag)
+	}
+}
+
+// resume reads a partition from where the store is in it. Nothing that is under
+// way of it counts any more. Where the store or Kafka cannot be reached it is
+// stopped; the error is a *LossError.
+func (w *worker) resume(ctx context.Context, p *partition) error {
+	w.abandon(p)
+	err := w.recovery.resume(ctx, p)
+	var loss *LossError
+	switch {
+	case errors.As(err, &loss):
+		return loss
+	case err != nil:
+		w.stop(p, err)
+		return nil
+	}
+	p.retryAt = time.Time{}
+	w.health.clear(p.String())
+	w.poller.Add(p.Topic, p.ID, p.position)
+	return nil
+}
+
+// stop leaves a partition alone until it is time to try again.
+func (w *worker) stop(p *partition, err error) {
+	w.abandon(p)
+	p.retryAt = time.Now().Add(p.trouble.failed(err))
+	w.health.set(p.String(), err)
+}
+
+// abandon takes a partition out of all that is under way in this goroutine.
+func (w *worker) abandon(p *partition) {
+	w.poller.Remove(p.Topic, p.ID)
+	w.current.drop(p)
+	if w.from == p && w.fetched != nil {
+		w.fetched.Release()
+		w.fetched = nil
+	}
+}
+
+// retry resumes the partitions whose time to wait is over.
+func (w *worker) retry(ctx context.Context) error {
+	for _, p := range w.partitions {
+		if !p.retryAt.IsZero() && time.Now().After(p.retryAt) {
+			if err := w.resume(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush applies what was mapped and commits it, as far as the time to shut
+// down allows. What does not get through is read again by the next owner.
+func (w *worker) flush() error {
+	if w.spare == nil {
+		w.takeLast()
+	}
+	if w.spare != nil {
+		w.due = true
+		w.hand()
+		w.takeLast()
+	}
+	return nil
+}
+
+// takeLast waits for the batch under way; the applying goroutine gives it back
+// in any case, at the latest when the time to shut down is over.
+func (w *worker) takeLast() {
+	b := <-w.applier.done
+	w.commitOf(b)
+	b.reset()
+	w.spare = b
+}

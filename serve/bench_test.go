@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// BenchmarkQuestion is 20 features of three different keys for 3 entities, all
+// but the store and the network.
+func BenchmarkQuestion(b *testing.B) {
+	r := &features.Registry{Streams: registry().Streams}
+	count, _ := kinds.Find("count", "")
+	var names []string
+	for i := range 20 {
+		f := &features.Feature{
+			Name: fmt.Sprintf("feature_%02d", i), Stream: r.Streams[0], Kind: count, Keep: 7 * day,
+			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []kinds.Type{kinds.String},
+			Window: features.Window{Size: 7 * day, Tile: day},
+			Series: []*kinds.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},
+		}
+		r.Features = append(r.Features, f)
+		names = append(names, `"`+f.Name+`"`)
+	}
+	slices := make([]kinds.Slice, 60)
+	for i := range slices {
+		slices[i].Cells = []kinds.Cell{{Tile: 1, Value: kinds.Value{Type: kinds.Int, Num: int64(i)}}}
+	}
+	h := newHandler(instant{slices}, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+		c.Now = time.Now
+	})
+	var entities []string
+	for i := range 3 {
+		entities = append(entities, fmt.Sprintf(`{"device_id": "d%06d", "user_id": "u%06d", "s": "10.0.0.%d"}`, i, i, i))
+	}
+	body := []byte(`{"features": [` + strings.Join(names, ", ") + `], "entities": [` + strings.Join(entities, ", ") + `]}`)
+
+	reader := bytes.NewReader(body)
+	request, err := http.NewRequest("POST", query, reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := &discard{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		reader.Reset(body)
+		h.ServeHTTP(w, request)
+		if w.status != http.StatusOK {
+			b.Fatalf("status %d", w.status)
+		}
+	}
+}
+
+// instant answers every question alike.
+type instant struct{ slices []kinds.Slice }
+
+func (r instant) Read(context.Context, []kinds.Read) ([]kinds.Slice, error) { return r.slices, nil }
+func (r instant) Clock(context.Context) (int64, error)                      { return 0, nil }
+
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Catalogue is the answer of GET /v1/features.
+type Catalogue struct {
+	Features []CatalogueFeature `json:"features"`
+	Services []CatalogueService `json:"services"`
+}
+
+// CatalogueFeature describes one feature.
+type CatalogueFeature struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Owner       string         `json:"owner,omitempty"`
+	Definition  string         `json:"definition"` // in the one-line form
+	Stream      string         `json:"stream"`
+	Where       string         `json:"where,omitempty"`
+	Kind        string         `json:"kind"`
+	Method      string         `json:"method,omitempty"` // of count_distinct
+	Keys        []CatalogueKey `json:"keys"`             // in the order of the definition
+	Window      string         `json:"window"`           // a duration, or lifetime
+	Tile        string         `json:"tile,omitempty"`
+	Keep        string         `json:"keep,omitempty"` // how far back can be asked for; absent: for ever
+	// Series are the state series that the feature is answered from.
+	Series []CatalogueSeries `json:"series"`
+}
+
+// CatalogueKey is one key that an entity must have.
+type CatalogueKey struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// CatalogueSeries is one state series of a feature.
+type CatalogueSeries struct {
+	ID         string   `json:"id"`
+	State      string   `json:"state"`
+	Measure    string   `json:"measure"`
+	SharedWith []string `json:"shared_with,omitempty"` // other features answered from it
+}
+
+// CatalogueService is a named list of features.
+type CatalogueService struct {
+	Name     string   `json:"name"`
+	Features []string `json:"features"`
+}
+
+func newCatalogue(r *features.Registry) Catalogue {
+	users := map[string][]string{} // of a series, by name
+	for _, f := range r.Features {
+		for _, s := range f.Series {
+			users[s.ID] = append(users[s.ID], f.Name)
+		}
+	}
+	c := Catalogue{Features: []CatalogueFeature{}, Services: []CatalogueService{}}
+	for _, f := range r.Features {
+		c.Features = append(c.Features, describe(f, users))
+	}
+	for _, s := range r.Services {
+		service := CatalogueService{Name: s.Name}
+		for _, f := range s.Features {
+			service.Features = append(service.Features, f.Name)
+		}
+		c.Services = append(c.Services, service)
+	}
+	return c
+}
+
+func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
+	spec := f.Kind.Spec()
+	d := CatalogueFeature{
+		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
+		Stream: f.Stream.Name, Where: f.Where, Kind: spec.Name, Method: spec.Method, Window: "lifetime",
+	}
+	if limited(f) {
+		d.Keep = duration(f.Keep)
+	}
+	if f.Window.Size > 0 {
+		d.Window, d.Tile = duration(f.Window.Size), "exact"
+		if f.Window.Tiled() {
+			d.Tile = duration(f.Window.Tile)
+		}
+	}
+	for i, name := range f.By {
+		d.Keys = append(d.Keys, CatalogueKey{Name: name, Type: f.ByTypes[i].String()})
+	}
+	for _, s := range f.Series {
+		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
+		d.Series = append(d.Series, CatalogueSeries{
+			ID: s.ID, State: stateNames[s.Measure.State()], Measure: s.Measure.String(), SharedWith: slices.Compact(others),
+		})
+	}
+	return d
+}
+
+var stateNames = map[kinds.State]string{
+	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last_seen",
+}
+
+// duration writes a duration as definitions do: 7d, 90m.
+func duration(d time.Duration) string {
+	for _, unit := range []struct {
+		name string
+		size time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
+		if d >= unit.size && d%unit.size == 0 {
+			return fmt.Sprintf("%d%s", d/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}

@@ -1,0 +1,114 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Answers are written by hand: encoding/json takes several times as long for
+// what is most of the work of a question.
+
+func appendAnswer(dst []byte, a *features.Answer) []byte {
+	dst = append(dst, `{"value":`...)
+	dst = appendValue(dst, a.Value)
+	dst = append(dst, `,"status":"`...)
+	dst = append(dst, a.Status...)
+	dst = append(dst, `","from":`...)
+	if a.From != nil {
+		dst = strconv.AppendInt(dst, *a.From, 10)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"to":`...)
+	dst = strconv.AppendInt(dst, a.To, 10)
+	dst = append(dst, `,"exact":`...)
+	dst = strconv.AppendBool(dst, a.Exact)
+	if a.StandardError != 0 {
+		dst = append(dst, `,"standard_error":`...)
+		dst = appendFloat(dst, a.StandardError)
+	}
+	if a.Uncertain != 0 {
+		dst = append(dst, `,"uncertain":`...)
+		dst = strconv.AppendInt(dst, a.Uncertain, 10)
+	}
+	if a.Capped {
+		dst = append(dst, `,"capped":true`...)
+	}
+	return append(dst, '}')
+}
+
+// appendValue writes decimals exactly and floats in their shortest form.
+func appendValue(dst []byte, v kinds.Value) []byte {
+	switch v.Type {
+	case kinds.String:
+		return appendString(dst, v.Str)
+	case kinds.Float:
+		return appendFloat(dst, v.Flt)
+	case kinds.Location:
+		dst = append(dst, `{"lat":`...)
+		dst = appendFloat(dst, v.Lat)
+		dst = append(dst, `,"lon":`...)
+		dst = appendFloat(dst, v.Lon)
+		return append(dst, '}')
+	case kinds.Null:
+		return append(dst, "null"...)
+	default:
+		return v.AppendText(dst)
+	}
+}
+
+// appendFloat writes null for what JSON has no number for.
+func appendFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	format := byte('f')
+	if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString writes a JSON string; bytes that are not UTF-8 become U+FFFD.
+func appendString[S []byte | string](dst []byte, s S) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+		default:
+			// A rune has no more than UTFMax bytes; only they are copied.
+			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			dst = utf8.AppendRune(dst, r)
+			i += size
+			continue
+		}
+		i++
+	}
+	return append(dst, '"')
+}
+
+// appendJSON writes what is not written often. Its types have no values that
+// JSON lacks.
+func appendJSON(dst []byte, v any) []byte {
+	buffer := bytes.NewBuffer(dst)
+	encoder := json.NewEncoder(buffer)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		panic(err)
+	}
+	return buffer.Bytes()
+}

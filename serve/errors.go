@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Error is why a question has no answer. Its JSON stands under "error" in the
+// body of every response that is not a 200.
+type Error struct {
+	Status  int    `json:"-"` // of HTTP
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+
+	Feature string `json:"feature,omitempty"`
+	Key     string `json:"key,omitempty"`     // of the question or of an entity
+	Entity  *int   `json:"entity,omitempty"`  // index in the question's entities
+	Nearest string `json:"nearest,omitempty"` // the name that was perhaps meant
+	Oldest  *int64 `json:"oldest,omitempty"`  // moment that can be asked for, in milliseconds
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// Code says for programs what Error.Message says for people.
+type Code string
+
+// The codes of errors.
+const (
+	MalformedJSON       Code = "malformed_json"
+	MalformedQuery      Code = "malformed_query"
+	UnreadableBody      Code = "unreadable_body"
+	UnknownKey          Code = "unknown_key"
+	DuplicateKey        Code = "duplicate_key"
+	WrongType           Code = "wrong_type"
+	MissingFeatures     Code = "missing_features"
+	MissingEntities     Code = "missing_entities"
+	MissingKey          Code = "missing_key"
+	BadMoment           Code = "bad_at"
+	MomentTooOld        Code = "at_too_old"
+	MomentTooFar        Code = "at_too_far"
+	UnknownFeature      Code = "unknown_feature"
+	UnknownService      Code = "unknown_service"
+	UnknownPath         Code = "unknown_path"
+	MethodNotAllowed    Code = "method_not_allowed"
+	BodyTooLarge        Code = "body_too_large"
+	TooManyValues       Code = "too_many_values"
+	UnsupportedEncoding Code = "unsupported_encoding"
+	StoreUnavailable    Code = "store_unavailable"
+	Internal            Code = "internal"
+)
+
+// statuses holds the codes that are not a 400.
+var statuses = map[Code]int{
+	UnknownFeature:      http.StatusNotFound,
+	UnknownService:      http.StatusNotFound,
+	UnknownPath:         http.StatusNotFound,
+	MethodNotAllowed:    http.StatusMethodNotAllowed,
+	BodyTooLarge:        http.StatusRequestEntityTooLarge,
+	TooManyValues:       http.StatusRequestEntityTooLarge,
+	UnsupportedEncoding: http.StatusUnsupportedMediaType,
+	StoreUnavailable:    http.StatusServiceUnavailable,
+	Internal:            http.StatusInternalServerError,
+}
+
+func errorf(code Code, format string, args ...any) *Error {
+	status, ok := statuses[code]
+	if !ok {
+		status = http.StatusBadRequest
+	}
+	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// unknown is the error for a name that is not among those there are.
+func unknown(code Code, what, name string, names []string) *Error {
+	e := errorf(code, "there is no %s %s", what, quote(name))
+	if e.Nearest = nearest(name, names); e.Nearest != "" {
+		e.Message += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	}
+	return e
+}
+
+// quote shows what a client sent, shortened where it is long.
+func quote(s string) string {
+	const most = 64
+	if len(s) > most {
+		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// nearest is the name with the least edits to s, if they are few enough to be
+// a slip; else it is empty.
+func nearest(s string, names []string) string {
+	best, least := "", max(2, len(s)/4)+1
+	for _, name := range names {
+		// A distance is at least the difference of the lengths.
+		if max(len(s)-len(name), len(name)-len(s)) >= least {
+			continue
+		}
+		if d := distance(s, name); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

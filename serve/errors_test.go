@@ -1,0 +1,259 @@
+package serve
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const query = "/v1/query"
+
+// refusals pairs bad requests with the status and the error they get. The
+// limits are 2000 bytes and 6 values.
+var refusals = []struct {
+	name, method, target, body string
+	status                     int
+	want                       string // under "error"
+}{
+	{
+		"nothing", "POST", query, "",
+		400, `{"code":"malformed_json","message":"the body is no JSON: unexpected end of JSON input, at byte 0"}`,
+	},
+	{
+		"no JSON", "POST", query, `{"features": [device_tx_7d]}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character 'd' looking for beginning of value, at byte 15"}`,
+	},
+	{
+		"a number that is no JSON", "POST", query, `{"at": 017}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character '1' after object key:value pair, at byte 9"}`,
+	},
+	{
+		"trailing garbage", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]} {}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character '{' after top-level value, at byte 67"}`,
+	},
+	{
+		"no UTF-8", "POST", query, "{\"service\": \"\xff\"}",
+		400, `{"code":"malformed_json","message":"the body is not UTF-8"}`,
+	},
+	{
+		"nested too deep", "POST", query, strings.Repeat("[", 400) + strings.Repeat("]", 400),
+		400, `{"code":"malformed_json","message":"the body is nested deeper than 300 levels"}`,
+	},
+	{
+		"no object", "POST", query, `["device_tx_7d"]`,
+		400, `{"code":"wrong_type","message":"a question must be an object; a list is not"}`,
+	},
+	{
+		"an unknown key", "POST", query, `{"feature": ["device_tx_7d"]}`,
+		400, `{"code":"unknown_key","message":"a question has no key \"feature\"; its keys are features, service, entities and at","key":"feature","nearest":"features"}`,
+	},
+	{
+		"a key twice", "POST", query, `{"at": 1, "at": 2}`,
+		400, `{"code":"duplicate_key","message":"key \"at\" stands twice in a question","key":"at"}`,
+	},
+	{
+		"features of the wrong type", "POST", query, `{"features": "device_tx_7d"}`,
+		400, `{"code":"wrong_type","message":"features must be a list of names; \"device_tx_7d\" is not","key":"features"}`,
+	},
+	{
+		"a feature of the wrong type", "POST", query, `{"features": [null]}`,
+		400, `{"code":"wrong_type","message":"features must be a list of names; null is not one","key":"features"}`,
+	},
+	{
+		"a service of the wrong type", "POST", query, `{"service": {"name": "payment_risk"}}`,
+		400, `{"code":"wrong_type","message":"service must be a name; an object is not","key":"service"}`,
+	},
+	{
+		"no features", "POST", query, `{"features": [], "entities": [{"device_id": "d1"}]}`,
+		400, `{"code":"missing_features","message":"a question must name features or a service, such as \"features\": [\"device_tx_7d\"]"}`,
+	},
+	{
+		"an unknown feature, slightly wrong", "POST", query, `{"features": ["device_tx_7"], "entities": [{"device_id": "d1"}]}`,
+		404, `{"code":"unknown_feature","message":"there is no feature \"device_tx_7\"; did you mean \"device_tx_7d\"?","feature":"device_tx_7","nearest":"device_tx_7d"}`,
+	},
+	{
+		"an unknown feature, like no other", "POST", query, `{"features": ["ip_logins"], "entities": [{"device_id": "d1"}]}`,
+		404, `{"code":"unknown_feature","message":"there is no feature \"ip_logins\"","feature":"ip_logins"}`,
+	},
+	{
+		"an unknown service", "POST", query, `{"service": "payment-risk", "entities": [{"device_id": "d1"}]}`,
+		404, `{"code":"unknown_service","message":"there is no service \"payment-risk\"; did you mean \"payment_risk\"?","nearest":"payment_risk"}`,
+	},
+	{
+		"no entities", "POST", query, `{"features": ["device_tx_7d"]}`,
+		400, `{"code":"missing_entities","message":"a question must have entities, such as \"entities\": [{\"device_id\": \"d000001\"}]"}`,
+	},
+	{
+		"an empty list of entities", "POST", query, `{"features": ["device_tx_7d"], "entities": []}`,
+		400, `{"code":"missing_entities","message":"entities must not be empty"}`,
+	},
+	{
+		"entities of the wrong type", "POST", query, `{"features": ["device_tx_7d"], "entities": {"device_id": "d1"}}`,
+		400, `{"code":"wrong_type","message":"entities must be a list of objects; an object is not","key":"entities"}`,
+	},
+	{
+		"an entity of the wrong type", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}, "d2"]}`,
+		400, `{"code":"wrong_type","message":"entities must be a list of objects; \"d2\" is not one","key":"entities","entity":1}`,
+	},
+	{
+		"a missing key", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}, {"user_id": "u1"}]}`,
+		400, `{"code":"missing_key","message":"entity 1 has no key \"device_id\" (string), which feature \"device_tx_7d\" needs","feature":"device_tx_7d","key":"device_id","entity":1}`,
+	},
+	{
+		"a key that is null", "POST", query, `{"service": "payment_risk", "entities": [{"device_id": null, "user_id": "u1"}]}`,
+		400, `{"code":"missing_key","message":"key \"device_id\" (string) of entity 0 is null, but feature \"device_tx_7d\" needs it","feature":"device_tx_7d","key":"device_id","entity":0}`,
+	},
+	{
+		"a key twice in an entity", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1", "device_\u0069d": "d2"}]}`,
+		400, `{"code":"duplicate_key","message":"key \"device_id\" stands twice in entity 0","key":"device_id","entity":0}`,
+	},
+	{
+		"a string that is a number", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": 1}]}`,
+		400, `{"code":"wrong_type","message":"key \"device_id\" of entity 0 must be a string for feature \"device_tx_7d\"; 1 is not","feature":"device_tx_7d","key":"device_id","entity":0}`,
+	},
+	{
+		"a bool that is a number", "GET", "/v1/features/typed_7d?b=1&d=1&f=1&i=1&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"b\" of entity 0 must be true or false for feature \"typed_7d\"; 1 is not","feature":"typed_7d","key":"b","entity":0}`,
+	},
+	{
+		"a decimal with too many digits", "GET", "/v1/features/typed_7d?b=true&d=1.001&f=1&i=1&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a number with up to 2 digits behind the point for feature \"typed_7d\"; 1.001 is not","feature":"typed_7d","key":"d","entity":0}`,
+	},
+	{
+		"a decimal that is too large", "GET", "/v1/features/typed_7d?b=true&d=92233720368547758.08&f=1&i=1&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a number with up to 2 digits behind the point for feature \"typed_7d\"; 92233720368547758.08 is not","feature":"typed_7d","key":"d","entity":0}`,
+	},
+	{
+		"a float that is too large", "GET", "/v1/features/typed_7d?b=true&d=1&f=1e999&i=1&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"f\" of entity 0 must be a number for feature \"typed_7d\"; 1e999 is not","feature":"typed_7d","key":"f","entity":0}`,
+	},
+	{
+		"an integer with a fraction", "GET", "/v1/features/typed_7d?b=true&d=1&f=1&i=1.5&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"i\" of entity 0 must be an integer for feature \"typed_7d\"; 1.5 is not","feature":"typed_7d","key":"i","entity":0}`,
+	},
+	{
+		"a time that is text", "GET", "/v1/features/typed_7d?b=true&d=1&f=1&i=1&s=1&t=2018-07-25", "",
+		400, `{"code":"wrong_type","message":"key \"t\" of entity 0 must be a time in milliseconds for feature \"typed_7d\"; \"2018-07-25\" is not","feature":"typed_7d","key":"t","entity":0}`,
+	},
+	{
+		"a long key is shortened", "POST", query, `{"x` + strings.Repeat("é", 100) + `": 1}`,
+		400, `{"code":"unknown_key","message":"a question has no key \"x` + strings.Repeat("é", 31) + `\"…; its keys are features, service, entities and at","key":"x` + strings.Repeat("é", 100) + `"}`,
+	},
+	{
+		"a moment that is a word", "POST", query, `{"at": "yesterday"}`,
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"yesterday\" is not","key":"at"}`,
+	},
+	{
+		"a moment that is null", "POST", query, `{"at": null}`,
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; null is not","key":"at"}`,
+	},
+	{
+		"a moment with a fraction", "GET", "/v1/features/device_tx_7d?device_id=d1&at=1532496076.032", "",
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; 1532496076.032 is not","key":"at"}`,
+	},
+	{
+		"a moment before 1970", "GET", "/v1/features/device_tx_7d?device_id=d1&at=1969-12-31T00:00:00Z", "",
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"1969-12-31T00:00:00Z\" is not","key":"at"}`,
+	},
+	{
+		"a moment in microseconds", "GET", "/v1/features/device_tx_7d?device_id=d1&at=1532496076032000", "",
+		400, `{"code":"at_too_far","message":"at lies more than 366 days ahead; is 1532496076032000 in milliseconds?","key":"at"}`,
+	},
+	{
+		"a moment in seconds", "POST", query, `{"features": ["user_last", "device_tx_7d"], "entities": [{"device_id": "d1", "user_id": "u1"}], "at": 1532496076}`,
+		400, `{"code":"at_too_old","message":"feature \"device_tx_7d\" is kept for 7d: the oldest moment that can be asked for is 1531915200000 (2018-07-18T12:00:00Z)","feature":"device_tx_7d","key":"at","oldest":1531915200000}`,
+	},
+	{
+		"too many values", "POST", query, `{"service": "payment_risk", "entities": [{}, {}, {}]}`,
+		413, `{"code":"too_many_values","message":"3 features for 3 entities are more than the 6 values that one question may ask for"}`,
+	},
+	{
+		"too many features", "POST", query, `{"features": ["a", "a", "a", "a", "a", "a", "a"], "entities": [{}]}`,
+		413, `{"code":"too_many_values","message":"7 features for 1 entities are more than the 6 values that one question may ask for"}`,
+	},
+	{
+		"too large a body", "POST", query, strings.Repeat(" ", 2001),
+		413, `{"code":"body_too_large","message":"the body has more than 2000 bytes"}`,
+	},
+	{
+		"an unknown path", "GET", "/v1/feature", "",
+		404, `{"code":"unknown_path","message":"there is no path \"/v1/feature\""}`,
+	},
+	{
+		"a method of another path", "GET", query, "",
+		405, `{"code":"method_not_allowed","message":"/v1/query takes POST, not GET"}`,
+	},
+	{
+		"a method that would write", "DELETE", "/v1/features/device_tx_7d", "",
+		405, `{"code":"method_not_allowed","message":"/v1/features/device_tx_7d takes GET, not DELETE"}`,
+	},
+	{
+		"an unknown feature in the path", "GET", "/v1/features/device_tx_30d", "",
+		404, `{"code":"unknown_feature","message":"there is no feature \"device_tx_30d\"; did you mean \"device_tx_7d\"?","feature":"device_tx_30d","nearest":"device_tx_7d"}`,
+	},
+	{
+		"an unknown parameter", "GET", "/v1/features/device_tx_7d?device=d1", "",
+		400, `{"code":"unknown_key","message":"feature \"device_tx_7d\" has no parameter \"device\"; it takes device_id, at","feature":"device_tx_7d","key":"device"}`,
+	},
+	{
+		"a parameter twice", "GET", "/v1/features/device_tx_7d?device_id=d1&device_id=d2", "",
+		400, `{"code":"duplicate_key","message":"key \"device_id\" stands twice in the query","key":"device_id"}`,
+	},
+	{
+		"a missing parameter", "GET", "/v1/features/device_tx_7d", "",
+		400, `{"code":"missing_key","message":"entity 0 has no key \"device_id\" (string), which feature \"device_tx_7d\" needs","feature":"device_tx_7d","key":"device_id","entity":0}`,
+	},
+	{
+		"a query that is none", "GET", "/v1/features/device_tx_7d?device_id=%zz", "",
+		400, `{"code":"malformed_query","message":"the query cannot be read: invalid URL escape \"%zz\""}`,
+	},
+	{
+		"a parameter that is no UTF-8", "GET", "/v1/features/device_tx_7d?device_id=%ff", "",
+		400, `{"code":"malformed_query","message":"the query is not UTF-8"}`,
+	},
+}
+
+func TestRefusals(t *testing.T) {
+	for _, test := range refusals {
+		t.Run(test.name, func(t *testing.T) {
+			reader := &fakeReader{slices: stored(), clock: noon.UnixMilli()}
+			h := newHandler(reader, func(c *Config) { c.Limits = Limits{Body: 2000, Values: 6} })
+			w := do(t, h, test.method, test.target, test.body)
+			if w.Code != test.status {
+				t.Errorf("status %d, want %d", w.Code, test.status)
+			}
+			if diff := cmp.Diff(`{"error":`+test.want+"}\n", w.Body.String()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if len(reader.calls) != 0 {
+				t.Errorf("the store was read for a question that was refused")
+			}
+		})
+	}
+}
+
+func TestMethodNotAllowedSaysWhichIs(t *testing.T) {
+	w := do(t, newHandler(&fakeReader{}, nil), "GET", query, "")
+	if got := w.Header().Get("Allow"); got != "POST" {
+		t.Errorf("Allow: %q, want POST", got)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"device_tx_7d", "device_tx_30d", "user_tx_7d", "ip"}
+	for name, want := range map[string]string{
+		"device_tx_7d":  "device_tx_7d",
+		"device_tx_8d":  "device_tx_7d",
+		"devicetx7d":    "device_tx_7d",
+		"user_tx":       "",
+		"users_tx_7d":   "user_tx_7d",
+		"id":            "ip",
+		"":              "ip",
+		"something_new": "",
+	} {
+		if got := nearest(name, names); got != want {
+			t.Errorf("nearest to %q: %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const day = 24 * time.Hour
+
+// noon is the present moment of the tests: 2018-07-25T12:00:00Z.
+var noon = time.Date(2018, 7, 25, 12, 0, 0, 0, time.UTC)
+
+// fakeReader holds slices by series and entity.
+type fakeReader struct {
+	slices map[string]kinds.Slice // "series entity"
+	clock  int64
+	err    error
+	// read, where set, runs in the place of a read.
+	read func(context.Context, []kinds.Read) ([]kinds.Slice, error)
+
+	calls [][]kinds.Read
+}
+
+func (r *fakeReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	r.calls = append(r.calls, append([]kinds.Read(nil), reads...))
+	if r.read != nil {
+		return r.read(ctx, reads)
+	}
+	slices := make([]kinds.Slice, len(reads))
+	for i, read := range reads {
+		slices[i] = r.slices[read.Series.ID+" "+read.Entity]
+	}
+	return slices, r.err
+}
+
+func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
+
+// stored is what the fake reader holds.
+func stored() map[string]kinds.Slice {
+	text := func(s string) kinds.Value { return kinds.Value{Type: kinds.String, Str: []byte(s)} }
+	cells := func(values ...kinds.Value) kinds.Slice {
+		var s kinds.Slice
+		for i, v := range values {
+			s.Cells = append(s.Cells, kinds.Cell{Tile: 17730 + int64(i), Value: v})
+		}
+		return s
+	}
+	one, two := kinds.Value{Type: kinds.Int, Num: 1}, kinds.Value{Type: kinds.Int, Num: 2}
+	return map[string]kinds.Slice{
+		"count d1": cells(one, two),
+		"sum d1":   cells(kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 16655}, kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 5}),
+		"nums d1":  cells(two, two),
+		"hll d1":   {Count: 12345},
+		"touch d1": {Count: 3, After: 2, Capped: true},
+		"maxs d1":  cells(text("caf\u00e9 \"\x01\xff\\")),
+		"ever u1":  cells(kinds.Value{Type: kinds.Timestamp, Num: 1532496076032}),
+		// By every type, in the order of the names: b, d, f, i, s, t.
+		`typed true|166.6|0.5|-7|a\|b\\|1532496076032`: cells(one),
+	}
+}
+
+// registry holds features of every kind of key and answer.
+func registry() *features.Registry {
+	stream := &features.Stream{Name: "transaction", Topic: "transactions", Fields: []features.Field{
+		{Name: "device_id", Type: kinds.String}, {Name: "user_id", Type: kinds.String},
+		{Name: "b", Type: kinds.Bool}, {Name: "d", Type: kinds.Decimal, Scale: 2}, {Name: "f", Type: kinds.Float},
+		{Name: "i", Type: kinds.Int}, {Name: "s", Type: kinds.String}, {Name: "t", Type: kinds.Timestamp},
+	}}
+	series := func(id string, m kinds.Measure, tile time.Duration) *kinds.Series {
+		return &kinds.Series{ID: id, Measure: m, Tile: tile.Milliseconds()}
+	}
+	kind := func(name, method string) kinds.Kind {
+		k, ok := kinds.Find(name, method)
+		if !ok {
+			panic(name)
+		}
+		return k
+	}
+	week := features.Window{Size: 7 * day, Tile: day}
+	device, deviceType := []string{"device_id"}, []kinds.Type{kinds.String}
+	money := kinds.Call{Type: kinds.Decimal, Scale: 2}
+	count, sum, nums := series("count", kinds.CountEvents, day), series("sum", kinds.Sum, day), series("nums", kinds.CountValues, day)
+	r := &features.Registry{
+		Streams: []*features.Stream{stream},
+		Features: []*features.Feature{
+			{
+				Name: "device_amount_7d", Definition: "SUM(7d, transaction, amount, device_id)", Kind: kind("sum", ""), Call: money,
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{sum},
+			},
+			{
+				Name: "device_avg_7d", Definition: "AVG(7d, transaction, amount, device_id)", Kind: kind("avg", ""), Call: money,
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{sum, nums},
+			},
+			{
+				Name: "device_cards_7d", Definition: "APPROX_COUNT_DISTINCT(7d, transaction, device_id, card)", Kind: kind("approx_count_distinct", ""),
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{series("hll", kinds.Approx, day)},
+			},
+			{
+				Name: "device_max_name_7d", Definition: "MAX(7d, transaction, name, device_id)", Kind: kind("max", ""),
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{series("maxs", kinds.Max, day)},
+			},
+			{
+				Name: "device_tx_7d", Definition: "COUNT(7d, transaction, device_id)", Kind: kind("count", ""),
+				Description: "transactions of a device", Owner: "risk", Where: "amount > 10",
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{count},
+			},
+			{
+				Name: "device_users_7d", Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
+				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
+				Window: features.Window{Size: 7 * day, Tile: time.Millisecond}, Keep: 36 * time.Hour,
+				Series: []*kinds.Series{series("touch", kinds.Touch, time.Millisecond)},
+			},
+			{
+				Name: "typed_7d", Definition: "COUNT(7d, transaction, t, s, i, f, d, b)", Kind: kind("count", ""),
+				By:      []string{"t", "s", "i", "f", "d", "b"},
+				ByTypes: []kinds.Type{kinds.Timestamp, kinds.String, kinds.Int, kinds.Float, kinds.Decimal, kinds.Bool},
+				Window:  week, Keep: 7 * day, Series: []*kinds.Series{series("typed", kinds.CountEvents, day)},
+			},
+			{
+				Name: "user_last", Definition: "MAX(lifetime, transaction, t, user_id)", Kind: kind("max", ""),
+				By: []string{"user_id"}, ByTypes: deviceType, Series: []*kinds.Series{series("ever", kinds.Max, 0)},
+			},
+		},
+	}
+	for _, f := range r.Features {
+		f.Stream = stream
+	}
+	find := func(names ...string) (list []*features.Feature) {
+		for _, name := range names {
+			f, _ := r.Feature(name)
+			list = append(list, f)
+		}
+		return list
+	}
+	r.Services = []*features.Service{{Name: "payment_risk", Features: find("user_last", "device_tx_7d", "device_amount_7d")}}
+	return r
+}
+
+// newHandler serves the fixture from a reader; change alters its Config.
+func newHandler(reader Reader, change func(*Config)) http.Handler {
+	r := registry()
+	metrics := prometheus.NewRegistry()
+	c := Config{
+		Registry: func() *features.Registry { return r },
+		Reader:   reader, Registerer: metrics, Gatherer: metrics,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Now:    func() time.Time { return noon },
+	}
+	if change != nil {
+		change(&c)
+	}
+	return New(c)
+}
+
+func do(t testing.TB, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("%s %s: Content-Type %q, want application/json", method, target, got)
+	}
+	return w
+}

@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// index is a registry made ready for questions.
+type index struct {
+	registry  *features.Registry
+	plans     map[string]*plan
+	services  map[string][]*plan
+	catalogue []byte // JSON
+}
+
+// plan is a feature made ready for questions.
+type plan struct {
+	*features.Feature
+	keys  *keySet
+	label []byte // the name as a key of a JSON object, with its colon
+	asked prometheus.Counter
+}
+
+// keySet is what an entity's text is made of: keys in the order of their
+// names. Plans with the same keys share one.
+type keySet struct{ keys []key }
+
+type key struct {
+	name  string
+	typ   kinds.Type
+	scale uint8 // of a decimal
+}
+
+func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
+	x := &index{
+		registry:  r,
+		plans:     make(map[string]*plan, len(r.Features)),
+		services:  make(map[string][]*plan, len(r.Services)),
+		catalogue: appendJSON(nil, newCatalogue(r)),
+	}
+	var sets []*keySet
+	for _, f := range r.Features {
+		set := &keySet{keysOf(f)}
+		if i := slices.IndexFunc(sets, func(s *keySet) bool { return slices.Equal(s.keys, set.keys) }); i >= 0 {
+			set = sets[i]
+		} else {
+			sets = append(sets, set)
+		}
+		label := append(appendString(nil, f.Name), ':')
+		x.plans[f.Name] = &plan{Feature: f, keys: set, label: label, asked: asked.WithLabelValues(f.Name)}
+	}
+	for _, s := range r.Services {
+		for _, f := range s.Features {
+			x.services[s.Name] = append(x.services[s.Name], x.plans[f.Name])
+		}
+	}
+	return x
+}
+
+// keysOf lists the keys of a feature in the order of their names.
+func keysOf(f *features.Feature) []key {
+	keys := make([]key, len(f.By))
+	for i, name := range f.By {
+		keys[i] = key{name: name, typ: f.ByTypes[i]}
+		for _, field := range f.Stream.Fields {
+			if field.Name == name {
+				keys[i].scale = field.Scale
+			}
+		}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	return keys
+}
+
+func (x *index) unknownFeature(name string) error {
+	var names []string
+	for _, f := range x.registry.Features {
+		names = append(names, f.Name)
+	}
+	e := unknown(UnknownFeature, "feature", name, names)
+	e.Feature = name
+	return e
+}
+
+func (x *index) unknownService(name string) error {
+	var names []string
+	for _, s := range x.registry.Services {
+		names = append(names, s.Name)
+	}
+	return unknown(UnknownService, "service", name, names)
+}

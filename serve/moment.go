@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/features"
+)
+
+// maxAhead is how far ahead a question may ask. Nothing is known there; but
+// clocks differ, and a rule may look at the end of a billing period. What lies
+// beyond is a moment in the wrong unit.
+const maxAhead = 366 * 24 * time.Hour
+
+// moment reads the key at of a question: milliseconds, or RFC 3339.
+func moment(v *fastjson.Value, now int64) (int64, error) {
+	var at int64
+	var err error
+	switch v.Type() {
+	case fastjson.TypeNumber:
+		at, err = strconv.ParseInt(v.String(), 10, 64)
+	case fastjson.TypeString:
+		var t time.Time
+		t, err = time.Parse(time.RFC3339, string(v.GetStringBytes()))
+		at = t.UnixMilli()
+	default:
+		err = strconv.ErrSyntax
+	}
+	switch {
+	case err != nil || at < 0:
+		return 0, atKey(errorf(BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
+	case at-now > maxAhead.Milliseconds():
+		return 0, atKey(errorf(MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
+	}
+	return at, nil
+}
+
+func atKey(e *Error) *Error {
+	e.Key = "at"
+	return e
+}
+
+// limited says whether the feature's past is forgotten.
+func limited(f *features.Feature) bool { return f.Window.Size > 0 && f.Keep > 0 }
+
+// checkMoment refuses a moment that a feature's state does not reach back to:
+// neither by the clock on the wall nor, as in a replay of history, by that of
+// the records.
+func (q *question) checkMoment(ctx context.Context, reader Reader) error {
+	var clock int64
+	asked := false
+	for _, p := range q.plans {
+		keep := p.Keep.Milliseconds()
+		if !limited(p.Feature) || q.at >= q.now-keep {
+			continue
+		}
+		if !asked {
+			var err error
+			if clock, err = reader.Clock(ctx); err != nil {
+				return &storeError{err}
+			}
+			asked = true
+			if clock == 0 || clock > q.now {
+				clock = q.now
+			}
+		}
+		if q.at >= clock-keep {
+			continue
+		}
+		oldest := clock - keep
+		e := errorf(MomentTooOld, "feature %q is kept for %s: the oldest moment that can be asked for is %d (%s)", p.Name,
+			duration(p.Keep), oldest, time.UnixMilli(oldest).UTC().Format(time.RFC3339Nano))
+		e.Feature, e.Oldest = p.Name, &oldest
+		return atKey(e)
+	}
+	return nil
+}
+
+// storeError is the failure of the store, not of the question.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }

@@ -1,0 +1,283 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// question is one question while it is answered. Its memory is used again for
+// the next, see newQuestion and free.
+type question struct {
+	now   int64 // milliseconds
+	at    int64 // milliseconds
+	plans []*plan
+	// sets are the different key sets of the plans; set is by plan the index of
+	// its own.
+	sets     []*keySet
+	set      []int
+	entities []*fastjson.Value
+
+	// echoes are the entities as they were sent, texts their texts: that of
+	// entity e by set s is text e*len(sets)+s.
+	echoes, texts spans
+	values        []*fastjson.Value // of one entity, by set and key
+
+	reads     []kinds.Read // each once
+	positions map[kinds.Read]int
+	// needs are indices in reads: what each entity needs for each plan.
+	needs    []int
+	gathered []kinds.Slice // of one entity for one plan
+
+	parser fastjson.Parser
+	body   []byte
+	out    []byte
+}
+
+// spans are stretches of bytes, one behind the other.
+type spans struct {
+	bytes []byte
+	ends  []int
+}
+
+func (s *spans) reset() { s.bytes, s.ends = s.bytes[:0], s.ends[:0] }
+func (s *spans) end()   { s.ends = append(s.ends, len(s.bytes)) }
+
+// bounds are those of stretch i in bytes.
+func (s *spans) bounds(i int) (from, to int) {
+	if i > 0 {
+		from = s.ends[i-1]
+	}
+	return from, s.ends[i]
+}
+
+var questions = sync.Pool{New: func() any { return &question{positions: map[kinds.Read]int{}} }}
+
+func newQuestion(now time.Time) *question {
+	q := questions.Get().(*question)
+	q.now = now.UnixMilli()
+	q.at = q.now
+	return q
+}
+
+// free hands the question's memory on, unless it grew so large that it would
+// be kept for nothing.
+func (q *question) free() {
+	const most = 1 << 18 // bytes
+	if max(cap(q.body), cap(q.out)) > most {
+		return
+	}
+	// What was pointed to belongs to this question alone.
+	clear(q.plans)
+	clear(q.reads)
+	clear(q.gathered[:cap(q.gathered)])
+	clear(q.positions)
+	q.plans, q.sets, q.set, q.entities = q.plans[:0], q.sets[:0], q.set[:0], q.entities[:0]
+	q.echoes.reset()
+	q.texts.reset()
+	q.reads, q.needs, q.body, q.out = q.reads[:0], q.needs[:0], q.body[:0], q.out[:0]
+	questions.Put(q)
+}
+
+// decode reads the question in q.body.
+func (q *question) decode(x *index, limits Limits) error {
+	root, err := q.parse()
+	if err != nil {
+		return err
+	}
+	object, err := root.Object()
+	if err != nil {
+		return errorf(WrongType, "a question must be an object; %s is not", show(root))
+	}
+	var names, service, entities, at *fastjson.Value
+	object.Visit(func(k []byte, v *fastjson.Value) {
+		if err != nil {
+			return
+		}
+		var part **fastjson.Value
+		switch string(k) {
+		case "features":
+			part = &names
+		case "service":
+			part = &service
+		case "entities":
+			part = &entities
+		case "at":
+			part = &at
+		default:
+			err = unknownKey(string(k))
+			return
+		}
+		if *part != nil {
+			err = duplicateKey(string(k), "a question")
+		}
+		*part = v
+	})
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		if q.at, err = moment(at, q.now); err != nil {
+			return err
+		}
+	}
+	if err := q.choose(x, names, service, limits); err != nil {
+		return err
+	}
+	return q.take(entities, limits)
+}
+
+// parse is strict: fastjson, which finds the values quickly, would let pass
+// numbers and escapes that are no JSON.
+func (q *question) parse() (*fastjson.Value, error) {
+	if !json.Valid(q.body) {
+		return nil, q.malformed()
+	}
+	if !utf8.Valid(q.body) {
+		return nil, errorf(MalformedJSON, "the body is not UTF-8")
+	}
+	root, err := q.parser.ParseBytes(q.body)
+	if err != nil { // of all that is valid, it refuses this alone
+		return nil, errorf(MalformedJSON, "the body is nested deeper than %d levels", fastjson.MaxDepth)
+	}
+	return root, nil
+}
+
+// malformed says what is wrong with a body that is not valid.
+func (q *question) malformed() error {
+	var ignored any
+	err := json.Unmarshal(q.body, &ignored)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return errorf(MalformedJSON, "the body is no JSON: %v, at byte %d", err, syntax.Offset)
+	}
+	return errorf(MalformedJSON, "the body is no JSON: %v", err)
+}
+
+func unknownKey(name string) error {
+	e := errorf(UnknownKey, "a question has no key %s; its keys are features, service, entities and at", quote(name))
+	e.Key, e.Nearest = name, nearest(name, []string{"features", "service", "entities", "at"})
+	return e
+}
+
+func duplicateKey(name, where string) *Error {
+	e := errorf(DuplicateKey, "key %s stands twice in %s", quote(name), where)
+	e.Key = name
+	return e
+}
+
+// choose finds the features asked for, each once, in the order asked.
+func (q *question) choose(x *index, names, service *fastjson.Value, limits Limits) error {
+	if names != nil {
+		list, err := names.Array()
+		if err != nil {
+			return wrongQuestion("features", "a list of names", names)
+		}
+		if len(list) > limits.Values {
+			return tooMany(len(list), 1, limits)
+		}
+		for _, v := range list {
+			name, err := v.StringBytes()
+			if err != nil {
+				return wrongItem("features", "a list of names", v)
+			}
+			p, ok := x.plans[string(name)]
+			if !ok {
+				return x.unknownFeature(string(name))
+			}
+			q.add(p)
+		}
+	}
+	if service != nil {
+		name, err := service.StringBytes()
+		if err != nil {
+			return wrongQuestion("service", "a name", service)
+		}
+		plans, ok := x.services[string(name)]
+		if !ok {
+			return x.unknownService(string(name))
+		}
+		for _, p := range plans {
+			q.add(p)
+		}
+	}
+	if len(q.plans) == 0 {
+		return errorf(MissingFeatures, `a question must name features or a service, such as "features": ["device_tx_7d"]`)
+	}
+	return nil
+}
+
+func (q *question) add(p *plan) {
+	if slices.Contains(q.plans, p) {
+		return
+	}
+	set := slices.Index(q.sets, p.keys)
+	if set < 0 {
+		set = len(q.sets)
+		q.sets = append(q.sets, p.keys)
+	}
+	q.plans, q.set = append(q.plans, p), append(q.set, set)
+}
+
+// take takes the entities asked about.
+func (q *question) take(entities *fastjson.Value, limits Limits) error {
+	if entities == nil {
+		return errorf(MissingEntities, `a question must have entities, such as "entities": [{"device_id": "d000001"}]`)
+	}
+	list, err := entities.Array()
+	switch {
+	case err != nil:
+		return wrongQuestion("entities", "a list of objects", entities)
+	case len(list) == 0:
+		return errorf(MissingEntities, "entities must not be empty")
+	case len(list)*len(q.plans) > limits.Values:
+		return tooMany(len(q.plans), len(list), limits)
+	}
+	for i, v := range list {
+		if v.Type() != fastjson.TypeObject {
+			e := wrongItem("entities", "a list of objects", v)
+			e.Entity = &i
+			return e
+		}
+	}
+	q.entities = append(q.entities, list...)
+	return nil
+}
+
+func tooMany(features, entities int, limits Limits) error {
+	return errorf(TooManyValues, "%d features for %d entities are more than the %d values that one question may ask for",
+		features, entities, limits.Values)
+}
+
+func wrongQuestion(key, want string, v *fastjson.Value) *Error {
+	e := errorf(WrongType, "%s must be %s; %s is not", key, want, show(v))
+	e.Key = key
+	return e
+}
+
+func wrongItem(key, want string, v *fastjson.Value) *Error {
+	e := wrongQuestion(key, want, v)
+	e.Message += " one"
+	return e
+}
+
+// show shows a value in an error.
+func show(v *fastjson.Value) string {
+	switch v.Type() {
+	case fastjson.TypeObject:
+		return "an object"
+	case fastjson.TypeArray:
+		return "a list"
+	case fastjson.TypeString:
+		return quote(string(v.GetStringBytes()))
+	default:
+		return v.String() // of a number, true, false or null
+	}
+}

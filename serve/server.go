@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server serves a handler on an address.
+type Server struct {
+	http     http.Server
+	listener net.Listener
+	done     chan error
+}
+
+// Start listens on an address and serves. The logger takes what goes wrong
+// with single connections.
+func Start(address string, h http.Handler, logger *slog.Logger) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serve on %s: %w", address, err)
+	}
+	s := &Server{
+		http: http.Server{
+			Handler:           h,
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       10 * time.Second,
+			WriteTimeout:      30 * time.Second,
+			IdleTimeout:       2 * time.Minute,
+			MaxHeaderBytes:    64 << 10,
+			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		},
+		listener: listener,
+		done:     make(chan error, 1),
+	}
+	go func() {
+		err := s.http.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		s.done <- err
+		close(s.done)
+	}()
+	return s, nil
+}
+
+// Addr is the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Done gets the error for which serving ended, nil after Shutdown, and is
+// closed.
+func (s *Server) Done() <-chan error { return s.done }
+
+// Shutdown takes no more connections and waits for the questions that are
+// being answered. When ctx ends first it cuts them off and returns its error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.http.Shutdown(ctx); err != nil {
+		return errors.Join(err, s.http.Close())
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A question that is being answered when the server is told to end gets its
+// answer, and later ones get no connection.
+func TestShutdownWaitsForAnswers(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	reader := &fakeReader{read: func(context.Context, []kinds.Read) ([]kinds.Slice, error) {
+		close(arrived)
+		<-release
+		return make([]kinds.Slice, 1), nil
+	}}
+	s, err := Start("127.0.0.1:0", newHandler(reader, nil), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + s.Addr().String() + query
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := http.Post(url, "application/json", strings.NewReader(good))
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		answer <- resp.Status
+	}()
+	<-arrived
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(t.Context()) }()
+	if err := <-s.Done(); err != nil { // takes no more connections
+		t.Errorf("serving ended with %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("shut down (%v) before the answer", err)
+	default:
+	}
+	close(release)
+	if got := <-answer; got != "200 OK" {
+		t.Errorf("the question that was under way got %q", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if _, err := http.Get(url); err == nil {
+		t.Errorf("connected after the shutdown")
+	}
+}
+
+// An answer that does not come is cut off when the time to shut down is over.
+func TestShutdownEnds(t *testing.T) {
+	arrived := make(chan struct{})
+	reader := &fakeReader{read: func(ctx context.Context, _ []kinds.Read) ([]kinds.Slice, error) {
+		close(arrived)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	h := newHandler(reader, func(c *Config) { c.Limits.Timeout = time.Minute })
+	s, err := Start("127.0.0.1:0", h, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		resp, err := http.Post("http://"+s.Addr().String()+query, "application/json", strings.NewReader(good))
+		if err == nil {
+			resp.Body.Close()
+		}
+		asked <- err
+	}()
+	<-arrived
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("shutdown: %v, want context canceled", err)
+	}
+	if err := <-asked; err == nil {
+		t.Errorf("the question that was cut off got an answer")
+	}
+}
+
+func TestStartOnAnAddressInUse(t *testing.T) {
+	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
+	s, err := Start("127.0.0.1:0", http.NotFoundHandler(), logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown(t.Context())
+	address := s.Addr().String()
+	_, err = Start(address, http.NotFoundHandler(), logger)
+	if want := "serve on " + address + ": listen tcp " + address + ": bind: address already in use"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -1,0 +1,10 @@
+// Package store keeps feature state in Redis, and nothing else knows Redis.
+//
+// State is spread over a fixed number of shards by the hash of the entity. One
+// script call applies one batch's operations of one shard and moves, in the
+// same step, the shard's progress: for each partition the next offset to
+// apply. What was applied and how far are therefore never apart, whatever is
+// killed, resent, failed over or restored; see Writer.Apply.
+//
+// Reading takes one pipeline and never writes.
+package store

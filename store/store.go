@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// format is the version of the layout of keys and values.
+const format = 1
+
+//go:embed apply.lua
+var applySource string
+
+// Store is the state of one namespace. It is safe for concurrent use.
+type Store struct {
+	redis     redis.UniversalClient
+	namespace string
+	tags      []string // by shard
+	script    *redis.Script
+}
+
+// New returns the store of a namespace with its fixed number of shards.
+func New(client redis.UniversalClient, namespace string, shards int) *Store {
+	s := &Store{redis: client, namespace: namespace, script: redis.NewScript(applySource)}
+	for shard := range shards {
+		s.tags = append(s.tags, shardTag(namespace, shard))
+	}
+	return s
+}
+
+// Shards is the number of state shards.
+func (s *Store) Shards() int { return len(s.tags) }
+
+// Ping reaches Redis.
+func (s *Store) Ping(ctx context.Context) error { return s.redis.Ping(ctx).Err() }
+
+// LayoutError says that a namespace was made in another way than is asked for.
+type LayoutError struct {
+	Namespace, What, Found, Wanted string
+}
+
+func (e *LayoutError) Error() string {
+	return fmt.Sprintf("namespace %q was made with %s %s, not %s: use %s %[3]s, or another namespace",
+		e.Namespace, e.What, e.Found, e.Wanted, e.What)
+}
+
+// CheckLayout compares the namespace with the layout wanted. It is a
+// LayoutError if they differ; a namespace that is not there yet fits.
+func (s *Store) CheckLayout(ctx context.Context) error {
+	found, err := s.redis.HGetAll(ctx, layoutKey(s.namespace)).Result()
+	if err != nil {
+		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
+	}
+	for what, wanted := range s.layout() {
+		if found[what] != "" && found[what] != wanted {
+			return &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
+		}
+	}
+	return nil
+}
+
+// Create makes the namespace where it is not there yet, checks its layout and
+// loads the script.
+func (s *Store) Create(ctx context.Context) error {
+	for what, wanted := range s.layout() {
+		if err := s.redis.HSetNX(ctx, layoutKey(s.namespace), what, wanted).Err(); err != nil {
+			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
+		}
+	}
+	if err := s.CheckLayout(ctx); err != nil {
+		return err
+	}
+	return s.loadScript(ctx)
+}
+
+func (s *Store) layout() map[string]string {
+	return map[string]string{"format": strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags))}
+}
+
+// loadScript loads the script on every master.
+func (s *Store) loadScript(ctx context.Context) error {
+	load := func(ctx context.Context, c redis.Cmdable) error {
+		return c.ScriptLoad(ctx, applySource).Err()
+	}
+	var err error
+	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return load(ctx, c) })
+	} else {
+		err = load(ctx, s.redis)
+	}
+	if err != nil {
+		return fmt.Errorf("load the script: %w", err)
+	}
+	return nil
+}
+
+// Absent is the progress of a shard that has none.
+const Absent int64 = -1
+
+// Progress reads for each partition, by shard, the next offset to apply, or
+// Absent.
+func (s *Store) Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error) {
+	fields := make([]string, len(partitions))
+	for i, p := range partitions {
+		fields[i] = progressField(p)
+	}
+	pipe := s.redis.Pipeline()
+	replies := make([]*redis.SliceCmd, len(s.tags))
+	for shard, tag := range s.tags {
+		replies[shard] = pipe.HMGet(ctx, progressKey(tag), fields...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("read the progress: %w", err)
+	}
+	progress := make([][]int64, len(partitions))
+	for i := range partitions {
+		progress[i] = make([]int64, len(s.tags))
+		for shard, reply := range replies {
+			offset, err := parseOffset(reply.Val()[i])
+			if err != nil {
+				return nil, fmt.Errorf("progress of %s in %s: %w", fields[i], progressKey(s.tags[shard]), err)
+			}
+			progress[i][shard] = offset
+		}
+	}
+	return progress, nil
+}
+
+// Start gives the shards that have no progress in a partition one: the offset
+// from which the partition is read.
+func (s *Store) Start(ctx context.Context, p kinds.Partition, offset int64) error {
+	pipe := s.redis.Pipeline()
+	for _, tag := range s.tags {
+		pipe.HSetNX(ctx, progressKey(tag), progressField(p), offset)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("write the first progress of %s: %w", progressField(p), err)
+	}
+	return nil
+}
+
+// Forget takes back the progress of a partition in all shards, so that it is
+// read anew from where Start says.
+func (s *Store) Forget(ctx context.Context, p kinds.Partition) error {
+	pipe := s.redis.Pipeline()
+	for _, tag := range s.tags {
+		pipe.HDel(ctx, progressKey(tag), progressField(p))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("delete the progress of %s: %w", progressField(p), err)
+	}
+	return nil
+}
+
+// Clock is the greatest timestamp, in milliseconds, of a record applied; 0
+// where none was.
+func (s *Store) Clock(ctx context.Context) (int64, error) {
+	pipe := s.redis.Pipeline()
+	replies := make([]*redis.StringCmd, len(s.tags))
+	for shard, tag := range s.tags {
+		replies[shard] = pipe.HGet(ctx, progressKey(tag), clockField)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return 0, fmt.Errorf("read the clock: %w", err)
+	}
+	var clock int64
+	for _, reply := range replies {
+		now, err := reply.Int64()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return 0, fmt.Errorf("read the clock: %w", err)
+		}
+		clock = max(clock, now)
+	}
+	return clock, nil
+}
+
+// parseOffset reads an offset as a reply gives it: nil or "" is Absent.
+func parseOffset(reply any) (int64, error) {
+	text, _ := reply.(string)
+	if text == "" {
+		return Absent, nil
+	}
+	offset, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no offset", text)
+	}
+	return offset, nil
+}
+
+// scriptGone says whether a server does not know the script.
+func scriptGone(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "NOSCRIPT")
+}

@@ -1,0 +1,286 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// servers are the kinds of Redis that the store must be right on. Mistakes with
+// two slots in one script show on the cluster only.
+var servers = map[string]func(testing.TB) redis.UniversalClient{
+	"miniredis": func(t testing.TB) redis.UniversalClient {
+		c := redis.NewClient(&redis.Options{Addr: testkit.Miniredis(t).Addr()})
+		t.Cleanup(func() { c.Close() })
+		return c
+	},
+	"redis":   func(t testing.TB) redis.UniversalClient { return testkit.Redis(t).Client(t) },
+	"cluster": func(t testing.TB) redis.UniversalClient { return testkit.RedisCluster(t).Client(t) },
+}
+
+// onEach runs a test on each kind of server, with an empty namespace.
+func onEach(t *testing.T, shards int, test func(t *testing.T, s *Store)) {
+	for name, client := range servers {
+		t.Run(name, func(t *testing.T) { test(t, newStore(t, client(t), shards)) })
+	}
+}
+
+func newStore(t testing.TB, client redis.UniversalClient, shards int) *Store {
+	s := New(client, testkit.Namespace(t), shards)
+	if err := s.Create(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const day = 24 * 60 * 60 * 1000
+
+// Series of every state kind, as the plan of a registry would make them.
+var (
+	events   = &kinds.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: kinds.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
+	amount   = &kinds.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
+	weight   = &kinds.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
+	smallest = &kinds.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: kinds.Min, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
+	biggest  = &kinds.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: kinds.Max, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
+	users    = &kinds.Series{ID: "users", By: []string{"device"}, Measure: kinds.Distinct, Type: kinds.String, Tile: day, Keep: 8 * day}
+	approx   = &kinds.Series{ID: "hllog", By: []string{"device"}, Measure: kinds.Approx, Type: kinds.String, Tile: day, Keep: 8 * day}
+	recent   = &kinds.Series{ID: "lasts", By: []string{"device"}, Measure: kinds.Touch, Type: kinds.String, Tile: 1, Keep: 8 * day, Max: 20}
+	ever     = &kinds.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: kinds.CountEvents}
+)
+
+var (
+	transactions = kinds.Partition{Topic: "transactions", ID: 3}
+	logins       = kinds.Partition{Topic: "logins", ID: 0}
+)
+
+// event is what the tests write: at an offset, of a device.
+type event struct {
+	offset       int64
+	device, user string
+	time         int64
+	cents        int64
+}
+
+// fill maps events into a batch, as a plan with all the series above would.
+func fill(b *kinds.Batch, source int, list ...event) {
+	for _, e := range list {
+		b.Now = max(b.Now, e.time)
+		b.Touch(source, e.offset, []byte(e.device))
+		tile := kinds.FloorDiv(e.time, day)
+		b.Add(kinds.Op{Series: events, Tile: tile, Num: 1})
+		b.Add(kinds.Op{Series: amount, Tile: tile, Num: e.cents})
+		b.Add(kinds.Op{Series: weight, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(kinds.Op{Series: smallest, Tile: tile, Num: e.cents})
+		b.Add(kinds.Op{Series: biggest, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(kinds.Op{Series: users, Tile: tile, Member: []byte(e.user)})
+		b.Add(kinds.Op{Series: approx, Tile: tile, Member: []byte(e.user)})
+		b.Add(kinds.Op{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
+		b.Add(kinds.Op{Series: ever, Num: 1})
+		b.Sources[source].To = e.offset + 1
+	}
+}
+
+// begin makes a batch with the progress that the store has.
+func begin(t testing.TB, s *Store, partitions ...kinds.Partition) *kinds.Batch {
+	t.Helper()
+	b := new(kinds.Batch)
+	progress, err := s.Progress(context.Background(), partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range partitions {
+		b.Sources = append(b.Sources, kinds.Source{Partition: p, Progress: progress[i], To: slices.Min(progress[i])})
+	}
+	return b
+}
+
+func start(t testing.TB, s *Store, partitions ...kinds.Partition) {
+	t.Helper()
+	for _, p := range partitions {
+		if err := s.Start(context.Background(), p, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func apply(t testing.TB, w *Writer, b *kinds.Batch) {
+	t.Helper()
+	if err := w.Apply(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds reads everything of a device in a stretch of days.
+func holds(t testing.TB, s *Store, device string, from, to int64) string {
+	t.Helper()
+	var reads []kinds.Read
+	for _, series := range []*kinds.Series{events, amount, weight, smallest, biggest, users, approx} {
+		reads = append(reads, kinds.Read{Series: series, Entity: device, First: from, Last: to})
+	}
+	reads = append(reads, kinds.Read{Series: recent, Entity: device, First: from * day, Last: (to+1)*day - 1},
+		kinds.Read{Series: ever, Entity: device})
+	slices, err := s.Read(context.Background(), reads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return describe(slices)
+}
+
+// expected is what holds must say after the events.
+func expected(list []event, device string, from, to int64) string {
+	tiles := make([]map[int64]*kinds.Cell, 5)
+	for i := range tiles {
+		tiles[i] = map[int64]*kinds.Cell{}
+	}
+	values := [...]func(e event, c *kinds.Cell, first bool){
+		func(_ event, c *kinds.Cell, _ bool) { c.Value.Type = kinds.Int; c.Value.Num++ },
+		func(e event, c *kinds.Cell, _ bool) {
+			c.Value.Type, c.Value.Scale = kinds.Decimal, 2
+			c.Value.Num += e.cents
+		},
+		func(e event, c *kinds.Cell, _ bool) { c.Value.Type = kinds.Float; c.Value.Flt += float64(e.cents) / 4 },
+		func(e event, c *kinds.Cell, first bool) {
+			c.Value.Type, c.Value.Scale = kinds.Decimal, 2
+			if first || e.cents < c.Value.Num {
+				c.Value.Num = e.cents
+			}
+		},
+		func(e event, c *kinds.Cell, first bool) {
+			c.Value.Type = kinds.Float
+			if v := float64(e.cents) / 4; first || v > c.Value.Flt {
+				c.Value.Flt = v
+			}
+		},
+	}
+	inWindow, lastSeen := map[string]bool{}, map[string]int64{}
+	all := int64(0)
+	for _, e := range list {
+		if e.device != device {
+			continue
+		}
+		all++
+		lastSeen[e.user] = max(lastSeen[e.user], e.time)
+		tile := kinds.FloorDiv(e.time, day)
+		if tile < from || tile > to {
+			continue
+		}
+		inWindow[e.user] = true
+		for i, add := range values {
+			c, there := tiles[i][tile]
+			if !there {
+				c = &kinds.Cell{Tile: tile}
+				tiles[i][tile] = c
+			}
+			add(e, c, !there)
+		}
+	}
+	out := make([]kinds.Slice, 9)
+	for i := range tiles {
+		for tile := from; tile <= to; tile++ {
+			if c := tiles[i][tile]; c != nil {
+				out[i].Cells = append(out[i].Cells, *c)
+			}
+		}
+	}
+	for user := range inWindow {
+		out[5].Members = append(out[5].Members, user)
+	}
+	out[6].Count = int64(len(inWindow))
+	for _, t := range lastSeen {
+		if day := kinds.FloorDiv(t, day); day >= from && day <= to {
+			out[7].Count++
+		} else if day > to {
+			out[7].After++
+		}
+	}
+	out[7].Capped = len(lastSeen) >= recent.Max && out[7].Count+out[7].After == int64(recent.Max)
+	if all > 0 {
+		out[8].Cells = []kinds.Cell{{Value: kinds.Value{Type: kinds.Int, Num: all}}}
+	}
+	return describe(out)
+}
+
+func describe(list []kinds.Slice) string {
+	text := ""
+	for _, s := range list {
+		slices.Sort(s.Members)
+		for _, c := range s.Cells {
+			text += fmt.Sprintf("%d=%s ", c.Tile, c.Value.AppendText(nil))
+		}
+		text += fmt.Sprintf("%q count=%d after=%d capped=%v\n", s.Members, s.Count, s.After, s.Capped)
+	}
+	return text
+}
+
+// randomEvents are events of a few devices on days 100 to 106, out of order,
+// some of them the same as others.
+func randomEvents(random *rand.Rand, n int) []event {
+	list := make([]event, n)
+	for i := range list {
+		list[i] = event{
+			offset: int64(i), device: fmt.Sprint("d", random.IntN(9)), user: fmt.Sprint("u", random.IntN(15)),
+			time: 100*day + random.Int64N(7*day), cents: random.Int64N(100000) - 50000,
+		}
+		if i > 0 && random.IntN(10) == 0 {
+			list[i] = list[i-1]
+			list[i].offset++
+		}
+	}
+	return list
+}
+
+func checkAll(t *testing.T, s *Store, list []event) {
+	t.Helper()
+	for i := range 9 {
+		device := fmt.Sprint("d", i)
+		for _, window := range [][2]int64{{100, 106}, {103, 103}, {101, 104}} {
+			got, want := holds(t, s, device, window[0], window[1]), expected(list, device, window[0], window[1])
+			if got != want {
+				t.Fatalf("device %s, days %v:\n%s\nwant:\n%s", device, window, got, want)
+			}
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	onEach(t, 8, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		if err := s.Create(ctx); err != nil {
+			t.Errorf("made twice: %v", err)
+		}
+		other := New(s.redis, s.namespace, 16)
+		err := other.Create(ctx)
+		want := fmt.Sprintf("namespace %q was made with shards 8, not 16: use shards 8, or another namespace", s.namespace)
+		if err == nil || err.Error() != want {
+			t.Errorf("error %q, want %q", err, want)
+		}
+	})
+}
+
+func TestClock(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		if now, err := s.Clock(ctx); now != 0 || err != nil {
+			t.Fatalf("clock of an empty namespace is %d, %v", now, err)
+		}
+		start(t, s, transactions)
+		w := s.NewWriter()
+		for _, e := range []event{{offset: 0, device: "a", time: 105 * day}, {offset: 1, device: "a", time: 104 * day}} {
+			b := begin(t, s, transactions)
+			fill(b, 0, e)
+			apply(t, w, b)
+		}
+		if now, err := s.Clock(ctx); now != 105*day || err != nil {
+			t.Errorf("clock is %d, %v; want the greatest time, %d", now, err, int64(105*day))
+		}
+	})
+}
