@@ -15,8 +15,7 @@ import (
 
 const (
 	defaultMaxFuture = 5 * time.Minute
-	defaultScale     = 2  // cents
-	mostDigits       = 18 // the digits of an int64
+	defaultScale     = 2 // cents
 )
 
 var (
