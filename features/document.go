@@ -40,8 +40,8 @@ func (w word) part(offset int, text string) word {
 	return word{text: text, place: w.at(offset), inner: w.inner}
 }
 
-// file is one file of definitions.
-type file struct {
+// source is one file of definitions.
+type source struct {
 	name  string
 	lines []string
 }
@@ -49,7 +49,7 @@ type file struct {
 // node is a YAML node in its file.
 type node struct {
 	*yaml.Node
-	file *file
+	file *source
 }
 
 func (n node) place() place { return place{n.file.name, n.Line, n.Column} }
@@ -84,12 +84,31 @@ type entry struct {
 	comment string // the lines of comment right above the key
 }
 
-// yamlLine finds the line in an error of the YAML library.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+var (
+	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+	// yamlParser are the errors of the library's parser, which counts lines from
+	// 0; its scanner counts them from 1.
+	yamlParser = regexp.MustCompile(`^did not find expected (',' or|key|'-' indicator|<|node content)`)
+)
+
+// badYAML finds the line in an error of the YAML library.
+func (l *loader) badYAML(name string, err error) {
+	line, message := 1, err.Error()
+	if parts := yamlError.FindStringSubmatch(message); parts != nil {
+		message = parts[2]
+		if n, err := strconv.Atoi(parts[1]); err == nil {
+			line = n
+			if yamlParser.MatchString(message) {
+				line++
+			}
+		}
+	}
+	l.report(place{name, line, 1}, "bad YAML: %s", message)
+}
 
 // documents reads the YAML documents of a file.
 func (l *loader) documents(name string, data []byte) []node {
-	f := &file{name: name, lines: strings.Split(string(data), "\n")}
+	f := &source{name: name, lines: strings.Split(string(data), "\n")}
 	var nodes []node
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var document yaml.Node
@@ -98,12 +117,7 @@ func (l *loader) documents(name string, data []byte) []node {
 			return nodes
 		}
 		if err != nil {
-			prefix := yamlLine.FindStringSubmatch(err.Error())
-			line := 1
-			if prefix != nil && prefix[1] != "" {
-				line, _ = strconv.Atoi(prefix[1])
-			}
-			l.report(place{name, line, 1}, "bad YAML: %s", yamlLine.ReplaceAllString(err.Error(), ""))
+			l.badYAML(name, err)
 			return nodes
 		}
 		for _, root := range document.Content {
@@ -160,7 +174,7 @@ func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 	values := map[string]node{}
 	for _, e := range l.entries(n, what, "key") {
 		if !slices.Contains(known, e.key.text) {
-			l.report(e.key.place, "%s", unknown("key", e.key.text, known)+" in "+what)
+			l.report(e.key.place, "%s", unknownIn(" in "+what, "key", e.key.text, known))
 			continue
 		}
 		values[e.key.text] = e.value
@@ -202,6 +216,8 @@ func describe(n node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
 		return "a mapping"
+	case n.Kind == yaml.SequenceNode && len(n.Content) == 0:
+		return "an empty list"
 	case n.Kind == yaml.SequenceNode:
 		return "a list"
 	case n.Tag == "!!null" || n.Value == "":

@@ -13,7 +13,7 @@ const day = 24 * time.Hour
 // far from the ends of their types.
 const longest = 36500 * day
 
-var units = []struct {
+var durationUnits = []struct {
 	name string
 	size time.Duration
 }{
@@ -34,13 +34,13 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 		rest = rest[digits:]
 		letters := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))
-		for next < len(units) && units[next].name != rest[:letters] {
+		for next < len(durationUnits) && durationUnits[next].name != rest[:letters] {
 			next++
 		}
-		if next == len(units) {
+		if next == len(durationUnits) {
 			return 0, bad
 		}
-		unit := units[next].size
+		unit := durationUnits[next].size
 		rest, next = rest[letters:], next+1
 		if n > int64((longest-total)/unit) {
 			return 0, fmt.Errorf("duration %q is longer than %s", text, formatDuration(longest))
@@ -55,7 +55,7 @@ func parseDuration(text string) (time.Duration, error) {
 // formatDuration writes a duration in whole milliseconds with the widest unit
 // up to days that divides it: 7d, 90m.
 func formatDuration(d time.Duration) string {
-	for _, u := range units[1:] {
+	for _, u := range durationUnits[1:] {
 		if d%u.size == 0 && d != 0 {
 			return strconv.FormatInt(int64(d/u.size), 10) + u.name
 		}

@@ -34,6 +34,9 @@ func (p *Plan) WriteText(w io.Writer) error {
 		if s.Field != "" {
 			keeps += " of " + s.Field
 		}
+		if s.Max > 0 {
+			keeps += ", newest " + strconv.Itoa(s.Max)
+		}
 		t.row(s.ID, cmp.Or(s.Group, "-"), s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
 			cmp.Or(s.Where, "-"), strings.Join(s.Features, ", "))
 	}

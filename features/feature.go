@@ -137,7 +137,9 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 	for key, n := range keys {
 		switch key {
 		case "by":
-			d.by = l.list(n, "by")
+			if d.by = l.list(n, "by"); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				l.report(n.place(), "by must name a field or more, not %s", describe(n))
+			}
 		case "window":
 			d.window = l.windowWord(n)
 		default:
@@ -188,7 +190,7 @@ func (l *loader) kind(d *definition) kinds.Kind {
 	case methods == nil:
 		l.report(d.method.place, "%s has no methods", name)
 	default:
-		l.report(d.method.place, "%s", unknown("method", d.method.text, methods)+" of "+name)
+		l.report(d.method.place, "%s", unknownIn(" of "+name, "method", d.method.text, methods))
 	}
 	return nil
 }
@@ -240,8 +242,12 @@ func (l *loader) window(d *definition, kind kinds.Kind) Window {
 		if exact {
 			return Window{Tile: time.Millisecond}
 		}
-	case err != nil || size == 0:
+	case err != nil && !strings.ContainsAny(d.window.text[:1], "0123456789"):
 		l.report(d.window.place, "unknown window %q; known: a rolling duration such as 7d, and lifetime", d.window.text)
+	case err != nil:
+		l.report(d.window.place, "%s", err)
+	case size == 0:
+		l.report(d.window.place, "a window must be longer than 0")
 	case exact:
 		return Window{Size: size, Tile: time.Millisecond}
 	default:
@@ -279,7 +285,7 @@ func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
 	n, err := strconv.Atoi(d.max.text)
 	switch {
 	case spec.DefaultMax == 0:
-		l.report(d.max.place, "max does not apply to %s, which keeps no list of values", called(spec))
+		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
 	case err != nil || n < 1 || n > maxMax:
 		l.report(d.max.place, "bad max %q: it is a number from 1 to %d", d.max.text, maxMax)
 	}
@@ -296,9 +302,6 @@ func called(s kinds.Spec) string {
 
 // entity reads the by-fields.
 func (l *loader) entity(d *definition, f *Feature) {
-	if d.by != nil && len(d.by) == 0 {
-		l.report(d.place, "feature %q needs a field in by", f.Name)
-	}
 	for _, w := range d.by {
 		i := l.fieldNamed(f.Stream, w)
 		if i < 0 {
@@ -365,7 +368,7 @@ func (l *loader) fieldNamed(s *Stream, w word) int {
 		for _, f := range s.Fields {
 			names = append(names, f.Name)
 		}
-		l.report(w.place, "%s", unknown("field", w.text, names)+" in stream "+strconv.Quote(s.Name))
+		l.report(w.place, "%s", unknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
 	}
 	return i
 }

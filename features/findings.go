@@ -58,7 +58,12 @@ func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, 
 
 // unknown words the finding that a name is none of those known.
 func unknown(what, name string, known []string) string {
-	message := fmt.Sprintf("unknown %s %q", what, name)
+	return unknownIn("", what, name, known)
+}
+
+// unknownIn is unknown with the thing that lacks the name, such as " in x".
+func unknownIn(in, what, name string, known []string) string {
+	message := fmt.Sprintf("unknown %s %q%s", what, name, in)
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", message, near)
 	}

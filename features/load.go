@@ -50,8 +50,6 @@ type loader struct {
 
 	registry *Registry
 	compiler *compiler
-	// unmatched are the streams that take every record of their topic.
-	unmatched map[*Stream]bool
 	// byTypes are, by a by-field's name, the first feature that has it and the
 	// type it has there.
 	byTypes map[string]byType
@@ -76,7 +74,7 @@ func newLoader() *loader {
 	return &loader{
 		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{},
 		registry: &Registry{}, compiler: newCompiler(hashID),
-		unmatched: map[*Stream]bool{}, byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*Expr{},
+		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*Expr{},
 	}
 }
 
@@ -162,7 +160,6 @@ func (l *loader) compile() (*Registry, error) {
 	for _, d := range byName(l.streams) {
 		l.registry.Streams = append(l.registry.Streams, l.stream(d))
 	}
-	l.topics()
 	for _, d := range byName(l.features) {
 		if f := l.feature(d); f != nil {
 			l.registry.Features = append(l.registry.Features, f)
@@ -176,24 +173,6 @@ func (l *loader) compile() (*Registry, error) {
 	}
 	l.compiler.finish(l.registry)
 	return l.registry, nil
-}
-
-// topics finds streams that share a topic without saying which records are
-// theirs.
-func (l *loader) topics() {
-	users := map[string][]*Stream{}
-	for _, s := range l.registry.Streams {
-		users[s.Topic] = append(users[s.Topic], s)
-	}
-	for topic, streams := range users {
-		for i, s := range streams {
-			if topic != "" && len(streams) > 1 && l.unmatched[s] {
-				other := streams[(i+1)%len(streams)].Name
-				l.report(l.streams[s.Name].name.place, "stream %q shares topic %q with %q: it needs a match that picks its records",
-					s.Name, topic, other)
-			}
-		}
-	}
 }
 
 // service compiles a list of features.

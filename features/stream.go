@@ -15,7 +15,8 @@ import (
 
 const (
 	defaultMaxFuture = 5 * time.Minute
-	defaultScale     = 2 // cents
+	defaultScale     = 2  // cents
+	mostDigits       = 18 // the digits of an int64
 )
 
 var (
@@ -36,8 +37,6 @@ func (l *loader) stream(d named) *Stream {
 			l.report(d.name.place, "%s needs %s", what, key)
 		}
 	}
-	_, matched := keys["match"]
-	l.unmatched[s] = !matched
 	if n, ok := keys["timestamp"]; ok {
 		s.Timestamp = l.timestamp(n)
 	}
@@ -210,8 +209,8 @@ func (l *loader) expr(w word, compile func() (*Expr, error)) *Expr {
 		return e
 	}
 	at := w.place
-	if bad, ok := errors.AsType[*ExprError](err); ok {
-		at = w.at(bad.Column - 1)
+	if bad, ok := errors.AsType[*ExprError](err); ok && w.inner {
+		at.column += bad.Column - 1
 	}
 	l.report(at, "%s", err)
 	return nil
