@@ -7,11 +7,13 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -161,6 +163,35 @@ func TestSeekDropsWhatWasFetched(t *testing.T) {
 	p.Remove("t", 5)
 	if _, known := p.Lag("t", 5); known {
 		t.Error("a partition that was never added has a lag")
+	}
+}
+
+// afterFetch calls f once, between the arrival of a fetch response and its handling.
+type afterFetch struct {
+	kafka.RoundTripper
+	once sync.Once
+	f    func()
+}
+
+func (a *afterFetch) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Request) (kafka.Response, error) {
+	resp, err := a.RoundTripper.RoundTrip(ctx, addr, req)
+	if req.ApiKey() == protocol.Fetch && err == nil {
+		a.once.Do(a.f)
+	}
+	return resp, err
+}
+
+func TestSeekDropsWhatIsUnderWay(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 10)...)
+	hook := new(afterFetch)
+	p := newPoller(t, c, func(cfg *PollerConfig) {
+		hook.RoundTripper, cfg.Transport = cfg.Transport, hook
+	})
+	hook.f = func() { p.Seek("t", 0, 8) }
+	p.Add("t", 0, 0)
+	if diff := cmp.Diff([]string{"8:8", "9:9"}, pollUntil(t, p, 10)); diff != "" {
+		t.Errorf("records after Seek (-want +got):\n%s", diff)
 	}
 }
 
@@ -346,12 +377,13 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 		return len(p.queue)
 	}
 	eventually(t, "two responses", func() bool { return waiting() == 2 })
+	p.mu.Lock()
+	wake := p.leaders[0].wake
+	p.mu.Unlock()
 	for range 5 { // woken for nothing, it must not ask either
-		p.mu.Lock()
-		signal(p.leaders[0].wake)
-		p.mu.Unlock()
+		signal(wake)
+		eventually(t, "the loop to see it", func() bool { return len(wake) == 0 })
 	}
-	eventually(t, "the loop to see it", func() bool { return len(p.leaders[0].wake) == 0 })
 	if n := len(offsets); n != 2 {
 		t.Errorf("%d fetches while nobody polls, want 2", n)
 	}
