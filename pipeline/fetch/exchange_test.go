@@ -8,10 +8,15 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"io"
 	"math/big"
 	"net"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -120,6 +125,64 @@ func TestExchangeErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The end of the context must end the exchange itself: kafka-go would go on waiting for the response on its own.
+func TestExchangeEndsWithItsContext(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		io.ReadFull(server, make([]byte, 8)) // the request has begun to arrive
+		cancel()
+	}()
+	e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
+	e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
+	if _, err := e.RawExchange(client); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, os.ErrDeadlineExceeded)
+	}
+}
+
+// slowDeadline is a connection whose response arrives while a deadline is being set.
+type slowDeadline struct {
+	net.Conn
+	wire
+	setting  chan struct{}
+	finished atomic.Bool
+}
+
+func (s *slowDeadline) Write(p []byte) (int, error) { return s.wire.Write(p) }
+
+func (s *slowDeadline) Read(p []byte) (int, error) {
+	<-s.setting
+	return s.wire.Read(p)
+}
+
+func (s *slowDeadline) SetDeadline(time.Time) error {
+	close(s.setting)
+	<-time.After(time.Second)
+	s.finished.Store(true)
+	return nil
+}
+
+// A deadline that is set late would hit the next request on the connection.
+func TestExchangeLeavesNoDeadlineBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &slowDeadline{setting: make(chan struct{})}
+		conn.received.Reset([]byte{0, 0, 0, 4, 0, 0, 0, 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
+		e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
+		if _, err := e.RawExchange(conn); err != nil {
+			t.Error(err)
+		}
+		if !conn.finished.Load() {
+			t.Error("the exchange has ended before the deadline was set")
+		}
+		<-time.After(2 * time.Second)
+	})
 }
 
 func TestExchangeVersionIsBounded(t *testing.T) {

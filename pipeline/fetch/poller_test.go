@@ -127,6 +127,78 @@ func TestSeekDuringLongPoll(t *testing.T) {
 	}
 }
 
+// A partition that is added does not have to wait for the end of its leader's long poll.
+func TestAddDuringLongPoll(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
+	produce(t, newClient(t, c), numbered("t", 1, 0, 2)...)
+	polling := fetchFrom(c, 0)
+	p := newPoller(t, c, forever)
+	p.Add("t", 0, 0)
+	await(t, "the long poll", polling)
+	p.Add("t", 1, 0)
+	if diff := cmp.Diff([]string{"0:0", "1:1"}, pollUntil(t, p, 2)); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	if troubles := p.Troubles(); len(troubles) != 0 {
+		t.Errorf("troubles: %v", troubles)
+	}
+}
+
+// What a partition holds is its own until it is released, whatever is fetched meanwhile.
+func TestPartitionsStayUntilReleased(t *testing.T) {
+	const n = 20
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	cl := newClient(t, c)
+	for i := range n {
+		produce(t, cl, numbered("t", 0, i, i+1)...)
+	}
+	p := newPoller(t, c, func(cfg *PollerConfig) { cfg.PartitionMaxBytes = 1 })
+	p.Add("t", 0, 0)
+	var held []*Partition
+	for range n {
+		part, err := p.Poll(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, part)
+	}
+	for i, part := range held {
+		records, _, err := decode(new(Decoder), part)
+		if want := []string{fmt.Sprintf("%d:%d", i, i)}; !slices.Equal(records, want) || err != nil {
+			t.Errorf("partition %d holds %v, %v, want %v", i, records, err, want)
+		}
+		part.Release()
+		part.Release() // once is enough, twice does no harm
+		if part.Records != nil {
+			t.Error("there are records after Release")
+		}
+	}
+}
+
+// Each partition is the first of a request in its turn: only the first is sure to get a batch above the limits.
+func TestRequestsRotate(t *testing.T) {
+	p := NewPoller(PollerConfig{})
+	defer p.Close()
+	l := new(leader)
+	for i := range int32(3) {
+		l.positions = append(l.positions, &position{topicPartition: topicPartition{"t", i}, maxBytes: 1, epoch: 5})
+	}
+	l.positions = append(l.positions, &position{topicPartition: topicPartition{"u", 0}}, &position{stopped: true})
+	first := make(map[topicPartition]int)
+	for range 2 * len(l.positions) {
+		req, alive := p.nextFetch(l)
+		if !alive || len(req.sent) != 4 || len(req.Topics) != 2 {
+			t.Fatalf("request %+v", req)
+		}
+		first[topicPartition{req.Topics[0].Topic, req.Topics[0].Partitions[0].Partition}]++
+	}
+	for _, pos := range l.positions[:4] {
+		if first[pos.topicPartition] < 2 {
+			t.Errorf("%v is the first of %d requests, want at least 2", pos.topicPartition, first[pos.topicPartition])
+		}
+	}
+}
+
 // What was fetched before a seek never comes out after it, whether it waits for Poll or is under way.
 func TestSeekDropsWhatWasFetched(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
@@ -183,14 +255,17 @@ func (a *afterFetch) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Req
 
 func TestSeekDropsWhatIsUnderWay(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	produce(t, newClient(t, c), numbered("t", 0, 0, 10)...)
+	cl := newClient(t, c)
+	for i := range 5 { // a batch each, so that a fetch from 3 does not bring what is before
+		produce(t, cl, numbered("t", 0, i, i+1)...)
+	}
 	hook := new(afterFetch)
 	p := newPoller(t, c, func(cfg *PollerConfig) {
 		hook.RoundTripper, cfg.Transport = cfg.Transport, hook
 	})
-	hook.f = func() { p.Seek("t", 0, 8) }
-	p.Add("t", 0, 0)
-	if diff := cmp.Diff([]string{"8:8", "9:9"}, pollUntil(t, p, 10)); diff != "" {
+	hook.f = func() { p.Seek("t", 0, 2) }
+	p.Add("t", 0, 3)
+	if diff := cmp.Diff([]string{"2:2", "3:3", "4:4"}, pollUntil(t, p, 5)); diff != "" {
 		t.Errorf("records after Seek (-want +got):\n%s", diff)
 	}
 }
@@ -377,6 +452,9 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 		return len(p.queue)
 	}
 	eventually(t, "two responses", func() bool { return waiting() == 2 })
+	if lag, known := p.Lag("t", 0); lag != 8 || !known {
+		t.Errorf("a lag of %d (known: %v), want 8", lag, known)
+	}
 	p.mu.Lock()
 	wake := p.leaders[0].wake
 	p.mu.Unlock()
