@@ -40,6 +40,9 @@ func (l *loader) stream(d named) *Stream {
 		s.Timestamp = l.timestamp(n)
 	}
 	if n, ok := keys["fields"]; ok {
+		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+			l.report(n.place(), "%s needs a field or more", what)
+		}
 		for _, e := range l.entries(n, "fields", "field") {
 			s.Fields = append(s.Fields, l.field(e, s.Fields))
 		}
