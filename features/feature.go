@@ -69,7 +69,7 @@ func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Featu
 		return nil
 	}
 	f, field, where := l.typed(d, kind)
-	if len(l.findings) > before {
+	if len(l.findings) > before || !settled(f.Stream.Fields) {
 		return nil
 	}
 	if err := l.compiler.add(f, field, where); err != nil {
