@@ -15,6 +15,7 @@ Try it out with nothing else installed:  weir demo`,
 	}
 	root.AddCommand(
 		newRunCommand(),
+		newQueryCommand(),
 		newValidateCommand(),
 		newExplainCommand(),
 		newVersionCommand(),
