@@ -81,16 +81,15 @@ type FeaturePlan struct {
 
 // Estimates of Redis memory in bytes; see EntityPlan.
 const (
-	bytesKey         = 150
-	bytesTile        = 18
-	bytesTileWide    = 90
-	bytesMember      = 34
-	bytesMemberWide  = 110
-	bytesSketchOne   = 40
-	bytesSketchFull  = 12304
-	compactTiles     = 512
-	compactMembers   = 128
-	roundTripsOfRead = 1
+	bytesKey        = 150
+	bytesTile       = 18
+	bytesTileWide   = 90
+	bytesMember     = 34
+	bytesMemberWide = 110
+	bytesSketchOne  = 40
+	bytesSketchFull = 12304
+	compactTiles    = 512
+	compactMembers  = 128
 )
 
 var stateNames = [...]string{
@@ -164,7 +163,8 @@ func (f *Feature) explain() FeaturePlan {
 	spec := f.Kind.Spec()
 	p := FeaturePlan{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
-		RoundTrips: roundTripsOfRead, Exact: spec.Exact, StandardError: spec.StandardError,
+		RoundTrips: 1, // all keys in one pipeline
+		Exact:      spec.Exact, StandardError: spec.StandardError,
 	}
 	keys := map[string]bool{}
 	for _, s := range f.Series {
