@@ -53,13 +53,13 @@ func TestExplain(t *testing.T) {
 	}
 	// Of a user: the group's hash with 32 tiles of the count, 27 of the sum and
 	// of its number; the hash of what is kept for ever; the sorted set.
-	if got, want := p.Entities[1].BytesFull, int64(150+(32+27+27)*18+150+18+150+3*34); got != want {
+	if got, want := p.Entities[1].BytesFull, int64(165+(32+27+27)*16+165+16+165+3*20); got != want {
 		t.Errorf("a user takes %d bytes, want %d", got, want)
 	}
-	if got, want := p.Entities[1].BytesOnce, int64(150+3*18+150+18+150+34); got != want {
+	if got, want := p.Entities[1].BytesOnce, int64(165+3*16+165+16+165+20); got != want {
 		t.Errorf("a user seen once takes %d bytes, want %d", got, want)
 	}
-	if got, want := p.Entities[0].BytesFull, int64(9*(150+12304)); got != want {
+	if got, want := p.Entities[0].BytesFull, int64(9*(165+14336)); got != want {
 		t.Errorf("a segment takes %d bytes, want %d", got, want)
 	}
 	features := map[string]FeaturePlan{}
@@ -107,7 +107,7 @@ func TestExplainJSON(t *testing.T) {
 	}
 	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"operations":0},` +
 		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"operations":1}],` +
-		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":168,"bytes_full":312}],` +
+		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":181,"bytes_full":309}],` +
 		`"series":[{"id":"VAgsA","group":"88w8","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
 		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
