@@ -59,7 +59,7 @@ var bad = []struct{ file, want string }{
 	{"processor: {shutdown_timeout: 0s}", `processor.shutdown_timeout 0s is not allowed: 1ms to 10m`},
 	{"processor: {batch: {max_events: 0}}", `processor.batch.max_events 0 is not allowed: 1 to 1000000`},
 	{"processor: {batch: {max_bytes: 1}}", `processor.batch.max_bytes 1 is not allowed: 1KiB to 1GiB`},
-	{"processor: {batch: {linger: -1s}}", `processor.batch.linger -1s is not allowed: 0s to 10s`},
+	{"processor: {batch: {linger: -1s}}", `processor.batch.linger -1s is not allowed: 1ms to 10s`},
 	{"api: {listen: '8080'}", `api.listen "8080" is not allowed: host:port, or :port for every interface`},
 	{"api: {max_body_bytes: 1}", `api.max_body_bytes 1 is not allowed: 1KiB to 256MiB`},
 	{"api: {max_values: 0}", `api.max_values 0 is not allowed: 1 to 1000000`},

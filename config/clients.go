@@ -30,6 +30,8 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 		Dial:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DialTimeout: dialTimeout,
 		ClientID:    c.Kafka.ClientID,
+		// How soon a leader that has moved to a broker not known yet is found.
+		MetadataTTL: 2 * time.Second,
 		TLS:         encryption,
 		SASL:        login,
 	}, nil
@@ -50,9 +52,6 @@ func (c *Config) KafkaDialer() (*kafka.Dialer, error) {
 		SASLMechanism: login,
 	}, nil
 }
-
-// KafkaAddress names the brokers to ask first.
-func (c *Config) KafkaAddress() net.Addr { return kafka.TCP(c.Kafka.Brokers...) }
 
 func (c *Config) kafkaSecurity() (*tls.Config, sasl.Mechanism, error) {
 	encryption, err := c.Kafka.TLS.config("kafka.tls")

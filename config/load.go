@@ -48,10 +48,15 @@ func Default() *Config {
 	return c
 }
 
-// Flags adds a flag for every setting, named by its key. Load reads them.
+// Flags adds a flag for every setting but passwords, which anybody on the
+// machine could read from the command line. A flag is named by the setting's
+// key; Load reads them.
 func Flags(flags *pflag.FlagSet) {
-	d := readDocument("weir.yaml", Reference)
+	d, types := readDocument("weir.yaml", Reference), new(Config)
 	for _, key := range keys {
+		if isSecret(types.field(key)) {
+			continue
+		}
 		text := strings.NewReplacer("\n# ", " ", "# ", "", "`", "").Replace(d.comments[key])
 		usage, _, _ := strings.Cut(text, ". ")
 		flags.String(key, "", strings.TrimSuffix(usage, "."))
@@ -102,7 +107,7 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 		if err := parse(c.field(key), value); err != nil {
 			broken[key] = true
 			message := fmt.Sprintf("%q %v", value, err)
-			if _, secret := c.field(key).Interface().(Secret); secret {
+			if isSecret(c.field(key)) {
 				message = err.Error()
 			}
 			findings = append(findings, Finding{where(key), key, message})

@@ -122,6 +122,18 @@ func TestBareFlagSwitchesOn(t *testing.T) {
 	}
 }
 
+func TestPasswordsHaveNoFlag(t *testing.T) {
+	set := flags(t)
+	for _, key := range []string{"kafka.sasl.password", "redis.password", "redis.sentinel_password"} {
+		if set.Lookup(key) != nil {
+			t.Errorf("there is a flag --%s", key)
+		}
+		if set.Lookup(key+"_file") == nil {
+			t.Errorf("there is no flag --%s_file", key)
+		}
+	}
+}
+
 func TestEmptyAndNullLeaveTheDefault(t *testing.T) {
 	file := write(t, "namespace: ~\nkafka:\nredis: {db: }\n")
 	t.Setenv("WEIR_KAFKA_GROUP", "")

@@ -78,7 +78,7 @@ var rules = []rule{
 	{"processor.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.Processor.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
 	{"processor.batch.max_events", "1 to 1000000", func(c *Config) bool { return within(c.Processor.Batch.MaxEvents, 1, 1000000) }},
 	{"processor.batch.max_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.Processor.Batch.MaxBytes, 1<<10, 1<<30) }},
-	{"processor.batch.linger", "0s to 10s", func(c *Config) bool { return within(c.Processor.Batch.Linger, 0, 10*time.Second) }},
+	{"processor.batch.linger", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Batch.Linger, time.Millisecond, 10*time.Second) }},
 
 	{"api.listen", "host:port, or :port for every interface", func(c *Config) bool { return address(c.API.Listen, 0) }},
 	{"api.max_body_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.API.MaxBodyBytes, 1<<10, 256<<20) }},

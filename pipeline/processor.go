@@ -249,4 +249,3 @@ func (p *Processor) work(ctx, patient context.Context, name string, share []kind
 	defer p.health.clear(name)
 	return w.run(ctx)
 }
-

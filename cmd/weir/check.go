@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/store"
+)
+
+// checkTimeout bounds a whole check.
+const checkTimeout = 30 * time.Second
+
+// checkList prints how each check went.
+type checkList struct {
+	out    io.Writer
+	failed int
+}
+
+func (l *checkList) line(verdict, what, format string, args ...any) {
+	fmt.Fprintf(l.out, "%-5s %-28s %s\n", verdict, what, fmt.Sprintf(format, args...))
+}
+
+func (l *checkList) ok(what, format string, args ...any)   { l.line("ok", what, format, args...) }
+func (l *checkList) warn(what, format string, args ...any) { l.line("warn", what, format, args...) }
+func (l *checkList) fail(what string, err error) {
+	l.failed++
+	l.line("FAIL", what, "%v", err)
+}
+
+// checkAll tries out what a process of these roles needs and prints a line for
+// each. The error says that not all is well.
+func checkAll(ctx context.Context, out io.Writer, cfg *config.Config, registry *features.Registry, roles roles) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	list := &checkList{out: out}
+	list.ok("settings", "namespace %s, %s", cfg.Namespace, number(cfg.Shards, "shard"))
+	list.ok("features", "%s", summary(registry))
+	if roles.processor {
+		checkKafka(ctx, list, cfg, registry)
+	}
+	checkRedis(ctx, list, cfg)
+	if list.failed > 0 {
+		return fmt.Errorf("%s failed", number(list.failed, "check"))
+	}
+	return nil
+}
+
+// checkKafka reaches the brokers and looks for the topics.
+func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, registry *features.Registry) {
+	client, err := kafkaClient(cfg)
+	if err != nil {
+		list.fail("kafka", err)
+		return
+	}
+	dead := cfg.Kafka.DeadLetterTopic
+	found, err := findTopics(ctx, client, append(registry.Topics(), dead))
+	missing, isMissing := errors.AsType[missingTopicsError](err)
+	if err != nil && !isMissing {
+		list.fail("kafka", fmt.Errorf("%s: %w", strings.Join(cfg.Kafka.Brokers, ","), err))
+		return
+	}
+	list.ok("kafka", "%s", number(len(found.Brokers), "broker"))
+	for _, topic := range found.Topics {
+		if topic.Error == nil {
+			list.ok("topic "+topic.Name, "%s", number(len(topic.Partitions), "partition"))
+		}
+	}
+	for _, name := range missing {
+		if cfg.Kafka.CreateTopics {
+			list.warn("topic "+name, "is missing; weir run will create it")
+		} else {
+			list.fail("topic "+name, missingTopicsError{name})
+		}
+	}
+}
+
+// checkRedis reaches Redis and looks at what Weir relies on.
+func checkRedis(ctx context.Context, list *checkList, cfg *config.Config) {
+	client, err := cfg.RedisClient()
+	if err != nil {
+		list.fail("redis", err)
+		return
+	}
+	defer client.Close()
+	if err := client.Ping(ctx).Err(); err != nil {
+		list.fail("redis", fmt.Errorf("%s: %w", strings.Join(cfg.Redis.Addresses, ","), err))
+		return
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		var mu sync.Mutex // masters are visited at once
+		var servers []*redis.Client
+		err = cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			servers = append(servers, c)
+			return nil
+		})
+		if err != nil {
+			list.fail("redis", err)
+		}
+		for _, server := range servers {
+			checkServer(ctx, list, "redis "+server.Options().Addr, server)
+		}
+	} else {
+		checkServer(ctx, list, "redis", client)
+	}
+	if err := store.New(client, cfg.Namespace, cfg.Shards).CheckLayout(ctx); err != nil {
+		list.fail("layout", err)
+		return
+	}
+	list.ok("layout", "fits namespace %s", cfg.Namespace)
+}
+
+// checkServer looks at one Redis server.
+func checkServer(ctx context.Context, list *checkList, name string, client redis.Cmdable) {
+	text, err := client.Info(ctx).Result()
+	if err != nil {
+		list.fail(name, err)
+		return
+	}
+	info := parseInfo(text)
+	if err := supported(info["redis_version"]); err != nil {
+		list.fail(name, err)
+	} else {
+		list.ok(name, "version %s", info["redis_version"])
+	}
+	if policy := info["maxmemory_policy"]; policy != "noeviction" {
+		list.warn(name, "maxmemory-policy is %s: eviction loses state unseen; set noeviction", orUnknown(policy))
+	}
+	if info["aof_enabled"] != "1" {
+		list.warn(name, "appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again")
+	}
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+// parseInfo reads the answer of INFO.
+func parseInfo(text string) map[string]string {
+	info := map[string]string{}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if key, value, ok := strings.Cut(lines.Text(), ":"); ok {
+			info[key] = value
+		}
+	}
+	return info
+}
+
+// supported says whether a version of Redis is 6.2 or later.
+func supported(version string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return fmt.Errorf("does not tell its version (%q)", version)
+	}
+	if major < 6 || major == 6 && minor < 2 {
+		return fmt.Errorf("version %s is too old: 6.2 or later is needed", version)
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+// Command weir computes features for fraud and risk decisions from Kafka into
+// Redis and answers questions about them over HTTP.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	// A second signal finds the default behaviour: it ends the process at once.
+	context.AfterFunc(ctx, stop)
+
+	command := newRootCommand()
+	if err := command.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, message(err))
+		os.Exit(1)
+	}
+}
+
+// message is what is said about an error. Findings stand as they are, a line
+// each, for editors to jump to their places.
+func message(err error) string {
+	if _, ok := errors.AsType[features.Findings](err); ok {
+		return err.Error()
+	}
+	if _, ok := errors.AsType[config.Findings](err); ok {
+		return err.Error()
+	}
+	return "weir: " + err.Error()
+}

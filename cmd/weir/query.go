@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/serve"
+)
+
+// inquiry is one use of weir query.
+type inquiry struct {
+	address  string
+	features []string
+	service  string
+	entity   map[string]string
+	keys     []string // of entity, as given
+	at       string
+	raw      bool
+	timeout  time.Duration
+}
+
+func newQueryCommand() *cobra.Command {
+	var q inquiry
+	cmd := &cobra.Command{
+		Use:   "query FEATURE... KEY=VALUE...",
+		Short: "Ask a running server for features of an entity",
+		Example: `  weir query device_tx_7d user_amount_1d device_id=d000001 user_id=u000001
+  weir query --service payment_risk device_id=d000001 user_id=u000001 --at 2018-07-25T05:21:16Z`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := q.parse(args); err != nil {
+				return err
+			}
+			cmd.SilenceUsage = true // what fails from here on is no matter of usage
+			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
+			defer cancel()
+			return q.run(ctx, cmd.OutOrStdout())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&q.address, "address", "http://127.0.0.1:8080", "URL of the server")
+	flags.StringVar(&q.service, "service", "", "ask for the features of a service")
+	flags.StringVar(&q.at, "at", "", "moment asked for: milliseconds since 1970 or RFC 3339 (default now)")
+	flags.BoolVar(&q.raw, "json", false, "print the server's answer as it is")
+	flags.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the server")
+	return cmd
+}
+
+// parse tells features from the keys of the entity.
+func (q *inquiry) parse(args []string) error {
+	q.entity = map[string]string{}
+	for _, arg := range args {
+		key, value, isKey := strings.Cut(arg, "=")
+		if !isKey {
+			q.features = append(q.features, arg)
+			continue
+		}
+		if _, twice := q.entity[key]; twice {
+			return fmt.Errorf("key %q is given twice", key)
+		}
+		q.entity[key] = value
+		q.keys = append(q.keys, key)
+	}
+	if len(q.features) == 0 && q.service == "" {
+		return errors.New("name a feature or a --service; GET /v1/features of the server lists them")
+	}
+	q.address = strings.TrimSuffix(q.address, "/")
+	if !strings.Contains(q.address, "://") {
+		q.address = "http://" + q.address
+	}
+	return nil
+}
+
+func (q *inquiry) run(ctx context.Context, out io.Writer) error {
+	var catalogue serve.Catalogue
+	if err := q.call(ctx, http.MethodGet, "/v1/features", nil, &catalogue); err != nil {
+		return err
+	}
+	asked := q.asked(catalogue)
+	question, err := q.question(asked)
+	if err != nil {
+		return err
+	}
+	var body json.RawMessage
+	if err := q.call(ctx, http.MethodPost, "/v1/query", question, &body); err != nil {
+		return err
+	}
+	if q.raw {
+		_, err := fmt.Fprintln(out, string(body))
+		return err
+	}
+	var answer answer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("the answer of %s: %w", q.address, err)
+	}
+	return q.print(out, answer, asked)
+}
+
+// asked are the catalogue's entries of the features asked for, each once, in
+// the order of the answer. It passes over unknown names: the server knows best
+// what to say about them.
+func (q *inquiry) asked(c serve.Catalogue) []serve.CatalogueFeature {
+	names := slices.Clone(q.features)
+	for _, s := range c.Services {
+		if s.Name == q.service {
+			names = append(names, s.Features...)
+		}
+	}
+	var asked []serve.CatalogueFeature
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
+		for _, f := range c.Features {
+			if f.Name == name {
+				asked = append(asked, f)
+			}
+		}
+	}
+	return asked
+}
+
+// question writes the question, the entity's values by the types of their keys.
+func (q *inquiry) question(asked []serve.CatalogueFeature) ([]byte, error) {
+	types := map[string]string{}
+	var known []string
+	for _, f := range asked {
+		for _, key := range f.Keys {
+			if types[key.Name] == "" {
+				known = append(known, key.Name)
+			}
+			types[key.Name] = key.Type
+		}
+	}
+	entity := map[string]any{}
+	for _, key := range q.keys {
+		if types[key] == "" && len(asked) > 0 {
+			return nil, fmt.Errorf("no feature asked for has the key %q; their keys: %s", key, strings.Join(known, ", "))
+		}
+		entity[key] = literal(q.entity[key], types[key] == "string")
+	}
+	question := map[string]any{"entities": []any{entity}}
+	if len(q.features) > 0 {
+		question["features"] = q.features
+	}
+	if q.service != "" {
+		question["service"] = q.service
+	}
+	if q.at != "" {
+		question["at"] = literal(q.at, false)
+	}
+	return json.Marshal(question)
+}
+
+// literal is a value in JSON: as it stands if that is JSON, else a string,
+// which the server then refuses by name.
+func literal(text string, isString bool) any {
+	if !isString && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return text
+}
+
+// call asks the server and reads its answer into a value.
+func (q *inquiry) call(ctx context.Context, method, path string, body []byte, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, method, q.address+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("no server answers at --address %s: %w", q.address, errors.Unwrap(err))
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("the answer of %s broke off: %w", q.address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var failure struct{ Error *serve.Error }
+		if json.Unmarshal(content, &failure) != nil || failure.Error == nil {
+			return fmt.Errorf("%s%s answered %s; is it a weir server?", q.address, path, response.Status)
+		}
+		return failure.Error
+	}
+	if err := json.Unmarshal(content, answer); err != nil {
+		return fmt.Errorf("%s%s did not answer in JSON; is it a weir server? %w", q.address, path, err)
+	}
+	return nil
+}
+
+// answer is what the server answers.
+type answer struct {
+	Results []struct {
+		Features map[string]value
+	}
+}
+
+type value struct {
+	Value         json.RawMessage
+	Status        string
+	From          *int64
+	To            int64
+	Exact         bool
+	StandardError float64 `json:"standard_error"`
+	Uncertain     int64
+	Capped        bool
+}
+
+// print writes one line for each feature.
+func (q *inquiry) print(out io.Writer, a answer, asked []serve.CatalogueFeature) error {
+	var entity []string
+	for _, key := range q.keys {
+		entity = append(entity, key+"="+q.entity[key])
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ENTITY\tFEATURE\tVALUE\tSTATUS\tFROM\tTO\tEXACT")
+	for _, result := range a.Results {
+		for _, f := range asked {
+			v := result.Features[f.Name]
+			from := "-"
+			if v.From != nil {
+				from = timestamp(*v.From)
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+				strings.Join(entity, " "), f.Name, v.Value, v.Status, from, timestamp(v.To), v.exactness())
+		}
+	}
+	return table.Flush()
+}
+
+func timestamp(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// exactness says how far the value may be off.
+func (v value) exactness() string {
+	if v.Exact {
+		return "yes"
+	}
+	var why []string
+	if v.StandardError != 0 {
+		why = append(why, "standard error "+strconv.FormatFloat(v.StandardError*100, 'g', 3, 64)+"%")
+	}
+	if v.Uncertain != 0 {
+		why = append(why, fmt.Sprintf("up to %d more", v.Uncertain))
+	}
+	if v.Capped {
+		why = append(why, "capped")
+	}
+	if len(why) == 0 {
+		return "no"
+	}
+	return "no: " + strings.Join(why, ", ")
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const catalogue = `{"features": [
+	{"name": "device_cards_7d", "keys": [{"name": "device_id", "type": "string"}]},
+	{"name": "device_tx_7d", "keys": [{"name": "device_id", "type": "string"}]},
+	{"name": "merchant_last", "keys": [{"name": "merchant", "type": "int"}, {"name": "online", "type": "bool"}]}],
+	"services": [{"name": "risk", "features": ["merchant_last", "device_tx_7d"]}]}`
+
+const answerOfAll = `{"at":1532520000000,"results":[{"entity":{},"features":{` +
+	`"device_cards_7d":{"value":12345,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"standard_error":0.0081},` +
+	`"device_tx_7d":{"value":3,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"uncertain":2,"capped":true},` +
+	`"merchant_last":{"value":null,"status":"NOT_FOUND","from":null,"to":1532520000016,"exact":true}}}]}`
+
+// server answers every question with one response and keeps the question.
+func server(t *testing.T, status int, response string) (address string, question *string) {
+	t.Helper()
+	question = new(string)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/features", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, catalogue) })
+	mux.HandleFunc("POST /v1/query", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*question = string(body)
+		w.WriteHeader(status)
+		io.WriteString(w, response)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL, question
+}
+
+// run runs the command and returns what it printed.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newQueryCommand()
+	cmd.SilenceErrors = true
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestQuery(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		args           []string
+		question, want string
+	}{
+		{
+			"a table", []string{"device_tx_7d", "device_cards_7d", "--service", "risk", "device_id=d1", "merchant=17", "online=true"},
+			`{"entities":[{"device_id":"d1","merchant":17,"online":true}],"features":["device_tx_7d","device_cards_7d"],"service":"risk"}`,
+			`ENTITY                                FEATURE          VALUE  STATUS     FROM                  TO                        EXACT
+device_id=d1 merchant=17 online=true  device_tx_7d     3      PRESENT    2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: up to 2 more, capped
+device_id=d1 merchant=17 online=true  device_cards_7d  12345  PRESENT    2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: standard error 0.81%
+device_id=d1 merchant=17 online=true  merchant_last    null   NOT_FOUND  -                     2018-07-25T12:00:00.016Z  yes
+`,
+		},
+		{
+			"JSON, of a moment in milliseconds", []string{"--json", "device_tx_7d", "device_id=17", "--at", "1532496076032"},
+			`{"at":1532496076032,"entities":[{"device_id":"17"}],"features":["device_tx_7d"]}`, answerOfAll + "\n",
+		},
+		{
+			"a moment as text, a value with =", []string{"--json", "device_tx_7d", "device_id=a=b", "--at", "2018-07-25T05:21:16Z"},
+			`{"at":"2018-07-25T05:21:16Z","entities":[{"device_id":"a=b"}],"features":["device_tx_7d"]}`, answerOfAll + "\n",
+		},
+		{
+			"a value of the wrong type is the server's to refuse", []string{"--json", "merchant_last", "merchant=x"},
+			`{"entities":[{"merchant":"x"}],"features":["merchant_last"]}`, answerOfAll + "\n",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			address, question := server(t, http.StatusOK, answerOfAll)
+			got, err := run(t, append(test.args, "--address", strings.TrimPrefix(address, "http://"))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("printed (-want +got):\n%s", diff)
+			}
+			if *question != test.question {
+				t.Errorf("asked %s\nwant  %s", *question, test.question)
+			}
+		})
+	}
+}
+
+func TestQueryErrors(t *testing.T) {
+	refusing, _ := server(t, http.StatusNotFound, `{"error":{"code":"unknown_feature","message":"there is no feature \"device_tx\""}}`)
+	broken, _ := server(t, http.StatusOK, "hello")
+	foreign := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(foreign.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+
+	for _, test := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no features", []string{"device_id=d1"}, "name a feature or a --service; GET /v1/features of the server lists them"},
+		{"a key twice", []string{"device_tx_7d", "device_id=d1", "device_id=d2"}, `key "device_id" is given twice`},
+		{
+			"a key of no feature", []string{"device_tx_7d", "merchant_last", "device=d1", "--address", refusing},
+			`no feature asked for has the key "device"; their keys: device_id, merchant, online`,
+		},
+		{"refused", []string{"device_tx", "device_id=d1", "--address", refusing}, `there is no feature "device_tx"`},
+		{
+			"no JSON", []string{"device_tx_7d", "device_id=d1", "--address", broken},
+			broken + "/v1/query did not answer in JSON; is it a weir server? invalid character 'h' looking for beginning of value",
+		},
+		{
+			"another server", []string{"device_tx_7d", "device_id=d1", "--address", foreign.URL + "/"},
+			foreign.URL + "/v1/features answered 404 Not Found; is it a weir server?",
+		},
+		{
+			"no server", []string{"device_tx_7d", "device_id=d1", "--address", gone.URL},
+			"no server answers at --address " + gone.URL + ": dial tcp " + strings.TrimPrefix(gone.URL, "http://") + ": connect: connection refused",
+		},
+		{
+			"no address", []string{"device_tx_7d", "device_id=d1", "--address", "http://a b"},
+			`--address: parse "http://a b/v1/features": invalid character " " in host name`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			out, err := run(t, test.args...)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("%v\nwant %s", err, test.want)
+			}
+			if strings.Contains(out, "ENTITY") {
+				t.Errorf("printed an answer: %s", out)
+			}
+		})
+	}
+}

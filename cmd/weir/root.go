@@ -1,0 +1,24 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "Real-time features for fraud and risk decisions",
+		Long: `Weir reads event topics from Kafka, keeps features of users, devices, cards and
+the like in Redis, and answers questions about them over HTTP.
+
+Try it out with nothing else installed:  weir demo`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(
+		newRunCommand(),
+		newQueryCommand(),
+		newValidateCommand(),
+		newExplainCommand(),
+		newVersionCommand(),
+	)
+	return root
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+)
+
+func newRunCommand() *cobra.Command {
+	var (
+		file      string
+		roleNames []string
+		check     bool
+	)
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Apply events and answer questions",
+		Long: `Apply the events of Kafka's topics to Redis and answer questions over HTTP.
+
+Start it as often as there is work for: processors of one group share the
+topics' partitions, and every API answers the same. The first SIGINT or SIGTERM
+lets what is under way finish; a second one ends the process at once.
+
+Every setting of the file has an environment variable and, passwords apart, a
+flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
+		Example: `  weir run --config config/weir.yaml --check
+  weir run --config config/weir.yaml --roles processor --kafka.brokers kafka-1:9092,kafka-2:9092`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			roles, err := parseRoles(roleNames)
+			if err != nil {
+				return err
+			}
+			cfg, err := config.Load(file, cmd.Flags())
+			if err != nil {
+				return err
+			}
+			registry, err := features.Load(cfg.Features...)
+			if err != nil {
+				return err
+			}
+			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			redis.SetLogger(redisLog{log})
+			if check {
+				return checkAll(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)
+			}
+			n, err := newNode(cfg, registry, roles, log)
+			if err != nil {
+				return err
+			}
+			log.Info("weir runs", "version", version(), "roles", strings.Join(roleNames, ","), "namespace", cfg.Namespace,
+				"definitions", summary(registry), "kafka", cfg.Kafka.Brokers, "redis", cfg.Redis.Addresses, "listen", n.api.Addr())
+			err = n.run(cmd.Context())
+			log.Info("weir has ended")
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "file of settings; see config/weir.yaml")
+	cmd.Flags().StringSliceVar(&roleNames, "roles", []string{"processor", "api"}, "what to do: processor, api or both")
+	cmd.Flags().BoolVar(&check, "check", false, "try the settings, Kafka and Redis out, say how it went, and end")
+	config.Flags(cmd.Flags())
+	return cmd
+}

@@ -1,0 +1,200 @@
+package config_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/weir-stream/weir/config"
+)
+
+// authority gives a server's TLS configuration and a file with the certificate
+// that vouches for it, as "example.com".
+func authority(t *testing.T) (server *tls.Config, ca string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}
+	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: s.TLS.Certificates}, ca
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestRedisOverTLSWithUser(t *testing.T) {
+	serverTLS, ca := authority(t)
+	server, err := miniredis.RunTLS(serverTLS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	server.RequireUserAuth("weir", "hunter2")
+
+	c := config.Default()
+	c.Redis.Addresses = []string{server.Addr()}
+	c.Redis.Username, c.Redis.Password = "weir", "hunter2"
+	c.Redis.TLS = config.TLS{Enabled: true, CA: ca, ServerName: "example.com"}
+	client, err := c.RedisClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Ping(within(t)).Err(); err != nil {
+		t.Error("with the right authority and password:", err)
+	}
+
+	c.Redis.TLS.CA = ""
+	stranger, err := c.RedisClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if err := stranger.Ping(within(t)).Err(); err == nil {
+		t.Error("a server is trusted whose authority is unknown")
+	}
+
+	c.Redis.TLS = config.TLS{Enabled: true, CA: ca, ServerName: "example.com"}
+	c.Redis.Password = "wrong"
+	intruder, err := c.RedisClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer intruder.Close()
+	if err := intruder.Ping(within(t)).Err(); err == nil {
+		t.Error("the password is not sent")
+	}
+}
+
+func TestRedisModes(t *testing.T) {
+	for mode, want := range map[string]redis.UniversalClient{
+		"single": &redis.Client{}, "sentinel": &redis.Client{}, "cluster": &redis.ClusterClient{},
+	} {
+		c := config.Default()
+		c.Redis.Mode = mode
+		if mode == "sentinel" {
+			c.Redis.MasterName = "primary"
+		}
+		client, err := c.RedisClient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reflect.TypeOf(client); got != reflect.TypeOf(want) {
+			t.Errorf("%s makes a %v", mode, got)
+		}
+		if single, ok := client.(*redis.Client); ok {
+			if through := single.Options().Addr == "FailoverClient"; through != (mode == "sentinel") {
+				t.Errorf("%s connects to %s", mode, single.Options().Addr)
+			}
+		}
+		_ = client.Close()
+	}
+}
+
+func TestKafkaOverTLSWithLogin(t *testing.T) {
+	serverTLS, ca := authority(t)
+	for _, mechanism := range []struct{ setting, server string }{
+		{"plain", "PLAIN"}, {"scram-sha-256", "SCRAM-SHA-256"}, {"scram-sha-512", "SCRAM-SHA-512"},
+	} {
+		t.Run(mechanism.setting, func(t *testing.T) {
+			broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "events"),
+				kfake.TLS(serverTLS), kfake.EnableSASL(), kfake.Superuser(mechanism.server, "weir", "hunter2"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer broker.Close()
+			c := config.Default()
+			c.Kafka.Brokers = broker.ListenAddrs()
+			c.Kafka.TLS = config.TLS{Enabled: true, CA: ca, ServerName: "example.com"}
+			c.Kafka.SASL = config.SASL{Mechanism: mechanism.setting, Username: "weir", Password: "hunter2"}
+
+			if n, err := partitions(t, c); n != 3 || err != nil {
+				t.Errorf("the transport finds %d partitions, %v; want 3", n, err)
+			}
+			dialer, err := c.KafkaDialer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := dialer.DialContext(within(t), "tcp", broker.ListenAddrs()[0])
+			if err != nil {
+				t.Fatal("the dialer:", err)
+			}
+			defer conn.Close()
+			if found, err := conn.ReadPartitions("events"); len(found) != 3 || err != nil {
+				t.Errorf("the dialer finds %v, %v; want 3 partitions", found, err)
+			}
+
+			c.Kafka.SASL.Password = "wrong"
+			if _, err := partitions(t, c); err == nil {
+				t.Error("the password is not sent")
+			}
+		})
+	}
+}
+
+func partitions(t *testing.T, c *config.Config) (int, error) {
+	t.Helper()
+	transport, err := c.KafkaTransport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(c.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}
+	found, err := client.Metadata(within(t), &kafka.MetadataRequest{Topics: []string{"events"}})
+	if err != nil {
+		return 0, err
+	}
+	return len(found.Topics[0].Partitions), nil
+}
+
+func TestUnusableSecurity(t *testing.T) {
+	notPEM := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(notPEM, []byte("no certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []struct {
+		tls  config.TLS
+		want string
+	}{
+		{config.TLS{Enabled: true, CA: "/none.pem"}, "tls.ca: open /none.pem: no such file or directory"},
+		{config.TLS{Enabled: true, CA: notPEM}, "tls.ca: " + notPEM + " holds no certificate in PEM form"},
+		{config.TLS{Enabled: true, Cert: "/none.pem", Key: "/none.key"}, "tls.cert: open /none.pem: no such file or directory"},
+	} {
+		c := config.Default()
+		c.Kafka.TLS, c.Redis.TLS = b.tls, b.tls
+		_, transportErr := c.KafkaTransport()
+		_, dialerErr := c.KafkaDialer()
+		_, redisErr := c.RedisClient()
+		for got, want := range map[error]string{transportErr: "kafka." + b.want, dialerErr: "kafka." + b.want, redisErr: "redis." + b.want} {
+			if fmt.Sprint(got) != want {
+				t.Errorf("\ngot  %v\nwant %s", got, want)
+			}
+		}
+	}
+	c := config.Default()
+	c.Kafka.SASL = config.SASL{Mechanism: "scram-sha-256", Username: "\u0007", Password: "x"}
+	_, err := c.KafkaTransport()
+	if want := `kafka.sasl: the username or the password cannot be used with scram-sha-256: `; err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+		t.Errorf("got %v", err)
+	}
+}

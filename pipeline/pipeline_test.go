@@ -1,0 +1,218 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/store"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+const definitions = `
+streams:
+  payment:
+    topic: payments
+    match: type == "payment"
+    timestamp: at
+    fields: {user: string, cents: int, note: {type: string, required: true}}
+features:
+  paid: SUM(1d, payment, cents, user)
+  payments: COUNT(lifetime, payment, user)
+`
+
+// bench is a processor with everything around it.
+type bench struct {
+	t         *testing.T
+	broker    *kfake.Cluster
+	store     *store.Store
+	redis     redis.UniversalClient
+	registry  *features.Registry
+	config    pipeline.Config
+	processor *pipeline.Processor
+	stop      func() error
+	done      chan error // what Run returned
+}
+
+const (
+	partitions  = 3
+	deadLetters = "dead"
+	at          = int64(1532496076032)
+)
+
+func newBench(t *testing.T) *bench {
+	registry, err := features.Parse("test.yaml", []byte(definitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{
+		t: t, registry: registry,
+		broker: testkit.Kfake(t, map[string]int{"payments": partitions, deadLetters: 1}),
+		redis:  testkit.Redis(t).Client(t),
+	}
+	b.store = store.New(b.redis, testkit.Namespace(t), 8)
+	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
+	t.Cleanup(transport.CloseIdleConnections)
+	b.config = pipeline.Config{
+		Registry: registry, Store: b.store, NewWriter: func() pipeline.Writer { return b.store.NewWriter() },
+		Transport: transport, Dialer: &kafka.Dialer{Timeout: 5 * time.Second}, Brokers: b.broker.ListenAddrs(),
+		Group: testkit.Namespace(t), DeadLetterTopic: deadLetters, Workers: 2,
+		CommitInterval: 50 * time.Millisecond, MaxEvents: 100,
+	}
+	return b
+}
+
+// run starts the processor; stop ends it and returns what Run does.
+func (b *bench) run() {
+	b.t.Helper()
+	b.processor = pipeline.New(b.config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	b.done = done
+	go func(p *pipeline.Processor) { done <- p.Run(ctx) }(b.processor)
+	b.stop = func() error {
+		cancel()
+		select {
+		case err := <-done:
+			done <- err
+			return err
+		case <-time.After(30 * time.Second):
+			b.t.Fatal("the processor does not stop")
+			return nil
+		}
+	}
+	b.t.Cleanup(func() { _ = b.stop() })
+}
+
+// write produces records to the partition of each.
+func (b *bench) write(records ...kafka.Message) {
+	b.t.Helper()
+	w := &kafka.Writer{
+		Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport, BatchTimeout: time.Millisecond,
+		Balancer: kafka.BalancerFunc(func(m kafka.Message, ids ...int) int { return ids[int(m.Key[0])%len(ids)] }),
+	}
+	defer w.Close()
+	if err := w.WriteMessages(context.Background(), records...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func payment(i int) kafka.Message {
+	return kafka.Message{
+		Topic: "payments", Key: []byte{byte(i % partitions)}, Time: time.UnixMilli(at),
+		Value: fmt.Appendf(nil, `{"type":"payment","at":%d,"user":"u%d","cents":%d,"note":""}`, at, i%7, i),
+	}
+}
+
+func payments(from, to int) []kafka.Message {
+	var list []kafka.Message
+	for i := from; i < to; i++ {
+		list = append(list, payment(i))
+	}
+	return list
+}
+
+// answers asks for both features of all users.
+func (b *bench) answers() string {
+	b.t.Helper()
+	var text strings.Builder
+	for user := range 7 {
+		for _, name := range []string{"paid", "payments"} {
+			f, _ := b.registry.Feature(name)
+			reads := f.Reads(nil, fmt.Sprintf("u%d", user), at)
+			slices, err := b.store.Read(context.Background(), reads)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			fmt.Fprintf(&text, "u%d %s=%s ", user, name, f.Answer(slices, at, at).Value.AppendText(nil))
+		}
+	}
+	return text.String()
+}
+
+// expect waits until the answers are those after payments 0 to n-1, and then
+// makes sure that they stay.
+func (b *bench) expect(n int) {
+	b.t.Helper()
+	var sums, counts [7]int
+	for i := range n {
+		sums[i%7] += i
+		counts[i%7]++
+	}
+	var want strings.Builder
+	for user := range 7 {
+		fmt.Fprintf(&want, "u%d paid=%d u%d payments=%d ", user, sums[user], user, counts[user])
+	}
+	testkit.Eventually(b.t, 30*time.Second, "answers", func() (bool, string) {
+		got := b.answers()
+		return got == want.String(), "got  " + got + "\nwant " + want.String()
+	})
+}
+
+// committed waits until the group has committed everything in the topic.
+func (b *bench) committed(total int) {
+	b.t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport}
+	testkit.Eventually(b.t, 30*time.Second, "committed offsets", func() (bool, string) {
+		reply, err := client.OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{
+			GroupID: b.config.Group, Topics: map[string][]int{"payments": {0, 1, 2}},
+		})
+		if err != nil {
+			return false, err.Error()
+		}
+		sum := 0
+		for _, p := range reply.Topics["payments"] {
+			sum += int(p.CommittedOffset)
+		}
+		return sum == total, fmt.Sprintf("%d of %d", sum, total)
+	})
+}
+
+func (b *bench) progress() [][]int64 {
+	b.t.Helper()
+	var list []kinds.Partition
+	for i := range partitions {
+		list = append(list, kinds.Partition{Topic: "payments", ID: int32(i)})
+	}
+	progress, err := b.store.Progress(context.Background(), list)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return progress
+}
+
+func TestEventsAreApplied(t *testing.T) {
+	b := newBench(t)
+	b.write(payments(0, 500)...)
+	b.run()
+	b.expect(500)
+	b.write(payments(500, 1200)...)
+	b.expect(1200)
+	b.committed(1200)
+	if err := b.processor.Ready(context.Background()); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range b.progress() {
+		if slices.Min(p) != slices.Max(p) {
+			t.Errorf("partition %d: the shards stopped at %v", i, p)
+		}
+	}
+	if s := b.processor.Stats(); s.Applied != 1200 || s.Dead != 0 {
+		t.Errorf("stats %+v, want 1200 applied", s)
+	}
+}
