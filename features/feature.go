@@ -40,27 +40,36 @@ func (d *definition) options() map[string]*word {
 
 // feature compiles a feature; it is nil where something is wrong with it.
 func (l *loader) feature(n named) *Feature {
-	before := len(l.findings)
 	d := &definition{name: n.name, place: n.node.place()}
-	var kind kinds.Kind
-	switch n.node.Kind {
-	case yaml.ScalarNode:
-		if w, ok := l.scalar(n.node, "a feature"); ok {
-			kind = l.oneLine(d, w)
+	f := l.define(d, func(d *definition) kinds.Kind {
+		switch n.node.Kind {
+		case yaml.ScalarNode:
+			if w, ok := l.scalar(n.node, "a feature"); ok {
+				return l.oneLine(d, w)
+			}
+		case yaml.MappingNode:
+			return l.longForm(d, n.node)
+		default:
+			l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
 		}
-	case yaml.MappingNode:
-		kind = l.longForm(d, n.node)
-	default:
-		l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
+		return nil
+	})
+	if f != nil && !d.description.given() {
+		f.Description = n.comment
 	}
+	return f
+}
+
+// define compiles a definition that read fills in. What read returns is nil
+// where the function is not known.
+func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Feature {
+	before := len(l.findings)
+	kind := read(d)
 	if kind == nil {
 		return nil
 	}
-	if !d.description.given() {
-		d.description.text = n.comment
-	}
 	f, field, where := l.typed(d, kind)
-	if len(l.findings) > before {
+	if len(l.findings) > before || !settled(f.Stream.Fields) {
 		return nil
 	}
 	if err := l.compiler.add(f, field, where); err != nil {

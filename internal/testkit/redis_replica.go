@@ -19,7 +19,7 @@ func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
 	}
 	r := newRedis(t, ephemeralPorts, RedisOptions{Config: map[string]string{"replica-read-only": "yes"}})
 	client := r.Client(t)
-	if err := client.SlaveOf(context.Background(), host, port).Err(); err != nil {
+	if err := client.ReplicaOf(context.Background(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 	Eventually(t, time.Minute, fmt.Sprintf("replication from %s to %s", primary.addr, r.addr), func() (bool, string) {
@@ -36,7 +36,7 @@ func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
 // Promote makes a replica a primary with the data it has.
 func (r *RedisServer) Promote() {
 	r.t.Helper()
-	if err := r.Client(r.t).SlaveOf(context.Background(), "NO", "ONE").Err(); err != nil {
+	if err := r.Client(r.t).ReplicaOf(context.Background(), "NO", "ONE").Err(); err != nil {
 		r.t.Fatalf("promote %s: %v", r.addr, err)
 	}
 }

@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/bench/textbook"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
+)
+
+var (
+	events   = flag.Int("events", 300_000, "events to load for the comparison")
+	span     = flag.Duration("span", 7*24*time.Hour, "time over which the loaded events happened, until now")
+	steady   = flag.Duration("steady", 20*time.Second, "time at half load; the first quarter warms up")
+	profiles = flag.String("profiles", "", "directory for the consumers' CPU profiles")
+)
+
+// BenchmarkComparison carries the same events with Weir and with the textbook
+// consumer, one after the other, then measures Weir's freshness at half of the
+// rate it reached. Run it once: -benchtime 1x.
+func BenchmarkComparison(b *testing.B) {
+	for b.Loop() {
+		compare(b)
+	}
+}
+
+func compare(b *testing.B) {
+	broker := testkit.NewKafka(b, testkit.KafkaOptions{})
+	createTopics(b, broker.Client())
+	feed := newFeed(b, broker.Addrs())
+	feed.fill(b, *events, *span)
+
+	var sides []side
+	for _, name := range []string{"weir", "textbook"} {
+		server := testkit.NewRedis(b, testkit.RedisOptions{})
+		s := side{name: name, redis: server.Client(b), addr: server.Addr()}
+		s.load(b, broker.Addrs(), feed)
+		sides = append(sides, s)
+	}
+	checkEqual(b, sides[0].redis, sides[1].redis)
+	weir, other := sides[0], sides[1]
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "\nof %d events, %d entities\tWeir\ttextbook\tratio\t\n", *events, len(feed.entities))
+	for i, figure := range weir.figures {
+		fmt.Fprintf(table, "%s\t%.5g\t%.5g\t%.3f\t\n", figure.name, figure.value, other.figures[i].value, figure.value/other.figures[i].value)
+		b.ReportMetric(figure.value/other.figures[i].value, strings.ReplaceAll(figure.name, " ", "-")+"-ratio")
+	}
+	if err := table.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	freshness(b, broker.Addrs(), weir, feed)
+}
+
+// side is one of the two consumers with its Redis.
+type side struct {
+	name, addr string
+	redis      *redis.Client
+	figures    []figure
+	rate       float64 // events a second
+}
+
+type figure struct {
+	name  string
+	value float64
+}
+
+// load has the consumer read all that is in the topics.
+func (s *side) load(b *testing.B, brokers []string, feed *feed) {
+	cpu, memory := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys"), s.info(b, "memory", "used_memory")
+	o := order{Consumer: s.name, Brokers: brokers, Redis: s.addr, Until: int64(feed.produced)}
+	if *profiles != "" {
+		o.Profile = filepath.Join(*profiles, s.name+".prof")
+	}
+	found := o.start(b)()
+	cpu, memory = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")-cpu, s.info(b, "memory", "used_memory")-memory
+	n := float64(feed.produced)
+	s.rate = rate(found.Steps)
+	s.figures = []figure{
+		{"events a second", s.rate},
+		{"CPU s per million events: consumer", found.CPU / n * 1e6},
+		{"CPU s per million events: Redis", cpu / n * 1e6},
+		{"CPU s per million events: both", (found.CPU + cpu) / n * 1e6},
+		{"Redis bytes per entity", memory / float64(len(feed.entities))},
+		{"Redis bytes per event", memory / n},
+		{"allocations per event", float64(found.Mallocs) / n},
+	}
+}
+
+// rate is the number of events applied a second, from the first step on.
+func rate(steps []step) float64 {
+	next := map[place]int64{}
+	total := int64(0)
+	for i, s := range steps {
+		id := place{Topic: s.Topic, Partition: s.Partition}
+		if i > 0 {
+			total += s.Offset - next[id]
+		}
+		next[id] = s.Offset
+	}
+	return float64(total) / steps[len(steps)-1].At.Sub(steps[0].At).Seconds()
+}
+
+// info adds up figures of Redis' INFO.
+func (s *side) info(b *testing.B, section string, names ...string) (sum float64) {
+	text, err := s.redis.Info(b.Context(), section).Result()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if slices.Contains(names, name) {
+			number, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				b.Fatalf("INFO %s: %s: %v", section, name, err)
+			}
+			sum += number
+		}
+	}
+	return sum
+}
+
+// checkEqual compares what both say of some users, busy and idle ones.
+func checkEqual(b *testing.B, weir, other *redis.Client) {
+	registry, err := features.Load("../config/features")
+	if err != nil {
+		b.Fatal(err)
+	}
+	state := store.New(weir, namespace, config.Default().Shards)
+	f, ok := registry.Feature("user_tx_lifetime")
+	if !ok {
+		b.Fatal("user_tx_lifetime is not among the shipped features")
+	}
+	now, sum := time.Now().UnixMilli(), int64(0)
+	for i := 0; i < users; i += users / 200 {
+		user := fmt.Sprintf("u%06d", i)
+		slices, err := state.Read(b.Context(), f.Reads(nil, user, now))
+		if err != nil {
+			b.Fatal(err)
+		}
+		got := f.Answer(slices, now, now).Value.Num
+		want, err := textbook.Transactions(b.Context(), other, user)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if got != want {
+			b.Fatalf("user_tx_lifetime of %s is %d with Weir and %d with the textbook consumer", user, got, want)
+		}
+		sum += got
+	}
+	if sum == 0 {
+		b.Fatal("no transactions were counted")
+	}
+}
+
+// freshness streams events at half of the rate that Weir reached, and measures
+// how long each takes from being made until it is applied.
+func freshness(b *testing.B, brokers []string, weir side, feed *feed) {
+	n := int(weir.rate / 2 * steady.Seconds())
+	o := order{Consumer: "weir", Brokers: brokers, Redis: weir.addr, Until: int64(feed.produced + n)}
+	wait := o.start(b)
+	records := feed.stream(b, n, *steady)
+	slices.SortFunc(records, func(x, y record) int { return x.at.Compare(y.at) })
+	applied := map[place][]step{}
+	for _, s := range wait().Steps {
+		id := place{Topic: s.Topic, Partition: s.Partition}
+		applied[id] = append(applied[id], s)
+	}
+	var ages []time.Duration
+	for _, r := range records[n/4:] {
+		steps := applied[place{Topic: r.Topic, Partition: r.Partition}]
+		i, _ := slices.BinarySearchFunc(steps, r.Offset+1, func(s step, next int64) int { return int(s.Offset - next) })
+		ages = append(ages, steps[i].At.Sub(r.at))
+	}
+	slices.Sort(ages)
+	for _, p := range []int{50, 99} {
+		age := ages[len(ages)*p/100]
+		fmt.Printf("freshness p%d at %.0f events a second: %.1f ms\n", p, weir.rate/2, age.Seconds()*1e3)
+		b.ReportMetric(age.Seconds()*1e3, fmt.Sprintf("ms-fresh-p%d", p))
+	}
+}
+
+func createTopics(b *testing.B, client *kafka.Client) {
+	// The events are older than what brokers keep by default.
+	forever := []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
+	request := &kafka.CreateTopicsRequest{}
+	for name, n := range map[string]int{transactions: partitions, logins: partitions, deadLetters: 1} {
+		request.Topics = append(request.Topics, kafka.TopicConfig{
+			Topic: name, NumPartitions: n, ReplicationFactor: 1, ConfigEntries: forever,
+		})
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Second)
+	defer cancel()
+	reply, err := client.CreateTopics(ctx, request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for topic, err := range reply.Errors {
+		if err != nil {
+			b.Fatalf("create topic %s: %v", topic, err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/bench/textbook"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/store"
+)
+
+// consumerEnv has the binary work as a consumer, so that the CPU time of its
+// process is that of the consumer alone. It holds an order in JSON.
+const consumerEnv = "WEIR_BENCH_CONSUMER"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(consumerEnv); text != "" {
+		if err := consume(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testkit.Main(m)
+}
+
+// order says what a consumer does: it reads the topics until as many events
+// were applied, over all of the group's life.
+type order struct {
+	Consumer string // weir or textbook
+	Brokers  []string
+	Redis    string
+	Until    int64
+	Profile  string // file for a CPU profile; empty for none
+}
+
+// outcome is what a consumer found when it was through.
+type outcome struct {
+	CPU     float64 // seconds
+	Mallocs uint64  // heap objects allocated
+	Steps   []step
+}
+
+// step is a part of a partition that was applied: all before Offset.
+type step struct {
+	place
+	At time.Time
+}
+
+// start runs a consumer in a process of its own; wait returns its outcome.
+func (o order) start(b *testing.B) (wait func() outcome) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), consumerEnv+"="+string(text))
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	return func() (found outcome) {
+		b.Helper()
+		if err := cmd.Wait(); err != nil {
+			b.Fatalf("%s: %v\n%s", o.Consumer, err, log.String())
+		}
+		if err := json.Unmarshal(out.Bytes(), &found); err != nil {
+			b.Fatalf("%s: %v\n%s", o.Consumer, err, log.String())
+		}
+		return found
+	}
+}
+
+// consume carries out an order and writes the outcome to standard output.
+func consume(text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	p := &progress{next: make(map[place]int64), until: o.Until, reached: cancel}
+	run := map[string]func(context.Context, order, *progress) error{"weir": runWeir, "textbook": runTextbook}[o.Consumer]
+	if o.Profile != "" {
+		file, err := os.Create(o.Profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := cpuSeconds()
+	if err := run(ctx, o, p); err != nil {
+		return err
+	}
+	if p.sum < p.until {
+		return fmt.Errorf("%d of %d events applied in 10 minutes", p.sum, p.until)
+	}
+	found := outcome{CPU: cpuSeconds() - start, Steps: p.steps}
+	runtime.ReadMemStats(&after)
+	found.Mallocs = after.Mallocs - before.Mallocs
+	return json.NewEncoder(os.Stdout).Encode(found)
+}
+
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // it only fails for bad arguments
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// progress is how far a consumer is.
+type progress struct {
+	mu      sync.Mutex
+	next    map[place]int64 // by partition
+	sum     int64
+	steps   []step
+	until   int64
+	reached func()
+}
+
+// reach notes that everything in a partition before an offset was applied.
+func (p *progress) reach(topic string, partition int32, offset int64, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := place{Topic: topic, Partition: partition}
+	if offset <= p.next[id] {
+		return
+	}
+	p.sum += offset - p.next[id]
+	p.next[id] = offset
+	p.steps = append(p.steps, step{place{topic, partition, offset}, at})
+	if p.sum >= p.until {
+		p.reached()
+	}
+}
+
+const namespace = "weir"
+
+func runWeir(ctx context.Context, o order, p *progress) error {
+	registry, err := features.Load("../config/features")
+	if err != nil {
+		return err
+	}
+	cfg := config.Default()
+	client := redis.NewClient(&redis.Options{Addr: o.Redis})
+	defer client.Close()
+	state := store.New(client, namespace, cfg.Shards)
+	processor := pipeline.New(pipeline.Config{
+		Registry: registry, Store: state,
+		NewWriter: func() pipeline.Writer { return &watchedWriter{state.NewWriter(), p} },
+		Transport: &kafka.Transport{}, Dialer: &kafka.Dialer{Timeout: 5 * time.Second}, Brokers: o.Brokers,
+		Group: namespace, DeadLetterTopic: deadLetters, Workers: cfg.Processor.WorkerCount(),
+		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
+		Linger: cfg.Processor.Batch.Linger, CommitInterval: cfg.Processor.CommitInterval,
+		FetchMinBytes: int32(cfg.Kafka.Fetch.MinBytes), FetchMaxBytes: int32(cfg.Kafka.Fetch.MaxBytes),
+		FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes), FetchMaxWait: cfg.Kafka.Fetch.MaxWait,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err := processor.Run(ctx); err != nil {
+		return err
+	}
+	if dead := processor.Stats().Dead; dead > 0 {
+		return fmt.Errorf("%d events became dead letters", dead)
+	}
+	return nil
+}
+
+// watchedWriter notes what the writer applies.
+type watchedWriter struct {
+	pipeline.Writer
+	progress *progress
+}
+
+func (w *watchedWriter) Apply(ctx context.Context, b *kinds.Batch) error {
+	if err := w.Writer.Apply(ctx, b); err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, s := range b.Sources {
+		w.progress.reach(s.Partition.Topic, s.Partition.ID, s.To, now)
+	}
+	return nil
+}
+
+func runTextbook(ctx context.Context, o order, p *progress) error {
+	client := redis.NewClient(&redis.Options{Addr: o.Redis})
+	defer client.Close()
+	consumer := textbook.Consumer{
+		Brokers: o.Brokers, Group: "textbook", Topics: []string{transactions, logins}, Redis: client,
+		Applied: func(messages []kafka.Message) {
+			now := time.Now()
+			for _, m := range messages {
+				p.reach(m.Topic, int32(m.Partition), m.Offset+1, now)
+			}
+		},
+	}
+	return consumer.Run(ctx)
+}
