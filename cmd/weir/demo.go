@@ -227,7 +227,9 @@ func (d *demo) result(out io.Writer, took time.Duration) error {
 // publish writes the events, never too far ahead of the processor.
 func (d *demo) publish(ctx context.Context) error {
 	write := toKafka(d.writer)
-	return publish(ctx, generate.New(d.seed), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
+	options := generate.Demo()
+	options.Clock = time.Now
+	return publish(ctx, generate.New(d.seed, options), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
 		for d.behind() > demoAhead && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ type generateOptions struct {
 	events  int64
 	seed    uint64
 	rate    float64
+	live    bool
 }
 
 func newGenerateCommand() *cobra.Command {
@@ -30,7 +32,8 @@ func newGenerateCommand() *cobra.Command {
 		Use:   "generate (--brokers HOST:PORT,... | --config FILE | --output FILE|-)",
 		Short: "Make up logins and transactions",
 		Long: `Make up logins and transactions with some fraud in them, for the shipped
-features. The same seed makes the same events. They go to Kafka, or into a file
+features, and a few that are late, come twice or make no sense. The same seed
+makes the same events. They go to Kafka, or into a file
 as lines {"topic":…,"key":…,"value":…}, where value is the event's text.`,
 		Example: `  weir generate --brokers localhost:9092 --events 100000 --seed 7 --rate 5000
   weir generate --output - --events 10`,
@@ -44,6 +47,7 @@ as lines {"topic":…,"key":…,"value":…}, where value is the event's text.`,
 	flags.Int64Var(&o.events, "events", 1000, "number of events; 0 is no end")
 	flags.Uint64Var(&o.seed, "seed", 1, "what the events are made from")
 	flags.Float64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are taken")
+	flags.BoolVar(&o.live, "live", false, "the events happen as they are written, not from the start of 2026 on")
 	cmd.MarkFlagsOneRequired("brokers", "config", "output")
 	cmd.MarkFlagsMutuallyExclusive("brokers", "output")
 	cmd.MarkFlagsMutuallyExclusive("config", "output")
@@ -70,9 +74,17 @@ func (o *generateOptions) run(ctx context.Context, stdout io.Writer) error {
 	return errors.Join(o.toLines(ctx, file), file.Close())
 }
 
+func (o *generateOptions) generator() *generate.Generator {
+	options := generate.Demo()
+	if o.live {
+		options.Clock = time.Now
+	}
+	return generate.New(o.seed, options)
+}
+
 func (o *generateOptions) toLines(ctx context.Context, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
-	err := publish(ctx, generate.New(o.seed), o.events, o.rate, toLines(buffered))
+	err := publish(ctx, o.generator(), o.events, o.rate, toLines(buffered))
 	return errors.Join(err, buffered.Flush())
 }
 
@@ -89,6 +101,6 @@ func (o *generateOptions) toKafka(ctx context.Context) error {
 		return err
 	}
 	writer := newKafkaWriter(transport, cfg.Kafka.Brokers)
-	err = publish(ctx, generate.New(o.seed), o.events, o.rate, toKafka(writer))
+	err = publish(ctx, o.generator(), o.events, o.rate, toKafka(writer))
 	return errors.Join(err, writer.Close())
 }

@@ -60,7 +60,7 @@ func toKafka(w *kafka.Writer) write {
 	return func(ctx context.Context, events []generate.Event) error {
 		messages = messages[:0]
 		for _, e := range events {
-			messages = append(messages, kafka.Message{Topic: e.Topic, Key: e.Key, Value: e.Value, Time: e.Time})
+			messages = append(messages, kafka.Message{Topic: e.Topic, Key: e.Key, Value: e.Value, Time: time.UnixMilli(e.Timestamp)})
 		}
 		if err := w.WriteMessages(ctx, messages...); err != nil {
 			return fmt.Errorf("write to Kafka: %w", err)
