@@ -32,7 +32,7 @@ func atKey(e *Error) *Error {
 }
 
 // limited says whether the feature's past is forgotten.
-func limited(f *features.Feature) bool { return f.Window.Size > 0 && f.Keep > 0 }
+func limited(f *features.Feature) bool { return f.Window.Size > 0 }
 
 // checkMoment refuses a moment that a feature's state does not reach back to:
 // neither by the clock on the wall nor, as in a replay of history, by that of
