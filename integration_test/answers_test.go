@@ -82,7 +82,7 @@ func compare(t testing.TB, w *weir, r *features.Registry, m *model.Model, clock 
 		entities = slices.Compact(entities)
 		for _, at := range moments {
 			asked := slices.DeleteFunc(slices.Clone(group), func(f *features.Feature) bool {
-				return f.Window.Size > 0 && f.Keep > 0 && at < clock-f.Keep.Milliseconds()
+				return f.Window.Size > 0 && at < clock-f.Keep.Milliseconds()
 			})
 			if len(asked) == 0 {
 				continue

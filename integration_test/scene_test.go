@@ -190,7 +190,6 @@ func (s *scene) compareAll(api *weir) int {
 	if clock != s.clock {
 		s.t.Errorf("the clock is %d, want the greatest timestamp applied, %d", clock, s.clock)
 	}
-	const hour, day = int64(time.Hour / time.Millisecond), int64(24 * time.Hour / time.Millisecond)
 	edge := kinds.FloorDiv(clock, hour) * hour
 	moments := []int64{clock, clock + hour, clock - hour + 1, edge, edge - 1, clock - day}
 	for days := int64(1); days < 10; days += 3 {
