@@ -17,7 +17,7 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")
 	var old testkit.RedisCopy
-	s.flow(generate.New(seed+1, stream(200)), events,
+	s.flow(generate.New(seed, stream(200)), events,
 		fault{"a processor is killed and replaced", func() {
 			first.Kill()
 			first = s.start("processor")

@@ -24,7 +24,7 @@ func TestFailoverToReplicaThatLags(t *testing.T) {
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")
 	var held int64
-	s.flow(generate.New(seed+2, stream(200)), events,
+	s.flow(generate.New(seed, stream(200)), events,
 		fault{"the link to the replica breaks", func() {
 			awaitShared(t, first, second)
 			replication.Cut()
