@@ -1,0 +1,39 @@
+.DEFAULT_GOAL := help
+.PHONY: help demo build test race fuzz lint bench check image
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## everything in one process, with made-up events
+	go run ./cmd/weir demo
+
+build: ## the binary, ./weir
+	CGO_ENABLED=0 go build -trimpath -o weir ./cmd/weir
+
+test: ## all tests, on real servers where they can be had
+	go test ./...
+
+race: ## all tests under the race detector
+	go test -race ./...
+
+FUZZTIME ?= 1m
+fuzz: ## every fuzz target for FUZZTIME (1m)
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+lint: ## golangci-lint, with the import directions (.golangci.yml)
+	golangci-lint run ./...
+
+bench: ## Weir beside a textbook consumer, on a real Kafka and two Redis servers (see bench/README.md)
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./bench
+	go test -run '^$$' -bench . -benchmem ./features ./pipeline/fetch ./serve
+
+check: ## what CI does on a fresh machine, as root on Debian
+	./.ci/run
+
+image: ## the container image
+	docker build -t weir .
