@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 )
 
@@ -22,15 +24,31 @@ func TestDemoAccountsForEveryEvent(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil || strings.Count(out, "\n") != 1 {
 		t.Fatalf("printed %q: %v", out, err)
 	}
-	var poison int64
-	for events, i := generate.New(3, generate.Demo()), 0; i < n; i++ {
-		if events.Next().Poison {
-			poison++
+	if want := unusable(t, 3, n); got.Events != n || got.Dead != want || got.Applied != n-want || got.Seconds <= 0 {
+		t.Errorf("printed %s; %d of the events cannot be used", out, want)
+	}
+	if unusable(t, 1, n) == got.Dead {
+		t.Error("seeds 1 and 3 do not tell whether --seed is heeded")
+	}
+}
+
+// unusable counts the events of a seed that the shipped definitions cannot use.
+func unusable(t *testing.T, seed uint64, events int) (n int64) {
+	t.Helper()
+	registry, err := features.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := registry.NewMapper()
+	made := generate.New(seed, generate.Demo())
+	for range events {
+		e := made.Next()
+		record := features.Record{Partition: kinds.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value}
+		if _, err := mapper.Map(&record, 0, &kinds.Batch{}); err != nil {
+			n++
 		}
 	}
-	if got.Events != n || got.Applied+got.Dead != n || got.Dead == 0 || got.Dead > poison || got.Seconds <= 0 {
-		t.Errorf("printed %s; %d of the events make no sense", out, poison)
-	}
+	return n
 }
 
 func TestDemoAnswersWhatItAsks(t *testing.T) {
