@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
@@ -228,20 +227,17 @@ func (f *feature) lastSeen(entity string, at int64) kinds.Result {
 			last[value] = s.Time
 		}
 	}
-	// Of two values last met at the same time the one that sorts last as text
-	// is kept.
-	values := slices.SortedFunc(maps.Keys(last), func(a, b string) int {
-		return cmp.Or(cmp.Compare(last[b], last[a]), strings.Compare(b, a))
-	})
+	// Which of two values last met at the same time is kept makes no difference.
+	times := slices.SortedFunc(maps.Values(last), func(a, b int64) int { return cmp.Compare(b, a) })
 	most := f.Series[0].Max
-	values = values[:min(len(values), most)]
+	times = times[:min(len(times), most)]
 	r := kinds.Result{Value: kinds.Value{Type: kinds.Int}}
 	from := int64(math.MinInt64)
 	if f.Window.Size > 0 {
 		from = at - f.Window.Size.Milliseconds()
 	}
-	for _, v := range values {
-		switch t := last[v]; {
+	for _, t := range times {
+		switch {
 		case t > at:
 			r.Uncertain++
 		case t > from:
