@@ -79,7 +79,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 			t.Errorf("a processor answers GET %s with %d, want %d: %s", path, code, want, body)
 		}
 	}
-	if _, metrics := status(t, base+"/metrics"); !strings.Contains(metrics, "weir_events_total") ||
+	if _, metrics := status(t, base+"/metrics"); !strings.Contains(metrics, "weir_assigned_partitions") ||
 		!strings.Contains(metrics, "weir_questions_in_flight") || !strings.Contains(metrics, "go_goroutines") {
 		t.Error("the metrics lack those of the processor, of the API or of Go")
 	}
