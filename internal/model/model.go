@@ -202,7 +202,7 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Resul
 			samples = append(samples, a.sample(n))
 		}
 	}
-	return f.Kind.Model(f.Call, samples)
+	return f.Kind.Fold(f.Call, samples)
 }
 
 func (f *feature) sample(n int32) kinds.Sample {
