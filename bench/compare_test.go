@@ -168,30 +168,36 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 }
 
 // freshness streams events at half of the rate that Weir reached, and measures
-// how long each takes from being made until it is applied.
+// how long each takes until it is applied: since it was made, the producer's
+// share included, and since the broker acknowledged it.
 func freshness(b *testing.B, brokers []string, weir side, feed *feed) {
 	n := int(weir.rate / 2 * steady.Seconds())
 	o := order{Consumer: "weir", Brokers: brokers, Redis: weir.addr, Until: int64(feed.produced + n)}
 	wait := o.start(b)
 	records := feed.stream(b, n, *steady)
-	slices.SortFunc(records, func(x, y record) int { return x.at.Compare(y.at) })
+	slices.SortFunc(records, func(x, y record) int { return x.made.Compare(y.made) })
 	applied := map[place][]step{}
 	for _, s := range wait().Steps {
 		id := place{Topic: s.Topic, Partition: s.Partition}
 		applied[id] = append(applied[id], s)
 	}
-	var ages []time.Duration
+	var made, acknowledged []time.Duration
 	for _, r := range records[n/4:] {
 		steps := applied[place{Topic: r.Topic, Partition: r.Partition}]
 		i, _ := slices.BinarySearchFunc(steps, r.Offset+1, func(s step, next int64) int { return int(s.Offset - next) })
-		ages = append(ages, steps[i].At.Sub(r.at))
+		made = append(made, steps[i].At.Sub(r.made))
+		acknowledged = append(acknowledged, max(0, steps[i].At.Sub(r.acknowledged)))
 	}
-	slices.Sort(ages)
-	for _, p := range []int{50, 99} {
-		age := ages[len(ages)*p/100]
-		fmt.Printf("freshness p%d at %.0f events a second: %.1f ms\n", p, weir.rate/2, age.Seconds()*1e3)
-		b.ReportMetric(age.Seconds()*1e3, fmt.Sprintf("ms-fresh-p%d", p))
+	fmt.Printf("\nms from an event until it is applied, at %.0f events a second\n", weir.rate/2)
+	report := func(since string, ages []time.Duration) {
+		slices.Sort(ages)
+		p50, p99 := ages[len(ages)/2].Seconds()*1e3, ages[len(ages)*99/100].Seconds()*1e3
+		fmt.Printf("  since it was %s: p50 %.1f, p99 %.1f\n", since, p50, p99)
+		b.ReportMetric(p50, "ms-"+since+"-p50")
+		b.ReportMetric(p99, "ms-"+since+"-p99")
 	}
+	report("made", made)
+	report("acknowledged", acknowledged)
 }
 
 func createTopics(b *testing.B, client *kafka.Client) {

@@ -129,10 +129,11 @@ func (f *feed) fill(b *testing.B, n int, over time.Duration) {
 	}
 }
 
-// record is one that was produced: where it stands and when it was made.
+// record is one that was produced: where it stands, when it was made and when
+// the broker's acknowledgement came.
 type record struct {
 	place
-	at time.Time
+	made, acknowledged time.Time
 }
 
 // place is an offset of a partition.
@@ -153,12 +154,12 @@ func (f *feed) stream(b *testing.B, n int, over time.Duration) []record {
 	for i := 0; i < n; {
 		now := <-tick.C
 		for due := min(n, int(float64(n)*float64(now.Sub(start))/float64(over))); i < due; i++ {
-			at := time.Now()
-			f.produce(b.Context(), at, func(r *kgo.Record, err error) {
+			made := time.Now()
+			f.produce(b.Context(), made, func(r *kgo.Record, err error) {
 				if err != nil {
 					failed <- err
 				}
-				done <- record{place{r.Topic, r.Partition, r.Offset}, at}
+				done <- record{place{r.Topic, r.Partition, r.Offset}, made, time.Now()}
 			})
 		}
 	}

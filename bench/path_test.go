@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -76,38 +77,48 @@ func BenchmarkMap(b *testing.B) {
 	}
 }
 
-// BenchmarkApply writes 200,000 events of a month to a real Redis, in batches
-// as they come under full load, and reports what they cost Redis.
+// BenchmarkApply writes 100,000 events of a month to a real Redis and reports
+// what they cost it: in batches as they come under full load, and in such as
+// come when there is little to do.
 func BenchmarkApply(b *testing.B) {
-	const n, month = 200_000, 30 * 24 * time.Hour
-	for b.Loop() {
-		server := testkit.NewRedis(b, testkit.RedisOptions{})
-		s := side{redis: server.Client(b)}
-		p := newPath(b, server.Client(b))
-		if err := p.store.Create(b.Context()); err != nil {
+	for _, size := range []int{config.Default().Processor.Batch.MaxEvents, 100} {
+		b.Run(fmt.Sprintf("events=%d", size), func(b *testing.B) {
+			for b.Loop() {
+				apply(b, size)
+			}
+		})
+	}
+}
+
+func apply(b *testing.B, size int) {
+	const n, month = 100_000, 30 * 24 * time.Hour
+	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	s := side{redis: server.Client(b)}
+	p := newPath(b, server.Client(b))
+	p.size = size
+	if err := p.store.Create(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for _, topic := range []string{transactions, logins} {
+		if err := p.store.Start(b.Context(), kinds.Partition{Topic: topic}, 0); err != nil {
 			b.Fatal(err)
 		}
-		for _, topic := range []string{transactions, logins} {
-			if err := p.store.Start(b.Context(), kinds.Partition{Topic: topic}, 0); err != nil {
-				b.Fatal(err)
-			}
-		}
-		seen, random, offsets := entities{}, rand.New(rand.NewPCG(1, 2)), map[string]int64{}
-		memory := s.info(b, "memory", "used_memory")
-		start := time.Now().Add(-month)
-		for i := range n {
-			e := newEvent(random, i, population(n))
-			seen.add(&e)
-			at := start.Add(month / n * time.Duration(i)).UnixMilli()
-			p.add(b, e.topic(), offsets[e.topic()], at, e.appendJSON(nil, at))
-			offsets[e.topic()]++
-		}
-		p.flush(b)
-		cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
-		memory = s.info(b, "memory", "used_memory") - memory
-		b.ReportMetric(cpu/n*1e6, "redis-µs/event")
-		b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")
 	}
+	seen, random, offsets := entities{}, rand.New(rand.NewPCG(1, 2)), map[string]int64{}
+	memory := s.info(b, "memory", "used_memory")
+	start := time.Now().Add(-month)
+	for i := range n {
+		e := newEvent(random, i, population(n))
+		seen.add(&e)
+		at := start.Add(month / n * time.Duration(i)).UnixMilli()
+		p.add(b, e.topic(), offsets[e.topic()], at, e.appendJSON(nil, at))
+		offsets[e.topic()]++
+	}
+	p.flush(b)
+	cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
+	memory = s.info(b, "memory", "used_memory") - memory
+	b.ReportMetric(cpu/n*1e6, "redis-µs/event")
+	b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")
 }
 
 // path carries records to a store in batches of the default size.
