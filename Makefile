@@ -1,9 +1,8 @@
-<<<<<<< HEAD
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race fuzz lint bench check image
+.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare check image
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## everything in one process, with made-up events
 	go run ./cmd/weir demo
@@ -29,30 +28,18 @@ fuzz: ## every fuzz target for FUZZTIME (1m)
 lint: ## golangci-lint, with the import directions (.golangci.yml)
 	golangci-lint run ./...
 
-bench: ## Weir beside a textbook consumer, on a real Kafka and two Redis servers (see bench/README.md)
-	go test -run '^$$' -bench . -benchtime 1x -timeout 60m -v ./bench
-	go test -run '^$$' -bench . -benchmem ./features ./pipeline/fetch ./serve
+bench: bench-micro bench-compare ## all there is to measure; see bench/README.md
+
+bench-micro: ## time and allocations per record: decoding, mapping, the path to Redis, serving
+	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
+	go test -run '^$$' -bench 'Map|Path|Apply' ./bench
+
+EVENTS ?= 300000
+bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000
+	go test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
 
 check: ## what CI does on a fresh machine, as root on Debian
 	./.ci/run
 
 image: ## the container image
 	docker build -t weir .
-=======
-GO ?= go
-EVENTS ?= 300000
-
-.PHONY: help bench bench-micro bench-compare
-
-help: ## Say what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-
-bench: bench-micro bench-compare ## Measure all there is to measure; see bench/README.md
-
-bench-micro: ## Time and allocations per record: decoding, mapping, the path to Redis, serving
-	$(GO) test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
-	$(GO) test -run '^$$' -bench 'Map|Path|Apply' ./bench
-
-bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000
-	$(GO) test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
->>>>>>> bench

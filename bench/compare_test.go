@@ -87,7 +87,12 @@ func (s *side) load(b *testing.B, brokers []string, feed *feed) {
 		o.Profile = filepath.Join(*profiles, s.name+".prof")
 	}
 	found := o.start(b)()
-	cpu, memory = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")-cpu, s.info(b, "memory", "used_memory")-memory
+	cpu = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - cpu
+	if s.name == "weir" {
+		first, last := found.Steps[0].At, found.Steps[len(found.Steps)-1].At
+		age(b, s.redis, span.Seconds()/last.Sub(first).Seconds(), last)
+	}
+	memory = s.info(b, "memory", "used_memory") - memory
 	n := float64(feed.produced)
 	s.rate = rate(found.Steps)
 	s.figures = []figure{

@@ -104,6 +104,7 @@ func apply(b *testing.B, size int) {
 			b.Fatal(err)
 		}
 	}
+	began := time.Now()
 	seen, random, offsets := entities{}, rand.New(rand.NewPCG(1, 2)), map[string]int64{}
 	memory := s.info(b, "memory", "used_memory")
 	start := time.Now().Add(-month)
@@ -116,6 +117,7 @@ func apply(b *testing.B, size int) {
 	}
 	p.flush(b)
 	cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
+	age(b, s.redis, month.Seconds()/time.Since(began).Seconds(), time.Now())
 	memory = s.info(b, "memory", "used_memory") - memory
 	b.ReportMetric(cpu/n*1e6, "redis-µs/event")
 	b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")

@@ -18,12 +18,12 @@ func stream(users int) generate.Options {
 	}
 }
 
+// seed is that of the events.
 const seed = 20261
 
 // Every event counts once, whatever is killed, cut or put back in time.
 func TestExactlyOnce(t *testing.T) {
 	const events = 200_000
-	began := time.Now()
 	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
 	link := testkit.Proxy(t, server.Addr())
 	s := newScene(t, server.Client(t), "--redis.addresses", link.Addr())
@@ -31,24 +31,19 @@ func TestExactlyOnce(t *testing.T) {
 	first, second := s.start("processor"), s.start("processor")
 	var third *weir
 	var old testkit.RedisCopy
-	kills := 0
-	killed := func(end func()) {
-		kills++
-		end()
-	}
 	save := fault{"a copy of Redis is taken", func() { old = server.SaveCopy() }}
 	restore := fault{"Redis is put back to the copy", func() {
 		// A generation that begins afterwards would not have to notice.
 		awaitShared(t, first, second, third)
 		before := s.rewinds()
 		server.RestoreCopy(old)
-		testkit.Eventually(t, time.Minute, "the processors notice", func() (bool, string) { return s.rewinds() > before, "no rewind" })
+		s.awaitRewind(before)
 	}}
 
 	g := generate.New(seed, stream(400))
 	s.flow(g, events,
 		fault{"a processor is killed and replaced", func() {
-			killed(first.Kill)
+			first.Kill()
 			first = s.start("processor")
 		}},
 		save,
@@ -57,11 +52,11 @@ func TestExactlyOnce(t *testing.T) {
 			awaitShared(t, first, second, third)
 		}},
 		fault{"Redis is killed and started from its AOF", func() {
-			killed(server.Kill)
+			server.Kill()
 			server.Start()
 		}},
 		fault{"a processor is killed; the others take over", func() {
-			killed(second.Kill)
+			second.Kill()
 			awaitShared(t, first, third)
 			second = s.start("processor")
 		}},
@@ -79,25 +74,21 @@ func TestExactlyOnce(t *testing.T) {
 		}},
 		save,
 		fault{"the broker is killed and started", func() {
-			killed(s.broker.Kill)
+			s.broker.Kill()
 			s.broker.Start()
 		}},
 		fault{"all processors are killed, and two started", func() {
-			killed(first.Kill)
-			killed(second.Kill)
+			first.Kill()
+			second.Kill()
 			first, second = s.start("processor"), s.start("processor")
 		}},
 		fault{"Redis and a processor are killed and started", func() {
-			killed(server.Kill)
-			killed(first.Kill)
+			server.Kill()
+			first.Kill()
 			server.Start()
 			first, third = s.start("processor"), s.start("processor")
 		}},
 		restore,
 	)
-	s.awaitApplied()
-	compared := s.compareAll(api)
-	s.checkDeadLetters()
-	t.Logf("seed %d: %d events (%d records with those of aborted transactions, %d poison), %d kills, %d partitions rewound, %d answers compared, %v",
-		seed, events, s.written, len(s.poison), kills, s.rewinds(), compared, time.Since(began).Round(time.Second))
+	s.finish(api, events)
 }

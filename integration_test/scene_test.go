@@ -37,6 +37,7 @@ type scene struct {
 	settings []string // of every process
 	started  []*weir
 
+	began    time.Time
 	registry *features.Registry
 	model    *model.Model
 	written  int64    // records in the log, those of aborted transactions among them
@@ -74,7 +75,7 @@ func newScene(t testing.TB, client redis.UniversalClient, settings ...string) *s
 	return &scene{
 		t: t, broker: broker, kafka: broker.Client(), producer: newProducer(t, broker),
 		store: store.New(client, namespace, shards), group: namespace,
-		registry: registry, model: model.New(registry),
+		began: time.Now(), registry: registry, model: model.New(registry),
 		settings: append([]string{
 			"--namespace", namespace, "--features", strings.Join(paths, ","),
 			"--kafka.brokers", strings.Join(broker.Addrs(), ","), "--kafka.group", namespace,
@@ -138,6 +139,18 @@ func (s *scene) applied() (sum int64, err error) {
 	return sum, nil
 }
 
+// appliedIn is the number of offsets that all shards of one server have applied.
+func (s *scene) appliedIn(server *testkit.RedisServer) int64 {
+	s.t.Helper()
+	one := *s
+	one.store = store.New(server.Client(s.t), s.group, shards)
+	applied, err := one.applied()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return applied
+}
+
 // awaitApplied waits until every shard has applied every partition to its end,
 // and the group has committed that.
 func (s *scene) awaitApplied() {
@@ -185,6 +198,28 @@ func (s *scene) compareAll(api *weir) int {
 		moments = append(moments, edge, edge-1)
 	}
 	return compare(s.t, api, s.registry, s.model, clock, moments...)
+}
+
+// awaitRewind waits until a processor has found Redis gone back in time, which
+// some had so many times before.
+func (s *scene) awaitRewind(before int) {
+	s.t.Helper()
+	testkit.Eventually(s.t, time.Minute, "the processors find Redis gone back in time", func() (bool, string) {
+		return s.rewinds() > before, s.started[len(s.started)-1].Log()
+	})
+}
+
+// finish waits until all events are applied, compares all answers with the
+// model, and tells the figures.
+func (s *scene) finish(api *weir, events int) {
+	s.t.Helper()
+	s.awaitApplied()
+	applied := time.Now()
+	compared := s.compareAll(api)
+	s.checkDeadLetters()
+	s.t.Logf("seed %d: %d events (%d records with those of aborted transactions, %d poison), %d processes of Weir, %d rewinds; %v to apply, %v to compare %d answers",
+		seed, events, s.written, len(s.poison), len(s.started), s.rewinds(),
+		applied.Sub(s.began).Round(time.Second), time.Since(applied).Round(time.Second), compared)
 }
 
 // fault is something bad that happens while events flow.

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// NewRedisReplica starts a server that replicates primary and returns when it
-// has primary's data.
-func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
+// NewRedisReplica starts a server that replicates the one at the address
+// primary, be it that of a [Proxy], and returns when it has its data.
+func NewRedisReplica(t testing.TB, primary string) *RedisServer {
 	t.Helper()
-	host, port, err := net.SplitHostPort(primary.addr)
+	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func NewRedisReplica(t testing.TB, primary *RedisServer) *RedisServer {
 	if err := client.ReplicaOf(context.Background(), host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, time.Minute, fmt.Sprintf("replication from %s to %s", primary.addr, r.addr), func() (bool, string) {
+	Eventually(t, time.Minute, fmt.Sprintf("replication from %s to %s", primary, r.addr), func() (bool, string) {
 		info, err := client.Info(context.Background(), "replication").Result()
 		if err != nil {
 			return false, err.Error()

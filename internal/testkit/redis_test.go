@@ -70,7 +70,7 @@ func TestRestoreCopyGoesBackInTime(t *testing.T) {
 func TestReplicaTakesOver(t *testing.T) {
 	primary := NewRedis(t, RedisOptions{})
 	incr(t, primary.Client(t), "n", 1)
-	replica := NewRedisReplica(t, primary)
+	replica := NewRedisReplica(t, primary.Addr())
 	primary.Kill()
 	client := replica.Client(t)
 	if err := client.Incr(ctx, "n").Err(); !redis.HasErrorPrefix(err, "READONLY") {
