@@ -54,6 +54,7 @@ func (c *compiler) add(f *Feature, field int, where *Expr) error {
 	if field >= 0 {
 		name = f.Stream.Fields[field].Name
 	}
+	f.Field = name
 	f.Definition = f.canonical(name)
 	if f.Window.Exact {
 		return c.addLog(f, field, where)

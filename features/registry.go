@@ -92,6 +92,7 @@ type Feature struct {
 	Keep        time.Duration   // how far back a question may ask
 	Series      []*kinds.Series // one for each of the kind's measures; the log for exact windows
 	Where       string
+	Field       string // of the kind; empty for none
 
 	// The columns of the log that an exact window looks at; nil where it needs
 	// no field, or no filter.
