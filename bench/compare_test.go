@@ -25,7 +25,7 @@ import (
 
 var (
 	events   = flag.Int("events", 300_000, "events to load for the comparison")
-	span     = flag.Duration("span", 7*24*time.Hour, "time over which the loaded events happened, until now")
+	span     = flag.Duration("span", 30*24*time.Hour, "time over which the loaded events happened, until now")
 	steady   = flag.Duration("steady", 20*time.Second, "time at half load; the first quarter warms up")
 	profiles = flag.String("profiles", "", "directory for the consumers' CPU profiles")
 )
@@ -42,7 +42,7 @@ func BenchmarkComparison(b *testing.B) {
 func compare(b *testing.B) {
 	broker := testkit.NewKafka(b, testkit.KafkaOptions{})
 	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs())
+	feed := newFeed(b, broker.Addrs(), population(*events))
 	feed.fill(b, *events, *span)
 
 	var sides []side
@@ -52,7 +52,7 @@ func compare(b *testing.B) {
 		s.load(b, broker.Addrs(), feed)
 		sides = append(sides, s)
 	}
-	checkEqual(b, sides[0].redis, sides[1].redis)
+	checkEqual(b, sides[0].redis, sides[1].redis, feed.users)
 	weir, other := sides[0], sides[1]
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "\nof %d events, %d entities\tWeir\ttextbook\tratio\t\n", *events, len(feed.entities))
@@ -87,7 +87,12 @@ func (s *side) load(b *testing.B, brokers []string, feed *feed) {
 		o.Profile = filepath.Join(*profiles, s.name+".prof")
 	}
 	found := o.start(b)()
-	cpu, memory = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")-cpu, s.info(b, "memory", "used_memory")-memory
+	cpu = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - cpu
+	if s.name == "weir" {
+		first, last := found.Steps[0].At, found.Steps[len(found.Steps)-1].At
+		age(b, s.redis, span.Seconds()/last.Sub(first).Seconds(), last)
+	}
+	memory = s.info(b, "memory", "used_memory") - memory
 	n := float64(feed.produced)
 	s.rate = rate(found.Steps)
 	s.figures = []figure{
@@ -135,7 +140,7 @@ func (s *side) info(b *testing.B, section string, names ...string) (sum float64)
 }
 
 // checkEqual compares what both say of some users, busy and idle ones.
-func checkEqual(b *testing.B, weir, other *redis.Client) {
+func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	registry, err := features.Load("../config/features")
 	if err != nil {
 		b.Fatal(err)
@@ -146,13 +151,17 @@ func checkEqual(b *testing.B, weir, other *redis.Client) {
 		b.Fatal("user_tx_lifetime is not among the shipped features")
 	}
 	now, sum := time.Now().UnixMilli(), int64(0)
-	for i := 0; i < users; i += users / 200 {
+	for i := 0; i < users; i += max(1, users/200) {
 		user := fmt.Sprintf("u%06d", i)
 		slices, err := state.Read(b.Context(), f.Reads(nil, user, now))
 		if err != nil {
 			b.Fatal(err)
 		}
-		got := f.Answer(slices, now, now).Value.Num
+		answer, err := f.Answer(slices, now, now)
+		if err != nil {
+			b.Fatal(err)
+		}
+		got := answer.Value.Num
 		want, err := textbook.Transactions(b.Context(), other, user)
 		if err != nil {
 			b.Fatal(err)
@@ -168,30 +177,36 @@ func checkEqual(b *testing.B, weir, other *redis.Client) {
 }
 
 // freshness streams events at half of the rate that Weir reached, and measures
-// how long each takes from being made until it is applied.
+// how long each takes until it is applied: since it was made, the producer's
+// share included, and since the broker acknowledged it.
 func freshness(b *testing.B, brokers []string, weir side, feed *feed) {
 	n := int(weir.rate / 2 * steady.Seconds())
 	o := order{Consumer: "weir", Brokers: brokers, Redis: weir.addr, Until: int64(feed.produced + n)}
 	wait := o.start(b)
 	records := feed.stream(b, n, *steady)
-	slices.SortFunc(records, func(x, y record) int { return x.at.Compare(y.at) })
+	slices.SortFunc(records, func(x, y record) int { return x.made.Compare(y.made) })
 	applied := map[place][]step{}
 	for _, s := range wait().Steps {
 		id := place{Topic: s.Topic, Partition: s.Partition}
 		applied[id] = append(applied[id], s)
 	}
-	var ages []time.Duration
+	var made, acknowledged []time.Duration
 	for _, r := range records[n/4:] {
 		steps := applied[place{Topic: r.Topic, Partition: r.Partition}]
 		i, _ := slices.BinarySearchFunc(steps, r.Offset+1, func(s step, next int64) int { return int(s.Offset - next) })
-		ages = append(ages, steps[i].At.Sub(r.at))
+		made = append(made, steps[i].At.Sub(r.made))
+		acknowledged = append(acknowledged, max(0, steps[i].At.Sub(r.acknowledged)))
 	}
-	slices.Sort(ages)
-	for _, p := range []int{50, 99} {
-		age := ages[len(ages)*p/100]
-		fmt.Printf("freshness p%d at %.0f events a second: %.1f ms\n", p, weir.rate/2, age.Seconds()*1e3)
-		b.ReportMetric(age.Seconds()*1e3, fmt.Sprintf("ms-fresh-p%d", p))
+	fmt.Printf("\nms from an event until it is applied, at %.0f events a second\n", weir.rate/2)
+	report := func(since string, ages []time.Duration) {
+		slices.Sort(ages)
+		p50, p99 := ages[len(ages)/2].Seconds()*1e3, ages[len(ages)*99/100].Seconds()*1e3
+		fmt.Printf("  since it was %s: p50 %.1f, p99 %.1f\n", since, p50, p99)
+		b.ReportMetric(p50, "ms-"+since+"-p50")
+		b.ReportMetric(p99, "ms-"+since+"-p99")
 	}
+	report("made", made)
+	report("acknowledged", acknowledged)
 }
 
 func createTopics(b *testing.B, client *kafka.Client) {

@@ -253,6 +253,16 @@ features: {}
 	}
 }
 
+// A record without a time is taken to be as old as its event.
+func TestRecordWithoutTime(t *testing.T) {
+	rec := event(`{"type":"transaction","user_id":"u","timestamp":-5000}`)
+	rec.Timestamp = -1
+	events, err := parse(t, mapperDefinitions).NewDecoder().Decode(rec)
+	if err != nil || len(events) != 1 || events[0].Time != -5000 || events[0].Now != -5000 {
+		t.Errorf("%+v, %v", events, err)
+	}
+}
+
 // reference reads a field by way of encoding/json and math/big; not ok is
 // poison.
 func reference(f *Field, v any) (kinds.Value, bool) {

@@ -22,13 +22,13 @@ type definition struct {
 	function, stream, field, window word
 	by                              []word
 
-	method, tile, where, max, keep, description, owner word
+	method, tile, bounds, delay, where, max, keep, description, owner word
 }
 
 // options are the parts that stand under the same names in both forms.
 func (d *definition) options() map[string]*word {
 	return map[string]*word{
-		"method": &d.method, "tile": &d.tile, "where": &d.where, "max": &d.max, "keep": &d.keep,
+		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "where": &d.where, "max": &d.max, "keep": &d.keep,
 		"description": &d.description, "owner": &d.owner,
 	}
 }
@@ -153,13 +153,22 @@ func (f *Feature) canonical(field string) string {
 	if byDefault, _ := kinds.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
 		option("method", spec.Method)
 	}
-	if f.Window.Tiled() && f.Window.Tile != tile {
+	switch {
+	case f.Window.Exact:
+		option("tile", "exact")
+	case f.Window.Tiled() && f.Window.Tile != tile:
 		option("tile", formatDuration(f.Window.Tile))
+	}
+	if bounds := f.Window.bracketed(); bounds != defaultBounds {
+		option("bounds", quote(bounds))
+	}
+	if f.Window.Delay > 0 {
+		option("delay", formatDuration(f.Window.Delay))
 	}
 	if f.Where != "" {
 		option("where", quote(f.Where))
 	}
-	if f.Call.Max != spec.DefaultMax {
+	if f.Call.Max != either(f.Window.Exact, defaultLogMax, spec.DefaultMax) {
 		option("max", strconv.Itoa(f.Call.Max))
 	}
 	if f.Keep != defaultKeep {

@@ -42,6 +42,7 @@ type EntityPlan struct {
 	//	bytes = 165 for each key
 	//	      + 16 for each tile or member of a hash up to 512 of them, 64 in greater ones
 	//	      + 20 for each member of a sorted set up to 128 of them, 113 in greater ones
+	//	      + 25 for each event of a log, up to the series' max
 	//	      + 14336 for each full HyperLogLog, 30 for one of a single value
 	//
 	// as measured on Redis 7.0 with keys of some 25 characters, members and
@@ -87,6 +88,7 @@ const (
 	bytesFieldWide  = 64
 	bytesScore      = 20
 	bytesScoreWide  = 113
+	bytesRecord     = 25
 	bytesSketchOne  = 30
 	bytesSketchFull = 14336
 
@@ -97,6 +99,7 @@ const (
 
 var stateNames = [...]string{
 	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last seen",
+	kinds.Logs: "log",
 }
 
 // Explain works out the plan.
@@ -150,7 +153,7 @@ func explainSeries(s *kinds.Series, users []string) SeriesPlan {
 	switch s.Measure.State() {
 	case kinds.Tiles:
 		p.Group = s.Group
-	case kinds.LastSeen:
+	case kinds.LastSeen, kinds.Logs:
 		p.Tile = "exact"
 	}
 	if s.Tile == 0 {
@@ -210,13 +213,16 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 		switch s.Measure.State() {
 		case kinds.Tiles:
 			p.BytesOnce += bytesField
-			p.BytesFull += tiles * either(s.GroupTiles <= compactHash, bytesField, bytesFieldWide)
+			p.BytesFull += tiles * either[int64](s.GroupTiles <= compactHash, bytesField, bytesFieldWide)
 		case kinds.Members:
 			p.BytesOnce += bytesField
-			p.BytesFull += tiles * either(tiles <= compactHash, bytesField, bytesFieldWide)
+			p.BytesFull += tiles * either[int64](tiles <= compactHash, bytesField, bytesFieldWide)
 		case kinds.LastSeen:
 			p.BytesOnce += bytesScore
-			p.BytesFull += int64(s.Max) * either(s.Max <= compactSortedSet, bytesScore, bytesScoreWide)
+			p.BytesFull += int64(s.Max) * either[int64](s.Max <= compactSortedSet, bytesScore, bytesScoreWide)
+		case kinds.Logs:
+			p.BytesOnce += bytesRecord
+			p.BytesFull += int64(s.Max) * bytesRecord
 		case kinds.Sketches:
 			p.BytesOnce += bytesKey + bytesSketchOne
 			p.BytesFull += tiles * (bytesKey + bytesSketchFull)
@@ -225,7 +231,7 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 	return p
 }
 
-func either(yes bool, a, b int64) int64 {
+func either[T any](yes bool, a, b T) T {
 	if yes {
 		return a
 	}

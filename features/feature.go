@@ -15,6 +15,8 @@ import (
 const (
 	defaultKeep = time.Hour
 	maxMax      = 1_000_000
+	// defaultLogMax is how many events the log of an entity keeps.
+	defaultLogMax = 1000
 )
 
 // feature compiles a feature; it is nil where something is wrong with it.
@@ -117,7 +119,61 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, int, *Expr) {
 
 // window reads a feature's window and tile.
 func (l *loader) window(d *definition, kind kinds.Kind) Window {
-	exact := kind.Measures(kinds.Call{})[0].State() == kinds.LastSeen
+	if d.tile.given() && strings.EqualFold(d.tile.text, "exact") {
+		return l.exactWindow(d)
+	}
+	if d.bounds.given() {
+		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
+	}
+	w := l.tiledWindow(d, kind)
+	l.delay(d, &w)
+	if w.Delay > 0 && w.Tiled() && w.Delay%w.Tile != 0 {
+		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
+			formatDuration(w.Delay), formatDuration(w.Tile))
+	}
+	return w
+}
+
+// exactWindow reads a window that is cut to the millisecond.
+func (l *loader) exactWindow(d *definition) Window {
+	w := Window{Exact: true}
+	switch size, err := parseDuration(d.window.text); {
+	case !d.window.given():
+	case strings.EqualFold(d.window.text, "lifetime"):
+	case err != nil:
+		l.report(d.window.place, "%s", err)
+	case size == 0:
+		l.report(d.window.place, "a window must be longer than 0")
+	default:
+		w.Size = size
+	}
+	if d.bounds.given() {
+		edges, ok := bounds[d.bounds.text]
+		if !ok {
+			l.report(d.bounds.place, "%s", unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
+		}
+		w.ClosedLeft, w.OpenRight = edges.closedLeft, edges.openRight
+	}
+	l.delay(d, &w)
+	return w
+}
+
+// delay reads by how much a window ends before the moment asked for.
+func (l *loader) delay(d *definition, w *Window) {
+	if !d.delay.given() {
+		return
+	}
+	if w.Size == 0 && d.window.given() {
+		l.report(d.delay.place, "delay does not apply to a lifetime")
+		return
+	}
+	w.Delay, _ = l.duration(d.delay)
+}
+
+// tiledWindow reads a rolling window in tiles, or of a kind whose state has an
+// exact edge of its own.
+func (l *loader) tiledWindow(d *definition, kind kinds.Kind) Window {
+	exact := kind.(kinds.Tiled).Measures(kinds.Call{})[0].State() == kinds.LastSeen
 	if exact && d.tile.given() {
 		l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
 	}
@@ -167,12 +223,15 @@ func (l *loader) tile(d *definition, window time.Duration) time.Duration {
 // maximum reads the greatest number of values to keep.
 func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
 	f.Call.Max = spec.DefaultMax
+	if f.Window.Exact {
+		f.Call.Max = defaultLogMax
+	}
 	if !d.max.given() {
 		return
 	}
 	n, err := strconv.Atoi(d.max.text)
 	switch {
-	case spec.DefaultMax == 0:
+	case f.Call.Max == 0:
 		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
 	case err != nil || n < 1 || n > maxMax:
 		l.report(d.max.place, "bad max %q: it is a number from 1 to %d", d.max.text, maxMax)

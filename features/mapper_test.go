@@ -196,6 +196,26 @@ func TestMapLate(t *testing.T) {
 	}
 }
 
+// One mapper maps event after event: nothing of one is left in the next, and
+// the batch's time does not go back.
+func TestMapSequence(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	mustMap(t, m, event(transaction), b)
+	b.Reset()
+	b.Now = recorded + 5
+	mustMap(t, m, event(`{"type":"transaction","timestamp":1699999999000,"user_id":"u2","device_id":"d2"}`), b)
+	equalLines(t, operations(b), []string{
+		`3@42 d2 count() tile 19675 num 1 member ""`,
+		`3@42 d2 distinct(user_id) tile 19675 num 0 member "u2"`,
+		`3@42 d2|u2 count() tile 472222 num 1 member ""`,
+		`3@42 u2 touch(device_id) tile 1699999999000 num 1699999999000 member "d2"`,
+	})
+	if b.Now != recorded+5 {
+		t.Errorf("now %d", b.Now)
+	}
+}
+
 func TestMapOversized(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
 	m.MaxRecordBytes = 10

@@ -136,7 +136,11 @@ func (b *bench) answers() string {
 			if err != nil {
 				b.t.Fatal(err)
 			}
-			fmt.Fprintf(&text, "u%d %s=%s ", user, name, f.Answer(slices, at, at).Value.AppendText(nil))
+			answer, err := f.Answer(slices, at, at)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			fmt.Fprintf(&text, "u%d %s=%s ", user, name, answer.Value.AppendText(nil))
 		}
 	}
 	return text.String()

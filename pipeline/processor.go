@@ -198,7 +198,8 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
 	return nil
 }
 
-// assignments are the generation's partitions, in order.
+// assignments are the generation's partitions, topic by topic, so that workers
+// who take them in turn share every topic: the events of one may cost more.
 func assignments(g *kafka.Generation) []kinds.Partition {
 	var all []kinds.Partition
 	for topic, partitions := range g.Assignments {
@@ -207,7 +208,7 @@ func assignments(g *kafka.Generation) []kinds.Partition {
 		}
 	}
 	slices.SortFunc(all, func(a, b kinds.Partition) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Topic, b.Topic))
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
 	})
 	return all
 }

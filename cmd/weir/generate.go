@@ -32,9 +32,9 @@ func newGenerateCommand() *cobra.Command {
 		Use:   "generate (--brokers HOST:PORT,... | --config FILE | --output FILE|-)",
 		Short: "Make up logins and transactions",
 		Long: `Make up logins and transactions with some fraud in them, for the shipped
-features, and a few that are late, come twice or make no sense. The same seed
-makes the same events. They go to Kafka, or into a file
-as lines {"topic":…,"key":…,"value":…}, where value is the event's text.`,
+features, a few of them late, out of order or sent twice. The same seed makes
+the same events. They go to Kafka, or into a file as lines
+{"topic":…,"key":…,"value":…}, where value is the event.`,
 		Example: `  weir generate --brokers localhost:9092 --events 100000 --seed 7 --rate 5000
   weir generate --output - --events 10`,
 		Args: cobra.NoArgs,

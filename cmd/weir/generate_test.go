@@ -27,12 +27,15 @@ func TestGenerateLines(t *testing.T) {
 	}
 	events := generate.New(7, generate.Demo())
 	for i, line := range lines {
-		var got map[string]string
+		var got struct {
+			Topic, Key string
+			Value      json.RawMessage
+		}
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatalf("line %d: %v", i+1, err)
 		}
 		want := events.Next()
-		if len(got) != 3 || got["topic"] != want.Topic || got["key"] != string(want.Key) || got["value"] != string(want.Value) {
+		if got.Topic != want.Topic || got.Key != string(want.Key) || string(got.Value) != string(want.Value) {
 			t.Fatalf("line %d is %v, want %s", i+1, got, want.Value)
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -83,18 +82,14 @@ func newKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Write
 
 // toLines writes an event a line, as a JSON object.
 func toLines(out io.Writer) write {
-	lines := json.NewEncoder(out)
-	lines.SetEscapeHTML(false)
+	var lines []byte
 	return func(_ context.Context, events []generate.Event) error {
+		lines = lines[:0]
 		for _, e := range events {
-			line := struct {
-				Topic string `json:"topic"`
-				Key   string `json:"key"`
-				Value string `json:"value"`
-			}{e.Topic, string(e.Key), string(e.Value)}
-			if err := lines.Encode(line); err != nil {
-				return fmt.Errorf("write events: %w", err)
-			}
+			lines = generate.AppendNDJSON(lines, e)
+		}
+		if _, err := out.Write(lines); err != nil {
+			return fmt.Errorf("write events: %w", err)
 		}
 		return nil
 	}

@@ -38,11 +38,11 @@ type Options struct {
 	Poison       float64 // share of events that cannot be used
 }
 
-// Demo are the options of the demo: a stream as real ones are, with a little of
-// everything that goes wrong.
+// Demo are the options of the demo: a stream as real ones are, some of it out
+// of order, late or repeated. All of it can be used.
 func Demo() Options {
 	return Options{
-		Logins: 0.3, Nulls: 0.02, OutOfOrder: 0.05, Late: 0.001, LateBy: time.Hour, Duplicates: 0.002, Poison: 0.001,
+		Logins: 0.3, Nulls: 0.02, OutOfOrder: 0.05, Late: 0.001, LateBy: time.Hour, Duplicates: 0.002,
 	}
 }
 

@@ -170,9 +170,11 @@ func TestDemo(t *testing.T) {
 }
 
 func TestAppendNDJSON(t *testing.T) {
-	got := string(AppendNDJSON([]byte("x\n"), Event{Topic: Logins, Key: []byte("u1"), Value: []byte(`{"a":1`)}))
-	if want := "x\n" + `{"topic":"logins","key":"u1","value":"{\"a\":1"}` + "\n"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	for value, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":1`: `"{\"a\":1"`} {
+		got := string(AppendNDJSON([]byte("x\n"), Event{Topic: Logins, Key: []byte("u1"), Value: []byte(value)}))
+		if want := "x\n" + `{"topic":"logins","key":"u1","value":` + want + "}\n"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 

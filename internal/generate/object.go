@@ -53,16 +53,22 @@ func numbered(letter byte, digits, n int) []byte {
 	return append(dst, text...)
 }
 
-// AppendNDJSON appends the event as a line of JSON: {"topic", "key", "value"},
-// all of them strings, since a value may be poison and no JSON itself.
+// AppendNDJSON appends the event as a line of JSON: {"topic", "key", "value"}.
+// The value stands as it is where it is JSON, and as a string where it is
+// poison that is not.
 func AppendNDJSON(dst []byte, e Event) []byte {
-	for i, part := range []string{`{"topic":`, e.Topic, `,"key":`, string(e.Key), `,"value":`, string(e.Value)} {
-		if i%2 == 0 {
-			dst = append(dst, part...)
-			continue
-		}
-		text, _ := json.Marshal(part) // a string always can be
-		dst = append(dst, text...)
+	value := e.Value
+	if !json.Valid(value) {
+		value = jsonText(value)
 	}
+	dst = append(append(dst, `{"topic":`...), jsonText([]byte(e.Topic))...)
+	dst = append(append(dst, `,"key":`...), jsonText(e.Key)...)
+	dst = append(append(dst, `,"value":`...), value...)
 	return append(dst, '}', '\n')
+}
+
+// jsonText is a text as a JSON string.
+func jsonText(text []byte) []byte {
+	s, _ := json.Marshal(string(text)) // a string always can be
+	return s
 }

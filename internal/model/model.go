@@ -72,10 +72,8 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	for _, by := range slices.Sorted(slices.Values(f.By)) {
 		a.by = append(a.by, index(by))
 	}
-	for _, series := range f.Series {
-		if series.Field != "" {
-			a.field = index(series.Field)
-		}
+	if f.Field != "" {
+		a.field = index(f.Field)
 	}
 	if f.Where != "" {
 		where, err := features.CompileExpr(f.Where, f.Stream.Fields, kinds.Bool)
@@ -185,11 +183,25 @@ func (m *Model) Entities(f *features.Feature) []string {
 // milliseconds. Estimates are answered by what they estimate.
 func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Result {
 	a := m.answers[f.Name]
-	if f.Kind.Spec().Method == "last_seen" {
+	if f.Kind.Spec().Method == "last_seen" && !f.Window.Exact {
 		return a.lastSeen(entity, at)
 	}
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
-	if f.Window.Size > 0 {
+	at -= f.Window.Delay.Milliseconds()
+	switch {
+	case f.Window.Exact:
+		// (at-size, at], with the edges turned round where that is wanted.
+		to = at + 1
+		if f.Window.OpenRight {
+			to = at
+		}
+		if f.Window.Size > 0 {
+			from = at - f.Window.Size.Milliseconds()
+			if !f.Window.ClosedLeft {
+				from++
+			}
+		}
+	case f.Window.Size > 0:
 		// The window ends with the tile that holds the moment and is as many
 		// tiles long as fit into its size.
 		tile := f.Window.Tile.Milliseconds()
@@ -202,7 +214,8 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Resul
 			samples = append(samples, a.sample(n))
 		}
 	}
-	return f.Kind.Model(f.Call, samples)
+	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
+	return f.Kind.Fold(f.Call, samples)
 }
 
 func (f *feature) sample(n int32) kinds.Sample {
