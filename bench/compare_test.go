@@ -25,7 +25,7 @@ import (
 
 var (
 	events   = flag.Int("events", 300_000, "events to load for the comparison")
-	span     = flag.Duration("span", 7*24*time.Hour, "time over which the loaded events happened, until now")
+	span     = flag.Duration("span", 30*24*time.Hour, "time over which the loaded events happened, until now")
 	steady   = flag.Duration("steady", 20*time.Second, "time at half load; the first quarter warms up")
 	profiles = flag.String("profiles", "", "directory for the consumers' CPU profiles")
 )
@@ -42,7 +42,7 @@ func BenchmarkComparison(b *testing.B) {
 func compare(b *testing.B) {
 	broker := testkit.NewKafka(b, testkit.KafkaOptions{})
 	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs())
+	feed := newFeed(b, broker.Addrs(), population(*events))
 	feed.fill(b, *events, *span)
 
 	var sides []side
@@ -52,7 +52,7 @@ func compare(b *testing.B) {
 		s.load(b, broker.Addrs(), feed)
 		sides = append(sides, s)
 	}
-	checkEqual(b, sides[0].redis, sides[1].redis)
+	checkEqual(b, sides[0].redis, sides[1].redis, feed.users)
 	weir, other := sides[0], sides[1]
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "\nof %d events, %d entities\tWeir\ttextbook\tratio\t\n", *events, len(feed.entities))
@@ -135,7 +135,7 @@ func (s *side) info(b *testing.B, section string, names ...string) (sum float64)
 }
 
 // checkEqual compares what both say of some users, busy and idle ones.
-func checkEqual(b *testing.B, weir, other *redis.Client) {
+func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	registry, err := features.Load("../config/features")
 	if err != nil {
 		b.Fatal(err)
@@ -146,7 +146,7 @@ func checkEqual(b *testing.B, weir, other *redis.Client) {
 		b.Fatal("user_tx_lifetime is not among the shipped features")
 	}
 	now, sum := time.Now().UnixMilli(), int64(0)
-	for i := 0; i < users; i += users / 200 {
+	for i := 0; i < users; i += max(1, users/200) {
 		user := fmt.Sprintf("u%06d", i)
 		slices, err := state.Read(b.Context(), f.Reads(nil, user, now))
 		if err != nil {

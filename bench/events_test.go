@@ -15,12 +15,15 @@ const (
 	logins       = "logins"
 	deadLetters  = "weir.dead-letters"
 	partitions   = 4 // of each topic
-	users        = 50_000
 )
+
+// population is that of a month of fraud work: some thirty events a user.
+func population(events int) int { return max(100, events/30) }
 
 // event is one of three transactions to two logins. Few users are busy: a
 // tenth of all events are of a hundredth of the users. Each has up to three
-// devices, one in fifty of them shared with others, two cards and a network.
+// devices, two cards and a network; one event in fifty is on a device that many
+// share.
 type event struct {
 	login                                    bool
 	user, device, card, merchant, segment, n int
@@ -28,17 +31,17 @@ type event struct {
 	good                                     bool // approved, or a login that succeeded
 }
 
-func newEvent(r *rand.Rand, n int) event {
+func newEvent(r *rand.Rand, n, users int) event {
 	u := r.Float64()
-	user := int(u * u * users)
+	user := int(u * u * float64(users))
 	device := 3*user + min(r.IntN(6), 2)
 	if r.IntN(50) == 0 {
-		device = 3 * r.IntN(1000)
+		device = 3 * r.IntN(users/50)
 	}
 	m := r.Float64()
 	return event{
 		login: r.IntN(5) < 2, user: user, device: device, card: 2*user + r.IntN(5)/4,
-		merchant: int(m * m * 3000), segment: user % 20_000, n: n,
+		merchant: int(m * m * 3000), segment: user % (users / 3), n: n,
 		cents: 100 + int(r.ExpFloat64()*5000), good: r.IntN(10) > 0,
 	}
 }
@@ -81,23 +84,24 @@ func (s entities) add(e *event) {
 type feed struct {
 	client   *kgo.Client
 	random   *rand.Rand
+	users    int
 	produced int
 	entities entities
 }
 
-func newFeed(b *testing.B, brokers []string) *feed {
+func newFeed(b *testing.B, brokers []string, users int) *feed {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ProducerLinger(time.Millisecond),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(client.Close)
-	return &feed{client: client, random: rand.New(rand.NewPCG(1, 2)), entities: entities{}}
+	return &feed{users: users, client: client, random: rand.New(rand.NewPCG(1, 2)), entities: entities{}}
 }
 
 // produce sends one event that happens at a moment; sent gets the record.
 func (f *feed) produce(ctx context.Context, at time.Time, sent func(*kgo.Record, error)) {
-	e := newEvent(f.random, f.produced)
+	e := newEvent(f.random, f.produced, f.users)
 	f.produced++
 	f.entities.add(&e)
 	f.client.Produce(ctx, &kgo.Record{

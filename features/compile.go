@@ -53,7 +53,7 @@ func (c *compiler) add(f *Feature, field int, where *Expr) error {
 	if field >= 0 {
 		name = f.Stream.Fields[field].Name
 	}
-	f.Definition = f.define(name)
+	f.Definition = f.canonical(name)
 	for _, measure := range f.Kind.Measures(f.Call) {
 		s := &kinds.Series{
 			Stream: f.Stream.Name, Where: f.Where, By: slices.Sorted(slices.Values(f.By)),

@@ -58,7 +58,8 @@ func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
 		"few: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=10)",
 		"many: COUNT_DISTINCT(1d, tx, user, device, method=last_seen, max=20, keep=1d)",
 		"alone: COUNT_DISTINCT(1d, login, user, device, method=last_seen)",
-		"ever: COUNT_DISTINCT(lifetime, login, user, device, method=last_seen)")
+		"ever: COUNT_DISTINCT(lifetime, login, user, device, method=last_seen)",
+		"later: COUNT_DISTINCT(7d, login, user, device, method=last_seen)")
 	a, few, ever := feature(t, r, "a").Series[0], feature(t, r, "few").Series[0], feature(t, r, "ever").Series[0]
 	if want := (32 * day).Milliseconds(); a.Keep != want {
 		t.Errorf("the count keeps %d ms, want %d", a.Keep, want)
@@ -66,7 +67,7 @@ func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
 	if want := (7*day + time.Hour).Milliseconds(); few.Keep != want || few.Max != 20 || few.Tile != 1 {
 		t.Errorf("the values: %+v, want them kept for %d ms, 20 at the most, tile 1", few, want)
 	}
-	if ever.Keep != 0 || ever.Tile != 1 || ever != feature(t, r, "alone").Series[0] {
+	if ever.Keep != 0 || ever.Tile != 1 || ever != feature(t, r, "alone").Series[0] || ever != feature(t, r, "later").Series[0] {
 		t.Errorf("the lifetime's values: %+v, want them kept for ever and shared", ever)
 	}
 }

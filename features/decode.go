@@ -120,14 +120,14 @@ func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 }
 
 // findSlots notes slots, which are known once the topic's tree is whole.
-func (d *streamDecoder) findSlots(tree *pathNode) {
-	if d.match != nil {
-		for _, path := range d.match.paths {
-			d.matchSlots = append(d.matchSlots, tree.add(path).slot)
+func (s *streamDecoder) findSlots(tree *pathNode) {
+	if s.match != nil {
+		for _, path := range s.match.paths {
+			s.matchSlots = append(s.matchSlots, tree.add(path).slot)
 		}
 	}
-	for i := range d.fields {
-		if f := &d.fields[i]; f.node != nil && f.Type == kinds.Location {
+	for i := range s.fields {
+		if f := &s.fields[i]; f.node != nil && f.Type == kinds.Location {
 			f.lat, f.lon = f.node.add([]string{"lat"}).slot, f.node.add([]string{"lon"}).slot
 		}
 	}

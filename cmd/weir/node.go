@@ -28,8 +28,7 @@ type node struct {
 	registry  *features.Registry
 	redis     redis.UniversalClient
 	store     *store.Store
-	transport *kafka.Transport    // nil without the role of a processor
-	kafka     *kafka.Client       // nil without the role
+	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
 	api       *serve.Server
 	log       *slog.Logger
@@ -92,7 +91,6 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 		isolation = fetch.ReadUncommitted
 	}
 	k, p := n.cfg.Kafka, n.cfg.Processor
-	n.transport = transport
 	n.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
 	n.processor = pipeline.New(pipeline.Config{
 		Registry:  n.registry,

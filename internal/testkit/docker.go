@@ -176,6 +176,9 @@ func moduleRedis() (addr, origin string, err error) {
 	defer cancel()
 	ctr, err := tcredis.Run(ctx, redisImage)
 	if err != nil {
+		if ctr != nil { // created, but not started
+			_ = testcontainers.TerminateContainer(ctr)
+		}
 		return "", "", fmt.Errorf("start Redis from docker: %w", err)
 	}
 	atEnd(func() { _ = testcontainers.TerminateContainer(ctr) })

@@ -134,7 +134,7 @@ func TestExchangeEndsWithItsContext(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		io.ReadFull(server, make([]byte, 8)) // the request has begun to arrive
+		_, _ = io.ReadFull(server, make([]byte, 8)) // the request has begun to arrive
 		cancel()
 	}()
 	e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}

@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/store"
+)
+
+// BenchmarkPath carries records from fetched bytes to the arguments of script
+// calls: all that the consumer's process does but for the network.
+func BenchmarkPath(b *testing.B) {
+	broker := testkit.Kfake(b, map[string]int{transactions: 1, logins: 1})
+	feed := newFeed(b, broker.ListenAddrs(), population(20_000))
+	feed.fill(b, 20_000, time.Hour)
+	fetched := fetchAll(b, broker.ListenAddrs())
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	client.AddHook(applied{})
+	p := newPath(b, client)
+	var decoder fetch.Decoder
+	var rec fetch.Record
+	carry := func(source *fetch.Partition) (n int) {
+		for decoder.Reset(source); ; n++ {
+			ok, err := decoder.Next(&rec)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if !ok {
+				return n
+			}
+			p.add(b, source.Topic, rec.Offset, rec.Timestamp, rec.Value)
+		}
+	}
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, source := range fetched {
+			clear(p.progress[source.Topic])
+			n += carry(source)
+		}
+		p.flush(b)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/record")
+}
+
+// BenchmarkMap decodes and maps values of records.
+func BenchmarkMap(b *testing.B) {
+	p := newPath(b, nil)
+	values, topics := make([][]byte, 1000), make([]string, 1000)
+	random := rand.New(rand.NewPCG(1, 2))
+	now := time.Now().UnixMilli()
+	for i := range values {
+		e := newEvent(random, i, population(len(values)))
+		values[i], topics[i] = e.appendJSON(nil, now), e.topic()
+	}
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		if n%len(values) == 0 {
+			p.batch.Reset()
+			p.batch.Sources = append(p.batch.Sources, kinds.Source{})
+		}
+		p.mapOne(b, topics[n%len(values)], int64(n), now, values[n%len(values)])
+		n++
+	}
+}
+
+// BenchmarkApply writes 200,000 events of a month to a real Redis, in batches
+// as they come under full load, and reports what they cost Redis.
+func BenchmarkApply(b *testing.B) {
+	const n, month = 200_000, 30 * 24 * time.Hour
+	for b.Loop() {
+		server := testkit.NewRedis(b, testkit.RedisOptions{})
+		s := side{redis: server.Client(b)}
+		p := newPath(b, server.Client(b))
+		if err := p.store.Create(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		for _, topic := range []string{transactions, logins} {
+			if err := p.store.Start(b.Context(), kinds.Partition{Topic: topic}, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+		seen, random, offsets := entities{}, rand.New(rand.NewPCG(1, 2)), map[string]int64{}
+		memory := s.info(b, "memory", "used_memory")
+		start := time.Now().Add(-month)
+		for i := range n {
+			e := newEvent(random, i, population(n))
+			seen.add(&e)
+			at := start.Add(month / n * time.Duration(i)).UnixMilli()
+			p.add(b, e.topic(), offsets[e.topic()], at, e.appendJSON(nil, at))
+			offsets[e.topic()]++
+		}
+		p.flush(b)
+		cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
+		memory = s.info(b, "memory", "used_memory") - memory
+		b.ReportMetric(cpu/n*1e6, "redis-µs/event")
+		b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")
+	}
+}
+
+// path carries records to a store in batches of the default size.
+type path struct {
+	mapper   *features.Mapper
+	store    *store.Store
+	writer   *store.Writer
+	batch    kinds.Batch
+	events   int
+	size     int
+	progress map[string][]int64 // by topic
+}
+
+func newPath(b *testing.B, client redis.UniversalClient) *path {
+	registry, err := features.Load("../config/features")
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := config.Default()
+	p := &path{
+		mapper: registry.NewMapper(), size: cfg.Processor.Batch.MaxEvents,
+		store: store.New(client, namespace, cfg.Shards), progress: map[string][]int64{},
+	}
+	p.writer = p.store.NewWriter()
+	for _, topic := range registry.Topics() {
+		p.progress[topic] = make([]int64, cfg.Shards)
+	}
+	return p
+}
+
+func (p *path) add(b *testing.B, topic string, offset, at int64, value []byte) {
+	p.mapOne(b, topic, offset, at, value)
+	if p.events++; p.events == p.size {
+		p.flush(b)
+	}
+}
+
+func (p *path) mapOne(b *testing.B, topic string, offset, at int64, value []byte) {
+	source := 0
+	for ; source < len(p.batch.Sources) && p.batch.Sources[source].Partition.Topic != topic; source++ {
+	}
+	if source == len(p.batch.Sources) {
+		p.batch.Sources = append(p.batch.Sources, kinds.Source{
+			Partition: kinds.Partition{Topic: topic}, Progress: p.progress[topic],
+		})
+	}
+	p.batch.Sources[source].To = offset + 1
+	_, err := p.mapper.Map(&features.Record{
+		Partition: p.batch.Sources[source].Partition, Offset: offset, Timestamp: at, Value: value,
+	}, source, &p.batch)
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (p *path) flush(b *testing.B) {
+	if err := p.writer.Apply(b.Context(), &p.batch); err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range p.batch.Sources {
+		if s.Behind {
+			b.Fatalf("%s was not applied", s.Partition.Topic)
+		}
+	}
+	p.batch.Reset()
+	p.events = 0
+}
+
+// applied answers pipelines in the place of Redis.
+type applied struct{}
+
+func (applied) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (applied) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+var appliedReply = []any{int64(0)}
+
+func (applied) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, c := range cmds {
+			c.(*redis.Cmd).SetVal(appliedReply)
+		}
+		return nil
+	}
+}
+
+// fetchAll fetches what is in the topics' only partitions.
+func fetchAll(b *testing.B, brokers []string) (all []*fetch.Partition) {
+	transport := &kafka.Transport{}
+	b.Cleanup(transport.CloseIdleConnections)
+	poller := fetch.NewPoller(fetch.PollerConfig{
+		Transport: transport, Bootstrap: kafka.TCP(brokers...), PartitionMaxBytes: 16 << 20,
+	})
+	b.Cleanup(poller.Close)
+	for _, topic := range []string{transactions, logins} {
+		poller.Add(topic, 0, 0)
+		p, err := poller.Poll(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		poller.Remove(topic, 0)
+		all = append(all, p)
+	}
+	return all
+}
