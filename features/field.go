@@ -15,10 +15,10 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 	wrong := func() (kinds.Value, error) {
 		return kinds.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), d.found(at))
 	}
-	switch {
-	case at.kind == absent:
+	switch at.kind {
+	case absent:
 		return kinds.Value{}, d.reachable(s, WrongType, f.node, f.Path)
-	case at.kind == isNull:
+	case isNull:
 		return kinds.Value{}, nil
 	}
 	switch f.Type {
