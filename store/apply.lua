@@ -100,12 +100,23 @@ local function met(tiles, tile, first)
   return table.concat(out, ',')
 end
 
--- sweep deletes what is stale of a hash, a bounded step at a time: the walk's
--- cursor stays in the field "\0" until it is through.
-local function sweep(key, stale)
+-- sweep deletes what is stale of a hash: of a small one in one go, of a large
+-- one a bounded step at a time, with the walk's cursor in the field "\0" until
+-- it is through. A hash of a few fields costs more to look through than it
+-- takes in memory. `ask` is HKEYS where fields alone tell what is stale.
+local function sweep(key, ask, stale)
+  local size, old = call('HLEN', key), {}
+  if size <= 8 then return end
+  if size <= 256 then
+    local held, step = call(ask, key), ask == 'HKEYS' and 1 or 2
+    for i = 1, #held, step do
+      if held[i] == '\0' or stale(held[i], held[i + 1]) then old[#old + 1] = held[i] end
+    end
+    if #old > 0 then call('HDEL', key, unpack(old)) end
+    return
+  end
   local cursor = call('HGET', key, '\0') or '0'
   local reply = call('HSCAN', key, cursor, 'COUNT', 100)
-  local old = {}
   for i = 1, #reply[2], 2 do
     if #old < 1000 and stale(reply[2][i], reply[2][i + 1]) then old[#old + 1] = reply[2][i] end
   end
@@ -228,7 +239,7 @@ for k = 2, #KEYS do
     a = a + 1
   end
   if grown and ttl ~= '0' then call('EXPIRE', key, ttl) end
-  if prune and stale then sweep(key, stale) end
+  if prune and stale then sweep(key, stale == stale_tile and 'HKEYS' or 'HGETALL', stale) end
 end
 
 if refused > 0 then return {refused, reason} end

@@ -259,6 +259,30 @@ func TestPruning(t *testing.T) {
 	})
 }
 
+// A large hash is pruned step by step, and keeps no trace of the walk.
+func TestPruningLarge(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		w := s.NewWriter()
+		b := begin(t, s, transactions)
+		for i := range int64(1000) {
+			fill(b, 0, event{offset: i, device: "d1", user: fmt.Sprint("old", i), time: 100 * day})
+		}
+		apply(t, w, b)
+		for i := range int64(40 * pruneEvery) {
+			b := begin(t, s, transactions)
+			fill(b, 0, event{offset: 1000 + i, device: "d1", user: fmt.Sprint("new", i%10), time: (200 + i/10) * day})
+			apply(t, w, b)
+		}
+		members := string(appendStateKey(nil, s.tags[0], users, []byte("d1"), 0))
+		left := s.redis.HKeys(ctx, members).Val()
+		if len(left) < 10 || len(left) > 10+8 || slices.Contains(left, cursorField) {
+			t.Errorf("%d fields are left, of which 10 members are wanted: %q", len(left), left)
+		}
+	})
+}
+
 // Random histories: two owners at once, requests sent twice, owners that start
 // anew from the store's progress, and single shards put back to older copies.
 func TestRandomHistories(t *testing.T) {
