@@ -33,11 +33,23 @@ func (d *definition) options() map[string]*word {
 	}
 }
 
-// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
-func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+// parse takes a one-line form apart; false where there is a finding about it.
+func (l *loader) parse(w word) (call, bool) {
 	c, err := parseCall(w)
 	if bad, ok := errors.AsType[*syntaxError](err); ok {
 		l.report(w.at(bad.offset), "%s", bad)
+		return c, false
+	}
+	return c, true
+}
+
+// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
+func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+	c, ok := l.parse(w)
+	if !ok {
+		return nil
+	}
+	if c, ok = l.expand(c); !ok {
 		return nil
 	}
 	d.function = c.function
@@ -53,7 +65,7 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 			*target = o.value
 		}
 	}
-	kind := l.kind(d)
+	kind := l.kind(d, slices.Collect(maps.Keys(l.macros))...)
 	if kind == nil {
 		return nil
 	}
@@ -63,7 +75,7 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 		least = 4
 	}
 	if len(c.arguments) < least {
-		l.report(w.place, "%s takes %d arguments or more, not %d: %s",
+		l.report(c.function.place, "%s takes %d arguments or more, not %d: %s",
 			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
 		return nil
 	}
