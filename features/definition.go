@@ -103,12 +103,19 @@ func expectedForm(s kinds.Spec) string {
 	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
 }
 
+// longFormKeys are the keys of a feature in the long form, longFormNeeds those
+// that it cannot do without.
+func longFormKeys() []string {
+	return append(slices.Sorted(maps.Keys(new(definition).options())), "function", "stream", "field", "by", "window")
+}
+
+var longFormNeeds = []string{"function", "stream", "by", "window"}
+
 // longForm reads a mapping.
 func (l *loader) longForm(d *definition, n node) kinds.Kind {
 	targets := d.options()
 	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
-	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text),
-		append(slices.Collect(maps.Keys(targets)), "by", "window")...)
+	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text), longFormKeys()...)
 	for key, n := range keys {
 		switch key {
 		case "by":
@@ -121,7 +128,7 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 			*targets[key], _ = l.scalar(n, key)
 		}
 	}
-	for _, key := range []string{"function", "stream", "by", "window"} {
+	for _, key := range longFormNeeds {
 		if _, ok := keys[key]; !ok {
 			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
 		}
@@ -132,10 +139,16 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 	return l.kind(d)
 }
 
+// windowKeys are the keys of a window that is a mapping.
+var windowKeys = []string{"rolling"}
+
 // windowWord finds the text of a window: of a scalar, or of {rolling: 7d}.
 func (l *loader) windowWord(n node) word {
 	if n.Kind == yaml.MappingNode {
-		r, ok := l.keyed(n, "window", "rolling")["rolling"]
+		if len(n.Content) == 0 {
+			l.report(n.place(), "window must say one, such as 7d or {rolling: 7d}")
+		}
+		r, ok := l.keyed(n, "window", windowKeys...)["rolling"]
 		if !ok {
 			return word{}
 		}

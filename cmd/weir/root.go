@@ -19,6 +19,7 @@ Try it out with nothing else installed:  weir demo`,
 		newQueryCommand(),
 		newValidateCommand(),
 		newExplainCommand(),
+		newSchemaCommand(),
 		newGenerateCommand(),
 		newVersionCommand(),
 	)
