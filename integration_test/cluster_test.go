@@ -36,8 +36,7 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 			s.awaitRewind(before)
 		}},
 		fault{"a master and a processor are killed and started", func() {
-			s.kill(cluster.Nodes[2])
-			s.kill(second)
+			s.kill(cluster.Nodes[2], second)
 			cluster.Nodes[2].Start()
 			second = s.start("processor")
 		}},

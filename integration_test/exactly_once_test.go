@@ -78,8 +78,7 @@ func TestExactlyOnce(t *testing.T) {
 			s.broker.Start()
 		}},
 		fault{"all processors are killed, and two started", func() {
-			s.kill(first)
-			s.kill(second)
+			s.kill(first, second)
 			first, second = s.start("processor"), s.start("processor")
 		}},
 		fault{"Redis and a processor are killed and started", func() {
