@@ -183,11 +183,11 @@ func (m *Model) Entities(f *features.Feature) []string {
 // milliseconds. Estimates are answered by what they estimate.
 func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Result {
 	a := m.answers[f.Name]
+	at -= f.Window.Delay.Milliseconds()
 	if f.Kind.Spec().Method == "last_seen" && !f.Window.Exact {
 		return a.lastSeen(entity, at)
 	}
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
-	at -= f.Window.Delay.Milliseconds()
 	switch {
 	case f.Window.Exact:
 		// (at-size, at], with the edges turned round where that is wanted.
