@@ -1,16 +1,45 @@
-GO ?= go
+.DEFAULT_GOAL := help
+.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare check image
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## everything in one process, with made-up events
+	go run ./cmd/weir demo
+
+build: ## the binary, ./weir
+	CGO_ENABLED=0 go build -trimpath -o weir ./cmd/weir
+
+test: ## all tests, on real servers where they can be had
+	go test ./...
+
+race: ## all tests under the race detector
+	go test -race ./...
+
+FUZZTIME ?= 1m
+fuzz: ## every fuzz target for FUZZTIME (1m)
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+lint: ## golangci-lint, with the import directions (.golangci.yml)
+	golangci-lint run ./...
+
+bench: bench-micro bench-compare ## all there is to measure; see bench/README.md
+
+bench-micro: ## time and allocations per record: decoding, mapping, the path to Redis, serving
+	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
+	go test -run '^$$' -bench 'Map|Path|Apply' ./bench
+
 EVENTS ?= 300000
-
-.PHONY: help bench bench-micro bench-compare
-
-help: ## Say what each target does
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-
-bench: bench-micro bench-compare ## Measure all there is to measure; see bench/README.md
-
-bench-micro: ## Time and allocations per record: decoding, mapping, the path to Redis, serving
-	$(GO) test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
-	$(GO) test -run '^$$' -bench 'Map|Path|Apply' ./bench
-
 bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000
-	$(GO) test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
+	go test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
+
+check: ## what CI does on a fresh machine, as root on Debian
+	./.ci/run
+
+image: ## the container image
+	docker build -t weir .

@@ -156,7 +156,11 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		got := f.Answer(slices, now, now).Value.Num
+		answer, err := f.Answer(slices, now, now)
+		if err != nil {
+			b.Fatal(err)
+		}
+		got := answer.Value.Num
 		want, err := textbook.Transactions(b.Context(), other, user)
 		if err != nil {
 			b.Fatal(err)

@@ -35,6 +35,7 @@ var bad = []struct{ file, want string }{
 	{"kafka: {session_timeout: 1h, heartbeat_interval: 1s}", `kafka.session_timeout 1h0m0s is not allowed: 1s to 30m`},
 	{"kafka: {rebalance_timeout: 10ms}", `kafka.rebalance_timeout 10ms is not allowed: 1s to 1h`},
 	{"kafka: {heartbeat_interval: 4s}", `kafka.heartbeat_interval 4s is not allowed: 100ms to a third of kafka.session_timeout`},
+	{"kafka: {session_timeout: 6s, heartbeat_interval: soon}", `kafka.heartbeat_interval "soon" is not a duration such as 5ms, 1s or 2m`},
 	{"kafka: {fetch: {min_bytes: 0}}", `kafka.fetch.min_bytes 0 is not allowed: 1 to kafka.fetch.max_bytes`},
 	{"kafka: {fetch: {max_bytes: 2GiB}}", `kafka.fetch.max_bytes 2GiB is not allowed: 1KiB to 1GiB`},
 	{"kafka: {fetch: {max_wait: 1m}}", `kafka.fetch.max_wait 1m0s is not allowed: 1ms to 30s`},

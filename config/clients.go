@@ -30,6 +30,8 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 		Dial:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DialTimeout: dialTimeout,
 		ClientID:    c.Kafka.ClientID,
+		// How soon a leader that has moved to a broker not known yet is found.
+		MetadataTTL: 2 * time.Second,
 		TLS:         encryption,
 		SASL:        login,
 	}, nil

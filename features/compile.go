@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"regexp"
@@ -53,8 +54,12 @@ func (c *compiler) add(f *Feature, field int, where *Expr) error {
 	if field >= 0 {
 		name = f.Stream.Fields[field].Name
 	}
-	f.Definition = f.define(name)
-	for _, measure := range f.Kind.Measures(f.Call) {
+	f.Field = name
+	f.Definition = f.canonical(name)
+	if f.Window.Exact {
+		return c.addLog(f, field, where)
+	}
+	for _, measure := range f.Kind.(kinds.Tiled).Measures(f.Call) {
 		s := &kinds.Series{
 			Stream: f.Stream.Name, Where: f.Where, By: slices.Sorted(slices.Values(f.By)),
 			Measure: measure, Field: name, Type: f.Call.Type, Scale: f.Call.Scale,
@@ -77,6 +82,48 @@ func (c *compiler) add(f *Feature, field int, where *Expr) error {
 	return nil
 }
 
+// addLog lets an exact feature look at the log of its entity, which gets the
+// columns that it needs.
+func (c *compiler) addLog(f *Feature, field int, where *Expr) error {
+	s, err := c.share(f, &kinds.Series{
+		Stream: f.Stream.Name, By: slices.Sorted(slices.Values(f.By)), Measure: kinds.Record, Tile: 1,
+	}, seriesWrite{field: -1})
+	if err != nil {
+		return err
+	}
+	f.Series = append(f.Series, s)
+	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
+	log.every = log.every || where == nil
+	if field >= 0 {
+		column := &f.Stream.Fields[field]
+		f.field, err = c.column(f, log, logColumn{field: field}, column.Type, column.Scale,
+			fmt.Sprintf("field %s\ntype %s %d\n", column.Name, column.Type, column.Scale)+derivation(column.Name, f.Stream))
+	}
+	if where != nil && err == nil {
+		f.filter, err = c.column(f, log, logColumn{field: -1, where: where}, kinds.Null, 0,
+			fmt.Sprintf("where %q\n", where.Source)+derivation(where.Source, f.Stream))
+	}
+	return err
+}
+
+// column finds or makes a column of a log. The error is that another one has
+// the same tag by chance.
+func (c *compiler) column(f *Feature, log *logWrite, lc logColumn, t kinds.Type, scale uint8, identity string) (*kinds.Column, error) {
+	sum := sha256.Sum256([]byte("column 1\n" + identity))
+	lc.Column = kinds.NewColumn(binary.BigEndian.Uint32(sum[:]), t, scale)
+	for i := range log.columns {
+		switch have := &log.columns[i]; {
+		case have.field == lc.field && have.where == lc.where:
+			return &have.Column, nil
+		case have.Tag() == lc.Tag():
+			return nil, fmt.Errorf("feature %q needs a column in the log of its entity that has the tag of another by chance; "+
+				"write its filter in another way, or give its field another name", f.Name)
+		}
+	}
+	log.columns = append(log.columns, lc)
+	return &lc.Column, nil
+}
+
 // share returns the series of the same identity, and lets it keep what the
 // feature needs of it.
 func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds.Series, error) {
@@ -84,7 +131,7 @@ func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds
 	s.ID, s.Group = c.hash(identity, seriesIDLength), c.hash(group, groupIDLength)
 	keep := int64(0)
 	if f.Window.Size > 0 {
-		keep = (f.Window.Size + f.Keep).Milliseconds()
+		keep = (f.Window.Size + f.Window.Delay + f.Keep).Milliseconds()
 	}
 	if first, ok := c.series[identity]; ok {
 		if keep == 0 || first.Keep == 0 {
@@ -122,6 +169,10 @@ func (c *compiler) write(f *Feature, w seriesWrite) {
 		for _, by := range w.series.By {
 			entities[entity].by = append(entities[entity].by, fieldIndex(f.Stream, by))
 		}
+	}
+	if w.series.Measure == kinds.Record {
+		entities[entity].log = &logWrite{series: w.series}
+		return
 	}
 	entities[entity].series = append(entities[entity].series, w)
 }
@@ -180,7 +231,13 @@ func seriesIdentity(s *kinds.Series, stream *Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
 		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, s.Tile)
-	rests := strings.Join(s.By, " ") + " " + s.Field + " " + s.Where
+	return b.String() + derivation(strings.Join(s.By, " ")+" "+s.Field+" "+s.Where, stream)
+}
+
+// derivation names the expressions of the derived fields that a text of names
+// and expressions rests on.
+func derivation(rests string, stream *Stream) string {
+	var b strings.Builder
 	for _, f := range slices.Backward(stream.Fields) {
 		if f.Expr != nil && slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
 			fmt.Fprintf(&b, "derived %s %q\n", f.Name, f.Expr.Source)

@@ -39,12 +39,14 @@ type EntityPlan struct {
 	// BytesFull that for one met in every tile that is kept, with one value for
 	// each tile where values are kept (or as many as the series' max).
 	//
-	//	bytes = 150 for each key
-	//	      + 18 for each tile of a hash up to 512 of them, 90 in greater ones
-	//	      + 34 for each member of a hash or a sorted set up to 128, 110 in greater ones
-	//	      + 12304 for each full HyperLogLog, 40 for one of a single value
+	//	bytes = 165 for each key
+	//	      + 16 for each tile or member of a hash up to 512 of them, 64 in greater ones
+	//	      + 20 for each member of a sorted set up to 128 of them, 113 in greater ones
+	//	      + 25 for each event of a log, up to the series' max
+	//	      + 14336 for each full HyperLogLog, 30 for one of a single value
 	//
-	// as of Redis 7 with keys and values of about ten characters.
+	// as measured on Redis 7.0 with keys of some 25 characters, members and
+	// numbers of some 7.
 	BytesOnce int64 `json:"bytes_once"`
 	BytesFull int64 `json:"bytes_full"`
 }
@@ -81,20 +83,23 @@ type FeaturePlan struct {
 
 // Estimates of Redis memory in bytes; see EntityPlan.
 const (
-	bytesKey         = 150
-	bytesTile        = 18
-	bytesTileWide    = 90
-	bytesMember      = 34
-	bytesMemberWide  = 110
-	bytesSketchOne   = 40
-	bytesSketchFull  = 12304
-	compactTiles     = 512
-	compactMembers   = 128
-	roundTripsOfRead = 1
+	bytesKey        = 165
+	bytesField      = 16
+	bytesFieldWide  = 64
+	bytesScore      = 20
+	bytesScoreWide  = 113
+	bytesRecord     = 25
+	bytesSketchOne  = 30
+	bytesSketchFull = 14336
+
+	// Up to as many entries Redis keeps the compact form, by default.
+	compactHash      = 512
+	compactSortedSet = 128
 )
 
 var stateNames = [...]string{
 	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last seen",
+	kinds.Logs: "log",
 }
 
 // Explain works out the plan.
@@ -148,7 +153,7 @@ func explainSeries(s *kinds.Series, users []string) SeriesPlan {
 	switch s.Measure.State() {
 	case kinds.Tiles:
 		p.Group = s.Group
-	case kinds.LastSeen:
+	case kinds.LastSeen, kinds.Logs:
 		p.Tile = "exact"
 	}
 	if s.Tile == 0 {
@@ -164,7 +169,8 @@ func (f *Feature) explain() FeaturePlan {
 	spec := f.Kind.Spec()
 	p := FeaturePlan{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
-		RoundTrips: roundTripsOfRead, Exact: spec.Exact, StandardError: spec.StandardError,
+		RoundTrips: 1, // all keys in one pipeline
+		Exact:      spec.Exact, StandardError: spec.StandardError,
 	}
 	keys := map[string]bool{}
 	for _, s := range f.Series {
@@ -206,14 +212,17 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 		}
 		switch s.Measure.State() {
 		case kinds.Tiles:
-			p.BytesOnce += bytesTile
-			p.BytesFull += tiles * either(s.GroupTiles <= compactTiles, bytesTile, bytesTileWide)
+			p.BytesOnce += bytesField
+			p.BytesFull += tiles * either[int64](s.GroupTiles <= compactHash, bytesField, bytesFieldWide)
 		case kinds.Members:
-			p.BytesOnce += bytesMember
-			p.BytesFull += tiles * either(tiles <= compactMembers, bytesMember, bytesMemberWide)
+			p.BytesOnce += bytesField
+			p.BytesFull += tiles * either[int64](tiles <= compactHash, bytesField, bytesFieldWide)
 		case kinds.LastSeen:
-			p.BytesOnce += bytesMember
-			p.BytesFull += int64(s.Max) * either(s.Max <= compactMembers, bytesMember, bytesMemberWide)
+			p.BytesOnce += bytesScore
+			p.BytesFull += int64(s.Max) * either[int64](s.Max <= compactSortedSet, bytesScore, bytesScoreWide)
+		case kinds.Logs:
+			p.BytesOnce += bytesRecord
+			p.BytesFull += int64(s.Max) * bytesRecord
 		case kinds.Sketches:
 			p.BytesOnce += bytesKey + bytesSketchOne
 			p.BytesFull += tiles * (bytesKey + bytesSketchFull)
@@ -222,7 +231,7 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 	return p
 }
 
-func either(yes bool, a, b int64) int64 {
+func either[T any](yes bool, a, b T) T {
 	if yes {
 		return a
 	}

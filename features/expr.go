@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
 	exprfile "github.com/expr-lang/expr/file"
@@ -49,8 +50,13 @@ type ExprError struct {
 // Error is the message, one line.
 func (e *ExprError) Error() string { return e.Message }
 
-// maxExprLength bounds how deep the parser can be made to recurse.
-const maxExprLength = 4096
+// An expression is bounded in its bytes, and so in how deep it nests, and in
+// its parts: `a < b < c` and `a ?: b` use a part twice, which doubles when
+// they are nested.
+const (
+	maxExprLength = 4096
+	maxExprParts  = 1024
+)
 
 // CompileExpr compiles an expression over fields. The values that Eval takes
 // are those of the fields, in their order. The result is of the type wanted,
@@ -69,7 +75,10 @@ func CompileMatch(source string) (*Expr, error) {
 
 func compileExpr(source string, c *exprCompiler, want kinds.Type) (*Expr, error) {
 	if len(source) > maxExprLength {
-		return nil, &ExprError{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
+		return nil, tooLong()
+	}
+	if !utf8.ValidString(source) {
+		return nil, &ExprError{Column: 1, Message: "the expression is not valid UTF-8"}
 	}
 	tree, err := parser.Parse(source)
 	if err != nil {
@@ -82,7 +91,15 @@ func compileExpr(source string, c *exprCompiler, want kinds.Type) (*Expr, error)
 	if !assignable(root.typ, want) {
 		return nil, errorAt(tree.Node, "the expression is %s, but %s is wanted", withArticle(root.typ), withArticle(want))
 	}
-	return &Expr{Source: tree.Node.String(), root: root, want: want, paths: c.paths}, nil
+	canonical := tree.Node.String()
+	if len(canonical) > maxExprLength {
+		return nil, tooLong()
+	}
+	return &Expr{Source: canonical, root: root, want: want, paths: c.paths}, nil
+}
+
+func tooLong() error {
+	return &ExprError{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
 }
 
 func syntaxErrorOf(err error) error {
@@ -181,9 +198,13 @@ type exprCompiler struct {
 	fields []Field
 	raw    bool // names are paths in the record
 	paths  [][]string
+	parts  int
 }
 
 func (c *exprCompiler) compile(n ast.Node) (term, error) {
+	if c.parts++; c.parts > maxExprParts {
+		return term{}, errorAt(n, "the expression has more than %d parts", maxExprParts)
+	}
 	switch n := n.(type) {
 	case *ast.NilNode:
 		return literal(kinds.Value{}), nil

@@ -1,8 +1,6 @@
 package features
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,50 +15,42 @@ import (
 const (
 	defaultKeep = time.Hour
 	maxMax      = 1_000_000
+	// defaultLogMax is how many events the log of an entity keeps.
+	defaultLogMax = 1000
 )
-
-// definition is a feature as it is written, in either form. Words that are not
-// given are zero.
-type definition struct {
-	name                            word
-	place                           place // of the whole, for what is missing
-	function, stream, field, window word
-	by                              []word
-
-	method, tile, where, max, keep, description, owner word
-}
-
-// options are the parts that stand under the same names in both forms.
-func (d *definition) options() map[string]*word {
-	return map[string]*word{
-		"method": &d.method, "tile": &d.tile, "where": &d.where, "max": &d.max, "keep": &d.keep,
-		"description": &d.description, "owner": &d.owner,
-	}
-}
 
 // feature compiles a feature; it is nil where something is wrong with it.
 func (l *loader) feature(n named) *Feature {
-	before := len(l.findings)
 	d := &definition{name: n.name, place: n.node.place()}
-	var kind kinds.Kind
-	switch n.node.Kind {
-	case yaml.ScalarNode:
-		if w, ok := l.scalar(n.node, "a feature"); ok {
-			kind = l.oneLine(d, w)
+	f := l.define(d, func(d *definition) kinds.Kind {
+		switch n.node.Kind {
+		case yaml.ScalarNode:
+			if w, ok := l.scalar(n.node, "a feature"); ok {
+				return l.oneLine(d, w)
+			}
+		case yaml.MappingNode:
+			return l.longForm(d, n.node)
+		default:
+			l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
 		}
-	case yaml.MappingNode:
-		kind = l.longForm(d, n.node)
-	default:
-		l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
+		return nil
+	})
+	if f != nil && !d.description.given() {
+		f.Description = n.comment
 	}
+	return f
+}
+
+// define compiles a definition that read fills in. What read returns is nil
+// where the function is not known.
+func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Feature {
+	before := len(l.findings)
+	kind := read(d)
 	if kind == nil {
 		return nil
 	}
-	if !d.description.given() {
-		d.description.text = n.comment
-	}
 	f, field, where := l.typed(d, kind)
-	if len(l.findings) > before {
+	if len(l.findings) > before || !settled(f.Stream.Fields) {
 		return nil
 	}
 	if err := l.compiler.add(f, field, where); err != nil {
@@ -68,106 +58,6 @@ func (l *loader) feature(n named) *Feature {
 		return nil
 	}
 	return f
-}
-
-// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
-func (l *loader) oneLine(d *definition, w word) kinds.Kind {
-	c, err := parseCall(w)
-	if bad, ok := errors.AsType[*syntaxError](err); ok {
-		l.report(w.at(bad.offset), "%s", bad)
-		return nil
-	}
-	d.function = c.function
-	options := d.options()
-	for _, o := range c.options {
-		target, ok := options[o.name.text]
-		switch {
-		case !ok:
-			l.report(o.name.place, "%s", unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
-		case target.given():
-			l.report(o.name.place, "option %q is given twice", o.name.text)
-		default:
-			*target = o.value
-		}
-	}
-	kind := l.kind(d)
-	if kind == nil {
-		return nil
-	}
-	spec := kind.Spec()
-	least := 3
-	if spec.Types != nil {
-		least = 4
-	}
-	if len(c.arguments) < least {
-		l.report(w.place, "%s takes %d arguments or more, not %d: %s",
-			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
-		return nil
-	}
-	d.window, d.stream, d.by = c.arguments[0], c.arguments[1], c.arguments[2:]
-	switch last := len(d.by) - 1; {
-	case spec.Types == nil:
-	case spec.FieldLast:
-		d.field, d.by = d.by[last], d.by[:last]
-	default:
-		d.field, d.by = d.by[0], d.by[1:]
-	}
-	return kind
-}
-
-// expectedForm is the one-line form of a kind.
-func expectedForm(s kinds.Spec) string {
-	arguments := "by…"
-	switch {
-	case s.Types == nil:
-	case s.FieldLast:
-		arguments = "by…, field"
-	default:
-		arguments = "field, by…"
-	}
-	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
-}
-
-// longForm reads a mapping.
-func (l *loader) longForm(d *definition, n node) kinds.Kind {
-	targets := d.options()
-	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
-	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text),
-		append(slices.Collect(maps.Keys(targets)), "by", "window")...)
-	for key, n := range keys {
-		switch key {
-		case "by":
-			if d.by = l.list(n, "by"); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-				l.report(n.place(), "by must name a field or more, not %s", describe(n))
-			}
-		case "window":
-			d.window = l.windowWord(n)
-		default:
-			*targets[key], _ = l.scalar(n, key)
-		}
-	}
-	for _, key := range []string{"function", "stream", "by", "window"} {
-		if _, ok := keys[key]; !ok {
-			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
-		}
-	}
-	if !d.function.given() {
-		return nil
-	}
-	return l.kind(d)
-}
-
-// windowWord finds the text of a window: of a scalar, or of {rolling: 7d}.
-func (l *loader) windowWord(n node) word {
-	if n.Kind == yaml.MappingNode {
-		r, ok := l.keyed(n, "window", "rolling")["rolling"]
-		if !ok {
-			return word{}
-		}
-		n = r
-	}
-	w, _ := l.scalar(n, "window")
-	return w
 }
 
 // kind finds the kind of a function and its method, nil for none.
@@ -229,7 +119,61 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, int, *Expr) {
 
 // window reads a feature's window and tile.
 func (l *loader) window(d *definition, kind kinds.Kind) Window {
-	exact := kind.Measures(kinds.Call{})[0].State() == kinds.LastSeen
+	if d.tile.given() && strings.EqualFold(d.tile.text, "exact") {
+		return l.exactWindow(d)
+	}
+	if d.bounds.given() {
+		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
+	}
+	w := l.tiledWindow(d, kind)
+	l.delay(d, &w)
+	if w.Delay > 0 && w.Tiled() && w.Delay%w.Tile != 0 {
+		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
+			formatDuration(w.Delay), formatDuration(w.Tile))
+	}
+	return w
+}
+
+// exactWindow reads a window that is cut to the millisecond.
+func (l *loader) exactWindow(d *definition) Window {
+	w := Window{Exact: true}
+	switch size, err := parseDuration(d.window.text); {
+	case !d.window.given():
+	case strings.EqualFold(d.window.text, "lifetime"):
+	case err != nil:
+		l.report(d.window.place, "%s", err)
+	case size == 0:
+		l.report(d.window.place, "a window must be longer than 0")
+	default:
+		w.Size = size
+	}
+	if d.bounds.given() {
+		edges, ok := bounds[d.bounds.text]
+		if !ok {
+			l.report(d.bounds.place, "%s", unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
+		}
+		w.ClosedLeft, w.OpenRight = edges.closedLeft, edges.openRight
+	}
+	l.delay(d, &w)
+	return w
+}
+
+// delay reads by how much a window ends before the moment asked for.
+func (l *loader) delay(d *definition, w *Window) {
+	if !d.delay.given() {
+		return
+	}
+	if w.Size == 0 && d.window.given() {
+		l.report(d.delay.place, "delay does not apply to a lifetime")
+		return
+	}
+	w.Delay, _ = l.duration(d.delay)
+}
+
+// tiledWindow reads a rolling window in tiles, or of a kind whose state has an
+// exact edge of its own.
+func (l *loader) tiledWindow(d *definition, kind kinds.Kind) Window {
+	exact := kind.(kinds.Tiled).Measures(kinds.Call{})[0].State() == kinds.LastSeen
 	if exact && d.tile.given() {
 		l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
 	}
@@ -279,12 +223,15 @@ func (l *loader) tile(d *definition, window time.Duration) time.Duration {
 // maximum reads the greatest number of values to keep.
 func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
 	f.Call.Max = spec.DefaultMax
+	if f.Window.Exact {
+		f.Call.Max = defaultLogMax
+	}
 	if !d.max.given() {
 		return
 	}
 	n, err := strconv.Atoi(d.max.text)
 	switch {
-	case spec.DefaultMax == 0:
+	case f.Call.Max == 0:
 		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
 	case err != nil || n < 1 || n > maxMax:
 		l.report(d.max.place, "bad max %q: it is a number from 1 to %d", d.max.text, maxMax)
@@ -387,39 +334,4 @@ func (l *loader) where(s *Stream, w word) *Expr {
 	}
 	l.wheres[s][e.Source] = e
 	return e
-}
-
-// define is the feature in the one-line form, with all that gives it its
-// meaning: not its description and its owner.
-func (f *Feature) define(field string) string {
-	spec := f.Kind.Spec()
-	window, tile := "lifetime", time.Duration(0)
-	if f.Window.Size > 0 {
-		window, tile = formatDuration(f.Window.Size), defaultTile(f.Window.Size)
-	}
-	arguments := append([]string{window, f.Stream.Name}, f.By...)
-	switch {
-	case field == "":
-	case spec.FieldLast:
-		arguments = append(arguments, field)
-	default:
-		arguments = slices.Insert(arguments, 2, field)
-	}
-	option := func(name, value string) { arguments = append(arguments, name+"="+value) }
-	if byDefault, _ := kinds.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
-		option("method", spec.Method)
-	}
-	if f.Window.Tiled() && f.Window.Tile != tile {
-		option("tile", formatDuration(f.Window.Tile))
-	}
-	if f.Where != "" {
-		option("where", quote(f.Where))
-	}
-	if f.Call.Max != spec.DefaultMax {
-		option("max", strconv.Itoa(f.Call.Max))
-	}
-	if f.Keep != defaultKeep {
-		option("keep", formatDuration(f.Keep))
-	}
-	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
 }

@@ -272,10 +272,21 @@ func (s *jsonScan) array() bool {
 	}
 }
 
+// plain are the bytes of strings that stand for themselves.
+var plain = func() (p [256]bool) {
+	for c := range p {
+		p[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return p
+}()
+
 // text scans a string and says whether it has escapes.
 func (s *jsonScan) text() (escaped, ok bool) {
 	data := s.data
 	for i := s.pos + 1; i < len(data); i++ {
+		if plain[data[i]] {
+			continue
+		}
 		switch c := data[i]; {
 		case c == '"':
 			s.pos = i + 1
@@ -297,7 +308,7 @@ func (s *jsonScan) text() (escaped, ok bool) {
 				s.pos = i
 				return false, false
 			}
-		case c < ' ':
+		default: // a control character
 			s.pos = i
 			return false, false
 		}

@@ -24,6 +24,7 @@ type Mapper struct {
 	streams []string
 	entity  []byte
 	text    []byte
+	record  []byte
 }
 
 // Outcome is what became of a record that is no poison.
@@ -52,6 +53,12 @@ type writePlan struct {
 type entityPlan struct {
 	by     []int
 	series []seriesPlan
+	log    *logPlan
+}
+
+type logPlan struct {
+	*logWrite
+	wheres []int // by column, index in the plan; -1 for a field
 }
 
 type seriesPlan struct {
@@ -72,18 +79,31 @@ func (r *Registry) NewMapper() *Mapper {
 func newWritePlan(s *Stream) *writePlan {
 	p := &writePlan{stream: s, members: make([][]byte, len(s.Fields))}
 	whereOf, tileOf := map[string]int{}, map[int64]int{}
+	whereIndex := func(where *Expr) int {
+		i, ok := whereOf[where.Source]
+		if !ok {
+			i = len(p.wheres)
+			whereOf[where.Source] = i
+			p.wheres = append(p.wheres, where.Clone())
+		}
+		return i
+	}
 	for _, w := range s.writes {
 		e := entityPlan{by: w.by}
+		if w.log != nil {
+			e.log = &logPlan{logWrite: w.log}
+			for _, c := range w.log.columns {
+				where := -1
+				if c.where != nil {
+					where = whereIndex(c.where)
+				}
+				e.log.wheres = append(e.log.wheres, where)
+			}
+		}
 		for _, sw := range w.series {
 			sp := seriesPlan{Series: sw.series, where: -1, field: sw.field}
 			if sw.where != nil {
-				i, ok := whereOf[sw.where.Source]
-				if !ok {
-					i = len(p.wheres)
-					whereOf[sw.where.Source] = i
-					p.wheres = append(p.wheres, sw.where.Clone())
-				}
-				sp.where = i
+				sp.where = whereIndex(sw.where)
 			}
 			i, ok := tileOf[sw.series.Tile]
 			if !ok {
@@ -182,8 +202,37 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 			}
 			b.Add(op)
 		}
+		if entity.log == nil || !m.recordOf(entity.log, e, p) {
+			continue
+		}
+		if entity.log.series.Late(e.Time, e.Now) {
+			late = true
+			continue
+		}
+		if !begun {
+			b.Touch(source, offset, m.entity)
+		}
+		m.text = kinds.AppendLogRecord(m.text[:0], m.record)
+		b.Add(kinds.Op{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
 	}
 	return late
+}
+
+// recordOf builds the event's record for a log, and says whether any feature
+// takes the event.
+func (m *Mapper) recordOf(log *logPlan, e *Event, p *writePlan) bool {
+	m.record = kinds.AppendLogTime(m.record[:0], e.Time)
+	taken := log.every
+	for i, c := range log.columns {
+		switch where := log.wheres[i]; {
+		case where < 0:
+			m.record = kinds.AppendLogColumn(m.record, c.Column, e.Values[c.field])
+		case p.passed[where]:
+			m.record = kinds.AppendLogColumn(m.record, c.Column, kinds.Value{})
+			taken = true
+		}
+	}
+	return taken
 }
 
 // nameEntity builds the text of the entity that an event belongs to. An event

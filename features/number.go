@@ -139,12 +139,15 @@ const maxScale = uint8(len(pow10) - 1)
 
 // decimalLiteral is the number that was written in an expression: the shortest
 // one with the same float, which is the one written if that had no more than
-// 15 digits.
+// 15 digits. It is an int where it has no fraction.
 func decimalLiteral(f float64) kinds.Value {
 	n, _ := parseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
 	scale := max(0, -n.exp)
 	if scale <= int(maxScale) {
 		if num, how := n.scaled(scale); how == exact {
+			if scale == 0 {
+				return kinds.Value{Type: kinds.Int, Num: num}
+			}
 			return kinds.Value{Type: kinds.Decimal, Num: num, Scale: uint8(scale)}
 		}
 	}

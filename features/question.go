@@ -1,6 +1,7 @@
 package features
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -65,7 +66,7 @@ type Answer struct {
 // for each of its series.
 func (f *Feature) Reads(dst []kinds.Read, entity string, at int64) []kinds.Read {
 	for _, s := range f.Series {
-		first, last := f.Window.tiles(s, at)
+		first, last := f.Window.tiles(s, at-f.Window.Delay.Milliseconds())
 		dst = append(dst, kinds.Read{Series: s, Entity: entity, First: first, Last: last})
 	}
 	return dst
@@ -73,9 +74,18 @@ func (f *Feature) Reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 
 // Answer folds what was read for the feature, in the order of Reads. The
 // moment asked for and the present one are in milliseconds.
-func (f *Feature) Answer(slices []kinds.Slice, at, now int64) Answer {
+// The error is that the store holds what this program cannot read.
+func (f *Feature) Answer(slices []kinds.Slice, at, now int64) (Answer, error) {
 	spec := f.Kind.Spec()
-	r := f.Kind.Merge(f.Call, slices)
+	var r kinds.Result
+	if f.Window.Exact {
+		var err error
+		if r, err = f.fold(slices[0].Log, at); err != nil {
+			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
+		}
+	} else {
+		r = f.Kind.(kinds.Tiled).Merge(f.Call, slices)
+	}
 	a := Answer{
 		Value: r.Value, Status: Present, Exact: spec.Exact && r.Uncertain == 0 && !r.Capped,
 		StandardError: spec.StandardError, Uncertain: r.Uncertain, Capped: r.Capped,
@@ -87,7 +97,7 @@ func (f *Feature) Answer(slices []kinds.Slice, at, now int64) Answer {
 		a.Status = NullValue
 	}
 	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
-	return a
+	return a, nil
 }
 
 // tiles are the first and the last tile of the window at a moment.
@@ -106,6 +116,10 @@ func (w Window) tiles(s *kinds.Series, at int64) (first, last int64) {
 // bounds are the event times that the window covers at a moment. The last tile
 // may hold events that came after the moment: To then says so.
 func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
+	if w.Exact {
+		return w.edges(at)
+	}
+	at, now = at-w.Delay.Milliseconds(), now-w.Delay.Milliseconds()
 	first, last := w.tiles(s, at)
 	if w.Size > 0 {
 		start := first * s.Tile

@@ -53,6 +53,21 @@ type Field struct {
 type entityWrites struct {
 	by     []int // fields that make the entity, in the order of their names
 	series []seriesWrite
+	log    *logWrite // nil where no feature needs the events themselves
+}
+
+// logWrite is the log that a stream keeps of an entity.
+type logWrite struct {
+	series  *kinds.Series
+	every   bool // some feature counts every event, and not only filtered ones
+	columns []logColumn
+}
+
+// logColumn is a column of a log, of a field or of a filter.
+type logColumn struct {
+	kinds.Column
+	field int   // -1 for a filter
+	where *Expr // nil for a field
 }
 
 // seriesWrite is one series that an event of the stream writes.
@@ -75,8 +90,13 @@ type Feature struct {
 	Call        kinds.Call
 	Window      Window
 	Keep        time.Duration   // how far back a question may ask
-	Series      []*kinds.Series // one for each of the kind's measures
+	Series      []*kinds.Series // one for each of the kind's measures; the log for exact windows
 	Where       string
+	Field       string // of the kind; empty for none
+
+	// The columns of the log that an exact window looks at; nil where it needs
+	// no field, or no filter.
+	field, filter *kinds.Column
 }
 
 // Service is a named list of features that is asked for as one.
@@ -89,8 +109,15 @@ type Service struct {
 type Window struct {
 	// Size is the length of a rolling window; 0 is all there ever was.
 	Size time.Duration
-	// Tile is the width of its tiles; 0 for a lifetime.
+	// Tile is the width of its tiles; 0 for a lifetime, and for Exact.
 	Tile time.Duration
+	// Exact windows are cut to the millisecond, out of the entity's log.
+	Exact bool
+	// ClosedLeft and OpenRight turn the edges of an exact window round, which
+	// by default leaves out its left one and has its right one.
+	ClosedLeft, OpenRight bool
+	// Delay is by how much the window ends before the moment asked for.
+	Delay time.Duration
 }
 
 // Feature finds a feature by its name.

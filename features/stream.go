@@ -15,8 +15,7 @@ import (
 
 const (
 	defaultMaxFuture = 5 * time.Minute
-	defaultScale     = 2  // cents
-	mostDigits       = 18 // the digits of an int64
+	defaultScale     = 2 // cents
 )
 
 var (
@@ -41,6 +40,9 @@ func (l *loader) stream(d named) *Stream {
 		s.Timestamp = l.timestamp(n)
 	}
 	if n, ok := keys["fields"]; ok {
+		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+			l.report(n.place(), "%s needs a field or more", what)
+		}
 		for _, e := range l.entries(n, "fields", "field") {
 			s.Fields = append(s.Fields, l.field(e, s.Fields))
 		}
@@ -137,7 +139,7 @@ func (l *loader) field(e entry, before []Field) Field {
 		if p := words["path"]; p.given() {
 			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
 		}
-		if f.Type != kinds.Null && settled(before) {
+		if f.Type != kinds.Null && (len(before) == 0 || settled(before)) {
 			f.Expr = l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, before, f.Type) })
 		}
 	}
@@ -173,9 +175,10 @@ func (l *loader) fieldType(w word) kinds.Type {
 	return t
 }
 
-// settled says whether the types of all fields are known.
+// settled says whether there are fields and the types of all are known. Where
+// not, there is a finding that says so.
 func settled(fields []Field) bool {
-	return !slices.ContainsFunc(fields, func(f Field) bool { return f.Type == kinds.Null })
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f Field) bool { return f.Type == kinds.Null })
 }
 
 // path takes a path of names with dots between them apart.

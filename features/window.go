@@ -9,6 +9,23 @@ import (
 // maxTiles bounds the tiles of one window: every answer reads all of them.
 const maxTiles = 20_000
 
+// bounds are the ways to write the edges of an exact window.
+var bounds = map[string]struct{ closedLeft, openRight bool }{
+	"(]": {}, "[]": {closedLeft: true}, "[)": {closedLeft: true, openRight: true}, "()": {openRight: true},
+}
+
+const defaultBounds = "(]"
+
+// bracketed is how the window's edges are written.
+func (w Window) bracketed() string {
+	for text, edges := range bounds {
+		if edges.closedLeft == w.ClosedLeft && edges.openRight == w.OpenRight {
+			return text
+		}
+	}
+	return defaultBounds
+}
+
 // niceTiles are the widths that a finding proposes.
 var niceTiles = []time.Duration{
 	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,

@@ -43,6 +43,7 @@ type bench struct {
 	config    pipeline.Config
 	processor *pipeline.Processor
 	stop      func() error
+	done      chan error // what Run returned
 }
 
 const (
@@ -79,7 +80,8 @@ func (b *bench) run() {
 	b.processor = pipeline.New(b.config)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- b.processor.Run(ctx) }()
+	b.done = done
+	go func(p *pipeline.Processor) { done <- p.Run(ctx) }(b.processor)
 	b.stop = func() error {
 		cancel()
 		select {
@@ -109,7 +111,7 @@ func (b *bench) write(records ...kafka.Message) {
 
 func payment(i int) kafka.Message {
 	return kafka.Message{
-		Topic: "payments", Key: []byte{byte(i)}, Time: time.UnixMilli(at),
+		Topic: "payments", Key: []byte{byte(i % partitions)}, Time: time.UnixMilli(at),
 		Value: fmt.Appendf(nil, `{"type":"payment","at":%d,"user":"u%d","cents":%d,"note":""}`, at, i%7, i),
 	}
 }
@@ -134,7 +136,11 @@ func (b *bench) answers() string {
 			if err != nil {
 				b.t.Fatal(err)
 			}
-			fmt.Fprintf(&text, "u%d %s=%s ", user, name, f.Answer(slices, at, at).Value.AppendText(nil))
+			answer, err := f.Answer(slices, at, at)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			fmt.Fprintf(&text, "u%d %s=%s ", user, name, answer.Value.AppendText(nil))
 		}
 	}
 	return text.String()

@@ -114,6 +114,11 @@ func (w *worker) take(ctx context.Context, result fetchResult) error {
 		return w.resume(ctx, w.partitions[kinds.Partition{Topic: outside.Topic, ID: outside.Partition}])
 	case result.err != nil:
 		return result.err
+	case !w.poller.Current(result.partition):
+		// It was on its way here while the partition was resumed or stopped. To
+		// go on with it would pass over what lies between.
+		result.partition.Release()
+		return nil
 	}
 	w.fetched = result.partition
 	w.from = w.partitions[kinds.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]

@@ -31,8 +31,7 @@ func (h *handler) answer(ctx context.Context, q *question) error {
 	if len(slices) != len(q.reads) {
 		return fmt.Errorf("the store answered %d of %d reads", len(slices), len(q.reads))
 	}
-	q.encode(slices)
-	return nil
+	return q.encode(slices)
 }
 
 // plan lists what must be read, equal reads once.
@@ -57,8 +56,9 @@ func (q *question) plan() {
 	}
 }
 
-// encode folds what was read and writes the response.
-func (q *question) encode(slices []kinds.Slice) {
+// encode folds what was read and writes the response. The error is that the
+// store holds what cannot be read.
+func (q *question) encode(slices []kinds.Slice) error {
 	needs := q.needs
 	out := append(q.out, `{"at":`...)
 	out = strconv.AppendInt(out, q.at, 10)
@@ -80,11 +80,15 @@ func (q *question) encode(slices []kinds.Slice) {
 				q.gathered = append(q.gathered, slices[position])
 			}
 			needs = needs[len(p.Series):]
-			a := p.Answer(q.gathered, q.at, q.now)
+			a, err := p.Answer(q.gathered, q.at, q.now)
+			if err != nil {
+				return err
+			}
 			out = append(out, p.label...)
 			out = appendAnswer(out, &a)
 		}
 		out = append(out, "}}"...)
 	}
 	q.out = append(out, "]}\n"...)
+	return nil
 }

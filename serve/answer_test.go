@@ -57,8 +57,8 @@ var answers = []struct {
 	},
 	{
 		name: "keys of every type, in the order of their names; escaped names and values",
-		body: `{"features": ["typed_7d"], "entities": [{"\u0062": true, "d": 166.600, "f": 5e-1, "i": -7, "s": "a\u007cb\\", "t": 1532496076032}]}`,
-		want: `{"at":1532520000000,"results":[{"entity":{"\u0062":true,"d":166.600,"f":5e-1,"i":-7,"s":"a\u007cb\\","t":1532496076032},"features":{
+		body: `{"features": ["typed_7d"], "entities": [{"\u0062": true, "d": 1666.00e-1, "i": -7.0, "s": "a\u007cb\\", "t": 1532496076032}]}`,
+		want: `{"at":1532520000000,"results":[{"entity":{"\u0062":true,"d":1666.00e-1,"i":-7.0,"s":"a\u007cb\\","t":1532496076032},"features":{
 			"typed_7d":{"value":1,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":true}}}]}`,
 	},
 	{
@@ -68,8 +68,8 @@ var answers = []struct {
 	},
 	{
 		name: "parameters of every type", method: "GET",
-		target: "/v1/features/typed_7d?b=true&d=166.60&f=0.5&i=-7&s=a%7Cb%5C&t=1532496076032&at=2018-07-25T05:21:16Z",
-		want: `{"at":1532496076000,"results":[{"entity":{"t":1532496076032,"s":"a|b\\","i":-7,"f":0.5,"d":166.60,"b":true},"features":{
+		target: "/v1/features/typed_7d?b=true&d=166.60&i=-7&s=a%7Cb%5C&t=1532496076032&at=2018-07-25T05:21:16Z",
+		want: `{"at":1532496076000,"results":[{"entity":{"t":1532496076032,"s":"a|b\\","i":-7,"d":166.60,"b":true},"features":{
 			"typed_7d":{"value":1,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":true}}}]}`,
 	},
 	{

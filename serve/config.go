@@ -33,14 +33,14 @@ type Check struct {
 type Limits struct {
 	Body    int64         // bytes of a question; 1 MiB
 	Values  int           // features times entities of a question; 10,000
-	Timeout time.Duration // from the question read to the answer; 1s
+	Timeout time.Duration // from the question read to the answer; 2s
 }
 
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		Body:    cmp.Or(l.Body, 1<<20),
 		Values:  cmp.Or(l.Values, 10_000),
-		Timeout: cmp.Or(l.Timeout, time.Second),
+		Timeout: cmp.Or(l.Timeout, 2*time.Second),
 	}
 }
 

@@ -15,7 +15,7 @@
 //
 // It names features, a service or both. An entity is the context of a rule
 // engine as it stands: it must hold the keys that the features need, and may
-// hold more. Strings are JSON strings; int, float, decimal and timestamp (in
+// hold more. Strings are JSON strings; int, decimal and timestamp (in
 // milliseconds) are JSON numbers; bool is true or false. The moment is in
 // milliseconds since 1970 or RFC 3339, and the present one by default.
 //

@@ -1,10 +1,13 @@
 package serve
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/valyala/fastjson"
 
@@ -23,7 +26,7 @@ func (q *question) identify() error {
 		values := q.values
 		for s, set := range q.sets {
 			for k, key := range set.keys {
-				v, ok := valueOf(values[k], key)
+				v, ok := q.valueOf(values[k], key)
 				if !ok {
 					return q.badKey(i, s, key, values[k])
 				}
@@ -84,63 +87,100 @@ func (k key) want() string {
 	switch k.typ {
 	case kinds.String:
 		return "a string"
-	case kinds.Int:
-		return "an integer"
-	case kinds.Float:
-		return "a number"
-	case kinds.Decimal:
-		return fmt.Sprintf("a number with up to %d digits behind the point", k.scale)
 	case kinds.Bool:
 		return "true or false"
+	case kinds.Decimal:
+		return fmt.Sprintf("a decimal with up to %d digits behind the point", k.scale)
 	case kinds.Timestamp:
-		return "a time in milliseconds"
+		return "a time (milliseconds since 1970, or RFC 3339)"
 	default:
-		return "of type " + k.typ.String()
+		return "an integer"
 	}
 }
 
-// valueOf reads a value of a key; false if it is not of the key's type.
-func valueOf(v *fastjson.Value, k key) (value kinds.Value, ok bool) {
+// valueOf reads a value of a key, which holds until the next; false if it is
+// not of the key's type. What is read must be what the same JSON in an event
+// is, or the entity would not be found; so strings with escapes are left to
+// encoding/json, which fastjson differs from where they are half of a pair.
+func (q *question) valueOf(v *fastjson.Value, k key) (value kinds.Value, ok bool) {
 	if v == nil {
 		return value, false
 	}
+	q.literal = v.MarshalTo(q.literal[:0])
 	value = kinds.Value{Type: k.typ, Scale: k.scale}
-	t := v.Type()
+	c := q.literal[0]
 	switch k.typ {
 	case kinds.String:
-		value.Str = v.GetStringBytes()
-		return value, t == fastjson.TypeString
+		ok = c == '"'
+		value.Str = unquoted(q.literal)
+		if ok && bytes.IndexByte(value.Str, '\\') >= 0 {
+			var text string
+			ok = json.Unmarshal(q.literal, &text) == nil
+			value.Str = []byte(text)
+		}
 	case kinds.Bool:
-		if t == fastjson.TypeTrue {
+		ok = c == 't' || c == 'f'
+		if c == 't' {
 			value.Num = 1
 		}
-		return value, t == fastjson.TypeTrue || t == fastjson.TypeFalse
-	}
-	if t != fastjson.TypeNumber {
-		return value, false
-	}
-	var err error
-	switch text := v.String(); k.typ {
-	case kinds.Int, kinds.Timestamp:
-		value.Num, err = strconv.ParseInt(text, 10, 64)
+	case kinds.Timestamp:
+		const first, last = -62135596800000, 253402300799999 // years 1 to 9999
+		value.Num, ok = parseTime(q.literal)
+		ok = ok && first <= value.Num && value.Num <= last
 	case kinds.Decimal:
-		value.Num, err = parseDecimal(text, k.scale)
-	case kinds.Float:
-		value.Flt, err = strconv.ParseFloat(text, 64)
-	default:
-		return value, false
+		value.Num, ok = parseDecimal(unquoted(q.literal), k.scale)
+	case kinds.Int:
+		value.Num, ok = parseDecimal(q.literal, 0)
 	}
-	return value, err == nil
+	return value, ok // not so for floats and locations, which name no entity
 }
 
-// parseDecimal reads a number without exponent as a multiple of 10^-scale. It
-// does not round: a number with more digits names no entity.
-func parseDecimal(text string, scale uint8) (int64, error) {
-	whole, fraction, _ := strings.Cut(text, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	missing := int(scale) - len(fraction)
-	if missing < 0 {
-		return 0, strconv.ErrRange
+// unquoted is the content of a JSON string, and any other JSON as it is.
+func unquoted(literal []byte) []byte {
+	if literal[0] == '"' {
+		return literal[1 : len(literal)-1]
 	}
-	return strconv.ParseInt(whole+fraction+strings.Repeat("0", missing), 10, 64)
+	return literal
+}
+
+// parseTime reads JSON that is a time: milliseconds since 1970, or a string in
+// RFC 3339.
+func parseTime(literal []byte) (ms int64, ok bool) {
+	if literal[0] != '"' {
+		return parseDecimal(literal, 0)
+	}
+	var t time.Time
+	err := t.UnmarshalText(unquoted(literal))
+	return t.UnixMilli(), err == nil
+}
+
+// parseDecimal reads what must be a JSON number as a multiple of 10^-scale; false where
+// that would not be exact or not fit.
+func parseDecimal(number []byte, scale uint8) (int64, bool) {
+	if !json.Valid(number) || number[0] != '-' && (number[0] < '0' || number[0] > '9') {
+		return 0, false
+	}
+	text, shift := string(number), int(scale)
+	if e := strings.IndexAny(text, "eE"); e >= 0 {
+		exponent, err := strconv.Atoi(text[e+1:])
+		if err != nil {
+			return 0, false
+		}
+		text, shift = text[:e], shift+exponent
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits := whole + fraction
+	shift -= len(fraction)
+	if strings.Trim(digits, "-0") == "" {
+		return 0, true
+	}
+	for ; shift < 0; shift++ {
+		if digits[len(digits)-1] != '0' {
+			return 0, false
+		}
+		digits = digits[:len(digits)-1]
+	}
+	const tooMany = 20 // digits for an int64, whatever stands before them
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", min(shift, tooMany)), 10, 64)
+	return n, err == nil
 }

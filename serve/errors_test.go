@@ -113,28 +113,24 @@ var refusals = []struct {
 		400, `{"code":"wrong_type","message":"key \"device_id\" of entity 0 must be a string for feature \"device_tx_7d\"; 1 is not","feature":"device_tx_7d","key":"device_id","entity":0}`,
 	},
 	{
-		"a bool that is a number", "GET", "/v1/features/typed_7d?b=1&d=1&f=1&i=1&s=1&t=1", "",
+		"a bool that is a number", "GET", "/v1/features/typed_7d?b=1&d=1&i=1&s=1&t=1", "",
 		400, `{"code":"wrong_type","message":"key \"b\" of entity 0 must be true or false for feature \"typed_7d\"; 1 is not","feature":"typed_7d","key":"b","entity":0}`,
 	},
 	{
-		"a decimal with too many digits", "GET", "/v1/features/typed_7d?b=true&d=1.001&f=1&i=1&s=1&t=1", "",
-		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a number with up to 2 digits behind the point for feature \"typed_7d\"; 1.001 is not","feature":"typed_7d","key":"d","entity":0}`,
+		"a decimal with too many digits", "GET", "/v1/features/typed_7d?b=true&d=1.001&i=1&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a decimal with up to 2 digits behind the point for feature \"typed_7d\"; 1.001 is not","feature":"typed_7d","key":"d","entity":0}`,
 	},
 	{
-		"a decimal that is too large", "GET", "/v1/features/typed_7d?b=true&d=92233720368547758.08&f=1&i=1&s=1&t=1", "",
-		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a number with up to 2 digits behind the point for feature \"typed_7d\"; 92233720368547758.08 is not","feature":"typed_7d","key":"d","entity":0}`,
+		"a decimal that is too large", "GET", "/v1/features/typed_7d?b=true&d=92233720368547758.08&i=1&s=1&t=1", "",
+		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a decimal with up to 2 digits behind the point for feature \"typed_7d\"; 92233720368547758.08 is not","feature":"typed_7d","key":"d","entity":0}`,
 	},
 	{
-		"a float that is too large", "GET", "/v1/features/typed_7d?b=true&d=1&f=1e999&i=1&s=1&t=1", "",
-		400, `{"code":"wrong_type","message":"key \"f\" of entity 0 must be a number for feature \"typed_7d\"; 1e999 is not","feature":"typed_7d","key":"f","entity":0}`,
-	},
-	{
-		"an integer with a fraction", "GET", "/v1/features/typed_7d?b=true&d=1&f=1&i=1.5&s=1&t=1", "",
+		"an integer with a fraction", "GET", "/v1/features/typed_7d?b=true&d=1&i=1.5&s=1&t=1", "",
 		400, `{"code":"wrong_type","message":"key \"i\" of entity 0 must be an integer for feature \"typed_7d\"; 1.5 is not","feature":"typed_7d","key":"i","entity":0}`,
 	},
 	{
-		"a time that is text", "GET", "/v1/features/typed_7d?b=true&d=1&f=1&i=1&s=1&t=2018-07-25", "",
-		400, `{"code":"wrong_type","message":"key \"t\" of entity 0 must be a time in milliseconds for feature \"typed_7d\"; \"2018-07-25\" is not","feature":"typed_7d","key":"t","entity":0}`,
+		"a time that is text", "GET", "/v1/features/typed_7d?b=true&d=1&i=1&s=1&t=2018-07-25", "",
+		400, `{"code":"wrong_type","message":"key \"t\" of entity 0 must be a time (milliseconds since 1970, or RFC 3339) for feature \"typed_7d\"; \"2018-07-25\" is not","feature":"typed_7d","key":"t","entity":0}`,
 	},
 	{
 		"a long key is shortened", "POST", query, `{"x` + strings.Repeat("é", 100) + `": 1}`,

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -17,20 +16,9 @@ const maxAhead = 366 * 24 * time.Hour
 
 // moment reads the key at of a question: milliseconds, or RFC 3339.
 func moment(v *fastjson.Value, now int64) (int64, error) {
-	var at int64
-	var err error
-	switch v.Type() {
-	case fastjson.TypeNumber:
-		at, err = strconv.ParseInt(v.String(), 10, 64)
-	case fastjson.TypeString:
-		var t time.Time
-		t, err = time.Parse(time.RFC3339, string(v.GetStringBytes()))
-		at = t.UnixMilli()
-	default:
-		err = strconv.ErrSyntax
-	}
+	at, ok := parseTime(v.MarshalTo(nil))
 	switch {
-	case err != nil || at < 0:
+	case !ok || at < 0:
 		return 0, atKey(errorf(BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
 	case at-now > maxAhead.Milliseconds():
 		return 0, atKey(errorf(MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
@@ -44,7 +32,7 @@ func atKey(e *Error) *Error {
 }
 
 // limited says whether the feature's past is forgotten.
-func limited(f *features.Feature) bool { return f.Window.Size > 0 && f.Keep > 0 }
+func limited(f *features.Feature) bool { return f.Window.Size > 0 }
 
 // checkMoment refuses a moment that a feature's state does not reach back to:
 // neither by the clock on the wall nor, as in a replay of history, by that of

@@ -29,6 +29,7 @@ type question struct {
 	// entity e by set s is text e*len(sets)+s.
 	echoes, texts spans
 	values        []*fastjson.Value // of one entity, by set and key
+	literal       []byte            // one value as it was sent
 
 	reads     []kinds.Read // each once
 	positions map[kinds.Read]int

@@ -98,7 +98,7 @@ func TestStartOnAnAddressInUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Shutdown(t.Context())
+	defer func() { _ = s.Shutdown(t.Context()) }()
 	address := s.Addr().String()
 	_, err = Start(address, http.NotFoundHandler(), logger)
 	if want := "serve on " + address + ": listen tcp " + address + ": bind: address already in use"; err == nil || err.Error() != want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -192,13 +193,15 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 // horizons writes the first tile kept of every tiled series in the call, if it
 // is to prune.
 func (w *Writer) horizons(now int64, prune bool) {
+	if !prune {
+		w.num(-1)
+		return
+	}
 	var tiled []*kinds.Series
-	if prune {
-		for i := range w.combiner.ops {
-			s := w.combiner.ops[i].Series
-			if s.Measure.State() == kinds.Tiles && s.Keep > 0 && !slices.Contains(tiled, s) {
-				tiled = append(tiled, s)
-			}
+	for i := range w.combiner.ops {
+		s := w.combiner.ops[i].Series
+		if s.Measure.State() == kinds.Tiles && s.Keep > 0 && !slices.Contains(tiled, s) {
+			tiled = append(tiled, s)
 		}
 	}
 	w.num(int64(len(tiled)))
@@ -232,7 +235,26 @@ func (w *Writer) key(k *stateKey, now int64) {
 			}
 		}
 	}
+	if k.series.Measure.State() == kinds.Logs {
+		w.log(k, now)
+	}
 	w.text(".")
+}
+
+// log writes the run that appends the records of a log, all as one argument.
+func (w *Writer) log(k *stateKey, now int64) {
+	w.text("a")
+	w.num(int64(k.series.Max))
+	if k.series.Keep > 0 {
+		w.num(firstKept(k.series, now))
+	} else {
+		w.num(math.MinInt64)
+	}
+	data := w.bytes
+	for i := k.first; i >= 0; i = w.combiner.ops[i].next {
+		data = append(data, w.combiner.ops[i].Member...)
+	}
+	w.arg(data)
 }
 
 // timeToLive is how long a state key is kept after it was last added to, in

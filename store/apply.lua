@@ -5,7 +5,7 @@
 -- KEYS[2..] the state keys touched
 -- ARGV      n, then n times: progress field, from, to
 --           the greatest record timestamp in the batch, in milliseconds
---           m, then m times: series id, first tile still kept; m > 0 asks to prune
+--           m, then m times: series id, first tile still kept; -1 not to prune
 --           then for each state key: seconds to live (0: for ever), and runs of
 --             + n (field, amount)*            add integers to hash fields
 --             f n (field, amount)*            add floats to hash fields
@@ -14,6 +14,7 @@
 --             m n first (member, tile)*       note the tiles in which members were met
 --             h n (value)*                    add to a HyperLogLog
 --             z n max first (time, member)*   note when members were last met
+--             a max first records             append records to a log
 --           ended by "."
 -- Returns   applied: the number of operations refused, then the first reason
 --           not applied, since the progress found is not `from` for each
@@ -56,7 +57,7 @@ for _ = 1, prune do
   kept[ARGV[a]] = tonumber(ARGV[a + 1])
   a = a + 2
 end
-prune = prune > 0
+prune = prune >= 0
 
 local refused, reason = 0, ''
 local function try(...)
@@ -132,6 +133,46 @@ local function stale_tile(field)
   return first and tonumber(string.sub(field, 6), 36) < first
 end
 
+-- A log begins with a header: its version, and in 6 bytes the greatest time
+-- that was cut off because of `most`. Its records are their length as a varint,
+-- their time in 6 bytes, and what concerns nobody here.
+local LOG_HEADER = '\1\0\0\0\0\0\0'
+
+local function log_time(log, at)
+  local b1, b2, b3, b4, b5, b6 = string.byte(log, at, at + 5)
+  return ((((b1 * 256 + b2) * 256 + b3) * 256 + b4) * 256 + b5) * 256 + b6
+end
+
+-- trim drops the records at a log's front that came before `first`, in
+-- milliseconds, and of more than `most` those that were appended earliest.
+local function trim(key, most, first)
+  local log = call('GET', key)
+  local starts, n, at = {}, 0, 8
+  while at <= #log do
+    n = n + 1
+    starts[n] = at
+    local size, shift, byte = 0, 1, nil
+    repeat
+      byte = string.byte(log, at)
+      size = size + byte % 128 * shift
+      shift, at = shift * 128, at + 1
+    until byte < 128
+    starts[-n] = at -- of the time
+    at = at + size
+  end
+  local kept = 1
+  while kept <= n and log_time(log, starts[-kept]) < first + 2 ^ 47 do kept = kept + 1 end
+  local cut, cut_at = log_time(log, 2), 2
+  while n - kept + 1 > most do
+    local t = log_time(log, starts[-kept])
+    if t > cut then cut, cut_at = t, starts[-kept] end
+    kept = kept + 1
+  end
+  if kept == 1 then return end
+  local header = string.sub(log, 1, 1) .. string.sub(log, cut_at, cut_at + 5)
+  call('SET', key, header .. string.sub(log, starts[kept] or #log + 1))
+end
+
 for k = 2, #KEYS do
   local key, ttl, run = KEYS[k], ARGV[a], ARGV[a + 1]
   local grown, stale = false, nil
@@ -139,7 +180,14 @@ for k = 2, #KEYS do
   while run ~= '.' do
     local count = tonumber(ARGV[a])
     a = a + 1
-    if run == '+' then
+    if run == 'a' then
+      local records = ARGV[a + 1]
+      local size = try('APPEND', key, records)
+      if size == #records then call('SET', key, LOG_HEADER .. records) end
+      if size and prune then trim(key, count, tonumber(ARGV[a])) end
+      grown = size ~= nil
+      a = a + 2
+    elseif run == '+' then
       for i = a, a + 2 * count - 1, 2 do
         local sum = try('HINCRBY', key, ARGV[i], ARGV[i + 1])
         if sum == tonumber(ARGV[i + 1]) then grown, stale = true, stale_tile end

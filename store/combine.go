@@ -39,11 +39,20 @@ func (c *combiner) reset() {
 // add takes an operation on an entity whose hash is known.
 func (c *combiner) add(entity []byte, hash uint64, op *kinds.Op) {
 	key := c.key(entity, hash, op)
+	if op.Series.Measure == kinds.Record {
+		c.append(key, op) // no event stands for another
+		return
+	}
 	for i := key.first; i >= 0; i = c.ops[i].next {
 		if merge(&c.ops[i].Op, op) {
 			return
 		}
 	}
+	c.append(key, op)
+}
+
+// append adds an operation behind the others of its key.
+func (c *combiner) append(key *stateKey, op *kinds.Op) {
 	c.ops = append(c.ops, combined{Op: *op, next: -1})
 	added := int32(len(c.ops) - 1)
 	if key.first < 0 {

@@ -17,6 +17,7 @@ import (
 //	{<ns>:<shard>}m<series>:<entity>      HASH    member -> tiles in which it was met
 //	{<ns>:<shard>}h<series>:<entity>:<tile>  HyperLogLog
 //	{<ns>:<shard>}z<series>:<entity>      ZSET    member -> time last met, in ms
+//	{<ns>:<shard>}l<series>:<entity>      STRING  log of events; see kinds.Log
 
 // layoutKey holds what a namespace was made with.
 func layoutKey(namespace string) string { return namespace + ":layout" }
@@ -51,6 +52,8 @@ func appendStateKey(dst []byte, tag string, s *kinds.Series, entity []byte, tile
 		dst = append(append(dst, 'h'), s.ID...)
 	case kinds.LastSeen:
 		dst = append(append(dst, 'z'), s.ID...)
+	case kinds.Logs:
+		dst = append(append(dst, 'l'), s.ID...)
 	}
 	dst = append(dst, ':')
 	dst = append(dst, entity...)

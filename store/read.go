@@ -53,6 +53,7 @@ type lookup struct {
 	count  *redis.IntCmd             // Sketches; LastSeen: in the tiles wanted
 	after  *redis.IntCmd             // LastSeen
 	card   *redis.IntCmd             // LastSeen
+	log    *redis.StringCmd          // Logs
 }
 
 // lookups gathers the reads by key. A LastSeen or Sketches read has one of its
@@ -66,7 +67,7 @@ func (s *Store) lookups(reads []kinds.Read) []*lookup {
 		tag := s.tags[kinds.Shard(kinds.EntityHash(entity), len(s.tags))]
 		buf = appendStateKey(buf[:0], tag, r.Series, entity, r.First)
 		state := r.Series.Measure.State()
-		if l := byKey[string(buf)]; l != nil && (state == kinds.Tiles || state == kinds.Members) {
+		if l := byKey[string(buf)]; l != nil && (state == kinds.Tiles || state == kinds.Members || state == kinds.Logs) {
 			l.reads = append(l.reads, i)
 			continue
 		}
@@ -106,6 +107,8 @@ func (l *lookup) send(ctx context.Context, pipe redis.Pipeliner, reads []kinds.R
 			keys = append(keys, base+strconv.FormatInt(tile, 36))
 		}
 		l.count = pipe.PFCount(ctx, keys...)
+	case kinds.Logs:
+		l.log = pipe.Get(ctx, l.key)
 	case kinds.LastSeen:
 		last := strconv.FormatInt(r.Last, 10)
 		l.count = pipe.ZCount(ctx, l.key, strconv.FormatInt(r.First, 10), last)
@@ -125,6 +128,10 @@ func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice) error {
 		return l.receiveTiles(reads, slices)
 	case kinds.Members:
 		return l.receiveMembers(reads, slices)
+	case kinds.Logs:
+		for _, i := range l.reads {
+			slices[i].Log = kinds.Log(l.log.Val())
+		}
 	case kinds.Sketches:
 		slices[l.reads[0]].Count = l.count.Val()
 	case kinds.LastSeen:

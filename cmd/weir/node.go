@@ -43,7 +43,8 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	}
 	n := &node{cfg: cfg, registry: registry, redis: client, store: store.New(client, cfg.Namespace, cfg.Shards), log: log}
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		poolMetrics{client})
 	// A namespace of another layout is as little use as a Redis that is away.
 	checks := []serve.Check{{Name: "redis", Check: n.store.CheckLayout}}
 	if roles.processor {

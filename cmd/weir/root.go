@@ -14,9 +14,12 @@ Try it out with nothing else installed:  weir demo`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
+		newDemoCommand(),
 		newRunCommand(),
+		newQueryCommand(),
 		newValidateCommand(),
 		newExplainCommand(),
+		newGenerateCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -18,4 +18,4 @@ func (approxCountDistinct) Merge(_ Call, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count > 0}
 }
 
-func (approxCountDistinct) Model(_ Call, events []Sample) Result { return distinctModel(events) }
+func (approxCountDistinct) Fold(_ Call, events []Sample) Result { return distinctModel(events) }

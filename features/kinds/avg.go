@@ -13,7 +13,7 @@ func (avg) Merge(c Call, s []Slice) Result {
 	return average(c, s[0].Cells, total(s[1].Cells))
 }
 
-func (avg) Model(c Call, events []Sample) Result {
+func (avg) Fold(c Call, events []Sample) Result {
 	cells := valuesOf(events)
 	return average(c, cells, int64(len(cells)))
 }

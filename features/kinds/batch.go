@@ -12,8 +12,10 @@ type Op struct {
 	Tile   int64 // the event's tile
 	// Num is the amount of Count and Sum, the candidate of Min and Max, and for
 	// Touch the event's time in milliseconds. Floats stand in it by their bits.
-	Num    int64
-	Member []byte // Distinct, Approx, Touch: the value as text
+	Num int64
+	// Member is the value as text for Distinct, Approx and Touch, and for Record
+	// the record of the log with its length.
+	Member []byte
 }
 
 // Touched is one entity that one event touched.

@@ -13,7 +13,7 @@ func (count) Merge(_ Call, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: total(s[0].Cells)}, Found: len(s[0].Cells) > 0}
 }
 
-func (count) Model(_ Call, events []Sample) Result {
+func (count) Fold(_ Call, events []Sample) Result {
 	return Result{Value: Value{Type: Int, Num: int64(len(events))}, Found: len(events) > 0}
 }
 

@@ -22,7 +22,7 @@ func (countDistinct) Merge(_ Call, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: int64(n)}, Found: n > 0}
 }
 
-func (countDistinct) Model(_ Call, events []Sample) Result { return distinctModel(events) }
+func (countDistinct) Fold(_ Call, events []Sample) Result { return distinctModel(events) }
 
 // distinctModel counts the different values of the events.
 func distinctModel(events []Sample) Result {

@@ -23,4 +23,4 @@ func (countDistinctLastSeen) Merge(_ Call, s []Slice) Result {
 	}
 }
 
-func (countDistinctLastSeen) Model(_ Call, events []Sample) Result { return distinctModel(events) }
+func (countDistinctLastSeen) Fold(_ Call, events []Sample) Result { return distinctModel(events) }

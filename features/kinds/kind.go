@@ -1,10 +1,11 @@
 // Package kinds holds the kinds of aggregation, one file each, and what they
 // share with the store: values, state series, operations and reads.
 //
-// A kind says which series it needs (its write side), how it folds what they
-// hold in a window into one value (its merge side), and what that value must
-// be, as a plain loop over the events (its model, which tests compare it
-// with). To add one, write its file and name it in All.
+// A kind says what its value is, as a plain fold over the events in a window:
+// exact windows are answered so, from the entity's log. A kind that can be had
+// from tiles too says which series it needs (its write side) and how it merges
+// what they hold in a window (its merge side); tests hold the merge against the
+// fold. To add a kind, write its file and name it in All.
 package kinds
 
 // Call is the use of a kind by one feature.
@@ -17,13 +18,19 @@ type Call struct {
 // Kind is one kind of aggregation.
 type Kind interface {
 	Spec() Spec
+	// Fold computes the value from the events in the window, in the order of
+	// their times, those of one time in the order in which they came.
+	Fold(Call, []Sample) Result
+}
+
+// Tiled is a kind that can be had from tiles.
+type Tiled interface {
+	Kind
 	// Measures lists the series that the kind needs, in the order in which
 	// Merge gets their slices.
 	Measures(Call) []Measure
-	// Merge folds what the series hold in the window.
+	// Merge computes the value from what the series hold in the window.
 	Merge(Call, []Slice) Result
-	// Model computes the same from the events in the window, in their order.
-	Model(Call, []Sample) Result
 }
 
 // Spec describes a kind to the loader of definitions and to the reader of the
@@ -45,7 +52,7 @@ type Spec struct {
 	DefaultMax int
 }
 
-// Sample is one event as a model sees it: its time in milliseconds and the
+// Sample is one event as a fold sees it: its time in milliseconds and the
 // value of the kind's field, null where absent.
 type Sample struct {
 	Time  int64

@@ -22,8 +22,8 @@ func (greatest) Measures(Call) []Measure { return []Measure{Max} }
 func (least) Merge(_ Call, s []Slice) Result    { return extreme(s[0].Cells, -1) }
 func (greatest) Merge(_ Call, s []Slice) Result { return extreme(s[0].Cells, +1) }
 
-func (least) Model(_ Call, events []Sample) Result    { return extreme(valuesOf(events), -1) }
-func (greatest) Model(_ Call, events []Sample) Result { return extreme(valuesOf(events), +1) }
+func (least) Fold(_ Call, events []Sample) Result    { return extreme(valuesOf(events), -1) }
+func (greatest) Fold(_ Call, events []Sample) Result { return extreme(valuesOf(events), +1) }
 
 // extreme is the value that stands furthest in the direction of sign.
 func extreme(cells []Cell, sign int) Result {

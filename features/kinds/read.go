@@ -19,6 +19,7 @@ type Slice struct {
 	// After is, for LastSeen, the number of values met again after the last
 	// tile wanted: whether they were met in the tiles wanted too is not known.
 	After int64
+	Log   Log // Logs: the whole log
 	// Capped says that LastSeen keeps as many values as it may: others may have
 	// been put out.
 	Capped bool
@@ -33,5 +34,5 @@ type Cell struct {
 
 // Empty says whether the slice holds nothing.
 func (s *Slice) Empty() bool {
-	return len(s.Cells) == 0 && len(s.Members) == 0 && s.Count == 0 && s.After == 0
+	return len(s.Cells) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Count == 0 && s.After == 0
 }

@@ -13,6 +13,7 @@ const (
 	Members               // values, each with the tiles in which it was met
 	Sketches              // a HyperLogLog for each tile
 	LastSeen              // values, each with the time it was last met
+	Logs                  // the events themselves, for exact windows; see Log
 )
 
 // Measure is what a series keeps of an event.
@@ -28,6 +29,7 @@ const (
 	Distinct                   // the set of the field's values
 	Approx                     // the field's values in a HyperLogLog
 	Touch                      // the field's values with their last event time
+	Record                     // the columns of the event
 )
 
 // measures describes every Measure; the name is part of a series' identity
@@ -44,6 +46,7 @@ var measures = [...]struct {
 	Distinct:    {"distinct", Members},
 	Approx:      {"approx", Sketches},
 	Touch:       {"touch", LastSeen},
+	Record:      {"record", Logs},
 }
 
 // String is the measure's name.
@@ -77,7 +80,8 @@ type Series struct {
 	// GroupTiles is the number of tiles that all series of the Group together
 	// keep of one entity at the most, 0 where that is not known.
 	GroupTiles int
-	// Max is the number of values that LastSeen keeps of an entity.
+	// Max is the number of values that LastSeen keeps of an entity, or of events
+	// that its log does.
 	Max int
 }
 

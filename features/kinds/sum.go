@@ -15,7 +15,7 @@ func (sum) Merge(c Call, s []Slice) Result {
 	return Result{Value: add(c, s[0].Cells), Found: len(s[0].Cells) > 0}
 }
 
-func (sum) Model(c Call, events []Sample) Result {
+func (sum) Fold(c Call, events []Sample) Result {
 	cells := valuesOf(events)
 	return Result{Value: add(c, cells), Found: len(cells) > 0}
 }

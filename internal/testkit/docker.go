@@ -13,6 +13,7 @@ import (
 	"time"
 
 	dockercontainer "github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	tcredis "github.com/testcontainers/testcontainers-go/modules/redis"
@@ -44,8 +45,7 @@ func (c *container) start() error {
 	return err
 }
 
-// end sends the signal and waits. SIGKILL leaves the container for the next
-// start; what Docker keeps of it is removed by remove.
+// end leaves the stopped container, with its files, for the next start.
 func (c *container) end(sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,15 +83,13 @@ func (c *container) end(sig syscall.Signal) error {
 	return nil
 }
 
-func (c *container) remove() error {
+func (c *container) remove() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ctr == nil {
-		return nil
+	if c.ctr != nil {
+		_ = testcontainers.TerminateContainer(c.ctr, testcontainers.StopTimeout(0))
+		c.ctr = nil
 	}
-	err := testcontainers.TerminateContainer(c.ctr)
-	c.ctr = nil
-	return err
 }
 
 // gone is never closed: a container that ends while it starts is found by the
@@ -144,9 +142,13 @@ func dockerKafka(port int, opts KafkaOptions) (addrs []string, r runner, origin 
 		// The image's spelling of a setting.
 		env["KAFKA_"+strings.ToUpper(strings.NewReplacer(".", "_", "-", "__").Replace(k))] = v
 	}
+	published := network.MustParsePort(fmt.Sprintf("%d/tcp", port))
 	c := &container{image: kafkaImage(), opts: []testcontainers.ContainerCustomizer{
 		testcontainers.WithEnv(env),
-		testcontainers.WithExposedPorts(fmt.Sprintf("%d:%d/tcp", port, port)),
+		testcontainers.WithExposedPorts(published.String()),
+		testcontainers.WithHostConfigModifier(func(h *dockercontainer.HostConfig) {
+			h.PortBindings = network.PortMap{published: {{HostPort: published.Port()}}}
+		}),
 	}}
 	return []string{net.JoinHostPort(host, strconv.Itoa(port))}, c, "docker, " + c.image, nil
 }
@@ -174,6 +176,9 @@ func moduleRedis() (addr, origin string, err error) {
 	defer cancel()
 	ctr, err := tcredis.Run(ctx, redisImage)
 	if err != nil {
+		if ctr != nil { // created, but not started
+			_ = testcontainers.TerminateContainer(ctr)
+		}
 		return "", "", fmt.Errorf("start Redis from docker: %w", err)
 	}
 	atEnd(func() { _ = testcontainers.TerminateContainer(ctr) })

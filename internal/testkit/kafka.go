@@ -55,7 +55,7 @@ func Kafka(t testing.TB) *Broker {
 		if err := b.init(from, dir, KafkaOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		atEnd(func() { _ = b.runner.end(syscall.SIGKILL) })
+		atEnd(b.runner.remove)
 	}
 	if err := b.waitReady(); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
 	if err := b.init(from, t.TempDir(), opts); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.runner.end(syscall.SIGKILL) })
+	t.Cleanup(b.runner.remove)
 	if err := b.waitReady(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +97,7 @@ func (b *Broker) init(from source, dir string, opts KafkaOptions) (err error) {
 		return err
 	}
 	if err := b.runner.start(); err != nil {
+		b.runner.remove() // a container may be left of it
 		return fmt.Errorf("start Kafka from %s: %w", b.origin, err)
 	}
 	return nil

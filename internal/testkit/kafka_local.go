@@ -76,7 +76,7 @@ var installKafka = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := os.CopyFS(dir, kafkaFiles); err != nil {
 		return "", err
 	}
@@ -156,6 +156,10 @@ func brokerProperties(bind, host string, port, controller int) map[string]string
 		"group.initial.rebalance.delay.ms": "0",
 		"group.min.session.timeout.ms":     "1000", // a test waits for dead members
 		"auto.create.topics.enable":        "false",
+		// A killed broker cannot register anew before its session is over,
+		// and the default of 9 s is the most of a restart.
+		"broker.session.timeout.ms":    "3000",
+		"broker.heartbeat.interval.ms": "500",
 		// It would hold a buffer of 128 MB, and tests do not compact.
 		"log.cleaner.dedupe.buffer.size": "2097152",
 	}

@@ -48,9 +48,13 @@ func announce(t testing.TB, sharedServer bool, format string, args ...any) {
 	}
 }
 
-// Main runs the tests of a package, ends the servers they shared, says which
-// these were, and exits with the tests' code.
-func Main(m *testing.M) {
+// Main is Run for a package that has nothing else to do at its end: it exits
+// with the tests' code.
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run runs the tests of a package, ends the servers they shared, says which
+// these were, and returns the tests' code.
+func Run(m *testing.M) int {
 	code := m.Run()
 	shared.Lock()
 	ends, lines := shared.ends, shared.lines
@@ -61,7 +65,7 @@ func Main(m *testing.M) {
 	for i := len(ends) - 1; i >= 0; i-- {
 		ends[i]()
 	}
-	os.Exit(code)
+	return code
 }
 
 const dirPrefix = "weir-testkit-"

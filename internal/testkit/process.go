@@ -17,6 +17,8 @@ type runner interface {
 	// end sends the signal and waits until the server is gone. On a server
 	// that is gone already it does nothing.
 	end(sig syscall.Signal) error
+	// remove ends the server for good.
+	remove()
 	// gone is closed when the server has ended by itself or by end.
 	gone() <-chan struct{}
 	log() string
@@ -78,6 +80,8 @@ func (p *process) end(sig syscall.Signal) error {
 		return fmt.Errorf("%s did not end within 30s of %v and was killed", p.path, sig)
 	}
 }
+
+func (p *process) remove() { _ = p.end(syscall.SIGKILL) }
 
 func (p *process) gone() <-chan struct{} {
 	p.mu.Lock()

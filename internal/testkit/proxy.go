@@ -10,14 +10,14 @@ import (
 // FaultyProxy is a TCP proxy on 127.0.0.1 whose connections can be cut and
 // delayed.
 type FaultyProxy struct {
-	target   string
 	listener net.Listener
 
-	mu    sync.Mutex
-	cut   bool
-	delay time.Duration
-	conns map[net.Conn]struct{}
-	wg    sync.WaitGroup
+	mu     sync.Mutex
+	target string
+	cut    bool
+	delay  time.Duration
+	conns  map[net.Conn]struct{}
+	wg     sync.WaitGroup
 }
 
 // Proxy starts a proxy before target, host:port. It ends with the test.
@@ -58,6 +58,17 @@ func (p *FaultyProxy) Heal() {
 	p.cut = false
 }
 
+// Retarget leads connections to another server from now on, as a name or a
+// virtual address does after a failover. Those that stand are reset.
+func (p *FaultyProxy) Retarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for c := range p.conns {
+		reset(c)
+	}
+}
+
 // Delay holds every chunk back for d from now on, in both directions, so a
 // reply comes at least twice d after its request.
 func (p *FaultyProxy) Delay(d time.Duration) {
@@ -72,12 +83,15 @@ func (p *FaultyProxy) accept() {
 		if err != nil {
 			return // closed at the test's end
 		}
-		to, err := net.Dial("tcp", p.target)
+		p.mu.Lock()
+		target := p.target
+		p.mu.Unlock()
+		to, err := net.Dial("tcp", target)
 		if err != nil {
 			reset(from)
 			continue
 		}
-		if !p.track(from, to) {
+		if !p.track(target, from, to) {
 			reset(from)
 			reset(to)
 			continue
@@ -87,11 +101,12 @@ func (p *FaultyProxy) accept() {
 	}
 }
 
-// track makes a pair known to Cut, unless it came while cut.
-func (p *FaultyProxy) track(a, b net.Conn) bool {
+// track makes a pair known to Cut, unless it came while cut or was on its way
+// to another target.
+func (p *FaultyProxy) track(target string, a, b net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut {
+	if p.cut || target != p.target {
 		return false
 	}
 	p.conns[a], p.conns[b] = struct{}{}, struct{}{}

@@ -28,3 +28,14 @@ func TestProxyCutsHealsAndDelays(t *testing.T) {
 		t.Errorf("the answer took %v, want at least %v", took, 2*delay)
 	}
 }
+
+func TestProxyRetargets(t *testing.T) {
+	first, second := Miniredis(t), Miniredis(t)
+	p := Proxy(t, first.Addr())
+	client := redis.NewClient(&redis.Options{Addr: p.Addr()})
+	defer client.Close()
+	incr(t, client, "n", 1)
+	p.Retarget(second.Addr())
+	incr(t, client, "n", 1)
+	incr(t, client, "n", 2)
+}

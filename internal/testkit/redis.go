@@ -63,7 +63,7 @@ func Redis(t testing.TB) *RedisServer {
 		if err := r.init(from, dir, ephemeralPorts, RedisOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		atEnd(func() { _ = r.runner.end(syscall.SIGKILL) })
+		atEnd(r.runner.remove)
 	}
 	if err := r.waitReady(); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func newRedis(t testing.TB, portLimit int, opts RedisOptions) *RedisServer {
 	if err := r.init(from, t.TempDir(), portLimit, opts); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.runner.end(syscall.SIGKILL) })
+	t.Cleanup(r.runner.remove)
 	if err := r.waitReady(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +137,7 @@ func (r *RedisServer) init(from source, dir string, portLimit int, opts RedisOpt
 		r.runner, r.origin = newProcess(dir, "redis-server", args...), "local redis-server"
 	}
 	if err := r.runner.start(); err != nil {
+		r.runner.remove() // a container may be left of it
 		return fmt.Errorf("start Redis from %s: %w", r.origin, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // testTimeout bounds every wait of a test.
@@ -119,3 +120,51 @@ func (l *lockedBuffer) String() string {
 }
 
 func (l *lockedBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// onFetch calls f with each fetch request before the cluster handles it, until f returns false.
+func onFetch(c *kfake.Cluster, f func(*kmsg.FetchRequest) bool) {
+	c.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		if !f(req.(*kmsg.FetchRequest)) {
+			c.DropControl()
+		}
+		return nil, nil, false
+	})
+}
+
+// fetchFrom is closed when a fetch from offset has reached the cluster.
+func fetchFrom(c *kfake.Cluster, offset int64) <-chan struct{} {
+	reached := make(chan struct{})
+	onFetch(c, func(req *kmsg.FetchRequest) bool {
+		if req.Topics[0].Partitions[0].FetchOffset != offset {
+			return true
+		}
+		close(reached)
+		return false
+	})
+	return reached
+}
+
+func await(t testing.TB, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-testContext(t).Done():
+		t.Fatalf("timed out waiting for %s", what)
+	}
+}
+
+// eventually waits for a condition which nothing signals.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := testContext(t); !holds(); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("timed out waiting for %s", what)
+		}
+	}
+}
+
+func forever(cfg *PollerConfig) { cfg.MaxWait = time.Hour }

@@ -15,8 +15,8 @@ const DefaultMaxInflatedBytes = 64 << 20
 // Decoder iterates over the records of one fetched partition after another. The zero value is ready for Reset. It
 // allocates nothing per record, and is not safe for concurrent use.
 type Decoder struct {
-	// MaxInflatedBytes limits what a single compressed batch may inflate to; 0 means DefaultMaxInflatedBytes. It is
-	// read by the first Reset.
+	// MaxInflatedBytes limits what a single compressed batch may inflate to, and the window that zstd may ask for (only
+	// its level 22 asks for more than 64 MiB); 0 means DefaultMaxInflatedBytes. It is read by the first Reset.
 	MaxInflatedBytes int
 
 	part *Partition

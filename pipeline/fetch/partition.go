@@ -9,6 +9,7 @@ import (
 // for the zero value, which is ReadCommitted.
 type Isolation int8
 
+// The isolation levels.
 const (
 	ReadCommitted   Isolation = iota // only what is committed, up to the last stable offset
 	ReadUncommitted                  // everything up to the high watermark

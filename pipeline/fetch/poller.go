@@ -213,7 +213,7 @@ func (p *Poller) take() (*Partition, error) {
 				signal(r.leader.wake)
 			}
 		}
-		if p.positions[part.key()] == part.pos && part.pos.generation == part.generation {
+		if p.wanted(part) {
 			if len(p.queue) > 0 {
 				signal(p.ready) // for another caller of Poll
 			}
@@ -222,6 +222,19 @@ func (p *Poller) take() (*Partition, error) {
 		part.Release()
 	}
 	return nil, nil
+}
+
+// Current says whether what Poll has returned is still what comes next of its partition. It is not when the partition
+// was moved or removed since: a caller that polls in one goroutine and seeks in another may hold such a one, and must
+// drop it.
+func (p *Poller) Current(part *Partition) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted(part)
+}
+
+func (p *Poller) wanted(part *Partition) bool {
+	return p.positions[part.key()] == part.pos && part.pos.generation == part.generation
 }
 
 // Lag is how far the fetch position of a partition is behind the end of what can be read, as of the last response:

@@ -73,6 +73,15 @@ func TestReadWhatAProducerWrites(t *testing.T) {
 					t.Errorf("offsets %v, %v, want %v", got, err, want)
 				}
 			}
+			uncommitted.Seek("t", 0, 21)
+			part, err := uncommitted.Poll(testContext(t))
+			if err != nil || part.LastStableOffset != 21 || part.HighWatermark != 22 || part.EndOffset() != 22 {
+				t.Errorf("partition %+v, %v", part, err)
+			}
+			part.Isolation = ReadCommitted
+			if got := part.EndOffset(); got != 21 {
+				t.Errorf("end offset %d when committed, want 21", got)
+			}
 			end(first, kgo.TryCommit)
 		})
 	}

@@ -50,10 +50,8 @@ const (
 
 // backoff is how long to wait after so many failures: it doubles up to maxBackoff, less up to half by chance.
 func backoff(attempts int) time.Duration {
-	d := maxBackoff
-	if attempts < 6 {
-		d = min(d, firstBackoff<<(attempts-1))
-	}
+	const doublings = 6 // more than lead to maxBackoff, few enough not to overflow
+	d := min(firstBackoff<<min(attempts-1, doublings), maxBackoff)
 	return d - rand.N(d/2)
 }
 

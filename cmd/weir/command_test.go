@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// patience bounds every wait of these tests on a machine with much to do.
+const patience = time.Minute
+
+// screen is a writer that may be read while it is written to.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// process is one use of the binary.
+type process struct {
+	out, err screen
+	stop     context.CancelFunc
+	done     chan error
+}
+
+// start runs a command until it ends or, at the latest, the test does.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	p := &process{stop: stop, done: make(chan error, 1)}
+	cmd := newRootCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(&p.out)
+	cmd.SetErr(&p.err)
+	go func() { p.done <- cmd.ExecuteContext(ctx) }()
+	t.Cleanup(stop)
+	return p
+}
+
+// wait is how the command ended.
+func (p *process) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(2 * patience):
+		t.Fatalf("the command does not end:\n%s%s", p.out.String(), p.err.String())
+		return nil
+	}
+}
+
+// shows waits until a text is on the standard error.
+func (p *process) shows(t *testing.T, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, text, func() (bool, string) {
+		select {
+		case err := <-p.done:
+			t.Fatalf("the command has ended: %v\n%s", err, p.err.String())
+		default:
+		}
+		return strings.Contains(p.err.String(), text), p.err.String()
+	})
+}
+
+// weir runs a command to its end.
+func weir(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	p := start(t, args...)
+	err = p.wait(t)
+	return p.out.String(), err
+}
+
+func TestBadUse(t *testing.T) {
+	for _, b := range []struct{ args, want string }{
+		{"validate", "weir: requires at least 1 arg(s), only received 0"},
+		{"validate /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"explain /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"run --roles judge", `weir: --roles: "judge" is no role: processor, api or both with a comma`},
+		{"run --roles=", "weir: --roles: at least one of processor and api is wanted"},
+		{"run --config /none.yaml", "weir: settings: open /none.yaml: no such file or directory"},
+		{"run --shards 0 --log.level loud", "--shards: shards 0 is not allowed: 1 to 16384\n" +
+			`--log.level: log.level "loud" is not allowed: debug, info, warn or error`},
+		{"run --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"generate", "weir: at least one of the flags in the group [brokers config output] is required"},
+		{"generate --output - --events -1", "weir: --events -1: not below 0"},
+		{"generate --output - --rate -1", "weir: --rate -1: not below 0"},
+		{"generate --output /none/such", "weir: --output: open /none/such: no such file or directory"},
+		{"demo --exit", "weir: --exit needs a number of --events to wait for"},
+		{"demo --rate -1", "weir: --events and --rate are not below 0"},
+		{"demo --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"dance", `weir: unknown command "dance" for "weir"`},
+	} {
+		t.Run(b.args, func(t *testing.T) {
+			_, err := weir(t, strings.Fields(b.args)...)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := message(err); got != b.want {
+				t.Errorf("\ngot  %s\nwant %s", got, b.want)
+			}
+		})
+	}
+}
+
+func TestListenOnATakenAddress(t *testing.T) {
+	address, _ := server(t, 200, "")
+	host := strings.TrimPrefix(address, "http://")
+	want := fmt.Sprintf("serve on %s: listen tcp %[1]s: bind: address already in use", host)
+	for _, args := range [][]string{
+		{"demo", "--listen", host},
+		{"run", "--features", "../../config/features", "--api.listen", host},
+	} {
+		if _, err := weir(t, args...); fmt.Sprint(err) != want {
+			t.Errorf("%v\ngot  %v\nwant %s", args, err, want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out, err := weir(t, "version")
+	if err != nil || !strings.HasPrefix(out, "weir ") || !strings.Contains(out, "go1.") {
+		t.Errorf("version = %q, %v", out, err)
+	}
+}

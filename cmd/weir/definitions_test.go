@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+)
+
+const shipped = "../../config/features"
+
+func TestValidate(t *testing.T) {
+	out, err := weir(t, "validate", shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := features.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "all is well: " + summary(registry) + "\n"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+	if !strings.Contains(out, " features of 2 streams in ") {
+		t.Errorf("the summary is %q", out)
+	}
+}
+
+func TestValidatePrintsEveryFinding(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	text := "streams:\n  login: {topic: logins, timestamp: {path: t, unit: ms}, fields: {user_id: string}}\n" +
+		"features:\n  one: COUNT(7d, login, device)\n  two: COUNT(7d, logins, user_id)\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := weir(t, "validate", file)
+	if err == nil {
+		t.Fatal("no error, but", out)
+	}
+	lines := strings.Split(message(err), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], file+":4:") || !strings.HasPrefix(lines[1], file+":5:") {
+		t.Errorf("the findings are\n%s", message(err))
+	}
+	if out != "" {
+		t.Errorf("on the standard output is %q", out)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	out, err := weir(t, "explain", shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"EVENT OF", "FEATURE", "device_tx_7d", "COUNT(7d, transaction, device_id)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+func TestExplainJSON(t *testing.T) {
+	out, err := weir(t, "explain", shipped, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan features.Plan
+	if err := json.Unmarshal([]byte(out), &plan); err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Streams) != 2 || len(plan.Features) == 0 {
+		t.Errorf("the plan has %d streams and %d features", len(plan.Streams), len(plan.Features))
+	}
+}

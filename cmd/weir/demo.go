@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/embedded"
+	"github.com/weir-stream/weir/internal/generate"
+)
+
+const (
+	demoPartitions = 4
+	// demoShards are few: each call of a script costs the embedded Redis more
+	// than the operations in it.
+	demoShards = 8
+	// demoAhead is how far the events may be ahead of the processor, which
+	// bounds what the broker keeps in memory.
+	demoAhead = 20_000
+	// demoRetention is what the broker keeps of a partition, well above what
+	// demoAhead events take.
+	demoRetention = "33554432"
+	// demoPatience is how long the demo waits without seeing any progress.
+	demoPatience = 30 * time.Second
+)
+
+// demoOptions are the flags of weir demo.
+type demoOptions struct {
+	listen   string
+	features []string
+	events   int64
+	exit     bool
+	rate     float64
+	seed     uint64
+}
+
+func newDemoCommand() *cobra.Command {
+	var o demoOptions
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run everything in one process, with made-up events",
+		Long: `Run a broker, a Redis, a source of made-up events, the processor and the API in
+this one process, with nothing else installed. Nothing is kept when it ends.
+
+With --events and --exit it ends when all events are applied, and prints one
+line of JSON on the standard output; it fails unless every one was applied.`,
+		Example: `  weir demo
+  weir demo --events 200000 --exit`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.exit && !cmd.Flags().Changed("rate") {
+				o.rate = 0
+			}
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to answer on")
+	flags.StringSliceVar(&o.features, "features", nil, "files and folders of definitions (default those that come with weir)")
+	flags.Int64Var(&o.events, "events", 0, "number of events; 0 is no end")
+	flags.BoolVar(&o.exit, "exit", false, "end when all events are applied")
+	flags.Float64Var(&o.rate, "rate", 1000, "events a second; 0, the default with --exit, is as fast as they are taken")
+	flags.Uint64Var(&o.seed, "seed", 1, "what the events are made from")
+	return cmd
+}
+
+func (o *demoOptions) run(ctx context.Context, out, screen io.Writer) error {
+	if o.exit && o.events <= 0 {
+		return errors.New("--exit needs a number of --events to wait for")
+	}
+	if o.events < 0 || o.rate < 0 {
+		return errors.New("--events and --rate are not below 0")
+	}
+	registry, err := o.load()
+	if err != nil {
+		return err
+	}
+	d, err := newDemo(ctx, o, registry, screen)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.run(ctx, out)
+}
+
+func (o *demoOptions) load() (*features.Registry, error) {
+	if o.features == nil {
+		return features.LoadFS(config.Shipped, "features")
+	}
+	return features.Load(o.features...)
+}
+
+// demo is a node with all that it needs in the same process.
+type demo struct {
+	*demoOptions
+	node   *node
+	writer *kafka.Writer
+	sent   atomic.Int64
+	screen io.Writer
+	sample sample
+	closes []func()
+	// trim makes the broker forget what is over its retention.
+	trim func()
+	// expire lets time pass for Redis.
+	expire func(time.Duration)
+}
+
+// newDemo starts the servers and wires a node to them.
+func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, screen io.Writer) (d *demo, err error) {
+	d = &demo{demoOptions: o, screen: screen}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	broker, err := embedded.Kafka(nil)
+	if err != nil {
+		return nil, fmt.Errorf("start the broker: %w", err)
+	}
+	d.closes = append(d.closes, broker.Close)
+	d.trim = broker.ApplyRetention
+	server, err := embedded.Redis()
+	if err != nil {
+		return nil, fmt.Errorf("start Redis: %w", err)
+	}
+	d.closes = append(d.closes, server.Close)
+	d.expire = server.FastForward
+
+	cfg := config.Default()
+	cfg.Kafka.Brokers = broker.ListenAddrs()
+	cfg.Redis.Addresses = []string{server.Addr()}
+	cfg.API.Listen = o.listen
+	cfg.Shards = demoShards
+	cfg.Log.Level = "warn"
+	log := newLogger(screen, cfg.Log)
+	redis.SetLogger(redisLog{log})
+	client, err := kafkaClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := createDemoTopics(ctx, client, append(registry.Topics(), cfg.Kafka.DeadLetterTopic)); err != nil {
+		return nil, err
+	}
+	d.writer = newKafkaWriter(client.Transport, cfg.Kafka.Brokers)
+	d.closes = append(d.closes, func() { _ = d.writer.Close() })
+	d.node, err = newNode(cfg, registry, roles{processor: true, api: true}, log)
+	return d, err
+}
+
+func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string) error {
+	request := &kafka.CreateTopicsRequest{}
+	for _, topic := range topics {
+		request.Topics = append(request.Topics, kafka.TopicConfig{
+			Topic: topic, NumPartitions: demoPartitions, ReplicationFactor: 1,
+			ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.bytes", ConfigValue: demoRetention}},
+		})
+	}
+	made, err := client.CreateTopics(ctx, request)
+	if err != nil {
+		return fmt.Errorf("create topics: %w", err)
+	}
+	for topic, err := range made.Errors {
+		if err != nil {
+			return fmt.Errorf("create topic %s: %w", topic, err)
+		}
+	}
+	return nil
+}
+
+func (d *demo) close() {
+	for i := len(d.closes) - 1; i >= 0; i-- {
+		d.closes[i]()
+	}
+}
+
+// run makes events, applies and shows them until the context or, with --exit,
+// the events end. Then it prints the result.
+func (d *demo) run(ctx context.Context, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d.introduce()
+	start := time.Now()
+	var parts sync.WaitGroup
+	for _, part := range []func(context.Context) error{d.node.run, d.publish, d.watch} {
+		parts.Go(func() {
+			if err := part(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	parts.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, errAllApplied) {
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}
+	return d.result(out, time.Since(start))
+}
+
+// result prints how the events were accounted for.
+func (d *demo) result(out io.Writer, took time.Duration) error {
+	s := d.node.processor.Stats()
+	err := json.NewEncoder(out).Encode(struct {
+		Events  int64   `json:"events"`
+		Applied int64   `json:"applied"`
+		Dead    int64   `json:"dead"`
+		Seconds float64 `json:"seconds"`
+	}{d.sent.Load(), s.Applied, s.Dead, took.Seconds()})
+	if err == nil && s.Applied != d.events {
+		err = fmt.Errorf("%d events were made, %d applied and %d set aside as dead letters", d.events, s.Applied, s.Dead)
+	}
+	return err
+}
+
+// publish writes the events, never too far ahead of the processor.
+func (d *demo) publish(ctx context.Context) error {
+	write := toKafka(d.writer)
+	options := generate.Demo()
+	options.Clock = time.Now
+	return publish(ctx, generate.New(d.seed, options), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
+		for d.behind() > demoAhead && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Millisecond):
+			}
+		}
+		if err := write(ctx, events); err != nil {
+			return err
+		}
+		d.sent.Add(int64(len(events)))
+		d.sample.keep(events)
+		return nil
+	})
+}
+
+// handled is the number of events that the processor is done with.
+func (d *demo) handled() int64 {
+	s := d.node.processor.Stats()
+	return s.Applied + s.Dead + s.Unmatched
+}
+
+// behind is the number of events written and not yet handled.
+func (d *demo) behind() int64 { return d.sent.Load() - d.handled() }

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/internal/generate"
+)
+
+// publishBatch is the number of events that are written together.
+const publishBatch = 1000
+
+// write writes events somewhere; all are written when it returns.
+type write func(ctx context.Context, events []generate.Event) error
+
+// publish writes made-up events: limit of them, 0 for no end; rate of them a
+// second, 0 for as many as are taken. It ends without error with the context.
+func publish(ctx context.Context, events *generate.Generator, limit int64, rate float64, write write) error {
+	batch := make([]generate.Event, 0, publishBatch)
+	start := time.Now()
+	for sent := int64(0); limit == 0 || sent < limit; sent += int64(len(batch)) {
+		due := int64(publishBatch)
+		if rate > 0 {
+			due = min(due, int64(time.Since(start).Seconds()*rate)-sent)
+		}
+		if limit > 0 {
+			due = min(due, limit-sent)
+		}
+		batch = batch[:0]
+		if due <= 0 {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(5 * time.Millisecond):
+			}
+			continue
+		}
+		for range due {
+			batch = append(batch, events.Next())
+		}
+		if err := write(ctx, batch); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// toKafka writes to the topics that the events name. A record's timestamp is
+// its event's time, and all events of a key are in one partition.
+func toKafka(w *kafka.Writer) write {
+	var messages []kafka.Message
+	return func(ctx context.Context, events []generate.Event) error {
+		messages = messages[:0]
+		for _, e := range events {
+			messages = append(messages, kafka.Message{Topic: e.Topic, Key: e.Key, Value: e.Value, Time: time.UnixMilli(e.Timestamp)})
+		}
+		if err := w.WriteMessages(ctx, messages...); err != nil {
+			return fmt.Errorf("write to Kafka: %w", err)
+		}
+		return nil
+	}
+}
+
+// newKafkaWriter waits for all replicas to have what it writes.
+func newKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Writer {
+	return &kafka.Writer{
+		Addr:         kafka.TCP(brokers...),
+		Transport:    transport,
+		Balancer:     kafka.Murmur2Balancer{}, // that of Java's clients
+		RequiredAcks: kafka.RequireAll,
+		BatchSize:    publishBatch,
+		BatchTimeout: time.Millisecond,
+	}
+}
+
+// toLines writes an event a line, as a JSON object.
+func toLines(out io.Writer) write {
+	var lines []byte
+	return func(_ context.Context, events []generate.Event) error {
+		lines = lines[:0]
+		for _, e := range events {
+			lines = generate.AppendNDJSON(lines, e)
+		}
+		if _, err := out.Write(lines); err != nil {
+			return fmt.Errorf("write events: %w", err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// servers are what a process runs on, with the flags that say so.
+func servers(t *testing.T, topics map[string]int) (flags []string, redisAddress string) {
+	t.Helper()
+	broker, redis := testkit.Kfake(t, topics), testkit.Miniredis(t)
+	return []string{
+		"--features", shipped, "--shards", "4", "--api.listen", "127.0.0.1:0",
+		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", redis.Addr(),
+	}, redis.Addr()
+}
+
+var allTopics = map[string]int{"logins": 2, "transactions": 2, "weir.dead-letters": 1}
+
+var listening = regexp.MustCompile(`listen=(\S+)`)
+
+// address waits until the process listens.
+func (p *process) address(t *testing.T) string {
+	t.Helper()
+	p.shows(t, "listen=")
+	return "http://" + listening.FindStringSubmatch(p.err.String())[1]
+}
+
+func status(t *testing.T, address string) (int, string) {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func ready(t *testing.T, base string) {
+	t.Helper()
+	testkit.Eventually(t, patience, "being ready", func() (bool, string) {
+		code, body := status(t, base+"/readyz")
+		return code == http.StatusOK, body
+	})
+}
+
+func TestRunAppliesAndAnswers(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	both := start(t, append([]string{"run"}, flags...)...)
+	processor := start(t, append([]string{"run", "--roles", "processor"}, flags...)...)
+	base := both.address(t)
+	ready(t, base)
+
+	brokers := flags[7]
+	if _, err := weir(t, "generate", "--brokers", brokers, "--events", "500", "--live"); err != nil {
+		t.Fatal(err)
+	}
+	// d000001 is one of the few devices that everybody uses.
+	testkit.Eventually(t, patience, "an answer", func() (bool, string) {
+		out, err := weir(t, "query", "--address", base, "device_tx_7d", "device_id=d000001")
+		return strings.Contains(out, "PRESENT"), fmt.Sprint(out, err)
+	})
+
+	ops := processor.address(t)
+	for path, want := range map[string]int{"/healthz": 200, "/metrics": 200, "/v1/features": 404} {
+		if code, body := status(t, ops+path); code != want {
+			t.Errorf("a processor answers GET %s with %d, want %d: %s", path, code, want, body)
+		}
+	}
+	if _, metrics := status(t, base+"/metrics"); !strings.Contains(metrics, "weir_assigned_partitions") ||
+		!strings.Contains(metrics, "weir_questions_in_flight") || !strings.Contains(metrics, "go_goroutines") {
+		t.Error("the metrics lack those of the processor, of the API or of Go")
+	}
+	for _, p := range []*process{processor, both} {
+		p.stop()
+		if err := p.wait(t); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(p.err.String(), "weir has ended") {
+			t.Errorf("the log does not tell of the end:\n%s", p.err.String())
+		}
+	}
+}
+
+func TestRunWithoutItsTopics(t *testing.T) {
+	flags, _ := servers(t, map[string]int{"logins": 1})
+	_, err := weir(t, append([]string{"run"}, flags...)...)
+	if want := "Kafka: no topic transactions, weir.dead-letters: create it, or set kafka.create_topics"; fmt.Sprint(err) != want {
+		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+}
+
+func TestRunCreatesItsTopics(t *testing.T) {
+	flags, _ := servers(t, map[string]int{"logins": 1})
+	flags = append(flags, "--kafka.create_topics", "--kafka.topic_partitions", "3", "--kafka.topic_replication", "1")
+	p := start(t, append([]string{"run"}, flags...)...)
+	ready(t, p.address(t))
+	out, err := weir(t, append([]string{"run", "--check"}, flags...)...)
+	if !strings.Contains(out, "transactions           3 partitions") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestRunOnANamespaceOfAnotherLayout(t *testing.T) {
+	flags, address := servers(t, allTopics)
+	client := redis.NewClient(&redis.Options{Addr: address})
+	defer client.Close()
+	first := start(t, append([]string{"run"}, flags...)...)
+	ready(t, first.address(t))
+	first.stop()
+	if err := first.wait(t); err != nil {
+		t.Fatal(err)
+	}
+	_, err := weir(t, append([]string{"run"}, append(flags, "--shards", "8")...)...)
+	want := `Redis: namespace "weir" was made with shards 4, not 8: use shards 4, or another namespace`
+	if fmt.Sprint(err) != want {
+		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+}
+
+func TestRunWaitsForRedisAndKafka(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	// Nothing listens on port 1.
+	p := start(t, append([]string{"run"}, append(flags, "--redis.addresses", "127.0.0.1:1")...)...)
+	p.shows(t, "waiting for Redis")
+	base := p.address(t)
+	if code, _ := status(t, base+"/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz is %d", code)
+	}
+	if code, body := status(t, base+"/readyz"); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz is %d: %s", code, body)
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+
+	p = start(t, append([]string{"run"}, append(flags, "--kafka.brokers", "127.0.0.1:1")...)...)
+	p.shows(t, "waiting for Kafka")
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckWhenAllIsWell(t *testing.T) {
+	broker, server := testkit.Kfake(t, allTopics), testkit.NewRedis(t, testkit.RedisOptions{})
+	out, err := weir(t, "run", "--check", "--features", shipped,
+		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr())
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`ok    settings                     namespace weir, 64 shards`,
+		`ok    features                     \d+ features of 2 streams in \d+ state series, 2 services`,
+		`ok    kafka                        1 broker`,
+		`ok    topic logins                 2 partitions`,
+		`ok    topic transactions           2 partitions`,
+		`ok    topic weir.dead-letters      1 partition`,
+		`ok    redis                        version \d+\.\d+\S*`,
+		`ok    layout                       fits namespace weir`,
+	} {
+		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
+			t.Errorf("no line is like\n%s\nin\n%s", want, out)
+		}
+	}
+}
+
+func TestCheckWarnsOfARedisThatForgets(t *testing.T) {
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	client := server.Client(t)
+	for setting, value := range map[string]string{"maxmemory-policy": "allkeys-lru", "appendonly": "no"} {
+		if err := client.ConfigSet(t.Context(), setting, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := weir(t, "run", "--check", "--roles", "api", "--features", shipped, "--redis.addresses", server.Addr())
+	if err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		"warn  redis                        maxmemory-policy is allkeys-lru: eviction loses state unseen; set noeviction\n",
+		"warn  redis                        appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no line is\n%s\nin\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "kafka") {
+		t.Errorf("an API was checked for Kafka:\n%s", out)
+	}
+}
+
+func TestCheckFindsAllThatFails(t *testing.T) {
+	broker := testkit.Kfake(t, map[string]int{"logins": 1})
+	out, err := weir(t, "run", "--check", "--features", shipped,
+		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", "127.0.0.1:1")
+	if want := "3 checks failed"; fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for _, want := range []string{
+		"ok    topic logins                 1 partition\n",
+		"FAIL  topic transactions           no topic transactions: create it, or set kafka.create_topics\n",
+		"FAIL  topic weir.dead-letters      no topic weir.dead-letters: create it, or set kafka.create_topics\n",
+		"FAIL  redis                        127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no line is\n%s\nin\n%s", want, out)
+		}
+	}
+
+	out, err = weir(t, "run", "--check", "--roles", "processor", "--features", shipped,
+		"--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1")
+	if fmt.Sprint(err) != "2 checks failed" || !strings.Contains(out, "FAIL  kafka                        127.0.0.1:1: ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestSupportedVersions(t *testing.T) {
+	for version, want := range map[string]string{
+		"6.2.0": "<nil>", "7.0.15": "<nil>", "8.2.1": "<nil>",
+		"6.0.16": "version 6.0.16 is too old: 6.2 or later is needed",
+		"5.0.7":  "version 5.0.7 is too old: 6.2 or later is needed",
+		"":       `does not tell its version ("")`,
+	} {
+		if got := fmt.Sprint(supported(version)); got != want {
+			t.Errorf("supported(%q) = %s, want %s", version, got, want)
+		}
+	}
+}

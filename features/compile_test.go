@@ -1,0 +1,237 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+func feature(t *testing.T, r *Registry, name string) *Feature {
+	t.Helper()
+	f, ok := r.Feature(name)
+	if !ok {
+		t.Fatalf("no feature %q", name)
+	}
+	return f
+}
+
+func TestFeaturesShareSeries(t *testing.T) {
+	for _, test := range []struct {
+		name, a, b string
+		shared     bool
+	}{
+		{"windows in the same tiles", "COUNT(7d, tx, user)", "COUNT(30d, tx, user)", true},
+		{"windows in other tiles", "COUNT(7d, tx, user)", "COUNT(1d, tx, user)", false},
+		{"a chosen tile", "COUNT(7d, tx, user, tile=1h)", "COUNT(1d, tx, user)", true},
+		{"the order of by", "COUNT(7d, tx, user, device)", "COUNT(7d, tx, device, user)", true},
+		{"other entities", "COUNT(7d, tx, user)", "COUNT(7d, tx, device)", false},
+		{"other streams", "COUNT(7d, tx, user)", "COUNT(7d, login, user)", false},
+		{"other measures", "MIN(7d, tx, amount, user)", "MAX(7d, tx, amount, user)", false},
+		{"other fields", "SUM(7d, tx, amount, user)", "SUM(7d, tx, fee, user)", false},
+		{"spellings of a filter", "COUNT(7d, tx, user, where='ok == true')", "COUNT(7d, tx, user, where='(ok)==true')", true},
+		{"a filter", "COUNT(7d, tx, user)", "COUNT(7d, tx, user, where='ok')", false},
+		{"a sum and its average", "SUM(7d, tx, amount, user)", "AVG(7d, tx, amount, user)", true},
+		{"an average over a required field and a count", "AVG(7d, tx, fee, user)", "COUNT(7d, tx, user)", true},
+		{"an average over a field with nulls and a count", "AVG(7d, tx, amount, user)", "COUNT(7d, tx, user)", false},
+		{"a lifetime", "COUNT(lifetime, tx, user)", "COUNT(7d, tx, user)", false},
+		{"exact windows", "COUNT_DISTINCT(7d, tx, user, device, method=last_seen)", "COUNT_DISTINCT(1h, tx, user, device, method=last_seen)", true},
+		{"methods", "COUNT_DISTINCT(7d, tx, user, device, method=last_seen)", "COUNT_DISTINCT(7d, tx, user, device)", false},
+	} {
+		r := load(t, "a: "+test.a, "b: "+test.b)
+		a, b := feature(t, r, "a"), feature(t, r, "b")
+		shared := slices.ContainsFunc(a.Series, func(s *kinds.Series) bool { return slices.Contains(b.Series, s) })
+		if shared != test.shared {
+			t.Errorf("%s: %s and %s: shared is %t", test.name, test.a, test.b, shared)
+		}
+	}
+}
+
+func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
+	r := load(t,
+		"a: COUNT(30d, tx, user)", "b: COUNT(7d, tx, user, keep=25d)", "c: COUNT(2d, tx, user)",
+		"few: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=10)",
+		"many: COUNT_DISTINCT(1d, tx, user, device, method=last_seen, max=20, keep=1d)",
+		"alone: COUNT_DISTINCT(1d, login, user, device, method=last_seen)",
+		"ever: COUNT_DISTINCT(lifetime, login, user, device, method=last_seen)",
+		"later: COUNT_DISTINCT(7d, login, user, device, method=last_seen)")
+	a, few, ever := feature(t, r, "a").Series[0], feature(t, r, "few").Series[0], feature(t, r, "ever").Series[0]
+	if want := (32 * day).Milliseconds(); a.Keep != want {
+		t.Errorf("the count keeps %d ms, want %d", a.Keep, want)
+	}
+	if want := (7*day + time.Hour).Milliseconds(); few.Keep != want || few.Max != 20 || few.Tile != 1 {
+		t.Errorf("the values: %+v, want them kept for %d ms, 20 at the most, tile 1", few, want)
+	}
+	if ever.Keep != 0 || ever.Tile != 1 || ever != feature(t, r, "alone").Series[0] || ever != feature(t, r, "later").Series[0] {
+		t.Errorf("the lifetime's values: %+v, want them kept for ever and shared", ever)
+	}
+}
+
+func TestGroupsOfTiles(t *testing.T) {
+	r := load(t,
+		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
+		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
+		"g: COUNT_DISTINCT(90d, tx, user, device)")
+	type group struct {
+		keep  int64
+		tiles int
+	}
+	series := func(name string) *kinds.Series { return feature(t, r, name).Series[0] }
+	// 30d in 1d tiles: 30d + 1h kept + 5m of the future, in 32 tiles; 1h in 1m
+	// tiles: 2h + 5m, in 126; 7d in 9.
+	user := group{keep: (31*day + time.Hour).Milliseconds(), tiles: 32 + 126 + 9}
+	for name, want := range map[string]group{
+		"a": user, "b": user, "c": user,
+		"d": {keep: (8*day + time.Hour).Milliseconds(), tiles: 9},
+		"e": {tiles: 2}, "f": {tiles: 2}, "g": {},
+	} {
+		if s := series(name); (group{s.GroupKeep, s.GroupTiles}) != want {
+			t.Errorf("%s: keep %d, tiles %d; want %+v", name, s.GroupKeep, s.GroupTiles, want)
+		}
+	}
+	groups := map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		groups[name] = series(name).Group
+	}
+	if groups["a"] != groups["b"] || groups["a"] != groups["c"] || groups["e"] != groups["f"] ||
+		groups["a"] == groups["d"] || groups["a"] == groups["e"] {
+		t.Errorf("groups %v", groups)
+	}
+}
+
+// A series' identity is in the keys of every store that there is: this test
+// fails where state would be lost.
+func TestSeriesIdentityIsFixed(t *testing.T) {
+	r := load(t, "f: SUM(7d, tx, amount, user, ip_c, where='ok == true')")
+	s := r.Series[0]
+	want := `series 1
+stream tx
+where "ok == true"
+by ip_c,user
+measure sum
+field amount
+type decimal 2
+tile 86400000
+derived ip_c "cidr(ip, 24)"
+`
+	if got := seriesIdentity(s, r.Streams[1]); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got, want := groupIdentity(s, r.Streams[1]), "group 1\nforever false\nby ip_c string\nby user string\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if s.ID != "lw-6N" || s.Group != "2DdI" {
+		t.Errorf("id %s, group %s", s.ID, s.Group)
+	}
+}
+
+func TestChangedDerivedFieldHasFreshState(t *testing.T) {
+	id := func(streams, definition string) string {
+		r, err := Parse("test.yaml", []byte(streams+"  f: "+definition+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Series[0].ID
+	}
+	wider := strings.ReplaceAll(testStreams, "cidr(ip, 24)", "cidr(ip, 20)")
+	for definition, changed := range map[string]bool{
+		"COUNT(7d, tx, ip_c)":                           true,
+		"COUNT(7d, tx, ip_b)":                           true, // made from ip_c
+		"COUNT_DISTINCT(7d, tx, user, ip_c)":            true,
+		"COUNT(7d, tx, user, where='ip_b != \"\"')":     true,
+		"COUNT(7d, tx, ip)":                             false,
+		"COUNT_DISTINCT(7d, tx, user, device, keep=2d)": false,
+	} {
+		if got := id(testStreams, definition) != id(wider, definition); got != changed {
+			t.Errorf("%s: changed is %t", definition, got)
+		}
+	}
+}
+
+func TestStreamWrites(t *testing.T) {
+	r := load(t,
+		"a: COUNT(7d, tx, user)", "b: COUNT(30d, tx, user)", "c: AVG(7d, tx, amount, user, where='ok')",
+		"d: COUNT(7d, tx, user, device, where='ok')", "e: COUNT(1d, tx, device, user, where='(ok)')")
+	tx, _ := r.Stream("tx")
+	var got []string
+	filters := map[*Expr]bool{}
+	for _, e := range tx.writes {
+		for _, w := range e.series {
+			line := fmt.Sprint(e.by, " ", w.series.Measure, " field ", w.field, " tile ", w.series.Tile)
+			if w.where != nil {
+				filters[w.where] = true
+				line += " where " + w.where.Source
+			}
+			got = append(got, line)
+		}
+		if !slices.IsSortedFunc(e.series, func(a, b seriesWrite) int { return strings.Compare(a.series.ID, b.series.ID) }) {
+			t.Errorf("the series of %v are in no order", e.by)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"[0] count field -1 tile 86400000",
+		"[0] count_values field 5 tile 86400000 where ok",
+		"[0] sum field 5 tile 86400000 where ok",
+		"[1 0] count field -1 tile 3600000 where ok",
+		"[1 0] count field -1 tile 86400000 where ok",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(filters) != 1 {
+		t.Errorf("%d filters are evaluated, want 1", len(filters))
+	}
+	if login, _ := r.Stream("login"); login.writes != nil {
+		t.Errorf("login writes %v", login.writes)
+	}
+}
+
+func TestRegistryDoesNotDependOnOrder(t *testing.T) {
+	definitions := []string{"b: COUNT(7d, tx, user)", "a: AVG(7d, tx, amount, user)", "c: COUNT(1d, login, device)"}
+	first := load(t, definitions...)
+	slices.Reverse(definitions)
+	second := load(t, definitions...)
+	names := func(r *Registry) (names []string) {
+		for _, s := range r.Streams {
+			names = append(names, s.Name)
+		}
+		for _, f := range r.Features {
+			names = append(names, f.Name)
+		}
+		for _, s := range r.Series {
+			names = append(names, s.ID)
+		}
+		return names
+	}
+	if diff := cmp.Diff(names(first), names(second)); diff != "" {
+		t.Error(diff)
+	}
+	if got := names(first)[:5]; !slices.Equal(got, []string{"login", "tx", "a", "b", "c"}) {
+		t.Errorf("names %v", got)
+	}
+}
+
+func TestCollisionOfIDs(t *testing.T) {
+	for _, length := range []int{seriesIDLength, groupIDLength} {
+		l := newLoader()
+		l.compiler = newCompiler(func(text string, n int) string {
+			if n == length {
+				return strings.Repeat("x", n)
+			}
+			return hashID(text, n)
+		})
+		l.collect("test.yaml", []byte(testStreams+"  a: COUNT(7d, tx, user)\n  b: COUNT(7d, tx, device)\n"))
+		_, err := l.compile()
+		want := `test.yaml:21:6: the state of feature "b" and that of "a" have the same id ` + strings.Repeat("x", length) +
+			` by chance; change one of them, such as by its tile or the name of a field`
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}

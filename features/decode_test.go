@@ -1,0 +1,403 @@
+package features
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const decodeDefinitions = `
+streams:
+  s:
+    topic: events
+    timestamp: {path: e.t, unit: ms}
+    fields:
+      str: string
+      int: int
+      float: float
+      dec: {type: decimal, scale: 2}
+      bool: bool
+      at: timestamp
+      loc: location
+      deep: {type: string, path: e.a.b}
+      must: {type: string, required: true, expr: 'str ?? "none"'}
+features: {}
+`
+
+// decodeOne decodes a record with `"e": {"t": 0}` and more members.
+func decodeOne(t testing.TB, d *Decoder, members string) ([]kinds.Value, error) {
+	t.Helper()
+	if !strings.Contains(members, `"e"`) {
+		members = `"e":{"t":0},` + members
+	}
+	rec := event("{" + strings.TrimSuffix(members, ",") + "}")
+	rec.Timestamp = -1
+	events, err := d.Decode(rec)
+	if err != nil {
+		return nil, err
+	}
+	return events[0].Values, nil
+}
+
+func TestDecodeValues(t *testing.T) {
+	r := parse(t, decodeDefinitions)
+	d := r.NewDecoder()
+	for _, c := range []struct{ field, members, want string }{
+		{"str", ``, "null"},
+		{"str", `"str":null`, "null"},
+		{"str", `"str":""`, "string "},
+		{"str", `"str":"a","str":"b"`, "string b"},
+		{"str", `"str":"a","str":null`, "null"},
+		{"str", `"s\u0074r":"a"`, "string a"},
+		{"str", `"str":"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00"`, "string \"\\/\b\f\n\r\tä😀"},
+		{"str", `"str":"\ud83dx\ude00\ud83d\u0041"`, "string \ufffdx\ufffd\ufffdA"},
+		{"int", `"int":-12`, "int -12"},
+		{"int", `"int":1.0`, "int 1"},
+		{"int", `"int":1e3`, "int 1000"},
+		{"int", `"int":1200e-2`, "int 12"},
+		{"int", `"int":-0`, "int 0"},
+		{"int", `"int":0e999999999999999999999`, "int 0"},
+		{"int", `"int":9223372036854775807`, "int 9223372036854775807"},
+		{"int", `"int":-9223372036854775808`, "int -9223372036854775808"},
+		{"float", `"float":1e-400`, "float 0"},
+		{"float", `"float":-0.0`, "float 0"},
+		{"float", `"float":0.1`, "float 0.1"},
+		{"dec", `"dec":166.60`, "decimal 166.6"},
+		{"dec", `"dec":"166.60"`, "decimal 166.6"},
+		{"dec", `"dec":1.2300000000000000000000000`, "decimal 1.23"},
+		{"dec", `"dec":1e3`, "decimal 1000"},
+		{"dec", `"dec":-92233720368547758.08`, "decimal -92233720368547758.08"},
+		{"bool", `"bool":false`, "bool false"},
+		{"at", `"at":1700000000000`, "timestamp 1700000000000"},
+		{"at", `"at":"2023-11-14T22:13:20Z"`, "timestamp 1700000000000"},
+		{"at", `"at":"2023-11-14T23:13:20.5+01:00"`, "timestamp 1700000000500"},
+		{"loc", `"loc":{"lat":-90,"lon":180,"more":[]}`, "location -90,180"},
+		{"deep", `"e":{"t":0,"a":{"b":"x"}}`, "string x"},
+		{"deep", `"e":{"t":0,"a":{"b":"x"},"a":{}}`, "null"},
+		{"deep", `"e":{"t":0,"a":null}`, "null"},
+		{"must", `"str":null`, "string none"},
+	} {
+		values, err := decodeOne(t, d, c.members)
+		if err != nil {
+			t.Errorf("%s: %v", c.members, err)
+			continue
+		}
+		i := fieldIndex(r.Streams[0], c.field)
+		if got := show(values[i]); got != c.want {
+			t.Errorf("%s: %s, want %s", c.members, got, c.want)
+		}
+	}
+}
+
+func TestDecodePoison(t *testing.T) {
+	d := parse(t, decodeDefinitions).NewDecoder()
+	for _, c := range []struct {
+		members string
+		reason  Reason
+		message string
+	}{
+		{`"str":1`, WrongType, "str: expected a string, found 1"},
+		{`"str":{}`, WrongType, "str: expected a string, found an object"},
+		{"\"str\":\"\xff\"", InvalidUTF8, "str: the string is not valid UTF-8"},
+		{`"int":"1"`, WrongType, "int: expected an integer of 64 bits, found a string"},
+		{`"int":1.5`, WrongType, "int: expected an integer of 64 bits, found 1.5"},
+		{`"int":9223372036854775808`, WrongType, "int: expected an integer of 64 bits, found 9223372036854775808"},
+		{`"int":true`, WrongType, "int: expected an integer of 64 bits, found a bool"},
+		{`"int":1` + strings.Repeat("0", 60), WrongType, "int: expected an integer of 64 bits, found 1" + strings.Repeat("0", 39) + "…"},
+		{`"float":1e999`, WrongType, "float: expected a number that a 64-bit float holds, found 1e999"},
+		{`"float":"1"`, WrongType, "float: expected a number that a 64-bit float holds, found a string"},
+		{`"dec":1.234`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1.234"},
+		{`"dec":1e20`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1e20"},
+		{`"dec":"1,5"`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
+		{`"dec":"+1"`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
+		{`"dec":""`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
+		{`"dec":[]`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found an array"},
+		{`"bool":0`, WrongType, "bool: expected a bool, found 0"},
+		{`"at":1.5`, WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 1.5"},
+		{`"at":"today"`, WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
+		{`"at":253402300800000`, WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 253402300800000"},
+		{`"loc":{"lat":90.1,"lon":0}`, WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
+		{`"loc":{"lat":1}`, WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
+		{`"loc":[1,2]`, WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an array`},
+		{`"e":{"t":0,"a":"x"}`, WrongType, "e.a: expected an object, found a string"},
+		{`"e":{}`, MissingTimestamp, "e.t: the event has no timestamp"},
+		{`"e":{"t":null}`, MissingTimestamp, "e.t: the event has no timestamp"},
+		{`"e":null`, MissingTimestamp, "e.t: the event has no timestamp"},
+		{`"e":1`, BadTimestamp, "e: expected an object, found 1"},
+		{`"e":{"t":"1700000000000"}`, BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found a string"},
+		{`"e":{"t":1e300}`, BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found 1e300"},
+		{`"e":{"t":-62135596800001}`, BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135596800001"},
+		{`"e":{"t":0},"str":"\x"`, MalformedJSON, "malformed JSON at byte 21 of 24"},
+		{`"e":{"t":01}`, MalformedJSON, "malformed JSON at byte 11 of 14"},
+		{`"e":{"t":NaN}`, MalformedJSON, "malformed JSON at byte 10 of 15"},
+		{`"e":{"t":0},`, MalformedJSON, "malformed JSON at byte 14 of 15"},
+	} {
+		members := c.members
+		if strings.HasSuffix(members, ",") {
+			members += " "
+		}
+		_, err := decodeOne(t, d, members)
+		var p *Poison
+		if !errors.As(err, &p) || p.Reason != c.reason || p.Stream != "s" || p.Error() != "stream s: "+c.message {
+			t.Errorf("%s: %v; want %s: %s", c.members, err, c.reason, c.message)
+		}
+	}
+}
+
+func TestDecodeNoObject(t *testing.T) {
+	one, two := parse(t, decodeDefinitions).NewDecoder(), parse(t, mapperDefinitions).NewDecoder()
+	for value, want := range map[string]string{
+		"":       "malformed JSON at byte 0 of 0",
+		"[1]":    "expected an object, found an array",
+		" null ": "expected an object, found null",
+		"{} x":   "malformed JSON at byte 3 of 4",
+	} {
+		if _, err := one.Decode(event(value)); err == nil || err.Error() != "stream s: "+want {
+			t.Errorf("%q: %v, want %s", value, err, want)
+		}
+		if _, err := two.Decode(event(value)); err == nil || err.Error() != want {
+			t.Errorf("%q in a topic of two streams: %v, want %s", value, err, want)
+		}
+	}
+}
+
+func TestDerivedFields(t *testing.T) {
+	r := parse(t, `
+streams:
+  s:
+    topic: events
+    timestamp: {path: t, unit: ms}
+    fields:
+      n: int
+      dec: {type: decimal, scale: 2}
+      double: {type: decimal, scale: 2, expr: dec * 2}
+      tenth: {type: decimal, scale: 2, expr: dec * 0.1}
+      whole: {type: decimal, scale: 3, expr: n}
+      half: {type: float, expr: n / 2}
+      big: {type: int, required: true, expr: n * 3}
+features: {}
+`)
+	d := r.NewDecoder()
+	for members, want := range map[string]string{
+		`"n":3,"dec":1.20`:       "decimal 2.4, decimal 0.12, decimal 3, float 1.5, int 9",
+		`"n":3`:                  "null, null, decimal 3, float 1.5, int 9",
+		`"dec":1`:                "stream s: big: the field big is required",
+		`"n":1,"dec":0.01`:       "stream s: tenth: the result has more than 2 digits behind the point",
+		`"n":1,"dec":5e16`:       "stream s: double: the result of a calculation is too great",
+		`"n":4e18`:               "stream s: whole: the result of a calculation is too great",
+		`"n":9000000000000000`:   "decimal 9000000000000000",
+		`"n":-9000000000000000`:  "decimal -9000000000000000",
+		`"n":9000000000000001`:   "decimal 9000000000000001",
+		`"n":92233720368547758`:  "stream s: whole: the result of a calculation is too great",
+		`"n":-92233720368547758`: "stream s: whole: the result of a calculation is too great",
+	} {
+		got := ""
+		events, err := d.Decode(event(`{"t":NOW,` + members + `}`))
+		if err != nil {
+			got = err.Error()
+		} else {
+			var parts []string
+			for _, v := range events[0].Values[2:] {
+				parts = append(parts, show(v))
+			}
+			got = strings.Join(parts, ", ")
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %s", members, got, want)
+		}
+	}
+}
+
+func TestEventTime(t *testing.T) {
+	for _, c := range []struct {
+		unit, value string
+		ms          int64
+		message     string
+	}{
+		{"ms", `1700000000000`, recorded, ""},
+		{"ms", `1.7e12`, recorded, ""},
+		{"ms", `1699999999999.9`, recorded - 1, ""},
+		{"s", `1700000000`, recorded, ""},
+		{"s", `1699999999.1239`, recorded - 877, ""},
+		{"s", `-0.0001`, -1, ""},
+		{"us", `1700000000000999`, recorded, ""},
+		{"ns", `1700000000000999999`, recorded, ""},
+		{"rfc3339", `"2023-11-14T22:13:20.000999Z"`, recorded, ""},
+		{"rfc3339", `"2023-11-14T21:13:20-01:00"`, recorded, ""},
+		{"ms", `1700000300000`, recorded + 300_000, ""},
+		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
+		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
+		{"rfc3339", `1700000000`, 0, "stream s: t: expected a timestamp in rfc3339 of the years 1 to 9999, found 1700000000"},
+	} {
+		r := parse(t, strings.ReplaceAll(`
+streams:
+  s: {topic: events, timestamp: {path: t, unit: UNIT}, fields: {a: string}}
+features: {}
+`, "UNIT", c.unit))
+		events, err := r.NewDecoder().Decode(event(`{"t":` + c.value + `}`))
+		switch {
+		case c.message != "":
+			if err == nil || err.Error() != c.message {
+				t.Errorf("%s %s: %v, want %s", c.value, c.unit, err, c.message)
+			}
+		case err != nil || events[0].Time != c.ms || events[0].Now != recorded:
+			t.Errorf("%s %s: %v, %v; want %d", c.value, c.unit, events, err, c.ms)
+		}
+	}
+}
+
+// A record without a time is taken to be as old as its event.
+func TestRecordWithoutTime(t *testing.T) {
+	rec := event(`{"type":"transaction","user_id":"u","timestamp":-5000}`)
+	rec.Timestamp = -1
+	events, err := parse(t, mapperDefinitions).NewDecoder().Decode(rec)
+	if err != nil || len(events) != 1 || events[0].Time != -5000 || events[0].Now != -5000 {
+		t.Errorf("%+v, %v", events, err)
+	}
+}
+
+// reference reads a field by way of encoding/json and math/big; not ok is
+// poison.
+func reference(f *Field, v any) (kinds.Value, bool) {
+	if v == nil {
+		return kinds.Value{}, true
+	}
+	scaled := func(text string, scale int64) (int64, bool) {
+		r, ok := new(big.Rat).SetString(text)
+		if !ok {
+			return 0, false
+		}
+		r.Mul(r, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(scale), nil)))
+		return r.Num().Int64(), r.IsInt() && r.Num().IsInt64()
+	}
+	number, isNumber := v.(json.Number)
+	text, isText := v.(string)
+	switch f.Type {
+	case kinds.String:
+		return str(text), isText
+	case kinds.Int:
+		n, ok := scaled(string(number), 0)
+		return num(n), isNumber && ok
+	case kinds.Decimal:
+		if isText {
+			if !json.Valid([]byte(text)) || strings.ContainsAny(text, " \t\r\n\"[{ntf") {
+				return kinds.Value{}, false
+			}
+			number = json.Number(text)
+		}
+		n, ok := scaled(string(number), int64(f.Scale))
+		return decimal(n, f.Scale), (isNumber || isText) && ok
+	case kinds.Float:
+		n, err := number.Float64()
+		return kinds.Value{Type: kinds.Float, Flt: n + 0}, isNumber && err == nil
+	default:
+		b, ok := v.(bool)
+		return truth(b), ok
+	}
+}
+
+// FuzzDecode compares the decoder with encoding/json: it takes the same texts
+// for JSON, and finds the same values in them.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{
+		`{"e":{"t":1},"str":"a\u00e4\ud800","int":12,"float":1.5e3,"dec":"1.50","bool":true}`,
+		`{"e":{"t":1},"str":"a","str":null,"e":{"t":2.0,"a":{"b":"x"}}}`,
+		`{"e":{"t":01}}`, `[1, 2.5e+7, {"a": [null, true, "\/"]}]`, ` {"dec": -0.0e-5 } `, `{"e":{"t":1},"int":1e400,"dec":12345678901234567890}`,
+		"{\"e\":{\"t\":1},\"str\":\"\x7f\xff\"}", strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
+		strings.Repeat("[", 10000) + strings.Repeat("]", 10000), `{"\u0065":{"t":1}}`, "nul", "1", "-", `"`, `"\`, `"\u12`,
+	} {
+		f.Add([]byte(s))
+	}
+	fields := []Field{
+		{Name: "str", Type: kinds.String, Path: []string{"str"}},
+		{Name: "int", Type: kinds.Int, Path: []string{"int"}},
+		{Name: "float", Type: kinds.Float, Path: []string{"float"}},
+		{Name: "dec", Type: kinds.Decimal, Scale: 2, Path: []string{"dec"}},
+		{Name: "bool", Type: kinds.Bool, Path: []string{"bool"}},
+		{Name: "deep", Type: kinds.String, Path: []string{"e", "a", "b"}},
+	}
+	r := &Registry{Streams: []*Stream{{
+		Name: "s", Topic: "events", Timestamp: TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
+	}}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := r.NewDecoder()
+		rec := &Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: -1, Value: data}
+		events, err := d.Decode(rec)
+		var p *Poison
+		if err != nil && !errors.As(err, &p) {
+			t.Fatalf("%v is no poison", err)
+		}
+		if malformed := p != nil && p.Reason == MalformedJSON; malformed == json.Valid(data) {
+			t.Fatalf("malformed %t, but json.Valid is so too", malformed)
+		}
+		if !utf8.Valid(data) || p != nil && p.Reason == MalformedJSON {
+			return
+		}
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber()
+		var record any
+		if err := decoder.Decode(&record); err != nil || hugeExponent(data) {
+			return
+		}
+		object, ok := record.(map[string]any)
+		want := make([]kinds.Value, len(fields))
+		for i := range fields {
+			v, reachable := lookup(object, fields[i].Path)
+			value, sound := reference(&fields[i], v)
+			want[i], ok = value, ok && reachable && sound
+		}
+		v, reachable := lookup(object, []string{"e", "t"})
+		number, isNumber := v.(json.Number)
+		ok = ok && reachable && isNumber
+		if ok {
+			r, _ := new(big.Rat).SetString(string(number))
+			ok = r.Cmp(big.NewRat(firstMoment, 1)) >= 0 && r.Cmp(big.NewRat(lastMoment+1, 1)) < 0
+			if digits := strings.Count(string(number), "") - 1; digits > 19 {
+				return // more digits than are read are refused
+			}
+		}
+		if (err == nil) != ok {
+			t.Fatalf("%s: %v, but the reference takes it: %t", data, err, ok)
+		}
+		if ok && !slices.EqualFunc(events[0].Values, want, func(a, b kinds.Value) bool { return show(a) == show(b) }) {
+			t.Fatalf("%s: %v, want %v", data, events[0].Values, want)
+		}
+	})
+}
+
+// hugeExponent finds numbers that math/big would need gigabytes for.
+func hugeExponent(data []byte) bool {
+	digits := 0
+	for i, c := range data {
+		if !isDigit(c) {
+			digits = 0
+		} else if digits++; digits > 3 && i >= digits && strings.ContainsRune("eE+-", rune(data[i-digits])) {
+			return true
+		}
+	}
+	return false
+}
+
+// lookup follows a path; it is not reachable if it leads through what is
+// neither an object nor null.
+func lookup(object map[string]any, path []string) (v any, reachable bool) {
+	v = object
+	for _, name := range path {
+		if v == nil {
+			return nil, true
+		}
+		o, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		v = o[name]
+	}
+	return v, true
+}

@@ -1,0 +1,178 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// definition is a feature as it is written, in either form. Words that are not
+// given are zero.
+type definition struct {
+	name                            word
+	place                           place // of the whole, for what is missing
+	function, stream, field, window word
+	by                              []word
+
+	method, tile, bounds, delay, where, max, keep, description, owner word
+}
+
+// options are the parts that stand under the same names in both forms.
+func (d *definition) options() map[string]*word {
+	return map[string]*word{
+		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "where": &d.where, "max": &d.max, "keep": &d.keep,
+		"description": &d.description, "owner": &d.owner,
+	}
+}
+
+// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
+func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+	c, err := parseCall(w)
+	if bad, ok := errors.AsType[*syntaxError](err); ok {
+		l.report(w.at(bad.offset), "%s", bad)
+		return nil
+	}
+	d.function = c.function
+	options := d.options()
+	for _, o := range c.options {
+		target, ok := options[o.name.text]
+		switch {
+		case !ok:
+			l.report(o.name.place, "%s", unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
+		case target.given():
+			l.report(o.name.place, "option %q is given twice", o.name.text)
+		default:
+			*target = o.value
+		}
+	}
+	kind := l.kind(d)
+	if kind == nil {
+		return nil
+	}
+	spec := kind.Spec()
+	least := 3
+	if spec.Types != nil {
+		least = 4
+	}
+	if len(c.arguments) < least {
+		l.report(w.place, "%s takes %d arguments or more, not %d: %s",
+			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
+		return nil
+	}
+	d.window, d.stream, d.by = c.arguments[0], c.arguments[1], c.arguments[2:]
+	switch last := len(d.by) - 1; {
+	case spec.Types == nil:
+	case spec.FieldLast:
+		d.field, d.by = d.by[last], d.by[:last]
+	default:
+		d.field, d.by = d.by[0], d.by[1:]
+	}
+	return kind
+}
+
+// expectedForm is the one-line form of a kind.
+func expectedForm(s kinds.Spec) string {
+	arguments := "by…"
+	switch {
+	case s.Types == nil:
+	case s.FieldLast:
+		arguments = "by…, field"
+	default:
+		arguments = "field, by…"
+	}
+	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
+}
+
+// longForm reads a mapping.
+func (l *loader) longForm(d *definition, n node) kinds.Kind {
+	targets := d.options()
+	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
+	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text),
+		append(slices.Collect(maps.Keys(targets)), "by", "window")...)
+	for key, n := range keys {
+		switch key {
+		case "by":
+			if d.by = l.list(n, "by"); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				l.report(n.place(), "by must name a field or more, not %s", describe(n))
+			}
+		case "window":
+			d.window = l.windowWord(n)
+		default:
+			*targets[key], _ = l.scalar(n, key)
+		}
+	}
+	for _, key := range []string{"function", "stream", "by", "window"} {
+		if _, ok := keys[key]; !ok {
+			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
+		}
+	}
+	if !d.function.given() {
+		return nil
+	}
+	return l.kind(d)
+}
+
+// windowWord finds the text of a window: of a scalar, or of {rolling: 7d}.
+func (l *loader) windowWord(n node) word {
+	if n.Kind == yaml.MappingNode {
+		r, ok := l.keyed(n, "window", "rolling")["rolling"]
+		if !ok {
+			return word{}
+		}
+		n = r
+	}
+	w, _ := l.scalar(n, "window")
+	return w
+}
+
+// canonical is the feature in the one-line form, with all that gives it its
+// meaning: not its description and its owner.
+func (f *Feature) canonical(field string) string {
+	spec := f.Kind.Spec()
+	window, tile := "lifetime", time.Duration(0)
+	if f.Window.Size > 0 {
+		window, tile = formatDuration(f.Window.Size), defaultTile(f.Window.Size)
+	}
+	arguments := append([]string{window, f.Stream.Name}, f.By...)
+	switch {
+	case field == "":
+	case spec.FieldLast:
+		arguments = append(arguments, field)
+	default:
+		arguments = slices.Insert(arguments, 2, field)
+	}
+	option := func(name, value string) { arguments = append(arguments, name+"="+value) }
+	if byDefault, _ := kinds.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
+		option("method", spec.Method)
+	}
+	switch {
+	case f.Window.Exact:
+		option("tile", "exact")
+	case f.Window.Tiled() && f.Window.Tile != tile:
+		option("tile", formatDuration(f.Window.Tile))
+	}
+	if bounds := f.Window.bracketed(); bounds != defaultBounds {
+		option("bounds", quote(bounds))
+	}
+	if f.Window.Delay > 0 {
+		option("delay", formatDuration(f.Window.Delay))
+	}
+	if f.Where != "" {
+		option("where", quote(f.Where))
+	}
+	if f.Call.Max != either(f.Window.Exact, defaultLogMax, spec.DefaultMax) {
+		option("max", strconv.Itoa(f.Call.Max))
+	}
+	if f.Keep != defaultKeep {
+		option("keep", formatDuration(f.Keep))
+	}
+	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
+}

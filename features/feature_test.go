@@ -1,0 +1,198 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// testStreams are the streams that tests of features stand on.
+const testStreams = `
+streams:
+  tx:
+    topic: transactions
+    timestamp: ts
+    fields:
+      user: string
+      device: string
+      ip: string
+      ip_c: {type: string, expr: 'cidr(ip, 24)'}
+      ip_b: {type: string, expr: 'cidr(ip_c, 16)'}
+      amount: {type: decimal, scale: 2}
+      fee: {type: decimal, scale: 2, required: true}
+      ok: bool
+  login:
+    topic: logins
+    timestamp: ts
+    fields: {user: string, device: string}
+features:
+`
+
+// load compiles features, "name: definition" each, over the test's streams.
+func load(t testing.TB, definitions ...string) *Registry {
+	t.Helper()
+	r, err := Parse("test.yaml", []byte(testStreams+"  "+strings.Join(definitions, "\n  ")+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// sameMeaning compares all but the texts about a feature.
+func sameMeaning(a, b *Feature) string {
+	type meaning struct {
+		Name, Stream, Where, Definition string
+		By                              []string
+		ByTypes                         []kinds.Type
+		Kind                            string
+		Call                            kinds.Call
+		Window                          Window
+		Keep                            time.Duration
+		Series                          []string
+	}
+	of := func(f *Feature) meaning {
+		m := meaning{
+			f.Name, f.Stream.Name, f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Kind),
+			f.Call, f.Window, f.Keep, nil,
+		}
+		for _, s := range f.Series {
+			m.Series = append(m.Series, s.ID)
+		}
+		return m
+	}
+	return cmp.Diff(of(a), of(b))
+}
+
+// checkRoundTrip finds features whose Definition does not define them.
+func checkRoundTrip(t *testing.T, r *Registry) {
+	t.Helper()
+	l := newLoader()
+	l.registry.Streams = r.Streams
+	for _, f := range r.Features {
+		d := word{text: f.Definition, place: place{"definition", 1, 1}, inner: true}
+		again := l.define(&definition{name: word{text: f.Name}, place: d.place}, func(def *definition) kinds.Kind { return l.oneLine(def, d) })
+		if len(l.findings) > 0 {
+			t.Fatalf("%s: %s", f.Definition, l.findings)
+		}
+		if diff := sameMeaning(f, again); diff != "" {
+			t.Errorf("%s means something else (-first +again):\n%s", f.Definition, diff)
+		}
+	}
+}
+
+func TestDefinitionIsCanonical(t *testing.T) {
+	for definition, want := range map[string]string{
+		`count( 7d,tx , user )`:                                                                       `COUNT(7d, tx, user)`,
+		`COUNT(1w, tx, user, tile=24h, keep=60m)`:                                                     `COUNT(7d, tx, user)`,
+		`COUNT(24h, tx, user, tile=1m)`:                                                               `COUNT(1d, tx, user, tile=1m)`,
+		`SUM(1h30m, tx, amount, user, device, keep=0s)`:                                               `SUM(90m, tx, amount, user, device, keep=0s)`,
+		`COUNT_DISTINCT(7d, tx, user, device, method=SET)`:                                            `COUNT_DISTINCT(7d, tx, user, device)`,
+		`COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=1000)`:                            `COUNT_DISTINCT(7d, tx, user, device, method=last_seen)`,
+		`COUNT_DISTINCT(LIFETIME, tx, user, device, method=last_seen, max=9, description=x, owner=y)`: `COUNT_DISTINCT(lifetime, tx, user, device, method=last_seen, max=9)`,
+		`COUNT(7d, tx, user, where="user  ==  \"it's\"")`:                                             `COUNT(7d, tx, user, where="user == \"it's\"")`,
+		`COUNT(7d, tx, user, where='(ok)')`:                                                           `COUNT(7d, tx, user, where='ok')`,
+	} {
+		r := load(t, "f: >-\n    "+definition)
+		if got := r.Features[0].Definition; got != want {
+			t.Errorf("%s\n got %s\nwant %s", definition, got, want)
+		}
+		checkRoundTrip(t, r)
+	}
+}
+
+func TestFormsMeanTheSame(t *testing.T) {
+	r := load(t,
+		`one: SUM(1d, tx, amount, user, device, where="ok", tile=30m, keep=2h, description="a, b", owner=risk)`,
+		`two: {function: SUM, stream: tx, field: amount, by: [user, device], window: {rolling: 24h}, where: ok, tile: 30m, keep: 2h, description: "a, b", owner: risk}`)
+	one, two := r.Features[0], r.Features[1]
+	two.Name = one.Name
+	if diff := sameMeaning(one, two); diff != "" {
+		t.Errorf("(-one line +long form):\n%s", diff)
+	}
+	if one.Description != "a, b" || one.Owner != "risk" || two.Description != one.Description || two.Owner != one.Owner {
+		t.Errorf("description %q and %q, owner %q and %q", one.Description, two.Description, one.Owner, two.Owner)
+	}
+}
+
+func TestFeatureOfTheLongForm(t *testing.T) {
+	r, err := Load("testdata/good/forms.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := r.Feature("long")
+	if diff := cmp.Diff([]string{"user", "n"}, f.By); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]kinds.Type{kinds.String, kinds.Int}, f.ByTypes); diff != "" {
+		t.Error(diff)
+	}
+	if want := (Window{Size: 90 * time.Minute, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
+		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
+	}
+	if want := (kinds.Call{Type: kinds.Decimal, Scale: 4}); f.Call != want {
+		t.Errorf("call %+v, want %+v", f.Call, want)
+	}
+	ever, _ := r.Feature("for_ever")
+	if ever.Window != (Window{}) || ever.Call.Type != kinds.Timestamp {
+		t.Errorf("lifetime: window %+v over %s", ever.Window, ever.Call.Type)
+	}
+	for name, want := range map[string]string{
+		"one_line": "A comment above a feature is its description, over as many lines as it takes.",
+		"quoted":   "said by itself",
+		"folded":   "",
+		"long":     "fees in the long form",
+	} {
+		if f, _ := r.Feature(name); f.Description != want {
+			t.Errorf("description of %s is %q, want %q", name, f.Description, want)
+		}
+	}
+}
+
+func TestStreamOptions(t *testing.T) {
+	r, err := Load("testdata/good/forms.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	login, _ := r.Stream("login")
+	tx, _ := r.Stream("tx")
+	type options struct {
+		Topic, Match, Format string
+		Timestamp            TimestampPath
+		ID                   []string
+		MaxFuture            time.Duration
+		DeadLetter           bool
+	}
+	of := func(s *Stream) options {
+		o := options{s.Topic, "", s.Format, s.Timestamp, s.ID, s.MaxFuture, s.LateToDeadLetter}
+		if s.Match != nil {
+			o.Match = s.Match.Source
+		}
+		return o
+	}
+	if diff := cmp.Diff(options{
+		"app.events", `type == "login"`, "json", TimestampPath{[]string{"at"}, "rfc3339"},
+		[]string{"meta", "id"}, 90 * time.Second, true,
+	}, of(login)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(options{
+		"transactions", "", "json", TimestampPath{[]string{"event", "ts"}, "ms"}, nil, 5 * time.Minute, false,
+	}, of(tx)); diff != "" {
+		t.Error(diff)
+	}
+	user, fee, derived := login.Fields[0], login.Fields[4], login.Fields[2]
+	if !user.Required || user.Path[0] != "who" || fee.Scale != 4 || tx.Fields[2].Scale != defaultScale {
+		t.Errorf("fields %+v, %+v, %+v", user, fee, tx.Fields[2])
+	}
+	if derived.Expr == nil || derived.Path != nil {
+		t.Errorf("derived field %+v", derived)
+	}
+	if got := r.Topics(); cmp.Diff([]string{"app.events", "transactions"}, got) != "" {
+		t.Errorf("topics %v", got)
+	}
+}

@@ -1,0 +1,154 @@
+package features
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// field reads one field of the record.
+func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) {
+	at := d.scan.spans[f.node.slot]
+	wrong := func() (kinds.Value, error) {
+		return kinds.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), d.found(at))
+	}
+	switch at.kind {
+	case absent:
+		return kinds.Value{}, d.reachable(s, WrongType, f.node, f.Path)
+	case isNull:
+		return kinds.Value{}, nil
+	}
+	switch f.Type {
+	case kinds.String:
+		if at.kind != isString && at.kind != isEscaped {
+			return wrong()
+		}
+		v, ok := d.stringAt(at)
+		if !ok {
+			return v, s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
+		}
+		return v, nil
+	case kinds.Bool:
+		if at.kind != isTrue && at.kind != isFalse {
+			return wrong()
+		}
+		return truth(at.kind == isTrue), nil
+	case kinds.Int:
+		if at.kind != isNumber {
+			return wrong()
+		}
+		n, _ := parseNumber(d.raw(at))
+		num, how := n.scaled(0)
+		if how != exact {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Int, Num: num}, nil
+	case kinds.Float:
+		if at.kind != isNumber {
+			return wrong()
+		}
+		flt, ok := parseFloat(d.raw(at))
+		if !ok {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Float, Flt: flt}, nil
+	case kinds.Decimal:
+		if at.kind != isNumber && at.kind != isString {
+			return wrong()
+		}
+		n, ok := parseNumber(d.raw(at))
+		if !ok {
+			return wrong()
+		}
+		num, how := n.scaled(int(f.Scale))
+		if how != exact {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Decimal, Num: num, Scale: f.Scale}, nil
+	case kinds.Timestamp:
+		unit := "ms"
+		if at.kind == isString {
+			unit = "rfc3339"
+		}
+		ms, how := d.moment(at, unit)
+		if how != exact {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Timestamp, Num: ms}, nil
+	default:
+		if at.kind != isObject {
+			return wrong()
+		}
+		lat, ok1 := d.degrees(f.lat, 90)
+		lon, ok2 := d.degrees(f.lon, 180)
+		if !ok1 || !ok2 {
+			return wrong()
+		}
+		return kinds.Value{Type: kinds.Location, Lat: lat, Lon: lon}, nil
+	}
+}
+
+// expected describes what the field takes.
+func (f *fieldDecoder) expected() string {
+	switch f.Type {
+	case kinds.Int:
+		return "an integer of 64 bits"
+	case kinds.Float:
+		return "a number that a 64-bit float holds"
+	case kinds.Decimal:
+		return fmt.Sprintf("a decimal of 64 bits with at most %d digits behind the point", f.Scale)
+	case kinds.Timestamp:
+		return "a timestamp (milliseconds since 1970, or RFC 3339)"
+	case kinds.Location:
+		return `a location ({"lat": -90 to 90, "lon": -180 to 180})`
+	}
+	return withArticle(f.Type)
+}
+
+// found describes what stands at a place: numbers by themselves, the others by
+// their kinds.
+func (d *Decoder) found(at span) string {
+	if at.kind != isNumber {
+		return at.kind.String()
+	}
+	const most = 40
+	if text := d.raw(at); len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(d.raw(at))
+}
+
+// reachable says of an absent value whether it could be there: a path that
+// leads through something that is no object is a wrong type.
+func (d *Decoder) reachable(s *streamDecoder, reason Reason, n *pathNode, path []string) error {
+	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
+		switch at := d.scan.spans[n.slot]; at.kind {
+		case absent:
+			continue
+		case isObject, isNull:
+			return nil
+		default:
+			return s.poison(reason, path[:depth], "expected an object, found %s", d.found(at))
+		}
+	}
+	return nil
+}
+
+func (d *Decoder) degrees(slot int, limit float64) (float64, bool) {
+	at := d.scan.spans[slot]
+	if at.kind != isNumber {
+		return 0, false
+	}
+	f, ok := parseFloat(d.raw(at))
+	return f, ok && -limit <= f && f <= limit
+}
+
+// parseFloat reads a JSON number, not ok where it is too great. There is no
+// negative zero: it would be a value of its own among the members of a set.
+func parseFloat(text []byte) (float64, bool) {
+	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+	return f + 0, err == nil && !math.IsInf(f, 0)
+}

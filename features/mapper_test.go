@@ -1,0 +1,365 @@
+package features
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const mapperDefinitions = `
+streams:
+  transaction:
+    topic: events
+    match: type == "transaction"
+    timestamp: {path: timestamp, unit: ms}
+    fields:
+      user_id: {type: string, required: true}
+      device_id: string
+      ip: string
+      ip_c: {type: string, expr: 'cidr(ip, 24)'}
+      amount: {type: decimal, scale: 2}
+      score: float
+      status: string
+  paid:
+    topic: events
+    match: status == "approved"
+    timestamp: {path: timestamp, unit: ms}
+    fields:
+      user_id: string
+features:
+  device_tx_7d: COUNT(7d, transaction, device_id)
+  user_amount_1d: SUM(1d, transaction, amount, user_id)
+  user_approved_1d: SUM(1d, transaction, amount, user_id, where='status == "approved"')
+  user_best_1h: MAX(1h, transaction, score, user_id)
+  user_device_tx_1d: COUNT(1d, transaction, user_id, device_id)
+  device_users_30d: COUNT_DISTINCT(30d, transaction, device_id, user_id)
+  ipc_devices_30d: APPROX_COUNT_DISTINCT(30d, transaction, ip_c, device_id)
+  user_devices: COUNT_DISTINCT(30d, transaction, user_id, device_id, method=last_seen)
+  paid_1d: COUNT(1d, paid, user_id)
+`
+
+func parse(t testing.TB, definitions string) *Registry {
+	t.Helper()
+	r, err := Parse("test.yaml", []byte(definitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const recorded = int64(1_700_000_000_000) // 2023-11-14 22:13:20 UTC
+
+func event(value string) *Record {
+	return &Record{
+		Partition: kinds.Partition{Topic: "events"}, Offset: 42, Timestamp: recorded,
+		Value: []byte(strings.ReplaceAll(value, "NOW", fmt.Sprint(recorded))),
+	}
+}
+
+const transaction = `{"event_id":"t000000001","timestamp":NOW,"type":"transaction","user_id":"u000001",` +
+	`"device_id":"d000001","card_id":"c000001","merchant_id":"m00001","ip":"10.1.2.3","amount":166.60,"score":0.5,"status":"declined"}`
+
+// operations writes a batch down, a line an operation.
+func operations(b *kinds.Batch) []string {
+	var lines []string
+	for _, t := range b.Touched {
+		if t.Hash != kinds.EntityHash(t.Entity) {
+			lines = append(lines, "wrong hash")
+		}
+		for _, op := range b.Ops[t.From:t.To] {
+			s := op.Series
+			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Source, t.Offset, t.Entity, s.Measure, s.Field, op.Tile)
+			if s.Where != "" {
+				what += " where " + s.Where
+			}
+			lines = append(lines, fmt.Sprintf("%s num %d member %q", what, op.Num, op.Member))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func mustMap(t testing.TB, m *Mapper, rec *Record, b *kinds.Batch) Outcome {
+	t.Helper()
+	out, err := m.Map(rec, 3, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func equalLines(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestMap(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{Now: 5}
+	out := mustMap(t, m, event(transaction), b)
+	if out.Stream != "transaction" || len(out.Streams) != 1 || out.Late || b.Now != recorded {
+		t.Errorf("%+v, now %d", out, b.Now)
+	}
+	equalLines(t, operations(b), []string{
+		`3@42 10.1.2.0/24 approx(device_id) tile 19675 num 0 member "d000001"`,
+		`3@42 d000001 count() tile 19675 num 1 member ""`,
+		`3@42 d000001 distinct(user_id) tile 19675 num 0 member "u000001"`,
+		`3@42 d000001|u000001 count() tile 472222 num 1 member ""`,
+		`3@42 u000001 max(score) tile 28333333 num 4602678819172646912 member ""`,
+		`3@42 u000001 sum(amount) tile 472222 num 16660 member ""`,
+		`3@42 u000001 touch(device_id) tile 1700000000000 num 1700000000000 member "d000001"`,
+	})
+}
+
+// An event counts in every stream that takes it.
+func TestMapTwoStreams(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	out := mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"a|b","amount":"1.5","status":"approved"}`), b)
+	if !slices.Equal(out.Streams, []string{"paid", "transaction"}) || out.Stream != "paid" {
+		t.Errorf("%+v", out)
+	}
+	equalLines(t, operations(b), []string{
+		`3@42 a\|b count() tile 472222 num 1 member ""`,
+		`3@42 a\|b sum(amount) tile 472222 num 150 member ""`,
+		`3@42 a\|b sum(amount) tile 472222 where status == "approved" num 150 member ""`,
+	})
+}
+
+func TestMapUnmatched(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	for _, rec := range []*Record{event(`{"type":"login"}`), {Partition: kinds.Partition{Topic: "others"}, Value: []byte("x")}} {
+		if out := mustMap(t, m, rec, b); out.Stream != "" || len(out.Streams) != 0 {
+			t.Errorf("%+v", out)
+		}
+	}
+	if len(b.Touched) != 0 || b.Now != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Nulls make no entity and no value; the empty string makes both.
+func TestMapNulls(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":null,"ip":"nowhere"}`), b)
+	if len(b.Touched) != 0 {
+		t.Errorf("%q", operations(b))
+	}
+	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":""}`), b)
+	equalLines(t, operations(b), []string{
+		`3@42  count() tile 19675 num 1 member ""`,
+		`3@42  distinct(user_id) tile 19675 num 0 member ""`,
+		`3@42  touch(device_id) tile 1700000000000 num 1700000000000 member ""`,
+		`3@42 | count() tile 472222 num 1 member ""`,
+	})
+}
+
+// What is late for one series is not for another, by the record's time alone.
+func TestMapLate(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	old := func(age int64) *Record {
+		return event(strings.ReplaceAll(transaction, "NOW", fmt.Sprint(recorded-age)))
+	}
+	for _, c := range []struct {
+		age  int64
+		late bool
+		ops  int
+	}{
+		{0, false, 7},
+		{3600_000, false, 7},
+		{3 * 24 * 3600_000, true, 4},
+		{365 * 24 * 3600_000, true, 0},
+	} {
+		b := &kinds.Batch{}
+		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Ops) != c.ops {
+			t.Errorf("age %d: %+v, %q", c.age, out, operations(b))
+		}
+		rec := old(c.age)
+		rec.Timestamp = -1
+		if out := mustMap(t, m, rec, b); out.Late {
+			t.Errorf("age %d without a record's time: late", c.age)
+		}
+	}
+	m = parse(t, strings.Replace(mapperDefinitions, "match: type", "late: dead_letter\n    match: type", 1)).NewMapper()
+	if out := mustMap(t, m, old(365*24*3600_000), &kinds.Batch{}); !out.LateToDeadLetter {
+		t.Errorf("%+v", out)
+	}
+}
+
+// One mapper maps event after event: nothing of one is left in the next, and
+// the batch's time does not go back.
+func TestMapSequence(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	mustMap(t, m, event(transaction), b)
+	b.Reset()
+	b.Now = recorded + 5
+	mustMap(t, m, event(`{"type":"transaction","timestamp":1699999999000,"user_id":"u2","device_id":"d2"}`), b)
+	equalLines(t, operations(b), []string{
+		`3@42 d2 count() tile 19675 num 1 member ""`,
+		`3@42 d2 distinct(user_id) tile 19675 num 0 member "u2"`,
+		`3@42 d2|u2 count() tile 472222 num 1 member ""`,
+		`3@42 u2 touch(device_id) tile 1699999999000 num 1699999999000 member "d2"`,
+	})
+	if b.Now != recorded+5 {
+		t.Errorf("now %d", b.Now)
+	}
+}
+
+func TestMapOversized(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	m.MaxRecordBytes = 10
+	_, err := m.Map(event(`{"a": 1234}`), 0, &kinds.Batch{})
+	var p *Poison
+	if !errors.As(err, &p) || p.Reason != Oversized || p.Error() != "the record has 11 bytes; the limit is 10" {
+		t.Errorf("%v", err)
+	}
+	if _, err := m.Map(event(`{"a": 123}`), 0, &kinds.Batch{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The batch outlives the record's memory and the mapper's.
+func TestMapCopies(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	rec := event(transaction)
+	mustMap(t, m, rec, b)
+	before := operations(b)
+	for i := range rec.Value {
+		rec.Value[i] = 'x'
+	}
+	mustMap(t, m, event(strings.ReplaceAll(transaction, "0001", "0002")), &kinds.Batch{})
+	equalLines(t, operations(b), before)
+}
+
+// Nothing is added by poison, not even by the streams that took the record.
+func TestMapPoisonAddsNothing(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	_, err := m.Map(event(`{"type":"transaction","timestamp":NOW,"status":"approved"}`), 0, b)
+	if err == nil || err.Error() != "stream transaction: user_id: the field user_id is required" {
+		t.Errorf("err = %v", err)
+	}
+	if len(b.Touched)+len(b.Ops) != 0 || b.Now != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A filter that cannot be computed is poison.
+func TestMapFailingFilter(t *testing.T) {
+	m := parse(t, `
+streams:
+  s: {topic: events, timestamp: {path: t, unit: ms}, fields: {u: string, n: int}}
+features:
+  c: COUNT(1d, s, u, where='n + 1 > 5')
+`).NewMapper()
+	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &kinds.Batch{})
+	if p := (*Poison)(nil); !errors.As(err, &p) || p.Reason != BadExpression ||
+		p.Error() != "stream s: where n + 1 > 5: the result of a calculation is too great" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMapAllocatesNothing(t *testing.T) {
+	m := parse(t, mapperDefinitions).NewMapper()
+	b := &kinds.Batch{}
+	rec := event(transaction)
+	if n := testing.AllocsPerRun(200, func() {
+		b.Reset()
+		mustMap(t, m, rec, b)
+	}); n != 0 {
+		t.Errorf("%v allocations an event", n)
+	}
+}
+
+func BenchmarkMap(b *testing.B) {
+	m := parse(b, mapperDefinitions).NewMapper()
+	batch := &kinds.Batch{}
+	rec := event(transaction)
+	b.SetBytes(int64(len(rec.Value)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(batch.Touched) > 1000 {
+			batch.Reset()
+		}
+		mustMap(b, m, rec, batch)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	d := parse(b, mapperDefinitions).NewDecoder()
+	rec := event(transaction)
+	b.SetBytes(int64(len(rec.Value)))
+	for b.Loop() {
+		if _, err := d.Decode(rec); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// FuzzMapper gives arbitrary bytes to a mapper: they are poison, or what they
+// do is sound and the same when done again.
+func FuzzMapper(f *testing.F) {
+	f.Add([]byte(event(transaction).Value), recorded)
+	f.Add([]byte(`{"type":"transaction","timestamp":1700000000000,"user_id":"\ud800\u0041","amount":"1e2"}`), int64(-1))
+	f.Add([]byte(`{"type":"transaction","timestamp":1e400}`), int64(math.MaxInt64))
+	r := parse(f, mapperDefinitions)
+	f.Fuzz(func(t *testing.T, value []byte, timestamp int64) {
+		if timestamp < -1 {
+			timestamp = -1
+		}
+		rec := &Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: timestamp, Value: value}
+		b, again := &kinds.Batch{}, &kinds.Batch{}
+		out, err := r.NewMapper().Map(rec, 0, b)
+		if err != nil {
+			var p *Poison
+			if !errors.As(err, &p) || !slices.Contains(Reasons(), p.Reason) || p.Message == "" || len(b.Ops)+len(b.Touched) > 0 {
+				t.Fatalf("%#v, %d operations", err, len(b.Ops))
+			}
+			return
+		}
+		if len(b.Touched) > 0 && out.Stream == "" {
+			t.Fatal("operations of no stream")
+		}
+		at := 0
+		for _, touched := range b.Touched {
+			if touched.From != at || touched.To <= at {
+				t.Fatalf("operations from %d to %d after %d", touched.From, touched.To, at)
+			}
+			at = touched.To
+		}
+		if at != len(b.Ops) {
+			t.Fatalf("%d operations belong to entities, of %d", at, len(b.Ops))
+		}
+		if _, err := r.NewMapper().Map(rec, 0, again); err != nil || !slices.Equal(operations(b), operations(again)) {
+			t.Fatalf("a replay differs: %v", err)
+		}
+	})
+}
+
+func TestSeparateEntities(t *testing.T) {
+	var texts [][]byte
+	for _, e := range [][]string{{"a", "b|c"}, {"a|b", "c"}, {"a\\", "|b"}, {"a\\|", "b"}} {
+		var text []byte
+		for i, s := range e {
+			text = kinds.AppendEntity(text, i == 0, str(s))
+		}
+		for _, other := range texts {
+			if bytes.Equal(other, text) {
+				t.Errorf("%q names two entities", text)
+			}
+		}
+		texts = append(texts, text)
+	}
+}

@@ -1,0 +1,48 @@
+package integration_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// Redis fails over to a replica that lacks the last writes: what it lacks is
+// read again from Kafka.
+func TestFailoverToReplicaThatLags(t *testing.T) {
+	const events = 30_000
+	primary := testkit.NewRedis(t, testkit.RedisOptions{})
+	address := testkit.Proxy(t, primary.Addr()) // as a virtual IP address
+	replication := testkit.Proxy(t, primary.Addr())
+	replica := testkit.NewRedisReplica(t, replication.Addr())
+	// The client follows the address, as the processes do.
+	client := redis.NewClient(&redis.Options{Addr: address.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newScene(t, client, "--redis.addresses", address.Addr())
+	api := s.start("api")
+	first, second := s.start("processor"), s.start("processor")
+	var held int64
+	s.flow(generate.New(seed, stream(200)), events,
+		fault{"the link to the replica breaks", func() {
+			awaitShared(t, first, second)
+			replication.Cut()
+			held = s.appliedIn(replica)
+		}},
+		fault{"the primary dies, the replica is promoted", func() {
+			awaitShared(t, first, second)
+			before := s.rewinds()
+			lost := s.appliedIn(primary) - held
+			if lost <= 0 {
+				t.Fatalf("the replica lacks %d records; nothing would be tested", lost)
+			}
+			t.Logf("the replica lacks %d of %d records applied", lost, held+lost)
+			primary.Kill()
+			replica.Promote()
+			address.Retarget(replica.Addr())
+			s.awaitRewind(before)
+		}},
+	)
+	s.finish(api, events)
+}

@@ -1,0 +1,182 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// runWeir runs a command of the binary to its end.
+func runWeir(t testing.TB, args ...string) (out string, code int) {
+	t.Helper()
+	text, err := exec.Command(binary, args...).CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		t.Fatal(err)
+	}
+	return string(text), code
+}
+
+// promised are the metrics that every process with both roles has, once it has
+// met an event, a dead letter and a question.
+var promised = []string{
+	"weir_events_total", "weir_dead_letters_total", "weir_refused_operations_total", "weir_batches_total",
+	"weir_batch_events_count", "weir_apply_seconds_bucket", "weir_freshness_seconds_bucket", "weir_lag_records",
+	"weir_assigned_partitions", "weir_question_duration_seconds_bucket", "weir_question_values_sum",
+	"weir_question_features_total", "weir_questions_in_flight", "go_goroutines", "process_resident_memory_bytes",
+}
+
+// What operators see and do, on one process with both roles.
+func TestOperations(t *testing.T) {
+	const events = 3000
+	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
+	check := func() (string, int) { return runWeir(t, slices.Concat([]string{"run", "--check"}, s.settings)...) }
+	matches := func(t *testing.T, text string, patterns ...string) {
+		t.Helper()
+		for _, p := range patterns {
+			if !regexp.MustCompile("(?m)" + p).MatchString(text) {
+				t.Errorf("no line is like %s in:\n%s", p, text)
+			}
+		}
+	}
+
+	t.Run("check of what is well", func(t *testing.T) {
+		out, code := check()
+		if code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		matches(t, out, `^ok +settings +namespace `+s.group, `^ok +features +\d+ features`, `^ok +kafka +1 broker$`,
+			`^ok +topic transactions +4 partitions$`, `^ok +redis +version `, `^ok +layout `)
+	})
+
+	w := s.start("processor,api")
+	s.flow(generate.New(seed, stream(50)), events)
+	s.awaitApplied()
+	w.awaitReady()
+
+	s.checkDeadLetters()
+	t.Run("dead letters", func(t *testing.T) {
+		for place, letter := range readDead(t, s.broker, s.poison) {
+			if header(letter, "weir-reason") == "" || header(letter, "weir-message") == "" || len(letter.Value) == 0 {
+				t.Errorf("the dead letter of %s says %v", place, letter.Headers)
+			}
+		}
+	})
+
+	t.Run("query", func(t *testing.T) {
+		f, _ := s.registry.Feature("user_tx_lifetime")
+		user := s.model.Entities(f)[0]
+		want := string(s.model.Answer(f, user, 0).Value.AppendText(nil))
+		out, code := runWeir(t, "query", "--address", w.url, "user_tx_lifetime", "user_id="+user)
+		if code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		matches(t, out, `^ENTITY +FEATURE +VALUE +STATUS`, `^user_id=`+user+` +user_tx_lifetime +`+want+` +PRESENT `)
+		out, code = runWeir(t, "query", "--address", w.url, "user_tx_lifetimes", "user_id="+user)
+		if code != 1 || !strings.Contains(out, `"user_tx_lifetimes"`) {
+			t.Errorf("a feature that is not there: exit code %d, %s", code, out)
+		}
+	})
+
+	t.Run("metrics", func(t *testing.T) {
+		_, text := w.get("/metrics")
+		for _, name := range promised {
+			matches(t, text, "^"+name+`[{ ]`)
+		}
+		// Read once each: all that is in the log, aborted transactions apart.
+		dead := w.metric("weir_events_total", `outcome="dead"`)
+		if n := w.metric("weir_events_total", ""); n != events || dead != float64(len(s.poison)) {
+			t.Errorf("%v events, %v of them dead; want %d and %d", n, dead, events, len(s.poison))
+		}
+		if lag := w.metric("weir_lag_records", ""); lag != 0 {
+			t.Errorf("a lag of %v with everything applied", lag)
+		}
+	})
+
+	t.Run("Redis away", func(t *testing.T) {
+		server.Kill()
+		body := w.awaitStatus("/readyz", http.StatusServiceUnavailable)
+		var readiness struct {
+			Checks []struct {
+				Name  string
+				Ready bool
+				Error string
+			}
+		}
+		if err := json.Unmarshal([]byte(body), &readiness); err != nil || readiness.Checks[0].Name != "redis" ||
+			readiness.Checks[0].Ready || readiness.Checks[0].Error == "" {
+			t.Errorf("readiness without Redis: %s", body)
+		}
+		if status, _ := w.get("/healthz"); status != http.StatusOK {
+			t.Errorf("/healthz answers %d: the process would be killed for Redis's fault", status)
+		}
+		if status, body := w.get("/v1/features/user_tx_lifetime?user_id=u000001"); status != http.StatusServiceUnavailable ||
+			!strings.Contains(body, "store_unavailable") {
+			t.Errorf("a question without Redis: %d %s", status, body)
+		}
+		out, code := check()
+		if code != 1 {
+			t.Errorf("--check without Redis: exit code %d", code)
+		}
+		matches(t, out, `^FAIL +redis +`+server.Addr()+`: `, `^weir: 1 check failed$`)
+		server.Start()
+		w.awaitReady()
+	})
+}
+
+// A processor that is asked to end flushes, commits and leaves the group: what
+// is committed is what was applied, and the next one goes on at once.
+func TestShutdown(t *testing.T) {
+	const (
+		events  = 40_000
+		session = 30 * time.Second
+	)
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
+	api := s.start("api")
+	// Commits are seldom, so that those of the end show.
+	patient := []string{"--kafka.session_timeout", session.String(), "--processor.commit_interval", "1m"}
+	w := s.start("processor", patient...)
+	s.flow(generate.New(seed, stream(100)), events, fault{"a processor is asked to end", func() {
+		testkit.Eventually(t, time.Minute, "events are applied", func() (bool, string) {
+			return w.metric("weir_events_total", "") > events/10, w.Log()
+		})
+		began := time.Now()
+		w.Stop()
+		if took := time.Since(began); w.ExitCode() != 0 || took > 20*time.Second {
+			t.Errorf("exit code %d after %v; want 0 within processor.shutdown_timeout, 20s", w.ExitCode(), took)
+		}
+		offsets, err := committed(s.kafka, s.group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		progress, err := s.store.Progress(ctx, partitions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range partitions() {
+			if low, high := slices.Min(progress[i]), slices.Max(progress[i]); low != high || offsets[p] != low || low == 0 {
+				t.Errorf("%v: applied %d to %d, committed %d", p, low, high, offsets[p])
+			}
+		}
+		began = time.Now()
+		awaitShared(t, s.start("processor"))
+		if took := time.Since(began); took > session/2 {
+			t.Errorf("the next processor waited %v: the one before did not leave the group", took)
+		}
+	}})
+	s.finish(api, events)
+}

@@ -1,0 +1,327 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
+)
+
+// shards is the number of state shards, that of the settings' default.
+const shards = 64
+
+// scene is a broker and a namespace in Redis with which processes of Weir
+// work, and the model of all events that were written.
+type scene struct {
+	t        testing.TB
+	broker   *testkit.Broker
+	kafka    *kafka.Client
+	producer *producer
+	store    *store.Store
+	group    string
+	settings []string // of every process
+	started  []*weir
+
+	began    time.Time
+	registry *features.Registry
+	model    *model.Model
+	written  int64    // records in the log, those of aborted transactions among them
+	most     int64    // offsets that were ever seen applied
+	poison   []string // places of the records that must go to the dead letters
+	clock    int64    // the greatest timestamp of a record that counts, in ms
+}
+
+// definitions are the shipped features and those of testdata/kinds.yaml.
+func definitions(t testing.TB) []string {
+	t.Helper()
+	var paths []string
+	for _, path := range []string{"../config/features", "testdata/kinds.yaml"} {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, absolute)
+	}
+	return paths
+}
+
+// newScene makes a scene on a broker of its own, with the topics, and a Redis;
+// settings are those by which processes reach this Redis.
+func newScene(t testing.TB, client redis.UniversalClient, settings ...string) *scene {
+	t.Helper()
+	paths := definitions(t)
+	registry, err := features.Load(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := testkit.NewKafka(t, testkit.KafkaOptions{})
+	createTopics(t, broker)
+	namespace := testkit.Namespace(t)
+	return &scene{
+		t: t, broker: broker, kafka: broker.Client(), producer: newProducer(t, broker),
+		store: store.New(client, namespace, shards), group: namespace,
+		began: time.Now(), registry: registry, model: model.New(registry),
+		settings: append([]string{
+			"--namespace", namespace, "--features", strings.Join(paths, ","),
+			"--kafka.brokers", strings.Join(broker.Addrs(), ","), "--kafka.group", namespace,
+			"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--kafka.rebalance_timeout", "10s",
+			"--processor.commit_interval", "100ms", "--processor.batch.max_events", "500",
+		}, settings...),
+	}
+}
+
+// start starts a process in a role; more settings override the scene's.
+func (s *scene) start(role string, more ...string) *weir {
+	s.t.Helper()
+	w := startWeir(s.t, slices.Concat([]string{"--roles", role}, s.settings, more)...)
+	s.started = append(s.started, w)
+	return w
+}
+
+// rewinds is how often all processes together found Redis gone back in time.
+func (s *scene) rewinds() (n int) {
+	for _, w := range s.started {
+		n += w.rewinds()
+	}
+	return n
+}
+
+// write writes the events in one of the ways there are, and applies them to
+// the model.
+func (s *scene) write(events []generate.Event, how func([]generate.Event) ([]*kgo.Record, error)) error {
+	records, err := how(events)
+	if err != nil {
+		return err
+	}
+	s.written += int64(len(records))
+	for i, r := range records {
+		err := s.model.Apply(features.Record{
+			Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
+			Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+		})
+		var poison *features.Poison
+		if err != nil && !errors.As(err, &poison) || (err != nil) != events[i].Poison {
+			return fmt.Errorf("event %s is poison: %v; the model says %w", events[i].Value, events[i].Poison, err)
+		}
+		if err != nil {
+			s.poison = append(s.poison, place(r.Topic, r.Partition, r.Offset))
+			continue
+		}
+		s.clock = max(s.clock, r.Timestamp.UnixMilli())
+	}
+	return nil
+}
+
+// applied is the number of offsets that all shards have applied.
+func (s *scene) applied() (sum int64, err error) {
+	progress, err := s.store.Progress(ctx, partitions())
+	if err != nil {
+		return 0, err
+	}
+	for _, byShard := range progress {
+		sum += max(0, slices.Min(byShard))
+	}
+	return sum, nil
+}
+
+// appliedIn is the number of offsets that all shards of one server have applied.
+func (s *scene) appliedIn(server *testkit.RedisServer) int64 {
+	s.t.Helper()
+	one := *s
+	one.store = store.New(server.Client(s.t), s.group, shards)
+	applied, err := one.applied()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return applied
+}
+
+// awaitApplied waits until every shard has applied every partition to its end,
+// and the group has committed that.
+func (s *scene) awaitApplied() {
+	s.t.Helper()
+	testkit.Eventually(s.t, 2*time.Minute, "everything is applied and committed", func() (bool, string) {
+		ends, err := ends(s.kafka)
+		if err != nil {
+			return false, err.Error()
+		}
+		progress, err := s.store.Progress(ctx, partitions())
+		if err != nil {
+			return false, err.Error()
+		}
+		offsets, err := committed(s.kafka, s.group)
+		if err != nil {
+			return false, err.Error()
+		}
+		for i, p := range partitions() {
+			low, high := slices.Min(progress[i]), slices.Max(progress[i])
+			if low != ends[p] || high != ends[p] || offsets[p] != ends[p] {
+				return false, fmt.Sprintf("%v: applied %d to %d, committed %d, ends at %d; the last process says:\n%s",
+					p, low, high, offsets[p], ends[p], s.started[len(s.started)-1].Log())
+			}
+		}
+		return true, ""
+	})
+}
+
+// compareAll compares all answers with the model, now and at moments that have
+// passed, at and around edges of tiles among them.
+func (s *scene) compareAll(api *weir) int {
+	s.t.Helper()
+	clock, err := s.store.Clock(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if clock != s.clock {
+		s.t.Errorf("the clock is %d, want the greatest timestamp applied, %d", clock, s.clock)
+	}
+	edge := kinds.FloorDiv(clock, hour) * hour
+	moments := []int64{clock, clock + hour, clock - hour + 1, edge, edge - 1, clock - day}
+	for days := int64(1); days < 10; days += 3 {
+		edge := (kinds.FloorDiv(clock, day) - days) * day
+		moments = append(moments, edge, edge-1)
+	}
+	return compare(s.t, api, s.registry, s.model, clock, moments...)
+}
+
+// awaitRewind waits until a processor has found Redis gone back in time, which
+// some had so many times before.
+func (s *scene) awaitRewind(before int) {
+	s.t.Helper()
+	testkit.Eventually(s.t, time.Minute, "the processors find Redis gone back in time", func() (bool, string) {
+		return s.rewinds() > before, s.started[len(s.started)-1].Log()
+	})
+}
+
+// finish waits until all events are applied, compares all answers with the
+// model, and tells the figures.
+func (s *scene) finish(api *weir, events int) {
+	s.t.Helper()
+	s.awaitApplied()
+	applied := time.Now()
+	compared := s.compareAll(api)
+	s.checkDeadLetters()
+	s.t.Logf("seed %d: %d events (%d records with those of aborted transactions, %d poison), %d processes of Weir, %d rewinds; %v to apply, %v to compare %d answers",
+		seed, events, s.written, len(s.poison), len(s.started), s.rewinds(),
+		applied.Sub(s.began).Round(time.Second), time.Since(applied).Round(time.Second), compared)
+}
+
+// fault is something bad that happens while events flow.
+type fault struct {
+	what   string
+	happen func()
+}
+
+// ahead is how far the flow may be before what was ever applied, in records:
+// enough that faults meet work under way, not so much that it ends before them.
+const ahead = 20_000
+
+// flow writes n events, and lets the faults happen one after the other, spread
+// evenly over them. Writing goes on during a fault, until the next is due.
+func (s *scene) flow(g *generate.Generator, n int, faults ...fault) {
+	s.t.Helper()
+	flowing, stop := context.WithTimeout(ctx, 3*time.Minute)
+	defer stop()
+	due, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		part := n / (len(faults) + 1)
+		for range faults {
+			if err := s.writeMany(flowing, g, part); err != nil {
+				done <- err
+				return
+			}
+			due <- struct{}{} // waits for the end of the fault before
+		}
+		done <- s.writeMany(flowing, g, n-part*len(faults))
+	}()
+	for _, f := range faults {
+		select {
+		case <-due:
+			began := time.Now()
+			f.happen()
+			s.t.Logf("%-50s %v", f.what, time.Since(began).Round(time.Millisecond))
+		case err := <-done:
+			s.t.Fatal(err)
+		}
+	}
+	if err := <-done; err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// writeMany writes events in every way there is, as fast as they are applied.
+func (s *scene) writeMany(ctx context.Context, g *generate.Generator, n int) error {
+	const chunk = 1000
+	for i := 0; n > 0; i++ {
+		events := make([]generate.Event, min(n, chunk))
+		for i := range events {
+			events[i] = g.Next()
+		}
+		n -= len(events)
+		how := s.producer.write
+		if i%4 == 0 {
+			how = s.producer.commit
+		}
+		if err := s.write(events, how); err != nil {
+			return err
+		}
+		if i%10 == 5 {
+			// The same events once more: they would count if the abort did not.
+			if err := s.producer.abort(events); err != nil {
+				return err
+			}
+			s.written += int64(len(events))
+		}
+		if err := s.keepUp(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepUp waits until no more than ahead records are not applied, or were not
+// before Redis went back in time.
+func (s *scene) keepUp(ctx context.Context) error {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		applied, err := s.applied()
+		if err == nil {
+			s.most = max(s.most, applied)
+		}
+		if s.written-s.most <= ahead {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d records are applied: %w", applied, s.written, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// checkDeadLetters wants a dead letter for every record that is poison, and
+// for no other, but for those that came too late.
+func (s *scene) checkDeadLetters() {
+	s.t.Helper()
+	for place, letter := range readDead(s.t, s.broker, s.poison) {
+		if !slices.Contains(s.poison, place) && header(letter, "weir-reason") != string(features.Late) {
+			s.t.Errorf("the record at %s went to the dead letters: %s", place, header(letter, "weir-message"))
+		}
+	}
+}

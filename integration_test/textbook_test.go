@@ -1,0 +1,143 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// The worked example of the textbook: a payment of 166.6 at 1532496076032,
+// which lies in the day 17737 and the hour 425693 since 1970.
+const (
+	textbookTime = 1532496076032
+	textbookDay  = 17737
+	textbookHour = 425693
+)
+
+const (
+	hour = 60 * 60 * 1000 // in ms
+	day  = 24 * hour
+)
+
+func textbookEvent(at int64, amount string) generate.Event {
+	return generate.Event{
+		Topic: generate.Transactions, Key: []byte("ud000001"), Timestamp: at,
+		Value: fmt.Appendf(nil, `{"event_id":"e%d","timestamp":%[1]d,"type":"transaction","status":"approved",`+
+			`"user_id":"ud000001","device_id":"d000001","card_id":"c1","amount":%s}`, at, amount),
+	}
+}
+
+func TestTextbook(t *testing.T) {
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
+	w := s.start("processor,api")
+	if err := s.write([]generate.Event{textbookEvent(textbookTime, "166.6")}, s.producer.write); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitApplied()
+
+	// The state is that of the documentation: a hash for each entity, in the
+	// shard of its hash, with a field for each tile in base 36.
+	series := seriesOf(t, w)
+	for _, c := range []struct {
+		entity, feature, tile string
+		want                  string
+	}{
+		{"d000001", "device_tx_7d", "dop", "1"},                  // day 17737
+		{"ud000001", "user_amount_1d", "94gt", "16660"},          // hour 425693
+		{"ud000001", "user_approved_amount_1d", "94gt", "16660"}, // of the same hash
+		{"ud000001", "user_max_amount_30d", "dop", "16660"},
+		{"ud000001", "user_tx_lifetime", "0", "1"},
+		{"d000001|ud000001", "user_device_tx_30d", "dop", "1"},
+	} {
+		shard := kinds.Shard(kinds.EntityHash([]byte(c.entity)), shards)
+		keys := server.Client(t).Keys(ctx, fmt.Sprintf("{%s:%d}t*:%s", s.group, shard, c.entity)).Val()
+		held := map[string]string{}
+		for _, key := range keys {
+			maps.Copy(held, server.Client(t).HGetAll(ctx, key).Val())
+		}
+		if got := held[series[c.feature]+c.tile]; got != c.want {
+			t.Errorf("%s of %s holds %q in tile %s, want %q; the keys %q hold %v", c.feature, c.entity, got, c.tile, c.want, keys, held)
+		}
+	}
+
+	// Two more on the edge of the day, in the tiles to its sides.
+	const edge = textbookDay * day
+	more := []generate.Event{textbookEvent(edge, "10.01"), textbookEvent(edge-1, "5")}
+	if err := s.write(more, s.producer.write); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitApplied()
+	for _, c := range []struct {
+		feature string
+		at      int64
+		want    string
+	}{
+		{"device_tx_7d", textbookTime, "3 PRESENT"},
+		{"device_tx_7d", textbookTime - hour, "3 PRESENT"}, // the tile of the moment counts as a whole
+		{"device_tx_7d", (textbookDay+6)*day - 1, "3 PRESENT"},
+		{"device_tx_7d", (textbookDay + 6) * day, "2 PRESENT"},
+		{"device_tx_7d", (textbookDay+7)*day - 1, "2 PRESENT"},
+		{"device_tx_7d", (textbookDay + 7) * day, "0 NOT_FOUND"},
+		{"user_amount_1d", textbookTime, "181.61 PRESENT"},
+		{"user_amount_1d", edge + 23*hour - 1, "181.61 PRESENT"},
+		{"user_amount_1d", edge + 23*hour, "176.61 PRESENT"},
+		{"user_amount_1d", edge + 24*hour - 1, "176.61 PRESENT"},
+		{"user_amount_1d", edge + 24*hour, "166.6 PRESENT"},
+		{"user_amount_1d", (textbookHour+24)*hour - 1, "166.6 PRESENT"},
+		{"user_amount_1d", (textbookHour + 24) * hour, "0 NOT_FOUND"},
+		{"user_tx_lifetime", 0, "3 PRESENT"},
+	} {
+		answers, err := w.ask(question{
+			Features: []string{c.feature}, At: c.at,
+			Entities: []json.RawMessage{json.RawMessage(`{"device_id":"d000001","user_id":"ud000001"}`)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := answers[0][c.feature]
+		if got := fmt.Sprintf("%s %s", a.Value, a.Status); got != c.want {
+			t.Errorf("%s at %d: %s, want %s", c.feature, c.at, got, c.want)
+		}
+	}
+
+	// What is no longer kept is refused, not answered wrongly.
+	for feature, at := range map[string]int64{
+		"device_tx_7d?device_id=d000001": textbookTime - hour - 1,
+		"card_count_today?card_id=c1":    textbookTime - 1, // keep=0s
+	} {
+		status, body := w.get(fmt.Sprintf("/v1/features/%s&at=%d", feature, at))
+		var refusal struct {
+			Error struct{ Oldest int64 }
+		}
+		if err := json.Unmarshal([]byte(body), &refusal); err != nil || status != http.StatusBadRequest || refusal.Error.Oldest != at+1 {
+			t.Errorf("%s at %d: %d %s; want that the oldest moment is the next one", feature, at, status, body)
+		}
+	}
+}
+
+// seriesOf is by feature the identity of its first state series.
+func seriesOf(t testing.TB, w *weir) map[string]string {
+	t.Helper()
+	status, body := w.get("/v1/features")
+	var catalogue struct {
+		Features []struct {
+			Name   string
+			Series []struct{ ID string }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &catalogue); err != nil || status != http.StatusOK {
+		t.Fatalf("the catalogue: %d %v", status, err)
+	}
+	series := map[string]string{}
+	for _, f := range catalogue.Features {
+		series[f.Name] = f.Series[0].ID
+	}
+	return series
+}

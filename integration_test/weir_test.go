@@ -1,0 +1,113 @@
+package integration_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// weir is one process of Weir.
+type weir struct {
+	*testkit.Program
+	t   testing.TB
+	url string
+}
+
+var listens = regexp.MustCompile(`msg="weir runs".* listen=(\S+)`)
+
+// startWeir starts a process and waits until it listens.
+func startWeir(t testing.TB, args ...string) *weir {
+	t.Helper()
+	w := &weir{Program: testkit.Start(t, binary, append([]string{"run", "--api.listen", "127.0.0.1:0"}, args...)...), t: t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			log := w.Log()
+			t.Logf("weir %v; its log ends:\n%s", args, log[max(0, len(log)-4000):])
+		}
+	})
+	testkit.Eventually(t, 30*time.Second, "weir listens", func() (bool, string) {
+		log := w.Log()
+		found := listens.FindStringSubmatch(log)
+		if found == nil {
+			return false, log
+		}
+		w.url = "http://" + found[1]
+		return true, ""
+	})
+	return w
+}
+
+// get reads a path of the process's HTTP server; the status is 0 when it does
+// not answer.
+func (w *weir) get(path string) (status int, body string) {
+	response, err := http.Get(w.url + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(text)
+}
+
+// awaitReady waits until the process says that it is ready.
+func (w *weir) awaitReady() {
+	w.t.Helper()
+	w.awaitStatus("/readyz", http.StatusOK)
+}
+
+func (w *weir) awaitStatus(path string, want int) (body string) {
+	w.t.Helper()
+	testkit.Eventually(w.t, time.Minute, path+" answers "+strconv.Itoa(want), func() (bool, string) {
+		status, text := w.get(path)
+		body = text
+		return status == want, strconv.Itoa(status) + " " + text
+	})
+	return body
+}
+
+// metric is the sum of a series over its labels; labels, if any, are a part of
+// its line that must be there, such as `outcome="late"`.
+func (w *weir) metric(name, labels string) (sum float64) {
+	_, text := w.get("/metrics")
+	for line := range strings.Lines(text) {
+		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || series != name && !strings.HasPrefix(series, name+"{") || !strings.Contains(series, labels) {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			w.t.Fatalf("metric %s: %v", line, err)
+		}
+		sum += n
+	}
+	return sum
+}
+
+// awaitShared waits until these processors, and no others, carry all
+// partitions.
+func awaitShared(t testing.TB, processors ...*weir) {
+	t.Helper()
+	testkit.Eventually(t, time.Minute, "the processors share the partitions", func() (bool, string) {
+		sum, idle := 0, 0
+		for _, w := range processors {
+			n := int(w.metric("weir_assigned_partitions", ""))
+			if sum += n; n == 0 {
+				idle++
+			}
+		}
+		return sum == len(partitions()) && idle == 0, fmt.Sprintf("%d of them are assigned; %d processors have none", sum, idle)
+	})
+}
+
+// rewinds is how often the process has found the store gone back in time.
+func (w *weir) rewinds() int { return strings.Count(w.Log(), "the store went back in time") }

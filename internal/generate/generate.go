@@ -1,0 +1,213 @@
+// Package generate makes the transactions and logins of a made-up shop, for
+// the demo and for tests. The same seed and options make the same events.
+package generate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The topics of the events.
+const (
+	Transactions = "transactions"
+	Logins       = "logins"
+)
+
+// Options say what the events are like. Shares are from 0 to 1.
+type Options struct {
+	Users   int           // how many there are; 1,000 if 0
+	Start   time.Time     // time of the first event; the start of 2026 if zero
+	Spacing time.Duration // from one event to the next, on average; 50ms if 0
+	// Clock, if not nil, gives the events' times instead of Start and Spacing:
+	// the events are then the same but for their times.
+	Clock func() time.Time
+
+	Logins float64 // share of logins; the others are transactions
+	Nulls  float64 // share of events that lack a device, an IP or a status
+
+	// OutOfOrder is the share of events that come up to OutOfOrderBy (a minute
+	// if 0) after their time, and Late of those that come up to LateBy (40 days
+	// if 0) after it.
+	OutOfOrder   float64
+	OutOfOrderBy time.Duration
+	Late         float64
+	LateBy       time.Duration
+	Duplicates   float64 // share of events that are sent twice
+	Poison       float64 // share of events that cannot be used
+}
+
+// Demo are the options of the demo: a stream as real ones are, some of it out
+// of order, late or repeated. All of it can be used.
+func Demo() Options {
+	return Options{
+		Logins: 0.3, Nulls: 0.02, OutOfOrder: 0.05, Late: 0.001, LateBy: time.Hour, Duplicates: 0.002,
+	}
+}
+
+// Event is one record to send.
+type Event struct {
+	Topic      string
+	Key, Value []byte
+	Timestamp  int64 // of the record, in milliseconds since 1970
+	// Poison says that the value cannot be used, be it by its form or because
+	// it lacks an amount, has a field of a wrong type or no sound timestamp.
+	Poison bool
+}
+
+// Generator makes events. It is not safe for concurrent use.
+type Generator struct {
+	options   Options
+	random    *rand.Rand
+	users     *rand.Zipf
+	merchants *rand.Zipf
+	now       time.Duration // since the start
+	count     int
+	again     []Event // to be sent a second time
+}
+
+// New makes a generator.
+func New(seed uint64, o Options) *Generator {
+	if o.Users == 0 {
+		o.Users = 1000
+	}
+	if o.Start.IsZero() {
+		o.Start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	for value, otherwise := range map[*time.Duration]time.Duration{
+		&o.Spacing: 50 * time.Millisecond, &o.OutOfOrderBy: time.Minute, &o.LateBy: 40 * 24 * time.Hour,
+	} {
+		if *value == 0 {
+			*value = otherwise
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, 0x77656972))
+	return &Generator{
+		options: o, random: random,
+		users:     rand.NewZipf(random, 1.2, 20, uint64(o.Users-1)),
+		merchants: rand.NewZipf(random, 1.3, 5, 499),
+	}
+}
+
+// Next makes the next event. Its memory is its own.
+func (g *Generator) Next() Event {
+	now := g.tick().UnixMilli()
+	if len(g.again) > 0 && g.random.IntN(10) == 0 {
+		e := g.again[0]
+		g.again = g.again[1:]
+		e.Timestamp = now
+		return e
+	}
+	e := g.event(now)
+	if !e.Poison && g.chance(g.options.Duplicates) {
+		again := e
+		again.Key, again.Value = slices.Clone(e.Key), slices.Clone(e.Value)
+		g.again = append(g.again, again)
+	}
+	return e
+}
+
+func (g *Generator) tick() time.Time {
+	g.now += time.Duration(g.random.Int64N(2*int64(g.options.Spacing) + 1))
+	if g.options.Clock != nil {
+		return g.options.Clock()
+	}
+	return g.options.Start.Add(g.now)
+}
+
+func (g *Generator) chance(share float64) bool { return g.random.Float64() < share }
+
+func (g *Generator) event(now int64) Event {
+	g.count++
+	at := now
+	switch {
+	case g.chance(g.options.OutOfOrder):
+		at -= g.random.Int64N(g.options.OutOfOrderBy.Milliseconds() + 1)
+	case g.chance(g.options.Late):
+		at -= g.random.Int64N(g.options.LateBy.Milliseconds() + 1)
+	}
+	user := int(g.users.Uint64())
+	fields := g.login
+	e := Event{Topic: Logins, Key: numbered('u', 6, user+1), Timestamp: now}
+	if !g.chance(g.options.Logins) {
+		e.Topic, fields = Transactions, g.transaction
+	}
+	o := fields(user, strconv.FormatInt(at, 10))
+	if g.chance(g.options.Nulls) {
+		o.set([]string{"device_id", "ip", "status"}[g.random.IntN(3)], "null")
+	}
+	if g.chance(g.options.Poison) {
+		e.Poison = true
+		e.Value = g.spoil(o, now)
+		return e
+	}
+	e.Value = o.json()
+	return e
+}
+
+func (g *Generator) transaction(user int, at string) object {
+	status := "approved"
+	if g.chance(0.08) {
+		status = "declined"
+	}
+	o := g.common('t', "transaction", user, at)
+	cents := 50 + g.random.IntN(5000)*g.random.IntN(40)
+	return append(o,
+		member{"card_id", quoted(numbered('c', 6, user*3+g.oneOfThree(user)+1))},
+		member{"merchant_id", quoted(numbered('m', 5, int(g.merchants.Uint64())+1))},
+		member{"amount", strconv.Itoa(cents/100) + "." + string(numbered(0, 2, cents%100))},
+		member{"status", quoted([]byte(status))},
+	)
+}
+
+func (g *Generator) login(user int, at string) object {
+	return append(g.common('l', "login", user, at), member{"success", strconv.FormatBool(!g.chance(0.1))})
+}
+
+// common are the fields of both kinds of event. A user has one to three
+// devices, some of them shared with another user, and a home network; one
+// event in a hundred comes from one of a few devices that everybody uses.
+func (g *Generator) common(id byte, kind string, user int, at string) object {
+	device, network := user*2+g.oneOfThree(user), user/8
+	if g.chance(0.01) {
+		device, network = g.random.IntN(3), g.random.IntN(3)
+	}
+	ip := "10." + strconv.Itoa(network/256%256) + "." + strconv.Itoa(network%256) + "." + strconv.Itoa(1+g.random.IntN(254))
+	return object{
+		{"event_id", quoted(numbered(id, 9, g.count))},
+		{"timestamp", at},
+		{"type", quoted([]byte(kind))},
+		{"user_id", quoted(numbered('u', 6, user+1))},
+		{"device_id", quoted(numbered('d', 6, device+1))},
+		{"ip", quoted([]byte(ip))},
+	}
+}
+
+// oneOfThree picks one of the one to three things of its kind that a user has,
+// mostly the first.
+func (g *Generator) oneOfThree(user int) int {
+	return min(g.random.IntN(1+user%3), g.random.IntN(3))
+}
+
+// spoil makes the value of an event that cannot be used.
+func (g *Generator) spoil(o object, now int64) []byte {
+	switch g.random.IntN(6) {
+	case 0:
+		value := o.json()
+		return value[:1+g.random.IntN(len(value)-1)]
+	case 1:
+		if !o.set("amount", "null") {
+			o.set("success", "1")
+		}
+	case 2:
+		o.set("user_id", "42")
+	case 3:
+		o.set("timestamp", `"yesterday"`)
+	case 4:
+		o.set("timestamp", "null")
+	case 5:
+		o.set("timestamp", strconv.FormatInt(now+time.Hour.Milliseconds()+g.random.Int64N(1e9), 10))
+	}
+	return o.json()
+}

@@ -1,0 +1,202 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	kgoplain "github.com/twmb/franz-go/pkg/sasl/plain"
+)
+
+// selfSigned is a server's TLS configuration for 127.0.0.1 and a client's that trusts it.
+func selfSigned(t *testing.T) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: pool}
+}
+
+func TestTLSAndSASL(t *testing.T) {
+	server, client := selfSigned(t)
+	c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(4, "t"), kfake.TLS(server), kfake.EnableSASL(),
+		kfake.Superuser("PLAIN", "reader", "secret"))
+	cl := newClient(t, c, kgo.DialTLSConfig(client.Clone()), kgo.SASL(kgoplain.Auth{User: "reader", Pass: "secret"}.AsMechanism()))
+	for i := range int32(4) {
+		produce(t, cl, numbered("t", i, 0, 2)...)
+	}
+	p := newPoller(t, c, func(cfg *PollerConfig) {
+		transport := cfg.Transport.(*kafka.Transport)
+		transport.TLS, transport.SASL = client, plain.Mechanism{Username: "reader", Password: "secret"}
+	})
+	for i := range int32(4) {
+		p.Add("t", i, 0)
+	}
+	for range 4 {
+		if got := pollUntil(t, p, 2); len(got) != 2 {
+			t.Errorf("records %v", got)
+		}
+	}
+
+	refused := newPoller(t, c, func(cfg *PollerConfig) {
+		transport := cfg.Transport.(*kafka.Transport)
+		transport.TLS, transport.SASL = client, plain.Mechanism{Username: "reader", Password: "wrong"}
+	})
+	_, err := refused.Offsets(testContext(t), "t", 0)
+	if err == nil || !strings.HasPrefix(err.Error(), "fetch: metadata: ") {
+		t.Errorf("error %v, want one about metadata", err)
+	}
+}
+
+// wire is a connection of which both directions are in memory.
+type wire struct {
+	sent     bytes.Buffer
+	received bytes.Reader
+}
+
+func (w *wire) Write(p []byte) (int, error) { return w.sent.Write(p) }
+func (w *wire) Read(p []byte) (int, error)  { return w.received.Read(p) }
+
+func TestExchangeErrors(t *testing.T) {
+	tests := []struct {
+		name     string
+		version  int16
+		response []byte
+		want     string
+	}{
+		{"old broker", 3, nil, "fetch: the broker offers Fetch v3, at least v4 is needed"},
+		{"closed connection", 11, nil, "EOF"},
+		{"cut header", 11, []byte{0, 0, 0, 9, 0}, "unexpected EOF"},
+		{"cut body", 11, []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, 5, 5}, "unexpected EOF"},
+		{"other correlation", 11, []byte{0, 0, 0, 4, 0, 0, 0, 2},
+			"fetch: a response of 0 bytes with correlation id 2, expected 1"},
+		{"negative size", 11, []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1},
+			"fetch: a response of -5 bytes with correlation id 1, expected 1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			body := new([]byte)
+			e := &exchange{ctx: context.Background(), request: kmsg.NewPtrFetchRequest(), body: body}
+			if !e.Required(map[protocol.ApiKey]int16{protocol.Fetch: test.version}) {
+				t.Fatal("kafka-go would not use our exchange")
+			}
+			var w wire
+			w.received.Reset(test.response)
+			if _, err := e.RawExchange(&w); err == nil || err.Error() != test.want {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+			if cap(*body) > 2<<20 {
+				t.Errorf("%d bytes were allocated for a response that did not come", cap(*body))
+			}
+		})
+	}
+}
+
+// The end of the context must end the exchange itself: kafka-go would go on waiting for the response on its own.
+func TestExchangeEndsWithItsContext(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.ReadFull(server, make([]byte, 8)) // the request has begun to arrive
+		cancel()
+	}()
+	e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
+	e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
+	if _, err := e.RawExchange(client); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, os.ErrDeadlineExceeded)
+	}
+}
+
+// slowDeadline is a connection whose response arrives while a deadline is being set.
+type slowDeadline struct {
+	net.Conn
+	wire
+	setting  chan struct{}
+	finished atomic.Bool
+}
+
+func (s *slowDeadline) Write(p []byte) (int, error) { return s.wire.Write(p) }
+
+func (s *slowDeadline) Read(p []byte) (int, error) {
+	<-s.setting
+	return s.wire.Read(p)
+}
+
+func (s *slowDeadline) SetDeadline(time.Time) error {
+	close(s.setting)
+	<-time.After(time.Second)
+	s.finished.Store(true)
+	return nil
+}
+
+// A deadline that is set late would hit the next request on the connection.
+func TestExchangeLeavesNoDeadlineBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &slowDeadline{setting: make(chan struct{})}
+		conn.received.Reset([]byte{0, 0, 0, 4, 0, 0, 0, 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
+		e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
+		if _, err := e.RawExchange(conn); err != nil {
+			t.Error(err)
+		}
+		if !conn.finished.Load() {
+			t.Error("the exchange has ended before the deadline was set")
+		}
+		<-time.After(2 * time.Second)
+	})
+}
+
+func TestExchangeVersionIsBounded(t *testing.T) {
+	e := &exchange{request: kmsg.NewPtrFetchRequest()}
+	e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 17})
+	if v := e.request.GetVersion(); v != 11 {
+		t.Errorf("Fetch v%d, want v11: later ones have other headers", v)
+	}
+}
+
+func TestExchangeWithUnknownBroker(t *testing.T) {
+	e := &exchange{broker: 7}
+	_, err := e.Broker(protocol.Cluster{})
+	if want := "fetch: broker 7 is not in the cluster's metadata"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,283 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/store"
+)
+
+// readDead reads n dead letters.
+func (b *bench) readDead(n int) []kafka.Message {
+	b.t.Helper()
+	r := kafka.NewReader(kafka.ReaderConfig{
+		Brokers: b.broker.ListenAddrs(), Topic: deadLetters, MaxWait: 50 * time.Millisecond,
+	})
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var list []kafka.Message
+	for range n {
+		m, err := r.ReadMessage(ctx)
+		if err != nil {
+			b.t.Fatalf("dead letter %d of %d: %v", len(list)+1, n, err)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+func header(m kafka.Message, key string) string {
+	for _, h := range slices.Backward(m.Headers) {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// Each kind of poison is set aside as it was, with why and whence; the events
+// around it count.
+func TestPoisonIsSetAside(t *testing.T) {
+	b := newBench(t)
+	b.config.MaxRecordBytes = 1000
+	poison := []struct{ value, reason, stream, message string }{
+		{`{"type":"payment",`, "malformed_json", "payment", "byte 18"},
+		{`{"type":"payment","at":1532496076032,"user":"u1","cents":7}`, "missing_field", "payment", "note"},
+		{`{"type":"payment","at":1532496076032,"user":"u1","cents":"7","note":""}`, "wrong_type", "payment", "cents"},
+		{`{"type":"payment","user":"u1","cents":7,"note":""}`, "missing_timestamp", "payment", "at"},
+		{`{"type":"payment","at":"noon","user":"u1","cents":7,"note":""}`, "bad_timestamp", "payment", "at"},
+		{`{"type":"payment","at":1632496076032,"user":"u1","cents":7,"note":""}`, "future_timestamp", "payment", "at"},
+		{`{"type":"payment","at":1532496076032,"user":"u1","cents":7,"note":"` + strings.Repeat("x", 1000) + `"}`, "oversized", "", "limit is 1000"},
+	}
+	for i, p := range poison {
+		m := payment(i)
+		m.Value = []byte(p.value)
+		m.Headers = []kafka.Header{{Key: "trace", Value: []byte(p.reason)}}
+		b.write(payments(i*10, i*10+10)...)
+		b.write(m)
+	}
+	b.run()
+	b.expect(10 * len(poison))
+	letters := b.readDead(len(poison))
+	for _, p := range poison {
+		i := slices.IndexFunc(letters, func(m kafka.Message) bool { return string(m.Value) == p.value })
+		if i < 0 {
+			t.Errorf("no dead letter with the bytes %.80s", p.value)
+			continue
+		}
+		m := letters[i]
+		if header(m, "weir-reason") != p.reason || header(m, "weir-stream") != p.stream ||
+			!strings.Contains(header(m, "weir-message"), p.message) || header(m, "trace") != p.reason ||
+			header(m, "weir-topic") != "payments" || header(m, "weir-partition") == "" || header(m, "weir-offset") == "" {
+			t.Errorf("headers %q of %.80s", m.Headers, p.value)
+		}
+	}
+	if s := b.processor.Stats(); s.Dead != int64(len(poison)) || s.Applied != int64(10*len(poison)) {
+		t.Errorf("stats %+v", s)
+	}
+	b.committed(11 * len(poison))
+}
+
+// A dead letter that cannot be written stops its partition and no other; once
+// it can be, nothing is missing.
+func TestDeadLetterThatCannotBeWritten(t *testing.T) {
+	b := newBench(t)
+	fault := b.broker.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: deadLetters, Err: kerr.TopicAuthorizationFailed, Count: -1,
+	})
+	bad := payment(0) // of partition 0
+	bad.Value = []byte("{")
+	b.write(bad)
+	b.write(payments(0, 300)...)
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
+		p := b.progress()
+		ok := slices.Max(p[0]) == 0 && slices.Min(p[1]) == 100 && slices.Min(p[2]) == 100
+		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p)
+	})
+	err := b.processor.Ready(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "payments/0: write dead letters: ") {
+		t.Errorf("readiness says %v", err)
+	}
+	fault.Remove()
+	b.expect(300)
+	if letters := b.readDead(1); string(letters[0].Value) != "{" {
+		t.Errorf("dead letter %q", letters[0].Value)
+	}
+	b.committed(301)
+}
+
+// Redis that is killed is waited for; what its file lacks is read again.
+func TestRedisAwayAndBack(t *testing.T) {
+	b := newBench(t)
+	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	b.useRedis(server)
+	b.write(payments(0, 300)...)
+	b.run()
+	b.expect(300)
+	server.Kill()
+	b.write(payments(300, 600)...)
+	testkit.Eventually(t, 30*time.Second, "readiness fails", func() (bool, string) {
+		err := b.processor.Ready(context.Background())
+		return err != nil && strings.Contains(err.Error(), "worker"), fmt.Sprint(err)
+	})
+	server.Start()
+	b.expect(600)
+	b.committed(600)
+}
+
+func (b *bench) useRedis(server *testkit.RedisServer) {
+	b.redis = server.Client(b.t)
+	b.store = store.New(b.redis, "weir", 8)
+	b.config.Store = b.store
+}
+
+// A Redis that is put back to an older copy, or to nothing, is found out and
+// brought up to date, even where no event comes any more.
+func TestRedisGoesBackInTime(t *testing.T) {
+	b := newBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	b.useRedis(server)
+	empty := server.SaveCopy()
+	b.write(payments(0, 200)...)
+	b.run()
+	b.expect(200)
+	old := server.SaveCopy()
+	b.write(payments(200, 500)...)
+	b.expect(500)
+	server.RestoreCopy(old)
+	b.expect(500)
+	b.write(payments(500, 600)...)
+	b.expect(600)
+	server.RestoreCopy(empty)
+	b.expect(600)
+	b.committed(600)
+	if n := count(t, metrics, "weir_rewinds_total"); n < 2*partitions {
+		t.Errorf("%v rewinds counted, want at least %d", n, 2*partitions)
+	}
+}
+
+func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.Metric {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// Records that were not applied and are gone from the log end the processor
+// with an error that says which; on request it goes on, and counts them.
+func TestRecordsLost(t *testing.T) {
+	b := newBench(t)
+	b.write(payments(0, 30)...)
+	b.run()
+	b.expect(30)
+	b.committed(30)
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	b.write(payments(30, 60)...)
+	if err := b.broker.DeleteRecords("payments", 1, 15); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	var loss *pipeline.LossError
+	err := b.stopped()
+	if !errors.As(err, &loss) || err.Error() != "payments/1: offsets 10 to 14 (5 records) were not applied and are no longer in the log; "+
+		"set kafka.on_data_loss to continue to go on without them" {
+		t.Fatalf("error %v", err)
+	}
+	b.config.ContinueOnLoss = true
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	b.run()
+	b.committed(60)
+	if n := count(t, metrics, "weir_lost_records_total"); n != 5 {
+		t.Errorf("%v records counted as lost, want 5", n)
+	}
+}
+
+// stopped waits until Run returns of itself.
+func (b *bench) stopped() error {
+	b.t.Helper()
+	select {
+	case err := <-b.done:
+		b.done <- err
+		return err
+	case <-time.After(30 * time.Second):
+		b.t.Fatal("the processor goes on")
+		return nil
+	}
+}
+
+// A topic that was deleted and made anew ends before the progress: that is
+// said, and not waited out for ever.
+func TestTopicMadeAnew(t *testing.T) {
+	b := newBench(t)
+	b.write(payments(0, 60)...)
+	b.run()
+	b.expect(60)
+	b.committed(60)
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.broker.DeleteTopic("payments"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.broker.CreateTopic("payments", partitions, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	err := b.stopped()
+	if err == nil || !strings.Contains(err.Error(), "applied up to offset 20, but the log ends at 0: the topic was deleted and made anew") {
+		t.Fatalf("error %v", err)
+	}
+	b.config.ContinueOnLoss = true
+	b.run()
+	b.write(payments(60, 90)...)
+	b.expect(90)
+}
+
+// Two processors share the partitions, and one takes over when the other goes.
+func TestProcessorsShare(t *testing.T) {
+	b := newBench(t)
+	b.run()
+	first, stopFirst := b.processor, b.stop
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "both have partitions", func() (bool, string) {
+		a, c := first.Stats().Assigned, b.processor.Stats().Assigned
+		return a > 0 && c > 0 && a+c == partitions, fmt.Sprint(a, " and ", c)
+	})
+	b.write(payments(0, 300)...)
+	b.expect(300)
+	if err := stopFirst(); err != nil {
+		t.Fatal(err)
+	}
+	b.write(payments(300, 600)...)
+	b.expect(600)
+	b.committed(600)
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+var history = &kinds.Series{ID: "logxx", By: []string{"device"}, Measure: kinds.Record, Tile: 1, Keep: 8 * day, Max: 40}
+
+// A log is what was appended, less what its horizon and its cap have cut off.
+func TestLogIsKeptAndTrimmed(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		random := rand.New(rand.NewPCG(8, 9))
+		number := kinds.NewColumn(1, kinds.Int, 0)
+		text := kinds.NewColumn(2, kinds.String, 0)
+		var appended []int64 // times
+		for i := range int64(300) {
+			at := 100*day + i*day/10 - random.Int64N(day/10)
+			record := kinds.AppendLogTime(nil, at)
+			record = kinds.AppendLogColumn(record, number, kinds.Value{Type: kinds.Int, Num: i})
+			long := make([]byte, random.IntN(300)) // records longer than a byte can say, too
+			record = kinds.AppendLogColumn(record, text, kinds.Value{Type: kinds.String, Str: long})
+			b := begin(t, s, transactions)
+			b.Now = at
+			b.Sources[0].To = i + 1
+			b.Touch(0, i, []byte("d1"))
+			b.Add(kinds.Op{Series: history, Tile: at, Member: kinds.AppendLogRecord(nil, record)})
+			apply(t, w, b)
+			appended = append(appended, at)
+
+			slices, err := s.Read(context.Background(), []kinds.Read{{Series: history, Entity: "d1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := int64(-1)
+			n := int64(0)
+			err = slices[0].Log.Records(func(r kinds.LogRecord) bool {
+				v, ok, err := r.Column(number)
+				if err != nil || !ok || first >= 0 && v.Num != first+n || r.Time != appended[v.Num] {
+					t.Fatalf("after %d: record %d is %+v of time %d, %v", i, n, v, r.Time, err)
+				}
+				if first < 0 {
+					first = v.Num
+				}
+				n++
+				return true
+			})
+			if err != nil || first+n != i+1 {
+				t.Fatalf("after %d: records %d to %d, %v", i, first, first+n-1, err)
+			}
+			if n > int64(history.Max)+pruneEvery {
+				t.Fatalf("after %d: %d records are held, where %d are allowed", i, n, history.Max)
+			}
+			cut, ok := slices[0].Log.CutOff()
+			for _, gone := range appended[:first] {
+				if gone >= at-8*day && (!ok || cut < gone) {
+					t.Fatalf("after %d: an event of %d is gone, and the log says %d, %v", i, gone, cut, ok)
+				}
+			}
+		}
+		if ttl := s.redis.TTL(context.Background(), string(appendStateKey(nil, s.tags[kinds.Shard(kinds.EntityHash([]byte("d1")), 2)], history, []byte("d1"), 0))).Val(); ttl <= 0 {
+			t.Errorf("the log expires after %v", ttl)
+		}
+	})
+}
+
+// A burst of events of one entity is one append.
+func TestLogTakesBursts(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		b := begin(t, s, transactions)
+		for i := range int64(1200) {
+			b.Now, b.Sources[0].To = 100*day, i+1
+			b.Touch(0, i, []byte("d1"))
+			b.Add(kinds.Op{Series: history, Tile: 100 * day, Member: kinds.AppendLogRecord(nil, kinds.AppendLogTime(nil, 100*day+i))})
+		}
+		apply(t, s.NewWriter(), b)
+		slices, err := s.Read(context.Background(), []kinds.Read{{Series: history, Entity: "d1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var times []int64
+		if err := slices[0].Log.Records(func(r kinds.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(times) != fmt.Sprint(countTo(1200)) {
+			t.Errorf("%d records: %v", len(times), times)
+		}
+	})
+}
+
+func countTo(n int64) (list []int64) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
