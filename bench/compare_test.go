@@ -17,6 +17,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/bench/textbook"
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/store"
@@ -144,7 +145,7 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	state := store.New(weir, namespace, 16)
+	state := store.New(weir, namespace, config.Default().Shards)
 	f, ok := registry.Feature("user_tx_lifetime")
 	if !ok {
 		b.Fatal("user_tx_lifetime is not among the shipped features")
@@ -196,7 +197,7 @@ func freshness(b *testing.B, brokers []string, weir side, feed *feed) {
 		made = append(made, steps[i].At.Sub(r.made))
 		acknowledged = append(acknowledged, max(0, steps[i].At.Sub(r.acknowledged)))
 	}
-	fmt.Printf("\nms from an event until it is applied, at %.0f events a second\n", 3000.0)
+	fmt.Printf("\nms from an event until it is applied, at %.0f events a second\n", weir.rate/2)
 	report := func(since string, ages []time.Duration) {
 		slices.Sort(ages)
 		p50, p99 := ages[len(ages)/2].Seconds()*1e3, ages[len(ages)*99/100].Seconds()*1e3

@@ -170,16 +170,16 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 	cfg := config.Default()
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
-	state := store.New(client, namespace, 16)
+	state := store.New(client, namespace, cfg.Shards)
 	processor := pipeline.New(pipeline.Config{
 		Registry: registry, Store: state,
 		NewWriter: func() pipeline.Writer { return &watchedWriter{state.NewWriter(), p} },
 		Transport: &kafka.Transport{}, Dialer: &kafka.Dialer{Timeout: 5 * time.Second}, Brokers: o.Brokers,
-		Group: namespace, DeadLetterTopic: deadLetters, Workers: 1,
+		Group: namespace, DeadLetterTopic: deadLetters, Workers: cfg.Processor.WorkerCount(),
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 		Linger: cfg.Processor.Batch.Linger, CommitInterval: cfg.Processor.CommitInterval,
 		FetchMinBytes: int32(cfg.Kafka.Fetch.MinBytes), FetchMaxBytes: int32(cfg.Kafka.Fetch.MaxBytes),
-		FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes), FetchMaxWait: 20*time.Millisecond,
+		FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes), FetchMaxWait: cfg.Kafka.Fetch.MaxWait,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err := processor.Run(ctx); err != nil {
