@@ -126,6 +126,10 @@ func (l *loader) window(d *definition, kind kinds.Kind) Window {
 		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
 	}
 	w := l.tiledWindow(d, kind)
+	if d.delay.given() && kind.Spec().Method == "last_seen" {
+		l.report(d.delay.place, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
+		return w
+	}
 	l.delay(d, &w)
 	if w.Delay > 0 && w.Tiled() && w.Delay%w.Tile != 0 {
 		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",

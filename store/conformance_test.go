@@ -73,7 +73,7 @@ features:
 				}
 				if spec.Method == "last_seen" && !exact {
 					// Its edge is exact as it is.
-					options = strings.NewReplacer(", tile=5m", "", ", tile=12h", "").Replace(options)
+					options = strings.NewReplacer(", tile=5m", "", ", tile=12h", "", ", delay=1d", "").Replace(options)
 				}
 				fmt.Fprintf(&d, "  f%d_%s_%d: %s(%s, event, %s%s, where='int != 3')\n",
 					i, field, j, spec.Name, w.size, strings.Join(arguments, ", "), options)
