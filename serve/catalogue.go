@@ -25,6 +25,7 @@ type CatalogueFeature struct {
 	Where       string         `json:"where,omitempty"`
 	Kind        string         `json:"kind"`
 	Method      string         `json:"method,omitempty"` // of count_distinct
+	Shape       string         `json:"shape,omitempty"`  // list, counts or bins; absent: a scalar
 	Keys        []CatalogueKey `json:"keys"`             // in the order of the definition
 	Window      string         `json:"window"`           // a duration, or lifetime
 	Tile        string         `json:"tile,omitempty"`
@@ -78,7 +79,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 	spec := f.Kind.Spec()
 	d := CatalogueFeature{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
-		Stream: f.Stream.Name, Where: f.Where, Kind: spec.Name, Method: spec.Method, Window: "lifetime",
+		Stream: f.Stream.Name, Where: f.Where, Kind: spec.Name, Method: spec.Method, Shape: spec.Shape.String(), Window: "lifetime",
 	}
 	if limited(f) {
 		d.Keep = duration(f.Keep)
@@ -103,6 +104,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 
 var stateNames = map[kinds.State]string{
 	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last_seen",
+	kinds.Logs: "log",
 }
 
 // duration writes a duration as definitions do: 7d, 90m.
