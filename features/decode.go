@@ -29,6 +29,20 @@ type Event struct {
 	Values []kinds.Value // of the stream's fields, in their order
 }
 
+// Entity appends the text of the entity with those keys, sorted names of
+// fields, that the event belongs to. It belongs to none, and ok is false, where
+// one of them is null or no field of its stream.
+func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
+	for i, key := range keys {
+		field := fieldIndex(e.Stream, key)
+		if field < 0 || e.Values[field].IsNull() {
+			return dst, false
+		}
+		dst = kinds.AppendEntity(dst, i == 0, e.Values[field])
+	}
+	return dst, true
+}
+
 // Decoder reads records into events. It depends on the record and the registry
 // only, never on the clock. It is not safe for concurrent use.
 //

@@ -134,17 +134,3 @@ func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
 // Tiled says whether the window begins with a tile; if not, its edge is exact
 // to the millisecond or it has none.
 func (w Window) Tiled() bool { return w.Tile > time.Millisecond }
-
-// EntityOf appends the text of the entity that an event of the feature's
-// stream, with these values of its fields, belongs to. It belongs to none, and
-// ok is false, where one of the feature's keys is null.
-func (f *Feature) EntityOf(dst []byte, values []kinds.Value) (entity []byte, ok bool) {
-	for i, name := range f.Series[0].By {
-		v := values[fieldIndex(f.Stream, name)]
-		if v.IsNull() {
-			return dst, false
-		}
-		dst = kinds.AppendEntity(dst, i == 0, v)
-	}
-	return dst, true
-}
