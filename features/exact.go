@@ -38,9 +38,12 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 	}
 	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	r := f.Kind.Fold(f.Call, samples)
-	r.Capped = r.Capped || cut >= from
+	r.Capped = r.Capped || cut != nothingCut && cut >= from
 	return r, nil
 }
+
+// nothingCut stands for the time of events cut off where there are none.
+const nothingCut = math.MinInt64
 
 // samples are the events of a log from one time to another that pass the
 // feature's filter, in the order in which they came, and the greatest time of
@@ -49,7 +52,7 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 func (f *Feature) samples(log kinds.Log, from, to int64) (samples []kinds.Sample, cut int64, err error) {
 	cut, ok := log.CutOff()
 	if !ok {
-		cut = math.MinInt64
+		cut = nothingCut
 	}
 	over, within := -f.Series[0].Max, 0
 	err = log.Records(func(r kinds.LogRecord) bool {

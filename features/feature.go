@@ -21,6 +21,9 @@ const (
 
 // feature compiles a feature; it is nil where something is wrong with it.
 func (l *loader) feature(n named) *Feature {
+	if n.node.has("expr") {
+		return l.derived(n)
+	}
 	d := &definition{name: n.name, place: n.node.place()}
 	f := l.define(d, func(d *definition) kinds.Kind {
 		switch n.node.Kind {

@@ -72,7 +72,12 @@ func column(r *features.Registry, stream *features.Stream, name string) (Column,
 // others is a stream on which a feature rests that is not this one; nil for
 // none.
 func others(f *features.Feature, stream *features.Stream) *features.Stream {
-	if f.Stream != stream {
+	for _, part := range f.Parts {
+		if other := others(part, stream); other != nil {
+			return other
+		}
+	}
+	if f.Parts == nil && f.Stream != stream {
 		return f.Stream
 	}
 	return nil

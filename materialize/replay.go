@@ -120,7 +120,7 @@ func (r *Replay) plan() {
 			r.keys = append(r.keys, keys)
 		}
 		r.keyOf[i] = at
-		if c.feature.Window.Size > 0 {
+		if c.feature.Forgets() {
 			r.keep = min(r.keep, c.feature.Keep.Milliseconds())
 		}
 	}

@@ -8,7 +8,7 @@ type approxCountDistinct struct{}
 func (approxCountDistinct) Spec() Spec {
 	return Spec{
 		Name: "approx_count_distinct", Title: "estimated number of different values of a field",
-		Types: anyType, FieldLast: true, StandardError: 0.0081, Neutral: Value{Type: Int},
+		Types: anyType, Result: Int, FieldLast: true, StandardError: 0.0081, Neutral: Value{Type: Int},
 	}
 }
 

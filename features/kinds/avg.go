@@ -4,7 +4,7 @@ package kinds
 type avg struct{}
 
 func (avg) Spec() Spec {
-	return Spec{Name: "avg", Title: "average of a field", Types: numeric, Exact: true}
+	return Spec{Name: "avg", Title: "average of a field", Result: Float, Types: numeric, Exact: true}
 }
 
 func (avg) Measures(Call) []Measure { return []Measure{Sum, CountValues} }

@@ -4,7 +4,7 @@ package kinds
 type count struct{}
 
 func (count) Spec() Spec {
-	return Spec{Name: "count", Title: "number of events", Exact: true, Neutral: Value{Type: Int}}
+	return Spec{Name: "count", Title: "number of events", Result: Int, Exact: true, Neutral: Value{Type: Int}}
 }
 
 func (count) Measures(Call) []Measure { return []Measure{CountEvents} }

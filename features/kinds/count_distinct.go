@@ -11,7 +11,7 @@ type countDistinct struct{}
 func (countDistinct) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "set", Title: "number of different values of a field",
-		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int},
+		Types: anyType, Result: Int, FieldLast: true, Exact: true, Neutral: Value{Type: Int},
 	}
 }
 

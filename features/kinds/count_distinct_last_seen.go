@@ -10,7 +10,7 @@ type countDistinctLastSeen struct{}
 func (countDistinctLastSeen) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "last_seen", Title: "number of different values of a field, the newest kept",
-		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int}, DefaultMax: 1000,
+		Types: anyType, Result: Int, FieldLast: true, Exact: true, Neutral: Value{Type: Int}, DefaultMax: 1000,
 	}
 }
 

@@ -40,6 +40,7 @@ type Spec struct {
 	Method string // of count_distinct; empty for kinds without methods
 	Title  string // what it answers, half a sentence
 	Types  []Type // accepted for the field; nil: the kind takes no field
+	Result Type   // of the value; Null: that of the field
 	// FieldLast says that the field is the last positional argument of the
 	// one-line form, behind the by-fields, and not the first.
 	FieldLast bool
