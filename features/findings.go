@@ -73,6 +73,10 @@ func unknownIn(in, what, name string, known []string) string {
 	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
+// Unknown says of a name that nothing has it, and which one may be meant: what
+// it should be the name of, and where, such as " in x", make the message.
+func Unknown(what, name, in string, known []string) string { return unknownIn(in, what, name, known) }
+
 // nearest is the known name that a misspelt one most likely stands for, empty
 // where none is near enough.
 func nearest(name string, known []string) string {

@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339"}
+	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339", "datetime"}
 	formats   = []string{"json"}
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
@@ -116,7 +116,7 @@ func (l *loader) field(e entry, before []Field) Field {
 	}
 	words := map[string]word{}
 	what := "field " + strconv.Quote(f.Name)
-	for key, n := range l.keyed(e.value, what, "type", "path", "scale", "expr", "required") {
+	for key, n := range l.keyed(e.value, what, "type", "path", "scale", "unit", "expr", "required") {
 		if w, ok := l.scalar(n, key); ok {
 			words[key] = w
 		}
@@ -127,6 +127,7 @@ func (l *loader) field(e entry, before []Field) Field {
 		l.report(e.key.place, "%s needs type", what)
 	}
 	l.decimal(&f, words["scale"])
+	l.unit(&f, words["unit"])
 	if w := words["required"]; w.given() {
 		l.oneOf(w, "required", []string{"true", "false"})
 		f.Required = w.text == "true"
@@ -160,6 +161,17 @@ func (l *loader) decimal(f *Field, scale word) {
 			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, maxScale)
 		}
 		f.Scale = uint8(n)
+	}
+}
+
+func (l *loader) unit(f *Field, unit word) {
+	switch {
+	case !unit.given():
+	case f.Type != kinds.Timestamp && f.Type != kinds.Null:
+		l.report(unit.place, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
+	default:
+		l.oneOf(unit, "unit", timeUnits)
+		f.Unit = unit.text
 	}
 }
 
