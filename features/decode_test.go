@@ -234,6 +234,10 @@ func TestEventTime(t *testing.T) {
 		{"ms", `1700000300000`, recorded + 300_000, ""},
 		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
+		{"datetime", `"2023-11-14 22:13:20"`, recorded, ""},
+		{"datetime", `"2023-11-14 22:13:20.000999"`, recorded, ""},
+		{"datetime", `"2023-11-14T22:13:20"`, 0, "stream s: t: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
+		{"datetime", `1700000000`, 0, "stream s: t: expected a timestamp in datetime of the years 1 to 9999, found 1700000000"},
 		{"rfc3339", `1700000000`, 0, "stream s: t: expected a timestamp in rfc3339 of the years 1 to 9999, found 1700000000"},
 	} {
 		r := parse(t, strings.ReplaceAll(`

@@ -76,11 +76,15 @@ func unknownIn(in, what, name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", message, near)
 	}
-	if len(known) == 0 || len(known) > 15 {
+	if len(known) == 0 || len(known) > 20 {
 		return message
 	}
 	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
+
+// Unknown says of a name that nothing has it, and which one may be meant: what
+// it should be the name of, and where, such as " in x", make the message.
+func Unknown(what, name, in string, known []string) string { return unknownIn(in, what, name, known) }
 
 // nearest is the known name that a misspelt one most likely stands for, empty
 // where none is near enough.

@@ -16,7 +16,7 @@ import (
 //	  devices: M_DEVICES(user_id, device_id)
 //
 // Where a parameter stands as a whole word in an argument or in the value of
-// an option, the argument takes its place. In a filter it does so outside of
+// an option, the argument takes its place. In a condition it does so outside of
 // quotes, in brackets if it is more than a name or a number; a description and
 // an owner stay as they are. The use of a macro may add options. A macro may
 // use another one.
@@ -222,11 +222,20 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 		switch o.name.text {
 		case "description", "owner":
 		default:
-			o.value = o.value.replace(by, o.name.text == "where")
+			o.value = o.value.replace(by, takesExpression(o.name.text))
 		}
 		r.options = append(r.options, o)
 	}
 	return r
+}
+
+// takesExpression says whether the value of an option is an expression.
+func takesExpression(option string) bool {
+	return option == "where" || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool {
+		return slices.ContainsFunc(k.Spec().Parameters, func(p kinds.Parameter) bool {
+			return p.Name == option && p.Form == kinds.Condition
+		})
+	})
 }
 
 // replace is a word, or an expression, with others for the names in it.

@@ -14,6 +14,7 @@ func TestMacrosMeanTheirExpansions(t *testing.T) {
 			`not (ok or amount > 10) and user_id != \"it's \\\"user\\\"\"")`,
 		"paid": `SUM(7d, transaction, amount, user_id, tile=12h, where="status != \"state\" and status == status and ` +
 			`not ok and user_id != \"it's \\\"user\\\"\"")`,
+		"part":     `RATIO(1d, transaction, user_id, condition='status == "rule" and (ok or amount > 10)')`,
 		"filtered": `COUNT(1h, transaction, device_id, where='status == "a, b"')`,
 		"greatest": `MAX(30m, transaction, amount, user_id)`,
 	} {

@@ -154,6 +154,7 @@ func fieldSchema() schema {
 		"type":     ref("type"),
 		"path":     described(ref("path"), "where it stands in the record; its name by default"),
 		"scale":    described(wholeNumber(0, int(maxScale)), "digits of a decimal behind the point"),
+		"unit":     described(schema{"enum": timeUnits}, "of a timestamp"),
 		"expr":     described(ref("text"), "expression over the fields before it"),
 		"required": described(schema{"enum": []any{true, false, "true", "false"}}, "a record without it is a poison event"),
 	}
@@ -192,7 +193,39 @@ func longFormSchema() schema {
 		"max":      described(wholeNumber(1, maxMax), "the greatest number of values or events kept"),
 		"keep":     described(ref("duration"), "how far back a question may ask; "+formatDuration(defaultKeep)+" by default"),
 	}
+	for _, k := range kinds.All {
+		for _, p := range k.Spec().Parameters {
+			properties[p.Name] = described(parameterSchema(p), "of "+strings.Join(takers(p.Name), ", "))
+		}
+	}
 	return object(only(properties, longFormKeys()), longFormNeeds...)
+}
+
+// parameterSchema is the shape of what kinds take beside their field.
+func parameterSchema(p kinds.Parameter) schema {
+	switch p.Form {
+	case kinds.Span:
+		return ref("duration")
+	case kinds.Whole:
+		return wholeNumber(p.Least, p.Most)
+	case kinds.Edges:
+		list := schema{"type": "array", "items": ref("text"), "minItems": p.Least, "maxItems": p.Most}
+		return schema{"anyOf": []schema{ref("text"), list}}
+	default:
+		return ref("text")
+	}
+}
+
+// takers are the functions that have a parameter.
+func takers(parameter string) []string {
+	var names []string
+	for _, k := range kinds.All {
+		spec := k.Spec()
+		if slices.ContainsFunc(spec.Parameters, func(p kinds.Parameter) bool { return p.Name == parameter }) {
+			names = append(names, spec.Name)
+		}
+	}
+	return slices.Compact(names)
 }
 
 func derivedSchema() schema {

@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339"}
+	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339", "datetime"}
 	formats   = []string{"json"}
 	lateWays  = []string{"count", "dead_letter"}
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
@@ -30,7 +30,7 @@ var (
 	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "fields", "max_future", "late"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit"}
-	fieldKeys     = []string{"type", "path", "scale", "expr", "required"}
+	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "required"}
 )
 
 // stream compiles a stream. What is wrong with it is left out, so that its
@@ -135,6 +135,7 @@ func (l *loader) field(e entry, before []Field) Field {
 		l.report(e.key.place, "%s needs type", what)
 	}
 	l.decimal(&f, words["scale"])
+	l.unit(&f, words["unit"])
 	if w := words["required"]; w.given() {
 		l.oneOf(w, "required", []string{"true", "false"})
 		f.Required = w.text == "true"
@@ -168,6 +169,17 @@ func (l *loader) decimal(f *Field, scale word) {
 			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, maxScale)
 		}
 		f.Scale = uint8(n)
+	}
+}
+
+func (l *loader) unit(f *Field, unit word) {
+	switch {
+	case !unit.given():
+	case f.Type != kinds.Timestamp && f.Type != kinds.Null:
+		l.report(unit.place, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
+	default:
+		l.oneOf(unit, "unit", timeUnits)
+		f.Unit = unit.text
 	}
 }
 
