@@ -135,7 +135,7 @@ func TestShippedDefinitions(t *testing.T) {
 			t.Errorf("%s has no description", f.Name)
 		}
 	}
-	if len(r.Features) != 13 {
+	if len(r.Features) != 14 {
 		t.Errorf("%d features", len(r.Features))
 	}
 	used := map[string]bool{}

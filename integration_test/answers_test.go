@@ -82,7 +82,7 @@ func compare(t testing.TB, w *weir, r *features.Registry, m *model.Model, clock 
 		entities = slices.Compact(entities)
 		for _, at := range moments {
 			asked := slices.DeleteFunc(slices.Clone(group), func(f *features.Feature) bool {
-				return f.Window.Size > 0 && at < clock-f.Keep.Milliseconds()
+				return f.Forgets() && at < clock-f.Keep.Milliseconds()
 			})
 			if len(asked) == 0 {
 				continue
@@ -180,22 +180,39 @@ func splitEntity(text string) []string {
 
 // differs says how an answer differs from the model's, "" if it does not.
 func differs(got answer, f *features.Feature, r kinds.Result) string {
-	spec := f.Kind.Spec()
 	want, status := r.Value, features.Present
 	switch {
 	case !r.Found:
-		want, status = spec.Neutral, features.NotFound
+		status = features.NotFound
+		if f.Parts == nil {
+			want = f.Kind.Spec().Neutral
+		}
 	case want.IsNull():
 		status = features.NullValue
 	}
-	exact := spec.Exact && r.Uncertain == 0 && !r.Capped
+	precise, standardError := precision(f)
+	exact := precise && r.Uncertain == 0 && !r.Capped
 	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
-		!sameValue(string(got.Value), want, spec.StandardError) {
+		!sameValue(string(got.Value), want, standardError) {
 		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s exact=%v uncertain=%d capped=%v",
 			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
 			want.AppendText(nil), status, exact, r.Uncertain, r.Capped)
 	}
 	return ""
+}
+
+// precision says whether a feature's values have no error of their own, and the
+// greatest error of its kind or its parts'.
+func precision(f *features.Feature) (exact bool, standardError float64) {
+	if f.Parts == nil {
+		return f.Kind.Spec().Exact, f.Kind.Spec().StandardError
+	}
+	exact = true
+	for _, part := range f.Parts {
+		e, s := precision(part)
+		exact, standardError = exact && e, max(standardError, s)
+	}
+	return exact, standardError
 }
 
 // sameValue compares exactly, but for floats, whose sums depend on the order,
