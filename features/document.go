@@ -62,6 +62,19 @@ func (n node) child(c *yaml.Node) node {
 	return node{c, n.file}
 }
 
+// has says whether the node is a mapping with that key.
+func (n node) has(key string) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
 // word is the text of a scalar.
 func (n node) word() word {
 	w := word{text: n.Value, place: n.place()}

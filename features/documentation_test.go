@@ -84,7 +84,7 @@ func document(b *strings.Builder, k kinds.Kind) {
 		}
 		row("`"+p.Name+"`", text)
 	}
-	row("result", s.Result)
+	row("result", documentedResult(s))
 	neutral := "null"
 	if !s.Neutral.IsNull() {
 		neutral = string(s.Neutral.AppendText(nil))
@@ -96,6 +96,23 @@ func document(b *strings.Builder, k kinds.Kind) {
 	}
 	row("exact", exactness)
 	row("from", answeredFrom(k))
+}
+
+func documentedResult(s kinds.Spec) string {
+	one := "the type of the field"
+	if s.Result != kinds.Null {
+		one = s.Result.String()
+	}
+	switch s.Shape {
+	case kinds.List:
+		return "list of values of " + one
+	case kinds.Counts:
+		return "list of `value`, of " + one + ", and `count`"
+	case kinds.Bins:
+		return "list of `from` and `to`, of " + one + ", and `count`"
+	default:
+		return one
+	}
 }
 
 func answeredFrom(k kinds.Kind) string {
@@ -139,7 +156,7 @@ func TestDocumentedExamples(t *testing.T) {
 		if f := r.Features[0]; f.Definition != s.Example || f.Kind != k {
 			t.Errorf("%s: %s defines %s", called(s), s.Example, f.Definition)
 		}
-		if s.Result == "" || s.Title == "" || slices.Contains(s.Types, kinds.Null) {
+		if s.Title == "" || slices.Contains(s.Types, kinds.Null) {
 			t.Errorf("%s is not described", called(s))
 		}
 	}

@@ -39,9 +39,12 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 	samples = slices.DeleteFunc(samples, func(s kinds.Sample) bool { return s.Time < from || s.Time > to })
 	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	r := f.Kind.Fold(f.Call, at-f.Window.Delay.Milliseconds(), samples)
-	r.Capped = r.Capped || cut >= from
+	r.Capped = r.Capped || cut != nothingCut && cut >= from
 	return r, nil
 }
+
+// nothingCut stands for the time of events cut off where there are none.
+const nothingCut = math.MinInt64
 
 // samples are the events of a log that pass the feature's filter, in the order
 // in which they came, and the greatest time of those that a cap has cut off. Of
@@ -50,7 +53,7 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 func (f *Feature) samples(log kinds.Log) (samples []kinds.Sample, cut int64, err error) {
 	cut, ok := log.CutOff()
 	if !ok {
-		cut = math.MinInt64
+		cut = nothingCut
 	}
 	over := -f.Series[0].Max
 	if err := log.Records(func(kinds.LogRecord) bool { over++; return true }); err != nil {

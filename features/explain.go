@@ -73,6 +73,7 @@ type FeaturePlan struct {
 	Description   string   `json:"description,omitempty"`
 	Owner         string   `json:"owner,omitempty"`
 	Definition    string   `json:"definition"`
+	Parts         []string `json:"parts,omitempty"` // of a derived feature
 	State         []string `json:"state"`
 	Series        []string `json:"series"`
 	Keys          int64    `json:"keys"` // that a question reads
@@ -112,7 +113,9 @@ func (r *Registry) Explain() *Plan {
 	for _, f := range r.Features {
 		p.Features = append(p.Features, f.explain())
 		for _, s := range f.Series {
-			users[s] = append(users[s], f.Name)
+			if !slices.Contains(users[s], f.Name) {
+				users[s] = append(users[s], f.Name)
+			}
 		}
 	}
 	entities := map[string][]*kinds.Series{}
@@ -166,26 +169,49 @@ func explainSeries(s *kinds.Series, users []string) SeriesPlan {
 }
 
 func (f *Feature) explain() FeaturePlan {
-	spec := f.Kind.Spec()
 	p := FeaturePlan{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
 		RoundTrips: 1, // all keys in one pipeline
-		Exact:      spec.Exact, StandardError: spec.StandardError,
+		Exact:      true,
 	}
-	keys := map[string]bool{}
 	for _, s := range f.Series {
-		p.Series = append(p.Series, s.ID)
+		if !slices.Contains(p.Series, s.ID) {
+			p.Series = append(p.Series, s.ID)
+		}
 		if state := stateNames[s.Measure.State()]; !slices.Contains(p.State, state) {
 			p.State = append(p.State, state)
 		}
-		if s.Measure.State() == kinds.Sketches && f.Window.Size > 0 {
-			p.Keys += int64(f.Window.Size / f.Window.Tile)
-			continue
-		}
-		keys[keyOf(s)] = true
 	}
-	p.Keys += int64(len(keys))
+	keys := map[string]int64{}
+	f.explainReads(&p, keys)
+	for _, n := range keys {
+		p.Keys += n
+	}
+	for _, part := range f.Parts {
+		p.Parts = append(p.Parts, part.Name)
+	}
 	return p
+}
+
+// explainReads adds what the feature, or its parts, read: the number of Redis
+// keys by what tells them apart.
+func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int64) {
+	for _, part := range f.Parts {
+		part.explainReads(p, keys)
+	}
+	if f.Parts != nil {
+		return
+	}
+	spec := f.Kind.Spec()
+	p.Exact = p.Exact && spec.Exact
+	p.StandardError = max(p.StandardError, spec.StandardError)
+	for _, s := range f.Series {
+		n := int64(1)
+		if s.Measure.State() == kinds.Sketches && f.Window.Size > 0 {
+			n = int64(f.Window.Size / f.Window.Tile)
+		}
+		keys[keyOf(s)] = max(keys[keyOf(s)], n)
+	}
 }
 
 // keyOf tells the Redis keys of an entity apart: the tiles of a group share

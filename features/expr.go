@@ -1,6 +1,7 @@
 package features
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -14,7 +15,7 @@ import (
 
 // Expr is a compiled expression over the fields of a stream: the filter of a
 // feature (where), a derived field (expr) or what picks a stream's records
-// (match).
+// (match); or over other features: a derived one (expr).
 //
 // The syntax is that of the Expr language (expr-lang.org), of which there are:
 // literals, fields, `== != < <= > >=`, `and or not`, `+ - * / %`, `in` over a
@@ -154,6 +155,9 @@ func (e *Expr) True(values []kinds.Value) (bool, error) {
 	return v.Type == kinds.Bool && v.Num != 0, err
 }
 
+// Type is that of the result; Null where it is known only from the values.
+func (e *Expr) Type() kinds.Type { return e.root.typ }
+
 // Clone is the same expression for use in another goroutine.
 func (e *Expr) Clone() *Expr {
 	if e == nil {
@@ -196,9 +200,12 @@ func truth(b bool) kinds.Value {
 // canonical form.
 type exprCompiler struct {
 	fields []Field
-	raw    bool // names are paths in the record
-	paths  [][]string
-	parts  int
+	// part, where set, finds the place and the type of another feature's value,
+	// in the place of fields.
+	part  func(name string) (int, kinds.Type, error)
+	raw   bool // names are paths in the record
+	paths [][]string
+	parts int
 }
 
 func (c *exprCompiler) compile(n ast.Node) (term, error) {
@@ -240,6 +247,9 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 
 // name compiles the name of a field, or a path in the record.
 func (c *exprCompiler) name(n ast.Node) (term, error) {
+	if c.part != nil {
+		return c.feature(n)
+	}
 	if !c.raw {
 		id, ok := n.(*ast.IdentifierNode)
 		if !ok {
@@ -265,6 +275,22 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 		c.paths = append(c.paths, path)
 	}
 	return term{eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+}
+
+// feature compiles the name of a feature.
+func (c *exprCompiler) feature(n ast.Node) (term, error) {
+	id, ok := n.(*ast.IdentifierNode)
+	if !ok {
+		return term{}, errorAt(n, "a feature has no parts that can be named")
+	}
+	i, typ, err := c.part(id.Value)
+	switch {
+	case errors.Is(err, errElsewhere):
+		return term{}, err
+	case err != nil:
+		return term{}, errorAt(n, "%s", err)
+	}
+	return term{typ: typ, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
 }
 
 // pathOf reads a.b, a?.b and a["b"].

@@ -21,6 +21,9 @@ const (
 
 // feature compiles a feature; it is nil where something is wrong with it.
 func (l *loader) feature(n named) *Feature {
+	if n.node.has("expr") {
+		return l.derived(n)
+	}
 	d := &definition{name: n.name, place: n.node.place()}
 	f := l.define(d, func(d *definition) kinds.Kind {
 		switch n.node.Kind {
@@ -136,6 +139,10 @@ func (l *loader) window(d *definition, kind kinds.Kind) Window {
 		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
 	}
 	w := l.tiledWindow(d, kind)
+	if d.delay.given() && kind.Spec().Method == "last_seen" {
+		l.report(d.delay.place, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
+		return w
+	}
 	l.delay(d, &w)
 	if w.Delay > 0 && w.Tiled() && w.Delay%w.Tile != 0 {
 		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",

@@ -54,11 +54,21 @@ func sameMeaning(a, b *Feature) string {
 		Window                          Window
 		Keep                            time.Duration
 		Series                          []string
+		Type                            kinds.Type
+		Default                         kinds.Value
+		Parts                           []string
 	}
 	of := func(f *Feature) meaning {
+		stream := ""
+		if f.Stream != nil {
+			stream = f.Stream.Name
+		}
 		m := meaning{
-			f.Name, f.Stream.Name, f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Kind),
-			f.Call, f.Window, f.Keep, nil,
+			f.Name, stream, f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Kind),
+			f.Call, f.Window, f.Keep, nil, f.Type(), f.Default, nil,
+		}
+		for _, part := range f.Parts {
+			m.Parts = append(m.Parts, part.Name)
 		}
 		for _, s := range f.Series {
 			m.Series = append(m.Series, s.ID)
@@ -74,8 +84,12 @@ func checkRoundTrip(t *testing.T, r *Registry) {
 	l := newLoader()
 	l.registry.Streams = r.Streams
 	for _, f := range r.Features {
-		d := word{text: f.Definition, place: place{"definition", 1, 1}, inner: true}
-		again := l.define(&definition{name: word{text: f.Name}, place: d.place}, func(def *definition) kinds.Kind { return l.oneLine(def, d) })
+		for _, document := range l.documents("definition", []byte(f.Definition)) {
+			l.features[f.Name] = named{name: word{text: f.Name}, node: document}
+		}
+	}
+	for _, f := range r.Features {
+		again := l.featureNamed(f.Name)
 		if len(l.findings) > 0 {
 			t.Fatalf("%s: %s", f.Definition, l.findings)
 		}

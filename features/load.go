@@ -48,6 +48,11 @@ type loader struct {
 	features map[string]named
 	services map[string]named
 
+	// compiled are the features looked at, nil where something is wrong; under
+	// way are those being looked at, each a part of the one before.
+	compiled map[string]*Feature
+	underWay []string
+
 	registry *Registry
 	compiler *compiler
 	// byTypes are, by a by-field's name, the first feature that has it and the
@@ -73,7 +78,7 @@ type byType struct {
 func newLoader() *loader {
 	return &loader{
 		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{},
-		registry: &Registry{}, compiler: newCompiler(hashID),
+		compiled: map[string]*Feature{}, registry: &Registry{}, compiler: newCompiler(hashID),
 		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*Expr{},
 	}
 }
@@ -161,7 +166,7 @@ func (l *loader) compile() (*Registry, error) {
 		l.registry.Streams = append(l.registry.Streams, l.stream(d))
 	}
 	for _, d := range byName(l.features) {
-		if f := l.feature(d); f != nil {
+		if f := l.featureNamed(d.name.text); f != nil {
 			l.registry.Features = append(l.registry.Features, f)
 		}
 	}

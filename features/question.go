@@ -67,6 +67,12 @@ type Answer struct {
 // Reads lists what must be read to answer the feature at a moment, one read
 // for each of its series.
 func (f *Feature) Reads(dst []kinds.Read, entity string, at int64) []kinds.Read {
+	for i, part := range f.Parts {
+		dst = part.Reads(dst, f.entityOf(i, entity), at)
+	}
+	if f.Parts != nil {
+		return dst
+	}
 	for _, s := range f.Series {
 		first, last := f.Window.tiles(s, at-f.Window.Delay.Milliseconds())
 		dst = append(dst, kinds.Read{Series: s, Entity: entity, First: first, Last: last})
@@ -78,6 +84,9 @@ func (f *Feature) Reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 // moment asked for and the present one are in milliseconds.
 // The error is that the store holds what this program cannot read.
 func (f *Feature) Answer(slices []kinds.Slice, at, now int64) (Answer, error) {
+	if f.Parts != nil {
+		return f.derive(slices, at, now)
+	}
 	spec := f.Kind.Spec()
 	var r kinds.Result
 	if f.Window.Exact {

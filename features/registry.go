@@ -98,6 +98,18 @@ type Feature struct {
 	Field       string // of the kind; empty for none
 	Condition   string // of the kind; empty for none
 
+	// Parts are the features that a derived one is computed from, in the order
+	// in which Expr takes their values. A derived feature has no stream, kind,
+	// call and window of its own; its series are those of its parts, one for
+	// each read.
+	Parts []*Feature
+	Expr  *Expr // over the values of Parts; nil for none
+	// Default stands for a null result of Expr.
+	Default kinds.Value
+	// keys are by part the places of its keys among the feature's own, both in
+	// the order of their names.
+	keys [][]int
+
 	// The columns of the log that an exact window looks at; nil where it needs
 	// no field, no filter or no condition.
 	field, filter, condition *kinds.Column

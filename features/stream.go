@@ -211,6 +211,9 @@ func (l *loader) expr(w word, compile func() (*Expr, error)) *Expr {
 	if err == nil {
 		return e
 	}
+	if errors.Is(err, errElsewhere) {
+		return nil
+	}
 	at := w.place
 	if bad, ok := errors.AsType[*ExprError](err); ok && w.inner {
 		at.column += bad.Column - 1

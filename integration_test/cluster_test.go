@@ -19,12 +19,12 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 	var old testkit.RedisCopy
 	s.flow(generate.New(seed, stream(200)), events,
 		fault{"a processor is killed and replaced", func() {
-			first.Kill()
+			s.kill(first)
 			first = s.start("processor")
 		}},
 		fault{"a copy of one master is taken", func() { old = cluster.Nodes[1].SaveCopy() }},
 		fault{"a master is killed and started from its AOF", func() {
-			cluster.Nodes[0].Kill()
+			s.kill(cluster.Nodes[0])
 			cluster.Nodes[0].Start()
 			cluster.WaitOK(t)
 		}},
@@ -36,8 +36,7 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 			s.awaitRewind(before)
 		}},
 		fault{"a master and a processor are killed and started", func() {
-			cluster.Nodes[2].Kill()
-			second.Kill()
+			s.kill(cluster.Nodes[2], second)
 			cluster.Nodes[2].Start()
 			second = s.start("processor")
 		}},

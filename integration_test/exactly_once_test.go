@@ -43,7 +43,7 @@ func TestExactlyOnce(t *testing.T) {
 	g := generate.New(seed, stream(400))
 	s.flow(g, events,
 		fault{"a processor is killed and replaced", func() {
-			first.Kill()
+			s.kill(first)
 			first = s.start("processor")
 		}},
 		save,
@@ -52,11 +52,11 @@ func TestExactlyOnce(t *testing.T) {
 			awaitShared(t, first, second, third)
 		}},
 		fault{"Redis is killed and started from its AOF", func() {
-			server.Kill()
+			s.kill(server)
 			server.Start()
 		}},
 		fault{"a processor is killed; the others take over", func() {
-			second.Kill()
+			s.kill(second)
 			awaitShared(t, first, third)
 			second = s.start("processor")
 		}},
@@ -74,17 +74,16 @@ func TestExactlyOnce(t *testing.T) {
 		}},
 		save,
 		fault{"the broker is killed and started", func() {
-			s.broker.Kill()
+			s.kill(s.broker)
 			s.broker.Start()
 		}},
 		fault{"all processors are killed, and two started", func() {
-			first.Kill()
-			second.Kill()
+			s.kill(first, second)
 			first, second = s.start("processor"), s.start("processor")
 		}},
 		fault{"Redis and a processor are killed and started", func() {
-			server.Kill()
-			first.Kill()
+			s.kill(server)
+			s.kill(first)
 			server.Start()
 			first, third = s.start("processor"), s.start("processor")
 		}},

@@ -38,7 +38,7 @@ func TestFailoverToReplicaThatLags(t *testing.T) {
 				t.Fatalf("the replica lacks %d records; nothing would be tested", lost)
 			}
 			t.Logf("the replica lacks %d of %d records applied", lost, held+lost)
-			primary.Kill()
+			s.kill(primary)
 			replica.Promote()
 			address.Retarget(replica.Addr())
 			s.awaitRewind(before)

@@ -36,6 +36,7 @@ type scene struct {
 	group    string
 	settings []string // of every process
 	started  []*weir
+	kills    int
 
 	began    time.Time
 	registry *features.Registry
@@ -91,6 +92,15 @@ func (s *scene) start(role string, more ...string) *weir {
 	w := startWeir(s.t, slices.Concat([]string{"--roles", role}, s.settings, more)...)
 	s.started = append(s.started, w)
 	return w
+}
+
+// kill ends servers or processes with SIGKILL.
+func (s *scene) kill(victims ...interface{ Kill() }) {
+	s.t.Helper()
+	for _, v := range victims {
+		v.Kill()
+		s.kills++
+	}
 }
 
 // rewinds is how often all processes together found Redis gone back in time.
@@ -216,8 +226,8 @@ func (s *scene) finish(api *weir, events int) {
 	applied := time.Now()
 	compared := s.compareAll(api)
 	s.checkDeadLetters()
-	s.t.Logf("seed %d: %d events (%d records with those of aborted transactions, %d poison), %d processes of Weir, %d rewinds; %v to apply, %v to compare %d answers",
-		seed, events, s.written, len(s.poison), len(s.started), s.rewinds(),
+	s.t.Logf("seed %d: %d events (%d records with those of aborted transactions, %d poison), %d processes of Weir, %d kills, %d rewinds; %v to apply, %v to compare %d answers",
+		seed, events, s.written, len(s.poison), len(s.started), s.kills, s.rewinds(),
 		applied.Sub(s.began).Round(time.Second), time.Since(applied).Round(time.Second), compared)
 }
 

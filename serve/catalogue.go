@@ -21,13 +21,14 @@ type CatalogueFeature struct {
 	Description string         `json:"description,omitempty"`
 	Owner       string         `json:"owner,omitempty"`
 	Definition  string         `json:"definition"` // in the one-line form
-	Stream      string         `json:"stream"`
+	Stream      string         `json:"stream,omitempty"`
 	Where       string         `json:"where,omitempty"`
-	Kind        string         `json:"kind"`
+	Kind        string         `json:"kind"`             // a function's name, or expr of a derived feature
+	Parts       []string       `json:"parts,omitempty"`  // that a derived feature is computed from
 	Method      string         `json:"method,omitempty"` // of count_distinct
 	Shape       string         `json:"shape,omitempty"`  // list, counts or bins; absent: a scalar
 	Keys        []CatalogueKey `json:"keys"`             // in the order of the definition
-	Window      string         `json:"window"`           // a duration, or lifetime
+	Window      string         `json:"window,omitempty"` // a duration, or lifetime
 	Tile        string         `json:"tile,omitempty"`
 	Keep        string         `json:"keep,omitempty"` // how far back can be asked for; absent: for ever
 	// Series are the state series that the feature is answered from.
@@ -58,7 +59,9 @@ func newCatalogue(r *features.Registry) Catalogue {
 	users := map[string][]string{} // of a series, by name
 	for _, f := range r.Features {
 		for _, s := range f.Series {
-			users[s.ID] = append(users[s.ID], f.Name)
+			if !slices.Contains(users[s.ID], f.Name) {
+				users[s.ID] = append(users[s.ID], f.Name)
+			}
 		}
 	}
 	c := Catalogue{Features: []CatalogueFeature{}, Services: []CatalogueService{}}
@@ -76,30 +79,43 @@ func newCatalogue(r *features.Registry) Catalogue {
 }
 
 func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
-	spec := f.Kind.Spec()
-	d := CatalogueFeature{
-		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
-		Stream: f.Stream.Name, Where: f.Where, Kind: spec.Name, Method: spec.Method, Shape: spec.Shape.String(), Window: "lifetime",
+	d := CatalogueFeature{Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where}
+	if f.Parts == nil {
+		d.describeWindow(f)
+	} else {
+		d.Kind = "expr"
 	}
-	if limited(f) {
+	for _, part := range f.Parts {
+		d.Parts = append(d.Parts, part.Name)
+	}
+	if f.Forgets() {
 		d.Keep = duration(f.Keep)
 	}
+	for i, name := range f.By {
+		d.Keys = append(d.Keys, CatalogueKey{Name: name, Type: f.ByTypes[i].String()})
+	}
+	for i, s := range f.Series {
+		if slices.Index(f.Series, s) < i {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
+		d.Series = append(d.Series, CatalogueSeries{
+			ID: s.ID, State: stateNames[s.Measure.State()], Measure: s.Measure.String(), SharedWith: others,
+		})
+	}
+	return d
+}
+
+// describeWindow says what a feature over a stream looks at.
+func (d *CatalogueFeature) describeWindow(f *features.Feature) {
+	spec := f.Kind.Spec()
+	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, spec.Shape.String(), "lifetime"
 	if f.Window.Size > 0 {
 		d.Window, d.Tile = duration(f.Window.Size), "exact"
 		if f.Window.Tiled() {
 			d.Tile = duration(f.Window.Tile)
 		}
 	}
-	for i, name := range f.By {
-		d.Keys = append(d.Keys, CatalogueKey{Name: name, Type: f.ByTypes[i].String()})
-	}
-	for _, s := range f.Series {
-		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
-		d.Series = append(d.Series, CatalogueSeries{
-			ID: s.ID, State: stateNames[s.Measure.State()], Measure: s.Measure.String(), SharedWith: slices.Compact(others),
-		})
-	}
-	return d
 }
 
 var stateNames = map[kinds.State]string{

@@ -65,12 +65,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 func keysOf(f *features.Feature) []key {
 	keys := make([]key, len(f.By))
 	for i, name := range f.By {
-		keys[i] = key{name: name, typ: f.ByTypes[i]}
-		for _, field := range f.Stream.Fields {
-			if field.Name == name {
-				keys[i].scale = field.Scale
-			}
-		}
+		keys[i] = key{name: name, typ: f.ByTypes[i], scale: f.Key(name).Scale}
 	}
 	slices.SortFunc(keys, func(a, b key) int {
 		if a.name < b.name {

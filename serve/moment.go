@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/valyala/fastjson"
-
-	"github.com/weir-stream/weir/features"
 )
 
 // maxAhead is how far ahead a question may ask. Nothing is known there; but
@@ -31,9 +29,6 @@ func atKey(e *Error) *Error {
 	return e
 }
 
-// limited says whether the feature's past is forgotten.
-func limited(f *features.Feature) bool { return f.Window.Size > 0 }
-
 // checkMoment refuses a moment that a feature's state does not reach back to:
 // neither by the clock on the wall nor, as in a replay of history, by that of
 // the records.
@@ -42,7 +37,7 @@ func (q *question) checkMoment(ctx context.Context, reader Reader) error {
 	asked := false
 	for _, p := range q.plans {
 		keep := p.Keep.Milliseconds()
-		if !limited(p.Feature) || q.at >= q.now-keep {
+		if !p.Forgets() || q.at >= q.now-keep {
 			continue
 		}
 		if !asked {

@@ -52,9 +52,8 @@ func entityOf(value []byte, wanted []*features.Feature) (url.Values, bool) {
 	entity := url.Values{}
 	for _, f := range wanted {
 		for _, name := range f.By {
-			i := slices.IndexFunc(f.Stream.Fields, func(field features.Field) bool { return field.Name == name })
 			var at any = event
-			for _, step := range f.Stream.Fields[i].Path {
+			for _, step := range f.Key(name).Path {
 				object, _ := at.(map[string]any)
 				at = object[step]
 			}

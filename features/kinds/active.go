@@ -11,7 +11,7 @@ func (active) Spec() Spec {
 		Note:  "The units are aligned to 1970 in UTC; those at the window's edges count where they hold an event of the window.",
 		Exact: true, Neutral: integer(0),
 		Parameters: []Parameter{{Name: "unit", Form: Span, Default: "1m"}},
-		Result:     "int", Example: "ACTIVE(7d, transaction, user, unit=1h)",
+		Result:     Int, Example: "ACTIVE(7d, transaction, user, unit=1h)",
 	}
 }
 

@@ -9,7 +9,7 @@ func (approxCountDistinct) Spec() Spec {
 	return Spec{
 		Name: "approx_count_distinct", Title: "estimated number of different values of a field",
 		Types: anyType, FieldLast: true, StandardError: 0.0081, Neutral: Value{Type: Int},
-		Result: "int", Example: "APPROX_COUNT_DISTINCT(30d, transaction, device, user)",
+		Result: Int, Example: "APPROX_COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
 

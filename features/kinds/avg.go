@@ -6,7 +6,7 @@ type avg struct{}
 func (avg) Spec() Spec {
 	return Spec{
 		Name: "avg", Title: "average of a field", Types: numeric, Exact: true,
-		Result: "float", Example: "AVG(1d, transaction, amount, user)",
+		Result: Float, Example: "AVG(1d, transaction, amount, user)",
 	}
 }
 

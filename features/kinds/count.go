@@ -6,7 +6,7 @@ type count struct{}
 func (count) Spec() Spec {
 	return Spec{
 		Name: "count", Title: "number of events", Exact: true, Neutral: Value{Type: Int},
-		Result: "int", Example: "COUNT(7d, transaction, device)",
+		Result: Int, Example: "COUNT(7d, transaction, device)",
 	}
 }
 

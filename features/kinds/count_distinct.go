@@ -12,7 +12,7 @@ func (countDistinct) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "set", Title: "number of different values of a field",
 		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int},
-		Result: "int", Example: "COUNT_DISTINCT(30d, transaction, device, user)",
+		Result: Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
 

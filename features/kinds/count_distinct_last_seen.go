@@ -12,7 +12,7 @@ func (countDistinctLastSeen) Spec() Spec {
 		Name: "count_distinct", Method: "last_seen", Title: "number of different values of a field, the newest kept",
 		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int}, DefaultMax: 1000,
 		Note:   "The newest `max` values are kept, 1000 by default.",
-		Result: "int", Example: "COUNT_DISTINCT(30d, transaction, device, user, method=last_seen)",
+		Result: Int, Example: "COUNT_DISTINCT(30d, transaction, device, user, method=last_seen)",
 	}
 }
 

@@ -7,9 +7,9 @@ type diff struct{}
 func (diff) Spec() Spec {
 	return Spec{
 		Name: "diff", Title: "latest value of a field minus the one before it",
-		Note:  "Null where there is but one value, or where the difference does not fit into 64 bits. Of timestamps in milliseconds.",
-		Types: []Type{Int, Float, Decimal, Timestamp}, Exact: true,
-		Result: "the type of the field; int for a timestamp", Example: "DIFF(7d, transaction, amount, user)",
+		Note:  "Null where there is but one value, or where the difference does not fit into 64 bits.",
+		Types: []Type{Int, Float, Decimal}, Exact: true,
+		Example: "DIFF(7d, transaction, amount, user)",
 	}
 }
 
@@ -24,9 +24,6 @@ func (diff) Fold(_ Call, _ int64, events []Sample) Result {
 	v.Num -= older.Num
 	if fits := (v.Num < newer.Num) == (older.Num > 0); !fits {
 		return Result{Found: true}
-	}
-	if v.Type == Timestamp {
-		v.Type = Int
 	}
 	return Result{Value: v, Found: true}
 }

@@ -17,7 +17,7 @@ func (distance) Spec() Spec {
 		Name: "distance", Title: "distance between the two latest locations along the great circle, in km",
 		Note:  "Null where there is but one. The Earth is taken for a sphere, which is off by 0.5% at the most.",
 		Types: []Type{Location}, Exact: true,
-		Result: "float", Example: "DISTANCE(7d, transaction, place, user)",
+		Result: Float, Example: "DISTANCE(7d, transaction, place, user)",
 	}
 }
 
@@ -26,7 +26,7 @@ func (speed) Spec() Spec {
 		Name: "speed", Title: "speed between the two latest locations, in km/h",
 		Note:  "Null where there is but one. Locations of the same time count as a millisecond apart, so that two far places at once are impossible travel too.",
 		Types: []Type{Location}, Exact: true,
-		Result: "float", Example: "SPEED(7d, transaction, place, user)",
+		Result: Float, Example: "SPEED(7d, transaction, place, user)",
 	}
 }
 

@@ -28,3 +28,19 @@ func EntityHash(entity []byte) uint64 { return xxhash.Sum64(entity) }
 
 // Shard is the state shard, 0 to shards-1, of an entity with that hash.
 func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }
+
+// SplitEntity appends the values of an entity's text to dst, each as it stands
+// there.
+func SplitEntity(dst []string, text string) []string {
+	start := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '|':
+			dst = append(dst, text[start:i])
+			start = i + 1
+		}
+	}
+	return append(dst, text[start:])
+}

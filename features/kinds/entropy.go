@@ -12,7 +12,7 @@ func (entropy) Spec() Spec {
 		Name: "entropy", Title: "Shannon's entropy of a field's values, in bits",
 		Note:  "0 where all are the same; log2(n) for n values that are equally frequent.",
 		Types: anyType, Exact: true,
-		Result: "float", Example: "ENTROPY(30d, transaction, merchant, user)",
+		Result: Float, Example: "ENTROPY(30d, transaction, merchant, user)",
 	}
 }
 

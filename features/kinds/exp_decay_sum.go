@@ -12,7 +12,7 @@ func (expDecaySum) Spec() Spec {
 		Note:  "The age is that at the moment asked for, less the window's `delay`.",
 		Types: numeric, Exact: true, Neutral: float(0),
 		Parameters: []Parameter{{Name: "half_life", Form: Span}},
-		Result:     "float", Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",
+		Result:     Float, Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",
 	}
 }
 

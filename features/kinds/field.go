@@ -1,8 +1,5 @@
 package kinds
 
-// ofField is the result of a kind that answers with a value of its field.
-const ofField = "the type of the field"
-
 // everyType are the types of all fields.
 var everyType = append(append([]Type{}, anyType...), Location)
 

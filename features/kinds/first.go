@@ -6,7 +6,7 @@ type first struct{}
 func (first) Spec() Spec {
 	return Spec{
 		Name: "first", Title: "earliest value of a field", Types: everyType, Exact: true,
-		Result: ofField, Example: "FIRST(30d, transaction, merchant, user)",
+		Example: "FIRST(30d, transaction, merchant, user)",
 	}
 }
 

@@ -7,7 +7,7 @@ func (firstK) Spec() Spec {
 	return Spec{
 		Name: "first_k", Title: "the `k` earliest values of a field, the earliest first",
 		Types: everyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
-		Result: "list of the type of the field", Example: "FIRST_K(30d, transaction, merchant, user, k=3)",
+		Example: "FIRST_K(30d, transaction, merchant, user, k=3)",
 	}
 }
 

@@ -11,7 +11,7 @@ func (histogram) Spec() Spec {
 		Note:  "`bins` are the edges between the ranges: below the first, from each up to the next, and from the last on. A range has its lower edge and not its upper one.",
 		Types: []Type{Int, Float, Decimal}, Exact: true,
 		Parameters: []Parameter{{Name: "bins", Form: Edges, Least: 1, Most: 100}}, Shape: Bins,
-		Result: "list of from, to and count", Example: "HISTOGRAM(30d, transaction, amount, user, bins=[10, 100, 1000])",
+		Example: "HISTOGRAM(30d, transaction, amount, user, bins=[10, 100, 1000])",
 	}
 }
 

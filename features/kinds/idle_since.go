@@ -6,7 +6,7 @@ type idleSince struct{}
 func (idleSince) Spec() Spec {
 	return Spec{
 		Name: "idle_since", Title: "time of the latest event: nothing has happened since", Exact: true,
-		Result: "timestamp", Example: "IDLE_SINCE(30d, transaction, user)",
+		Result: Timestamp, Example: "IDLE_SINCE(30d, transaction, user)",
 	}
 }
 

@@ -9,7 +9,7 @@ func (lag) Spec() Spec {
 		Note:  "Null where there are fewer values. With `n=0` it is `last`.",
 		Types: everyType, Exact: true,
 		Parameters: []Parameter{{Name: "n", Form: Whole, Default: "1", Most: 1000}},
-		Result:     ofField, Example: "LAG(7d, transaction, amount, user, n=2)",
+		Example:    "LAG(7d, transaction, amount, user, n=2)",
 	}
 }
 

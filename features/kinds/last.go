@@ -6,7 +6,7 @@ type last struct{}
 func (last) Spec() Spec {
 	return Spec{
 		Name: "last", Title: "latest value of a field", Types: everyType, Exact: true,
-		Result: ofField, Example: "LAST(30d, transaction, merchant, user)",
+		Example: "LAST(30d, transaction, merchant, user)",
 	}
 }
 

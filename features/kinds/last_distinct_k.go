@@ -9,7 +9,7 @@ func (lastDistinctK) Spec() Spec {
 	return Spec{
 		Name: "last_distinct_k", Title: "the `k` different values of a field that were met last, the latest first",
 		Types: anyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
-		Result: "list of the type of the field", Example: "LAST_DISTINCT_K(7d, transaction, merchant, user, k=5)",
+		Example: "LAST_DISTINCT_K(7d, transaction, merchant, user, k=5)",
 	}
 }
 

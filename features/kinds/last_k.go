@@ -9,7 +9,7 @@ func (lastK) Spec() Spec {
 	return Spec{
 		Name: "last_k", Title: "the `k` latest values of a field, the latest first",
 		Types: everyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
-		Result: "list of the type of the field", Example: "LAST_K(7d, transaction, merchant, user, k=5)",
+		Example: "LAST_K(7d, transaction, merchant, user, k=5)",
 	}
 }
 

@@ -17,7 +17,7 @@ func (least) Spec() Spec {
 	return Spec{
 		Name: "min", Title: "least value of a field", Note: orderNote,
 		Types: ordered, LogTypes: textual, Exact: true,
-		Result: ofField, Example: "MIN(7d, transaction, amount, user)",
+		Example: "MIN(7d, transaction, amount, user)",
 	}
 }
 
@@ -25,7 +25,7 @@ func (greatest) Spec() Spec {
 	return Spec{
 		Name: "max", Title: "greatest value of a field", Note: orderNote,
 		Types: ordered, LogTypes: textual, Exact: true,
-		Result: ofField, Example: "MAX(7d, transaction, amount, user)",
+		Example: "MAX(7d, transaction, amount, user)",
 	}
 }
 

@@ -15,7 +15,7 @@ func (quantile) Spec() Spec {
 		Note:  "It is one of the values, as SQL's percentile_disc: `p=0.5` is the median, the lower one of two.",
 		Types: []Type{Int, Float, Decimal, Timestamp}, Exact: true,
 		Parameters: []Parameter{{Name: "p", Form: Fraction}},
-		Result:     ofField, Example: "QUANTILE(30d, transaction, amount, user, p=0.95)",
+		Example:    "QUANTILE(30d, transaction, amount, user, p=0.95)",
 	}
 }
 

@@ -8,7 +8,7 @@ func (ratio) Spec() Spec {
 		Name: "ratio", Title: "share of the events that satisfy a condition, from 0 to 1",
 		Note:  "Events for which the condition is unknown, because of a null, do not satisfy it.",
 		Exact: true, Parameters: []Parameter{condition},
-		Result: "float", Example: "RATIO(1d, transaction, user, condition='amount > 100')",
+		Result: Float, Example: "RATIO(1d, transaction, user, condition='amount > 100')",
 	}
 }
 

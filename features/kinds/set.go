@@ -10,7 +10,7 @@ func (set) Spec() Spec {
 		Name: "set", Title: "the different values of a field, in their order",
 		Note:  "Strings are ordered byte by byte. `max` events are looked at.",
 		Types: anyType, FieldLast: true, Exact: true, Shape: List,
-		Result: "list of the type of the field", Example: "SET(30d, transaction, device, user)",
+		Example: "SET(30d, transaction, device, user)",
 	}
 }
 

@@ -10,7 +10,7 @@ func (streak) Spec() Spec {
 		Name: "streak", Title: "number of latest events in a row that satisfy a condition",
 		Note:  "The first event that does not satisfy it sets it back to 0, and so does one for which it is unknown, because of a null.",
 		Exact: true, Neutral: integer(0), Parameters: []Parameter{condition},
-		Result: "int", Example: `STREAK(1d, transaction, user, condition='status == "declined"')`,
+		Result: Int, Example: `STREAK(1d, transaction, user, condition='status == "declined"')`,
 	}
 }
 

@@ -8,7 +8,7 @@ var numeric = []Type{Int, Float, Decimal}
 func (sum) Spec() Spec {
 	return Spec{
 		Name: "sum", Title: "sum of a field", Types: numeric, Exact: true, Neutral: Value{Type: Int},
-		Result: ofField, Example: "SUM(1d, transaction, amount, user)",
+		Example: "SUM(1d, transaction, amount, user)",
 	}
 }
 

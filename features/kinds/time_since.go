@@ -9,14 +9,14 @@ type (
 func (timeSinceFirst) Spec() Spec {
 	return Spec{
 		Name: "time_since_first", Title: "time since the earliest event, in milliseconds", Note: sinceNote, Exact: true,
-		Result: "int", Example: "TIME_SINCE_FIRST(lifetime, transaction, user)",
+		Result: Int, Example: "TIME_SINCE_FIRST(lifetime, transaction, user)",
 	}
 }
 
 func (timeSinceLast) Spec() Spec {
 	return Spec{
 		Name: "time_since_last", Title: "time since the latest event, in milliseconds", Note: sinceNote, Exact: true,
-		Result: "int", Example: "TIME_SINCE_LAST(30d, transaction, user)",
+		Result: Int, Example: "TIME_SINCE_LAST(30d, transaction, user)",
 	}
 }
 

@@ -15,7 +15,7 @@ type (
 func (mode) Spec() Spec {
 	return Spec{
 		Name: "mode", Title: "most frequent value of a field", Note: tieNote, Types: anyType, Exact: true,
-		Result: ofField, Example: "MODE(30d, transaction, merchant, user)",
+		Example: "MODE(30d, transaction, merchant, user)",
 	}
 }
 
@@ -23,7 +23,7 @@ func (topK) Spec() Spec {
 	return Spec{
 		Name: "top_k", Title: "the `k` most frequent values of a field, each with its number of events", Note: tieNote,
 		Types: anyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: Counts,
-		Result: "list of value and count", Example: "TOP_K(30d, transaction, merchant, user, k=3)",
+		Example: "TOP_K(30d, transaction, merchant, user, k=3)",
 	}
 }
 

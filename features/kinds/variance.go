@@ -15,7 +15,7 @@ type deviation struct {
 }
 
 func (d deviation) Spec() Spec {
-	s := Spec{Name: d.name, Types: numeric, Exact: true, Result: "float"}
+	s := Spec{Name: d.name, Types: numeric, Exact: true, Result: Float}
 	s.Title = "variance"
 	if d.root {
 		s.Title = "standard deviation"

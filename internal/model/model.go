@@ -21,6 +21,7 @@ type Model struct {
 	decoder *features.Decoder
 	streams map[*features.Stream]*stream
 	answers map[string]*feature
+	derived map[string]*derived
 	strings map[string][]byte
 }
 
@@ -49,9 +50,13 @@ type feature struct {
 func New(r *features.Registry) *Model {
 	m := &Model{
 		decoder: r.NewDecoder(), streams: map[*features.Stream]*stream{}, answers: map[string]*feature{},
-		strings: map[string][]byte{},
+		derived: map[string]*derived{}, strings: map[string][]byte{},
 	}
 	for _, f := range r.Features {
+		if f.Parts != nil {
+			m.derived[f.Name] = newDerived(f)
+			continue
+		}
 		s := m.streams[f.Stream]
 		if s == nil {
 			s = &stream{columns: map[int][]kinds.Value{}}
@@ -187,20 +192,27 @@ func (f *feature) late(e *features.Event) bool {
 	return slices.ContainsFunc(f.Series, func(s *kinds.Series) bool { return s.Late(e.Time, e.Now) })
 }
 
-// Entities lists the texts of a feature's entities that have events, sorted.
+// Entities lists the texts of a feature's entities that have events, sorted. Of
+// a derived feature they are those of its parts that have all its keys.
 func (m *Model) Entities(f *features.Feature) []string {
+	if f.Parts != nil {
+		return m.entitiesOf(f)
+	}
 	return slices.Sorted(maps.Keys(m.answers[f.Name].events))
 }
 
 // Answer is the feature's value for the entity with that text, at a moment in
 // milliseconds. Estimates are answered by what they estimate.
 func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Result {
+	if f.Parts != nil {
+		return m.derived[f.Name].answer(m, entity, at)
+	}
 	a := m.answers[f.Name]
+	at -= f.Window.Delay.Milliseconds()
 	if f.Kind.Spec().Method == "last_seen" && !f.Window.Exact {
 		return a.lastSeen(entity, at)
 	}
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
-	at -= f.Window.Delay.Milliseconds()
 	switch {
 	case f.Window.Exact:
 		// (at-size, at], with the edges turned round where that is wanted.

@@ -22,6 +22,9 @@
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
+// [Start] runs a program under test as a process, and [Proxy] stands between
+// two of all these.
+//
 // [Kfake] and [Miniredis] run in the test's process and need nothing
 // installed.
 package testkit

@@ -1,0 +1,133 @@
+package features
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A derived feature is an expression over the answers of others, its parts. It
+// has no state: it reads what they read, in the same round trip.
+
+// Type is that of the feature's value.
+func (f *Feature) Type() kinds.Type {
+	if f.Expr != nil {
+		return f.Expr.Type()
+	}
+	if result := f.Kind.Spec().Result; result != kinds.Null {
+		return result
+	}
+	return f.Call.Type
+}
+
+// Forgets says whether the feature's past is forgotten after a time, which is
+// Keep.
+func (f *Feature) Forgets() bool {
+	return f.Window.Size > 0 || slices.ContainsFunc(f.Parts, (*Feature).Forgets)
+}
+
+// Key is the field that holds one of the feature's keys in its events. Of a
+// derived feature's parts it is the field with the greatest scale.
+func (f *Feature) Key(name string) Field {
+	if f.Stream != nil {
+		if i := fieldIndex(f.Stream, name); i >= 0 {
+			return f.Stream.Fields[i]
+		}
+	}
+	var key Field
+	for _, part := range f.Parts {
+		if !slices.Contains(part.By, name) {
+			continue
+		}
+		if k := part.Key(name); key.Name == "" || k.Scale > key.Scale {
+			key = k
+		}
+	}
+	return key
+}
+
+// combine gives a derived feature the keys, the series and the past of its
+// parts.
+func (f *Feature) combine() {
+	var keeps []time.Duration
+	for _, part := range f.Parts {
+		for i, by := range part.By {
+			if !slices.Contains(f.By, by) {
+				f.By, f.ByTypes = append(f.By, by), append(f.ByTypes, part.ByTypes[i])
+			}
+		}
+		if part.Forgets() {
+			keeps = append(keeps, part.Keep)
+		}
+		f.Series = append(f.Series, part.Series...)
+	}
+	if keeps != nil {
+		f.Keep = slices.Min(keeps)
+	}
+	all := slices.Sorted(slices.Values(f.By))
+	for _, part := range f.Parts {
+		var places []int
+		for _, by := range slices.Sorted(slices.Values(part.By)) {
+			places = append(places, slices.Index(all, by))
+		}
+		f.keys = append(f.keys, places)
+	}
+}
+
+// entityOf is the text of a part's entity, made of the feature's.
+func (f *Feature) entityOf(part int, entity string) string {
+	if len(f.keys[part]) == len(f.By) {
+		return entity
+	}
+	values := kinds.SplitEntity(nil, entity)
+	var b strings.Builder
+	for i, place := range f.keys[part] {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		if place < len(values) {
+			b.WriteString(values[place])
+		}
+	}
+	return b.String()
+}
+
+// derive answers a derived feature by its parts. The value is found where that
+// of any part is, and null where the expression cannot be computed.
+func (f *Feature) derive(slices []kinds.Slice, at, now int64) (Answer, error) {
+	a := Answer{Status: NotFound, Exact: true}
+	values := make([]kinds.Value, len(f.Parts))
+	for i, part := range f.Parts {
+		p, err := part.Answer(slices[:len(part.Series)], at, now)
+		if err != nil {
+			return Answer{}, err
+		}
+		slices = slices[len(part.Series):]
+		values[i] = p.Value
+		if i == 0 {
+			a.From, a.To = p.From, p.To
+		}
+		if p.From == nil || a.From != nil && *p.From < *a.From {
+			a.From = p.From
+		}
+		a.To = max(a.To, p.To)
+		a.Exact = a.Exact && p.Exact
+		a.StandardError = max(a.StandardError, p.StandardError)
+		a.Uncertain = max(a.Uncertain, p.Uncertain)
+		a.Capped = a.Capped || p.Capped
+		if p.Status != NotFound {
+			a.Status = Present
+		}
+	}
+	// Its error is an overflow: there is no such value.
+	a.Value, _ = f.Expr.Clone().Eval(values)
+	if a.Value.IsNull() {
+		a.Value = f.Default
+		if a.Status == Present {
+			a.Status = NullValue
+		}
+	}
+	return a, nil
+}

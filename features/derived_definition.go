@@ -1,0 +1,158 @@
+package features
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// maxReads bounds what a derived feature reads. Parts of parts that are the
+// same are read once, but each is folded.
+const maxReads = 256
+
+// derivedKeys are the keys of a derived feature.
+var derivedKeys = []string{"expr", "default", "description", "owner"}
+
+// errElsewhere is that an expression does not compile for a reason of which
+// there is a finding already.
+var errElsewhere = errors.New("a part is wrong")
+
+// featureNamed compiles a feature once; it is nil where something is wrong
+// with it.
+func (l *loader) featureNamed(name string) *Feature {
+	f, ok := l.compiled[name]
+	if !ok {
+		l.underWay = append(l.underWay, name)
+		f = l.feature(l.features[name])
+		l.underWay = l.underWay[:len(l.underWay)-1]
+		l.compiled[name] = f
+	}
+	return f
+}
+
+// derived compiles a feature over other features; it is nil where something is
+// wrong with it.
+func (l *loader) derived(n named) *Feature {
+	before := len(l.findings)
+	words := map[string]word{}
+	for key, n := range l.keyed(n.node, "derived feature "+strconv.Quote(n.name.text), derivedKeys...) {
+		if w, ok := l.scalar(n, key); ok {
+			words[key] = w
+		}
+	}
+	w := words["expr"]
+	if !w.given() {
+		return nil
+	}
+	f := &Feature{Name: n.name.text, Description: words["description"].text, Owner: words["owner"].text}
+	if f.Description == "" {
+		f.Description = n.comment
+	}
+	f.Expr = l.expr(w, func() (*Expr, error) {
+		return compileExpr(w.text, &exprCompiler{part: func(name string) (int, kinds.Type, error) { return l.part(f, name) }}, kinds.Null)
+	})
+	if f.Expr == nil {
+		return nil
+	}
+	switch {
+	case len(f.Parts) == 0:
+		l.report(w.place, "the expression names no feature")
+	case f.Type() == kinds.Null:
+		l.report(w.place, "the expression is always null")
+	}
+	if d := words["default"]; d.given() {
+		f.Default = l.defaultValue(d, f.Type())
+	}
+	f.combine()
+	if len(f.Series) > maxReads {
+		l.report(w.place, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
+	}
+	if len(l.findings) > before {
+		return nil
+	}
+	f.Definition = f.canonicalDerived()
+	return f
+}
+
+// part finds a part of a derived feature: its place among the parts and its
+// type.
+func (l *loader) part(f *Feature, name string) (int, kinds.Type, error) {
+	if i := slices.IndexFunc(f.Parts, func(p *Feature) bool { return p.Name == name }); i >= 0 {
+		return i, f.Parts[i].Type(), nil
+	}
+	if _, ok := l.features[name]; !ok {
+		return 0, kinds.Null, errors.New(unknown("feature", name, slices.Collect(maps.Keys(l.features))))
+	}
+	if i := slices.Index(l.underWay, name); i >= 0 {
+		return 0, kinds.Null, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
+	}
+	part := l.featureNamed(name)
+	if part == nil {
+		return 0, kinds.Null, errElsewhere
+	}
+	if part.Kind != nil && part.Kind.Spec().Shape != kinds.Scalar {
+		return 0, kinds.Null, errors.New("feature " + strconv.Quote(name) + " answers with a list and cannot stand in an expression")
+	}
+	f.Parts = append(f.Parts, part)
+	return len(f.Parts) - 1, part.Type(), nil
+}
+
+// cycleError says that definitions rest on themselves, along the path.
+func cycleError(what string, path []string) error {
+	return errors.New(what + " make a cycle: " + strings.Join(path, " -> "))
+}
+
+// defaultValue reads the value that stands for a null of a type.
+func (l *loader) defaultValue(w word, t kinds.Type) kinds.Value {
+	var v kinds.Value
+	ok := false
+	switch n, isNumber := parseNumber([]byte(w.text)); t {
+	case kinds.String:
+		v, ok = kinds.Value{Str: []byte(w.text)}, true
+	case kinds.Bool:
+		v, ok = truth(w.text == "true"), w.text == "true" || w.text == "false"
+	case kinds.Float:
+		v.Flt, ok = parseFloat([]byte(w.text))
+		ok = ok && isNumber
+	case kinds.Int, kinds.Decimal, kinds.Timestamp: // of which the last is in milliseconds
+		most := uint8(0)
+		if t == kinds.Decimal {
+			most = maxScale
+		}
+		for scale := uint8(0); isNumber && !ok && scale <= most; scale++ {
+			num, how := n.scaled(int(scale))
+			v, ok = kinds.Value{Num: num, Scale: scale}, how == exact
+		}
+	}
+	v.Type = t
+	if !ok && t != kinds.Null {
+		l.report(w.place, "default %q must be %s, as the expression is", w.text, withArticle(t))
+	}
+	return v
+}
+
+// canonicalDerived is a derived feature on one line, with all that gives it its
+// meaning.
+func (f *Feature) canonicalDerived() string {
+	text := "{expr: " + yamlQuote(f.Expr.Source)
+	if !f.Default.IsNull() {
+		value := string(f.Default.AppendText(nil))
+		if f.Default.Type == kinds.String {
+			value = yamlQuote(value)
+		}
+		text += ", default: " + value
+	}
+	return text + "}"
+}
+
+// yamlQuote writes a text as a scalar of YAML in quotes.
+func yamlQuote(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+}

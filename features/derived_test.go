@@ -1,0 +1,217 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+func loadDerived(t *testing.T) func(name string) *Feature {
+	t.Helper()
+	r, err := Load("testdata/good/derived.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string) *Feature {
+		t.Helper()
+		f, ok := r.Feature(name)
+		if !ok {
+			t.Fatalf("there is no feature %q", name)
+		}
+		return f
+	}
+}
+
+func TestDerivedFeature(t *testing.T) {
+	feature := loadDerived(t)
+	f := feature("shared_and_declined")
+	if diff := cmp.Diff([]string{"user", "device"}, f.By); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]kinds.Type{kinds.String, kinds.String}, f.ByTypes); diff != "" {
+		t.Errorf("types of keys (-want +got):\n%s", diff)
+	}
+	if f.Keep != 30*time.Minute || !f.Forgets() {
+		t.Errorf("kept for %s, want 30m, the least of the parts'", f.Keep)
+	}
+	if f := feature("newest"); f.Forgets() {
+		t.Error("what rests on a lifetime alone is forgotten")
+	}
+	if f.Description != "said by itself" || f.Owner != "risk" {
+		t.Errorf("description %q, owner %q", f.Description, f.Owner)
+	}
+	if got := feature("user_approval_rate").Description; got != "The part of a user's payments that is approved." {
+		t.Errorf("description %q", got)
+	}
+	for name, want := range map[string]struct {
+		kind       kinds.Type
+		definition string
+	}{
+		"user_approval_rate":  {kinds.Float, "{expr: 'user_approved_1d / user_tx_1d', default: 0}"},
+		"shared_and_declined": {kinds.Bool, "{expr: 'user_approval_rate < 0.5 and device_users_30d > 3', default: false}"},
+		"left":                {kinds.Decimal, "{expr: '1000 - user_amount_1d', default: 999.5}"},
+		"missing":             {kinds.Int, "{expr: 'user_tx_1d - user_approved_1d', default: -1}"},
+		"level":               {kinds.String, `{expr: 'user_tx_1d > 100 ? "it''s high" : nil', default: 'it''s "low"'}`},
+		"newest":              {kinds.Timestamp, "{expr: 'user_last', default: 0}"},
+		"spread":              {kinds.Float, "{expr: 'left / user_average_7d'}"},
+	} {
+		if f := feature(name); f.Type() != want.kind || f.Definition != want.definition {
+			t.Errorf("%s is of type %s, %s\nwant %s, %s", name, f.Type(), f.Definition, want.kind, want.definition)
+		}
+	}
+}
+
+// A derived feature reads what its parts read, of the entity made of their keys.
+func TestDerivedReads(t *testing.T) {
+	feature := loadDerived(t)
+	const at = int64(1_532_520_000_000)
+	var want []kinds.Read
+	for _, part := range []string{"user_approved_1d", "user_tx_1d"} {
+		want = feature(part).Reads(want, `u\|1`, at)
+	}
+	want = feature("device_users_30d").Reads(want, "d1", at)
+	got := feature("shared_and_declined").Reads(nil, `d1|u\|1`, at)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDerivedAnswer(t *testing.T) {
+	r := load(t,
+		"sum: SUM(1d, tx, amount, user)", "count: COUNT(7d, tx, user)", "ever: COUNT(lifetime, tx, user)",
+		"recent: COUNT_DISTINCT(1h, login, user, device, method=last_seen, max=2)",
+		"estimate: APPROX_COUNT_DISTINCT(30d, login, user, device)",
+		"mean: {expr: sum / count, default: 0.5}", "bare: {expr: sum / count}", "all: {expr: mean + ever}",
+		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}")
+	const at, now = int64(1_532_520_000_000), int64(1_532_520_000_001)
+	cells := func(num int64, v kinds.Value) kinds.Slice {
+		v.Num = num
+		return kinds.Slice{Cells: []kinds.Cell{{Tile: 1, Value: v}}}
+	}
+	money, number := kinds.Value{Type: kinds.Decimal, Scale: 2}, kinds.Value{Type: kinds.Int}
+	type answer struct {
+		Value, Window string
+		Status        Status
+		Exact         bool
+		Uncertain     int64
+		Capped        bool
+		StandardError float64
+	}
+	const hour, day = int64(3_600_000), 24 * int64(3_600_000)
+	midnight := at - 12*hour
+	weekly := fmt.Sprint(midnight-6*day, " ", now)
+	for _, test := range []struct {
+		name   string
+		slices []kinds.Slice
+		want   answer
+	}{
+		{"mean", []kinds.Slice{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
+		{"mean", []kinds.Slice{cells(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: NullValue, Exact: true}},
+		{"mean", make([]kinds.Slice, 2), answer{Value: "0.5", Window: weekly, Status: NotFound, Exact: true}},
+		{"bare", []kinds.Slice{cells(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"all", []kinds.Slice{{}, {}, cells(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
+		{"capped", []kinds.Slice{{Count: 2, After: 1, Capped: true}}, answer{
+			Value: "4", Window: fmt.Sprint(at-hour+1, " ", at), Status: Present, Uncertain: 1, Capped: true}},
+		{"rough", []kinds.Slice{{Count: 7}, cells(1, number)}, answer{
+			Value: "8", Window: fmt.Sprint(midnight-29*day, " ", now), Status: Present, StandardError: 0.0081}},
+		{"huge", []kinds.Slice{cells(2, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
+	} {
+		f, _ := r.Feature(test.name)
+		a, err := f.Answer(test.slices, at, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := "-"
+		if a.From != nil {
+			from = fmt.Sprint(*a.From)
+		}
+		got := answer{string(a.Value.AppendText(nil)), fmt.Sprint(from, " ", a.To), a.Status, a.Exact, a.Uncertain, a.Capped, a.StandardError}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f.Definition, diff)
+		}
+	}
+}
+
+func TestDerivedFeatureExplained(t *testing.T) {
+	r := load(t,
+		"sum: SUM(1d, tx, amount, user)", "count: COUNT(1d, tx, user)",
+		"estimate: APPROX_COUNT_DISTINCT(7d, login, user, device)",
+		"mean: {expr: sum / count}", "rough: {expr: mean + sum * 2 + estimate}")
+	plans := map[string]FeaturePlan{}
+	for _, f := range r.Explain().Features {
+		plans[f.Name] = f
+	}
+	for name, want := range map[string]FeaturePlan{
+		"mean": {
+			Name: "mean", Definition: "{expr: 'sum / count'}", Parts: []string{"sum", "count"},
+			State: []string{"tiles"}, Series: append(plans["sum"].Series, plans["count"].Series...),
+			Keys: 1, RoundTrips: 1, Exact: true, // one hash holds both
+		},
+		"rough": {
+			Name: "rough", Definition: "{expr: 'mean + sum * 2 + estimate'}", Parts: []string{"mean", "sum", "estimate"},
+			State: []string{"tiles", "sketches"}, Series: append(plans["mean"].Series, plans["estimate"].Series...),
+			Keys: 8, RoundTrips: 1, StandardError: 0.0081,
+		},
+	} {
+		if diff := cmp.Diff(want, plans[name]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Parts that are used twice at every step double what is read.
+func TestDerivedFeatureOfTooManyParts(t *testing.T) {
+	lines := []string{"x0: COUNT(1d, tx, user)", "y0: COUNT(7d, tx, user)"}
+	for i := range 9 {
+		lines = append(lines, fmt.Sprintf("x%d: {expr: x%d + y%d}", i+1, i, i), fmt.Sprintf("y%d: {expr: x%d - y%d}", i+1, i, i))
+	}
+	_, err := Parse("test.yaml", []byte(testStreams+"  "+strings.Join(lines, "\n  ")+"\n"))
+	want := []string{
+		"test.yaml:38:14: the feature reads 512 series by way of its parts, more than 256",
+		"test.yaml:39:14: the feature reads 512 series by way of its parts, more than 256",
+	}
+	if err == nil {
+		t.Fatal("they were taken")
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+// Every kind states the type of its results.
+func TestResultsAreOfTheTypeStated(t *testing.T) {
+	samples := map[kinds.Type]kinds.Value{
+		kinds.Null: {}, kinds.String: {Type: kinds.String, Str: []byte("x")}, kinds.Int: {Type: kinds.Int, Num: 1},
+		kinds.Float: {Type: kinds.Float, Flt: 1.5}, kinds.Decimal: {Type: kinds.Decimal, Scale: 2, Num: 150},
+		kinds.Bool: {Type: kinds.Bool, Num: 1}, kinds.Timestamp: {Type: kinds.Timestamp, Num: 1}, kinds.Location: {Type: kinds.Location, Lat: 1},
+	}
+	for _, k := range kinds.All {
+		types := k.Spec().Types
+		if types == nil {
+			types = []kinds.Type{kinds.Null}
+		}
+		for _, typ := range types {
+			f := &Feature{Kind: k, Call: kinds.Call{
+				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []kinds.Value{samples[typ]},
+			}}
+			r := k.Fold(f.Call, 3, []kinds.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
+			values := []kinds.Value{r.Value}
+			for _, i := range r.Items {
+				values = append(values, i.Value, i.From, i.To)
+			}
+			for _, v := range values {
+				if !v.IsNull() && v.Type != f.Type() {
+					t.Errorf("%s of a field of type %s is of type %s, and states %s", k.Spec().Name, typ, v.Type, f.Type())
+				}
+			}
+			if r.IsNull() || (r.Items != nil) != (k.Spec().Shape != kinds.Scalar) {
+				t.Errorf("%s of a field of type %s is %+v", k.Spec().Name, typ, r)
+			}
+		}
+	}
+}

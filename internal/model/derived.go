@@ -1,0 +1,74 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// derived computes a feature from the model's answers for its parts.
+type derived struct {
+	*features.Feature
+	expr *features.Expr
+}
+
+// newDerived compiles the expression as if the parts were fields of an event.
+func newDerived(f *features.Feature) *derived {
+	var fields []features.Field
+	for _, part := range f.Parts {
+		fields = append(fields, features.Field{Name: part.Name, Type: part.Type()})
+	}
+	expr, err := features.CompileExpr(f.Expr.Source, fields, kinds.Null)
+	if err != nil {
+		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", f.Expr.Source, err))
+	}
+	return &derived{f, expr}
+}
+
+func (d *derived) answer(m *Model, entity string, at int64) kinds.Result {
+	keys := map[string]string{}
+	texts := kinds.SplitEntity(nil, entity)
+	for i, name := range slices.Sorted(slices.Values(d.By)) {
+		keys[name] = texts[i]
+	}
+	var r kinds.Result
+	var values []kinds.Value
+	for _, part := range d.Parts {
+		var own []string
+		for _, name := range slices.Sorted(slices.Values(part.By)) {
+			own = append(own, keys[name])
+		}
+		p := m.Answer(part, strings.Join(own, "|"), at)
+		if !p.Found && part.Parts == nil {
+			p.Value = part.Kind.Spec().Neutral
+		}
+		values = append(values, p.Value)
+		r.Found = r.Found || p.Found
+		r.Capped = r.Capped || p.Capped
+		r.Uncertain = max(r.Uncertain, p.Uncertain)
+	}
+	r.Value, _ = d.expr.Eval(values)
+	if r.Value.IsNull() {
+		r.Value = d.Default
+	}
+	return r
+}
+
+// entitiesOf are the entities of the parts that have all keys of a derived
+// feature.
+func (m *Model) entitiesOf(f *features.Feature) []string {
+	all := map[string]bool{}
+	for _, part := range f.Parts {
+		if len(part.By) < len(f.By) {
+			continue
+		}
+		for _, entity := range m.Entities(part) {
+			all[entity] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}

@@ -1,0 +1,141 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/embedded"
+	"github.com/weir-stream/weir/store"
+)
+
+// derivedDefinitions are derived features over streams, entities, windows and
+// each other.
+const derivedDefinitions = definitions + `
+  ok_1h: COUNT(1h, pay, user, where='status == "ok"', tile=exact)
+  device_1h: COUNT(1h, pay, device)
+  ok_rate: {expr: ok_1h / count_1h, default: 0}
+  above: {expr: max_1h > avg_1h * 1.5}
+  left: {expr: 10.00 - paid_1h, default: 10}
+  level: {expr: 'ok_rate > 0.5 ? "good" : recent_1h > 1 ? "bad" : nil', default: none}
+  of_device: {expr: pair_1h / device_1h}
+  mixed: {expr: '(of_device ?? 0) + ok_rate * count_ever'}
+`
+
+func TestDerivedAnswer(t *testing.T) {
+	r, err := features.Parse("test.yaml", []byte(derivedDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t, r, New(r)}
+	f.apply(0, `"user":"a","device":"d|1","amount":1.10,"status":"ok"`)
+	f.apply(60, `"user":"a","device":"d2","amount":2.20,"status":"no"`)
+	f.apply(61, `"user":"a","device":"d2"`)
+	f.apply(62, `"user":"b","device":"d2","amount":9.99,"status":"ok"`)
+	f.want("a", 62, map[string]string{"ok_rate": "0.3333333333333333", "above": "false", "left": "8.9", "level": "bad capped"})
+	f.want("b", 62, map[string]string{"ok_rate": "1", "above": "false", "left": "0.01", "level": "good"})
+	f.want("c", 62, map[string]string{"ok_rate": "0 nothing", "above": " nothing", "left": "10 nothing", "level": "none nothing"})
+	f.want("d2|a", 62, map[string]string{"of_device": "0.6666666666666666", "mixed": "1.6666666666666665"})
+	f.want(`d\|1|a`, 62, map[string]string{"of_device": "1", "mixed": "2"})
+	f.want("d3|a", 62, map[string]string{"of_device": " nothing", "mixed": "1"})
+}
+
+// What features answer from the store is what the model makes of its own
+// answers for their parts.
+func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
+	server, err := embedded.Redis()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	registry, err := features.Parse("test.yaml", []byte(derivedDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	rapid.Check(t, func(t *rapid.T) {
+		server.FlushAll()
+		s := store.New(client, "derived", 2)
+		m := New(registry)
+		now := applyRandom(t, s, m, registry)
+		for _, f := range registry.Features {
+			if f.Parts == nil {
+				continue
+			}
+			entity := rapid.SampledFrom(m.entitiesAsked(f)).Draw(t, f.Name)
+			at := now - rapid.Int64Range(0, 3600_000).Draw(t, "ago")
+			held, err := s.Read(context.Background(), f.Reads(nil, entity, at))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.Answer(held, at, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := m.Answer(f, entity, at)
+			compared++
+			if a, b := string(got.Value.AppendText(nil)), string(want.Value.AppendText(nil)); a != b ||
+				(got.Status != features.NotFound) != want.Found || got.Capped != want.Capped || got.Uncertain != want.Uncertain {
+				t.Errorf("%s of %s at %d: %s %+v, want %s %+v", f.Definition, entity, at, a, got, b, want)
+			}
+		}
+	})
+	if compared == 0 {
+		t.Fatal("nothing was compared")
+	}
+}
+
+// applyRandom applies one batch of random events to a fresh store and to the
+// model, and returns the time of the last.
+func applyRandom(t *rapid.T, s *store.Store, m *Model, registry *features.Registry) int64 {
+	t.Helper()
+	ctx, partition := context.Background(), kinds.Partition{Topic: "pay"}
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(ctx, partition, 0); err != nil {
+		t.Fatal(err)
+	}
+	progress, err := s.Progress(ctx, []kinds.Partition{partition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := rapid.IntRange(0, 30).Draw(t, "events")
+	b := &kinds.Batch{Sources: []kinds.Source{{Partition: partition, Progress: progress[0], To: int64(n)}}}
+	mapper, now := registry.NewMapper(), recorded
+	for offset := range n {
+		now += rapid.Int64Range(0, 600).Draw(t, "seconds")
+		record := features.Record{
+			Partition: partition, Offset: int64(offset), Timestamp: now * 1000,
+			Value: fmt.Appendf(nil, `{"t":%d,"user":%q,"device":%q,"amount":%d.%02d,"status":%q}`,
+				now-rapid.Int64Range(0, 200).Draw(t, "behind"), rapid.SampledFrom([]string{"a", "b|"}).Draw(t, "user"),
+				rapid.SampledFrom([]string{"", `d\`, "|"}).Draw(t, "device"), rapid.IntRange(0, 9).Draw(t, "amount"),
+				rapid.IntRange(0, 99).Draw(t, "cents"), rapid.SampledFrom([]string{"ok", "no"}).Draw(t, "status")),
+		}
+		if _, err := mapper.Map(&record, 0, b); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Apply(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.NewWriter().Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	return now * 1000
+}
+
+// entitiesAsked are those of a feature that have events, and one that has none.
+func (m *Model) entitiesAsked(f *features.Feature) []string {
+	if len(f.By) == 2 {
+		return append(m.Entities(f), "nothing|nobody")
+	}
+	return append(m.Entities(f), "nobody")
+}
