@@ -47,17 +47,23 @@ const (
 	groupIDLength  = 4
 )
 
-// add gives a feature the series that it needs. The field is the index of the
-// feature's, -1 for none; the error is that two series have one ID.
-func (c *compiler) add(f *Feature, field int, where *Expr) error {
-	name := ""
+// inputs are what a feature looks at in its stream's events.
+type inputs struct {
+	field            int   // index, -1 for none
+	where, condition *Expr // nil for none
+}
+
+// add gives a feature the series that it needs. The error is that two series
+// have one ID.
+func (c *compiler) add(f *Feature, in inputs) error {
+	field, where, name := in.field, in.where, ""
 	if field >= 0 {
 		name = f.Stream.Fields[field].Name
 	}
 	f.Field = name
 	f.Definition = f.canonical(name)
 	if f.Window.Exact {
-		return c.addLog(f, field, where)
+		return c.addLog(f, in)
 	}
 	for _, measure := range f.Kind.(kinds.Tiled).Measures(f.Call) {
 		s := &kinds.Series{
@@ -84,7 +90,7 @@ func (c *compiler) add(f *Feature, field int, where *Expr) error {
 
 // addLog lets an exact feature look at the log of its entity, which gets the
 // columns that it needs.
-func (c *compiler) addLog(f *Feature, field int, where *Expr) error {
+func (c *compiler) addLog(f *Feature, in inputs) error {
 	s, err := c.share(f, &kinds.Series{
 		Stream: f.Stream.Name, By: slices.Sorted(slices.Values(f.By)), Measure: kinds.Record, Tile: 1,
 	}, seriesWrite{field: -1})
@@ -93,16 +99,20 @@ func (c *compiler) addLog(f *Feature, field int, where *Expr) error {
 	}
 	f.Series = append(f.Series, s)
 	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
-	log.every = log.every || where == nil
-	if field >= 0 {
-		column := &f.Stream.Fields[field]
-		f.field, err = c.column(f, log, logColumn{field: field}, column.Type, column.Scale,
+	log.every = log.every || in.where == nil
+	if in.field >= 0 {
+		column := &f.Stream.Fields[in.field]
+		f.field, err = c.column(f, log, logColumn{field: in.field}, column.Type, column.Scale,
 			fmt.Sprintf("field %s\ntype %s %d\n", column.Name, column.Type, column.Scale)+derivation(column.Name, f.Stream))
 	}
-	if where != nil && err == nil {
-		f.filter, err = c.column(f, log, logColumn{field: -1, where: where}, kinds.Null, 0,
-			fmt.Sprintf("where %q\n", where.Source)+derivation(where.Source, f.Stream))
+	expression := func(e *Expr, filters bool) (column *kinds.Column) {
+		if e != nil && err == nil {
+			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, kinds.Null, 0,
+				fmt.Sprintf("where %q\n", e.Source)+derivation(e.Source, f.Stream))
+		}
+		return column
 	}
+	f.filter, f.condition = expression(in.where, true), expression(in.condition, false)
 	return err
 }
 
@@ -114,6 +124,7 @@ func (c *compiler) column(f *Feature, log *logWrite, lc logColumn, t kinds.Type,
 	for i := range log.columns {
 		switch have := &log.columns[i]; {
 		case have.field == lc.field && have.where == lc.where:
+			have.filters = have.filters || lc.filters
 			return &have.Column, nil
 		case have.Tag() == lc.Tag():
 			return nil, fmt.Errorf("feature %q needs a column in the log of its entity that has the tag of another by chance; "+

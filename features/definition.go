@@ -23,14 +23,26 @@ type definition struct {
 	by                              []word
 
 	method, tile, bounds, delay, where, max, keep, description, owner word
+	// parameters are those of the kinds, by name.
+	parameters map[string]*word
 }
 
 // options are the parts that stand under the same names in both forms.
 func (d *definition) options() map[string]*word {
-	return map[string]*word{
+	options := map[string]*word{
 		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "where": &d.where, "max": &d.max, "keep": &d.keep,
 		"description": &d.description, "owner": &d.owner,
 	}
+	d.parameters = map[string]*word{}
+	for _, k := range kinds.All {
+		for _, p := range k.Spec().Parameters {
+			if d.parameters[p.Name] == nil {
+				d.parameters[p.Name] = new(word)
+				options[p.Name] = d.parameters[p.Name]
+			}
+		}
+	}
+	return options
 }
 
 // oneLine reads FUNCTION(window, stream, arguments…, name=value…).
@@ -88,6 +100,11 @@ func expectedForm(s kinds.Spec) string {
 	default:
 		arguments = "field, by…"
 	}
+	for _, p := range s.Parameters {
+		if p.Default == "" {
+			arguments += ", " + p.Name + "=…"
+		}
+	}
 	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
 }
 
@@ -105,6 +122,8 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 			}
 		case "window":
 			d.window = l.windowWord(n)
+		case "bins":
+			*targets[key] = l.edgesWord(n)
 		default:
 			*targets[key], _ = l.scalar(n, key)
 		}
@@ -153,8 +172,13 @@ func (f *Feature) canonical(field string) string {
 	if byDefault, _ := kinds.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
 		option("method", spec.Method)
 	}
+	for _, p := range spec.Parameters {
+		if text := f.parameter(p); text != p.Default {
+			option(p.Name, text)
+		}
+	}
 	switch {
-	case f.Window.Exact:
+	case f.Window.Exact && !fromLog(f.Kind, f.Call.Type):
 		option("tile", "exact")
 	case f.Window.Tiled() && f.Window.Tile != tile:
 		option("tile", formatDuration(f.Window.Tile))

@@ -2,6 +2,7 @@ package features
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -93,6 +94,9 @@ func (l *loader) part(f *Feature, name string) (int, kinds.Type, error) {
 	part := l.featureNamed(name)
 	if part == nil {
 		return 0, kinds.Null, errElsewhere
+	}
+	if part.Kind != nil && part.Kind.Spec().Shape != kinds.Scalar {
+		return 0, kinds.Null, fmt.Errorf("feature %q is a list, and an expression takes single values", name)
 	}
 	f.Parts = append(f.Parts, part)
 	return len(f.Parts) - 1, part.Type(), nil

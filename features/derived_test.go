@@ -196,8 +196,8 @@ func TestResultsAreOfTheTypeStated(t *testing.T) {
 			types = []kinds.Type{kinds.Null}
 		}
 		for _, typ := range types {
-			f := &Feature{Kind: k, Call: kinds.Call{Type: typ, Scale: 2, Max: 3}}
-			r := k.Fold(f.Call, []kinds.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
+			f := &Feature{Kind: k, Call: kinds.Call{Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1000}}
+			r := k.Fold(f.Call, 3, []kinds.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
 			if !r.Value.IsNull() && r.Value.Type != f.Type() {
 				t.Errorf("%s of a field of type %s is of type %s, and states %s", k.Spec().Name, typ, r.Value.Type, f.Type())
 			}

@@ -37,7 +37,7 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 		return kinds.Result{}, err
 	}
 	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
-	r := f.Kind.Fold(f.Call, samples)
+	r := f.Kind.Fold(f.Call, at-f.Window.Delay.Milliseconds(), samples)
 	r.Capped = r.Capped || cut != nothingCut && cut >= from
 	return r, nil
 }
@@ -84,6 +84,11 @@ func (f *Feature) samples(log kinds.Log, from, to int64) (samples []kinds.Sample
 		}
 		if f.field != nil {
 			if s.Value, _, err = r.Column(*f.field); err != nil {
+				return false
+			}
+		}
+		if f.condition != nil {
+			if _, s.Holds, err = r.Column(*f.condition); err != nil {
 				return false
 			}
 		}

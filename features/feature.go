@@ -52,11 +52,11 @@ func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Featu
 	if kind == nil {
 		return nil
 	}
-	f, field, where := l.typed(d, kind)
+	f, in := l.typed(d, kind)
 	if len(l.findings) > before || !settled(f.Stream.Fields) {
 		return nil
 	}
-	if err := l.compiler.add(f, field, where); err != nil {
+	if err := l.compiler.add(f, in); err != nil {
 		l.report(d.place, "%s", err)
 		return nil
 	}
@@ -88,9 +88,8 @@ func (l *loader) kind(d *definition) kinds.Kind {
 	return nil
 }
 
-// typed gives the words of a definition their meaning. It also returns the
-// index of the feature's field, -1 for none, and its filter.
-func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, int, *Expr) {
+// typed gives the words of a definition their meaning.
+func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
 	spec := kind.Spec()
 	f := &Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
@@ -106,23 +105,34 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, int, *Expr) {
 		if d.stream.given() {
 			l.report(d.stream.place, "%s", unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
 		}
-		return f, -1, nil
+		return f, inputs{}
 	}
 	f.Stream = stream
 	l.entity(d, f)
-	field := l.measured(d, f, spec)
-	var where *Expr
+	in := inputs{field: l.measured(d, f, spec)}
+	in.condition = l.parameters(d, f, spec)
 	if d.where.given() && settled(stream.Fields) {
-		if where = l.where(stream, d.where); where != nil {
-			f.Where = where.Source
+		if in.where = l.where(stream, d.where); in.where != nil {
+			f.Where = in.where.Source
 		}
 	}
-	return f, field, where
+	return f, in
 }
 
 // window reads a feature's window and tile.
 func (l *loader) window(d *definition, kind kinds.Kind) Window {
 	if d.tile.given() && strings.EqualFold(d.tile.text, "exact") {
+		return l.exactWindow(d)
+	}
+	if t := l.measuredType(d); fromLog(kind, t) {
+		if d.tile.given() {
+			what := kind.Spec().Name
+			if _, tiled := kind.(kinds.Tiled); tiled {
+				what += " of a " + t.String()
+			}
+			l.report(d.tile.place, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
+				d.tile.text, what)
+		}
 		return l.exactWindow(d)
 	}
 	if d.bounds.given() {
@@ -139,6 +149,16 @@ func (l *loader) window(d *definition, kind kinds.Kind) Window {
 			formatDuration(w.Delay), formatDuration(w.Tile))
 	}
 	return w
+}
+
+// measuredType is the type of the definition's field, Null where there is none.
+func (l *loader) measuredType(d *definition) kinds.Type {
+	if stream, ok := l.registry.Stream(d.stream.text); ok {
+		if i := fieldIndex(stream, d.field.text); i >= 0 {
+			return stream.Fields[i].Type
+		}
+	}
+	return kinds.Null
 }
 
 // exactWindow reads a window that is cut to the millisecond.

@@ -148,7 +148,7 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 	if want := (Window{Size: 90 * time.Minute, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
 		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
 	}
-	if want := (kinds.Call{Type: kinds.Decimal, Scale: 4}); f.Call != want {
+	if want := (kinds.Call{Type: kinds.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
 		t.Errorf("call %+v, want %+v", f.Call, want)
 	}
 	ever, _ := r.Feature("for_ever")

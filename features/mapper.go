@@ -230,7 +230,7 @@ func (m *Mapper) recordOf(log *logPlan, e *Event, p *writePlan) bool {
 			m.record = kinds.AppendLogColumn(m.record, c.Column, e.Values[c.field])
 		case p.passed[where]:
 			m.record = kinds.AppendLogColumn(m.record, c.Column, kinds.Value{})
-			taken = true
+			taken = taken || c.filters
 		}
 	}
 	return taken

@@ -105,8 +105,9 @@ func (s *scanner) bare() word {
 	return s.word.part(start, text)
 }
 
-// value reads a bare word, or a text in quotes: in single ones it stands as it
-// is, in double ones backslash escapes are those of Go.
+// value reads a bare word, a list in square brackets, or a text in quotes: in
+// single ones it stands as it is, in double ones backslash escapes are those of
+// Go.
 func (s *scanner) value() (word, error) {
 	start := s.next
 	if start == len(s.word.text) {
@@ -129,6 +130,12 @@ func (s *scanner) value() (word, error) {
 			w.text, w.inner = unquoted, false
 		}
 		return w, nil
+	}
+	if text := s.word.text[start:]; text[0] == '[' {
+		if end := strings.IndexAny(text, `]()="'`); end > 0 && text[end] == ']' {
+			s.next += end + 1
+			return s.word.part(start, text[:end+1]), nil
+		}
 	}
 	w := s.bare()
 	if w.text == "" {

@@ -50,6 +50,8 @@ const (
 // Answer is the value of one feature for one entity at one moment.
 type Answer struct {
 	Value  kinds.Value
+	Items  []kinds.Item // the value where it has a shape; Value is null then
+	Shape  kinds.Shape
 	Status Status
 	// From and To are the first and the last millisecond of the event times
 	// that the value covers. From is nil for a lifetime.
@@ -96,13 +98,13 @@ func (f *Feature) Answer(slices []kinds.Slice, at, now int64) (Answer, error) {
 		r = f.Kind.(kinds.Tiled).Merge(f.Call, slices)
 	}
 	a := Answer{
-		Value: r.Value, Status: Present, Exact: spec.Exact && r.Uncertain == 0 && !r.Capped,
+		Value: r.Value, Items: r.Items, Shape: spec.Shape, Status: Present, Exact: spec.Exact && r.Uncertain == 0 && !r.Capped,
 		StandardError: spec.StandardError, Uncertain: r.Uncertain, Capped: r.Capped,
 	}
 	switch {
 	case !r.Found:
 		a.Value, a.Status = spec.Neutral, NotFound
-	case r.Value.IsNull():
+	case r.IsNull():
 		a.Status = NullValue
 	}
 	a.From, a.To = f.Window.bounds(f.Series[0], at, now)

@@ -66,11 +66,14 @@ type logWrite struct {
 	columns []logColumn
 }
 
-// logColumn is a column of a log, of a field or of a filter.
+// logColumn is a column of a log, of a field, a filter or a condition.
 type logColumn struct {
 	kinds.Column
-	field int   // -1 for a filter
+	field int   // -1 for an expression
 	where *Expr // nil for a field
+	// filters says that some feature takes the events for which where is true,
+	// so that they are to be kept.
+	filters bool
 }
 
 // seriesWrite is one series that an event of the stream writes.
@@ -96,6 +99,7 @@ type Feature struct {
 	Series      []*kinds.Series // one for each of the kind's measures; the log for exact windows
 	Where       string
 	Field       string // of the kind; empty for none
+	Condition   string // of the kind; empty for none
 
 	// Parts are the features that a derived one is computed from, in the order
 	// in which Expr takes their values. A derived feature has no stream, kind,
@@ -110,8 +114,8 @@ type Feature struct {
 	keys [][]int
 
 	// The columns of the log that an exact window looks at; nil where it needs
-	// no field, or no filter.
-	field, filter *kinds.Column
+	// no field, no filter or no condition.
+	field, filter, condition *kinds.Column
 }
 
 // Service is a named list of features that is asked for as one.

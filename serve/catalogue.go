@@ -26,6 +26,7 @@ type CatalogueFeature struct {
 	Kind        string         `json:"kind"`             // a function's name, or expr of a derived feature
 	Parts       []string       `json:"parts,omitempty"`  // that a derived feature is computed from
 	Method      string         `json:"method,omitempty"` // of count_distinct
+	Shape       string         `json:"shape,omitempty"`  // list, counts or bins; absent: a scalar
 	Keys        []CatalogueKey `json:"keys"`             // in the order of the definition
 	Window      string         `json:"window,omitempty"` // a duration, or lifetime
 	Tile        string         `json:"tile,omitempty"`
@@ -108,7 +109,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 // describeWindow says what a feature over a stream looks at.
 func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 	spec := f.Kind.Spec()
-	d.Stream, d.Kind, d.Method, d.Window = f.Stream.Name, spec.Name, spec.Method, "lifetime"
+	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, spec.Shape.String(), "lifetime"
 	if f.Window.Size > 0 {
 		d.Window, d.Tile = duration(f.Window.Size), "exact"
 		if f.Window.Tiled() {
@@ -119,6 +120,7 @@ func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 
 var stateNames = map[kinds.State]string{
 	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last_seen",
+	kinds.Logs: "log",
 }
 
 // duration writes a duration as definitions do: 7d, 90m.

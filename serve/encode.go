@@ -16,7 +16,11 @@ import (
 
 func appendAnswer(dst []byte, a *features.Answer) []byte {
 	dst = append(dst, `{"value":`...)
-	dst = appendValue(dst, a.Value)
+	if a.Items != nil {
+		dst = appendItems(dst, a.Items, a.Shape)
+	} else {
+		dst = appendValue(dst, a.Value)
+	}
 	dst = append(dst, `,"status":"`...)
 	dst = append(dst, a.Status...)
 	dst = append(dst, `","from":`...)
@@ -61,6 +65,35 @@ func appendValue(dst []byte, v kinds.Value) []byte {
 	default:
 		return v.AppendText(dst)
 	}
+}
+
+// appendItems writes a list: of values, of {"value","count"} or of
+// {"from","to","count"}.
+func appendItems(dst []byte, items []kinds.Item, shape kinds.Shape) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		item := &items[i]
+		switch shape {
+		case kinds.Counts:
+			dst = append(dst, `{"value":`...)
+			dst = appendValue(dst, item.Value)
+		case kinds.Bins:
+			dst = append(dst, `{"from":`...)
+			dst = appendValue(dst, item.From)
+			dst = append(dst, `,"to":`...)
+			dst = appendValue(dst, item.To)
+		default:
+			dst = appendValue(dst, item.Value)
+			continue
+		}
+		dst = append(dst, `,"count":`...)
+		dst = strconv.AppendInt(dst, item.Count, 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
 }
 
 // appendFloat writes null for what JSON has no number for.

@@ -8,7 +8,8 @@ type approxCountDistinct struct{}
 func (approxCountDistinct) Spec() Spec {
 	return Spec{
 		Name: "approx_count_distinct", Title: "estimated number of different values of a field",
-		Types: anyType, Result: Int, FieldLast: true, StandardError: 0.0081, Neutral: Value{Type: Int},
+		Types: anyType, FieldLast: true, StandardError: 0.0081, Neutral: Value{Type: Int},
+		Result: Int, Example: "APPROX_COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
 
@@ -18,4 +19,6 @@ func (approxCountDistinct) Merge(_ Call, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count > 0}
 }
 
-func (approxCountDistinct) Fold(_ Call, events []Sample) Result { return distinctModel(events) }
+func (approxCountDistinct) Fold(_ Call, _ int64, events []Sample) Result {
+	return distinctModel(events)
+}

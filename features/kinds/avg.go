@@ -4,7 +4,10 @@ package kinds
 type avg struct{}
 
 func (avg) Spec() Spec {
-	return Spec{Name: "avg", Title: "average of a field", Result: Float, Types: numeric, Exact: true}
+	return Spec{
+		Name: "avg", Title: "average of a field", Types: numeric, Exact: true,
+		Result: Float, Example: "AVG(1d, transaction, amount, user)",
+	}
 }
 
 func (avg) Measures(Call) []Measure { return []Measure{Sum, CountValues} }
@@ -13,7 +16,7 @@ func (avg) Merge(c Call, s []Slice) Result {
 	return average(c, s[0].Cells, total(s[1].Cells))
 }
 
-func (avg) Fold(c Call, events []Sample) Result {
+func (avg) Fold(c Call, _ int64, events []Sample) Result {
 	cells := valuesOf(events)
 	return average(c, cells, int64(len(cells)))
 }

@@ -4,7 +4,10 @@ package kinds
 type count struct{}
 
 func (count) Spec() Spec {
-	return Spec{Name: "count", Title: "number of events", Result: Int, Exact: true, Neutral: Value{Type: Int}}
+	return Spec{
+		Name: "count", Title: "number of events", Exact: true, Neutral: Value{Type: Int},
+		Result: Int, Example: "COUNT(7d, transaction, device)",
+	}
 }
 
 func (count) Measures(Call) []Measure { return []Measure{CountEvents} }
@@ -13,7 +16,7 @@ func (count) Merge(_ Call, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: total(s[0].Cells)}, Found: len(s[0].Cells) > 0}
 }
 
-func (count) Fold(_ Call, events []Sample) Result {
+func (count) Fold(_ Call, _ int64, events []Sample) Result {
 	return Result{Value: Value{Type: Int, Num: int64(len(events))}, Found: len(events) > 0}
 }
 

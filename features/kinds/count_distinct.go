@@ -11,7 +11,8 @@ type countDistinct struct{}
 func (countDistinct) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "set", Title: "number of different values of a field",
-		Types: anyType, Result: Int, FieldLast: true, Exact: true, Neutral: Value{Type: Int},
+		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int},
+		Result: Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
 
@@ -22,7 +23,7 @@ func (countDistinct) Merge(_ Call, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: int64(n)}, Found: n > 0}
 }
 
-func (countDistinct) Fold(_ Call, events []Sample) Result { return distinctModel(events) }
+func (countDistinct) Fold(_ Call, _ int64, events []Sample) Result { return distinctModel(events) }
 
 // distinctModel counts the different values of the events.
 func distinctModel(events []Sample) Result {

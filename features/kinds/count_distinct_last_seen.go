@@ -10,7 +10,9 @@ type countDistinctLastSeen struct{}
 func (countDistinctLastSeen) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "last_seen", Title: "number of different values of a field, the newest kept",
-		Types: anyType, Result: Int, FieldLast: true, Exact: true, Neutral: Value{Type: Int}, DefaultMax: 1000,
+		Types: anyType, FieldLast: true, Exact: true, Neutral: Value{Type: Int}, DefaultMax: 1000,
+		Note:   "The newest `max` values are kept, 1000 by default.",
+		Result: Int, Example: "COUNT_DISTINCT(30d, transaction, device, user, method=last_seen)",
 	}
 }
 
@@ -23,4 +25,6 @@ func (countDistinctLastSeen) Merge(_ Call, s []Slice) Result {
 	}
 }
 
-func (countDistinctLastSeen) Fold(_ Call, events []Sample) Result { return distinctModel(events) }
+func (countDistinctLastSeen) Fold(_ Call, _ int64, events []Sample) Result {
+	return distinctModel(events)
+}

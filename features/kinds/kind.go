@@ -5,7 +5,8 @@
 // exact windows are answered so, from the entity's log. A kind that can be had
 // from tiles too says which series it needs (its write side) and how it merges
 // what they hold in a window (its merge side); tests hold the merge against the
-// fold. To add a kind, write its file and name it in All.
+// fold. A kind that is not Tiled is answered from the log, whatever its window.
+// To add a kind, write its file and name it in All.
 package kinds
 
 // Call is the use of a kind by one feature.
@@ -13,14 +14,21 @@ type Call struct {
 	Type  Type  // of the field; Null where the kind takes none
 	Scale uint8 // of the field, for Decimal
 	Max   int   // the greatest number of values kept, for the kinds that cap
+
+	// What the parameters of the kind were given; see Spec.Parameters.
+	N        int     // k or n
+	P        float64 // p
+	Duration int64   // half_life or unit, in milliseconds
+	Bins     []Value // bins: rising, of the field's type
 }
 
 // Kind is one kind of aggregation.
 type Kind interface {
 	Spec() Spec
 	// Fold computes the value from the events in the window, in the order of
-	// their times, those of one time in the order in which they came.
-	Fold(Call, []Sample) Result
+	// their times, those of one time in the order in which they came. At is the
+	// moment for which it is asked, in milliseconds; no event is later.
+	Fold(c Call, at int64, events []Sample) Result
 }
 
 // Tiled is a kind that can be had from tiles.
@@ -39,8 +47,14 @@ type Spec struct {
 	Name   string // in definitions, lower case
 	Method string // of count_distinct; empty for kinds without methods
 	Title  string // what it answers, half a sentence
-	Types  []Type // accepted for the field; nil: the kind takes no field
-	Result Type   // of the value; Null: that of the field
+	Note   string // what else its user must know, in sentences; may be empty
+	// Example is a use of it over the streams of the documentation.
+	Example string
+	Types   []Type // accepted for the field; nil: the kind takes no field
+	// LogTypes are those of the Types for which the kind is answered from the
+	// log, although it is Tiled.
+	LogTypes []Type
+	Result   Type // of the value, or of those in a list; Null: that of the field
 	// FieldLast says that the field is the last positional argument of the
 	// one-line form, behind the by-fields, and not the first.
 	FieldLast bool
@@ -51,18 +65,25 @@ type Spec struct {
 	Neutral Value
 	// DefaultMax is the default of Call.Max; 0 where the kind has no cap.
 	DefaultMax int
+	Parameters []Parameter
+	Shape      Shape // of the value
 }
 
-// Sample is one event as a fold sees it: its time in milliseconds and the
-// value of the kind's field, null where absent.
+// Sample is one event as a fold sees it: its time in milliseconds, the value of
+// the kind's field, null where absent, and whether the condition holds for it,
+// for the kinds with the parameter condition.
 type Sample struct {
 	Time  int64
 	Value Value
+	Holds bool
 }
 
 // Result is the value of a feature.
 type Result struct {
 	Value Value
+	// Items are the value where it has a shape, which leaves Value null; nil for
+	// none.
+	Items []Item
 	// Found says that the window holds something. Where it does not, Value is
 	// the neutral value.
 	Found bool
@@ -70,29 +91,4 @@ type Result struct {
 	// exact or an estimate with a StandardError.
 	Uncertain int64
 	Capped    bool // a cap was reached: the value may be too small
-}
-
-// All lists the kinds. Nothing else names them: the loader, the documentation
-// and the conformance tests read this table.
-var All = []Kind{
-	count{},
-	sum{},
-	avg{},
-	least{},
-	greatest{},
-	countDistinct{},
-	countDistinctLastSeen{},
-	approxCountDistinct{},
-}
-
-// Find returns the kind of that name and method, an empty method being the
-// default one: that of the first kind with the name.
-func Find(name, method string) (Kind, bool) {
-	for _, k := range All {
-		s := k.Spec()
-		if s.Name == name && (method == "" || s.Method == method) {
-			return k, true
-		}
-	}
-	return nil, false
 }

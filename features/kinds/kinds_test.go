@@ -132,7 +132,7 @@ func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := Call{Type: rapid.SampledFrom(types).Draw(t, "type"), Scale: 2, Max: 1 << 30}
 				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
-				got, want := k.Merge(c, slicesOf(k, c, events)), k.Fold(c, events)
+				got, want := k.Merge(c, slicesOf(k, c, events)), k.Fold(c, 0, events)
 				if string(got.Value.AppendText(nil)) != string(want.Value.AppendText(nil)) || got.Found != want.Found {
 					t.Fatalf("%+v, want %+v", got, want)
 				}

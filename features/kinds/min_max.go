@@ -6,14 +6,27 @@ type (
 	greatest struct{}
 )
 
-var ordered = []Type{Int, Float, Decimal, Timestamp}
+var (
+	ordered = []Type{Int, Float, Decimal, Timestamp, String}
+	textual = []Type{String}
+)
+
+const orderNote = "Strings are ordered byte by byte."
 
 func (least) Spec() Spec {
-	return Spec{Name: "min", Title: "least value of a field", Types: ordered, Exact: true}
+	return Spec{
+		Name: "min", Title: "least value of a field", Note: orderNote,
+		Types: ordered, LogTypes: textual, Exact: true,
+		Example: "MIN(7d, transaction, amount, user)",
+	}
 }
 
 func (greatest) Spec() Spec {
-	return Spec{Name: "max", Title: "greatest value of a field", Types: ordered, Exact: true}
+	return Spec{
+		Name: "max", Title: "greatest value of a field", Note: orderNote,
+		Types: ordered, LogTypes: textual, Exact: true,
+		Example: "MAX(7d, transaction, amount, user)",
+	}
 }
 
 func (least) Measures(Call) []Measure    { return []Measure{Min} }
@@ -22,8 +35,8 @@ func (greatest) Measures(Call) []Measure { return []Measure{Max} }
 func (least) Merge(_ Call, s []Slice) Result    { return extreme(s[0].Cells, -1) }
 func (greatest) Merge(_ Call, s []Slice) Result { return extreme(s[0].Cells, +1) }
 
-func (least) Fold(_ Call, events []Sample) Result    { return extreme(valuesOf(events), -1) }
-func (greatest) Fold(_ Call, events []Sample) Result { return extreme(valuesOf(events), +1) }
+func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
+func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }
 
 // extreme is the value that stands furthest in the direction of sign.
 func extreme(cells []Cell, sign int) Result {

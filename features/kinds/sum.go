@@ -6,7 +6,10 @@ type sum struct{}
 var numeric = []Type{Int, Float, Decimal}
 
 func (sum) Spec() Spec {
-	return Spec{Name: "sum", Title: "sum of a field", Types: numeric, Exact: true, Neutral: Value{Type: Int}}
+	return Spec{
+		Name: "sum", Title: "sum of a field", Types: numeric, Exact: true, Neutral: Value{Type: Int},
+		Example: "SUM(1d, transaction, amount, user)",
+	}
 }
 
 func (sum) Measures(Call) []Measure { return []Measure{Sum} }
@@ -15,7 +18,7 @@ func (sum) Merge(c Call, s []Slice) Result {
 	return Result{Value: add(c, s[0].Cells), Found: len(s[0].Cells) > 0}
 }
 
-func (sum) Fold(c Call, events []Sample) Result {
+func (sum) Fold(c Call, _ int64, events []Sample) Result {
 	cells := valuesOf(events)
 	return Result{Value: add(c, cells), Found: len(cells) > 0}
 }

@@ -41,6 +41,9 @@ type feature struct {
 	by     []int
 	field  int                // -1 for none
 	events map[string][]int32 // of the stream, by entity
+
+	condition *features.Expr
+	holds     map[int32]bool // the events for which it does
 }
 
 // New makes an empty model.
@@ -70,7 +73,7 @@ func New(r *features.Registry) *Model {
 }
 
 func newFeature(f *features.Feature, s *stream) *feature {
-	a := &feature{Feature: f, stream: s, field: -1, events: map[string][]int32{}}
+	a := &feature{Feature: f, stream: s, field: -1, events: map[string][]int32{}, holds: map[int32]bool{}}
 	index := func(name string) int {
 		return slices.IndexFunc(f.Stream.Fields, func(field features.Field) bool { return field.Name == name })
 	}
@@ -80,14 +83,19 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	if f.Field != "" {
 		a.field = index(f.Field)
 	}
-	if f.Where != "" {
-		where, err := features.CompileExpr(f.Where, f.Stream.Fields, kinds.Bool)
-		if err != nil {
-			panic(fmt.Sprintf("the registry holds a filter that does not compile: %s: %v", f.Where, err))
-		}
-		a.where = where
-	}
+	a.where, a.condition = compile(f.Where, f.Stream), compile(f.Condition, f.Stream)
 	return a
+}
+
+func compile(source string, s *features.Stream) *features.Expr {
+	if source == "" {
+		return nil
+	}
+	e, err := features.CompileExpr(source, s.Fields, kinds.Bool)
+	if err != nil {
+		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", source, err))
+	}
+	return e
 }
 
 // Apply counts a record. Its error is that of features.Decoder.
@@ -114,11 +122,13 @@ func (m *Model) try(e *features.Event) error {
 		return nil
 	}
 	for _, f := range s.features {
-		if f.where == nil {
-			continue
-		}
-		if _, err := f.where.True(e.Values); err != nil {
-			return &features.Poison{Reason: features.BadExpression, Stream: e.Stream.Name, Message: err.Error()}
+		for _, expr := range []*features.Expr{f.where, f.condition} {
+			if expr == nil {
+				continue
+			}
+			if _, err := expr.True(e.Values); err != nil {
+				return &features.Poison{Reason: features.BadExpression, Stream: e.Stream.Name, Message: err.Error()}
+			}
 		}
 	}
 	return nil
@@ -147,6 +157,9 @@ func (m *Model) add(e *features.Event) {
 			continue
 		}
 		f.events[string(entity)] = append(f.events[string(entity)], n)
+		if f.condition != nil {
+			f.holds[n], _ = f.condition.True(e.Values)
+		}
 	}
 }
 
@@ -227,11 +240,11 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Resul
 		}
 	}
 	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
-	return f.Kind.Fold(f.Call, samples)
+	return f.Kind.Fold(f.Call, at, samples)
 }
 
 func (f *feature) sample(n int32) kinds.Sample {
-	s := kinds.Sample{Time: f.stream.times[n]}
+	s := kinds.Sample{Time: f.stream.times[n], Holds: f.holds[n]}
 	if f.field >= 0 {
 		s.Value = f.stream.columns[f.field][n]
 	}

@@ -1,0 +1,26 @@
+package kinds
+
+import "math"
+
+// active is in how many units of time there were events.
+type active struct{}
+
+func (active) Spec() Spec {
+	return Spec{
+		Name: "active", Title: "number of minutes, or of other units of time, in which there were events",
+		Note:  "The units are aligned to 1970 in UTC; those at the window's edges count where they hold an event of the window.",
+		Exact: true, Neutral: integer(0),
+		Parameters: []Parameter{{Name: "unit", Form: Span, Default: "1m"}},
+		Result:     Int, Example: "ACTIVE(7d, transaction, user, unit=1h)",
+	}
+}
+
+func (active) Fold(c Call, _ int64, events []Sample) Result {
+	n, latest := int64(0), int64(math.MinInt64)
+	for _, e := range events {
+		if unit := FloorDiv(e.Time, c.Duration); unit != latest {
+			n, latest = n+1, unit
+		}
+	}
+	return Result{Value: integer(n), Found: n > 0}
+}

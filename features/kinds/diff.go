@@ -1,0 +1,29 @@
+package kinds
+
+// diff is by how much the latest value of a field is greater than the one
+// before it.
+type diff struct{}
+
+func (diff) Spec() Spec {
+	return Spec{
+		Name: "diff", Title: "latest value of a field minus the one before it",
+		Note:  "Null where there is but one value, or where the difference does not fit into 64 bits.",
+		Types: numeric, Exact: true,
+		Example: "DIFF(7d, transaction, amount, user)",
+	}
+}
+
+func (diff) Fold(_ Call, _ int64, events []Sample) Result {
+	newer, ok := fromLast(events, 0)
+	older, _ := fromLast(events, 1)
+	if older.IsNull() {
+		return Result{Found: ok}
+	}
+	v := newer
+	v.Flt -= older.Flt
+	v.Num -= older.Num
+	if fits := (v.Num < newer.Num) == (older.Num > 0); !fits {
+		return Result{Found: true}
+	}
+	return Result{Value: v, Found: true}
+}

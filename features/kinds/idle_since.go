@@ -1,0 +1,18 @@
+package kinds
+
+// idleSince is the time of the latest event.
+type idleSince struct{}
+
+func (idleSince) Spec() Spec {
+	return Spec{
+		Name: "idle_since", Title: "time of the latest event: nothing has happened since", Exact: true,
+		Result: Timestamp, Example: "IDLE_SINCE(30d, transaction, user)",
+	}
+}
+
+func (idleSince) Fold(_ Call, _ int64, events []Sample) Result {
+	if len(events) == 0 {
+		return Result{}
+	}
+	return Result{Value: Value{Type: Timestamp, Num: events[len(events)-1].Time}, Found: true}
+}

@@ -1,0 +1,26 @@
+package kinds
+
+// last is the latest value of a field.
+type last struct{}
+
+func (last) Spec() Spec {
+	return Spec{
+		Name: "last", Title: "latest value of a field", Types: everyType, Exact: true,
+		Example: "LAST(30d, transaction, merchant, user)",
+	}
+}
+
+func (last) Fold(_ Call, _ int64, events []Sample) Result {
+	v, ok := fromLast(events, 0)
+	return Result{Value: v, Found: ok}
+}
+
+// fromLast is the value of the field that stands n values before the last one;
+// ok says whether there is any value at all.
+func fromLast(events []Sample, n int) (v Value, ok bool) {
+	values := fieldOf(events)
+	if n < len(values) {
+		v = values[len(values)-1-n]
+	}
+	return v, len(values) > 0
+}

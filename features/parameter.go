@@ -1,0 +1,184 @@
+package features
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// parameters reads what the kind takes beside its field. It returns the
+// condition, nil for none.
+func (l *loader) parameters(d *definition, f *Feature, spec kinds.Spec) (condition *Expr) {
+	taken := map[string]bool{}
+	for _, p := range spec.Parameters {
+		taken[p.Name] = true
+		w := *d.parameters[p.Name]
+		if !w.given() {
+			if p.Default == "" {
+				l.report(d.name.place, "feature %q needs %s: %s", f.Name, p.Name, wanted(p))
+				continue
+			}
+			w = word{text: p.Default}
+		}
+		switch bad := func() { l.report(w.place, "bad %s %q: it is %s", p.Name, w.text, wanted(p)) }; p.Form {
+		case kinds.Whole:
+			n, err := strconv.Atoi(w.text)
+			if err != nil || n < p.Least || n > p.Most {
+				bad()
+			}
+			f.Call.N = n
+		case kinds.Fraction:
+			share, ok := floatOf(w.text)
+			if !ok || share < 0 || share > 1 {
+				bad()
+			}
+			f.Call.P = share
+		case kinds.Span:
+			span, ok := l.duration(w)
+			if ok && span == 0 {
+				l.report(w.place, "%s must be longer than 0", p.Name)
+			}
+			f.Call.Duration = span.Milliseconds()
+		case kinds.Edges:
+			if f.Call.Type == kinds.Null || !slices.Contains(spec.Types, f.Call.Type) {
+				continue // what is wrong with the field is said already
+			}
+			bins, ok := edges(w.text, f.Call.Type, f.Call.Scale)
+			switch {
+			case !ok:
+				bad()
+			case len(bins) > p.Most:
+				l.report(w.place, "%s has %d values; the limit is %d", p.Name, len(bins), p.Most)
+			}
+			f.Call.Bins = bins
+		case kinds.Condition:
+			if settled(f.Stream.Fields) {
+				if condition = l.where(f.Stream, w); condition != nil {
+					f.Condition = condition.Source
+				}
+			}
+		}
+	}
+	l.notTaken(d, spec, taken)
+	return condition
+}
+
+// notTaken reports the parameters that are given and not the kind's.
+func (l *loader) notTaken(d *definition, spec kinds.Spec, taken map[string]bool) {
+	takes := "no parameters"
+	if len(spec.Parameters) > 0 {
+		var names []string
+		for _, p := range spec.Parameters {
+			names = append(names, p.Name)
+		}
+		takes = strings.Join(names, ", ")
+	}
+	for name, w := range d.parameters {
+		if w.given() && !taken[name] {
+			l.report(w.place, "%s takes no %s; it takes %s", called(spec), name, takes)
+		}
+	}
+}
+
+// wanted describes what a parameter takes.
+func wanted(p kinds.Parameter) string {
+	switch p.Form {
+	case kinds.Whole:
+		return "a number from " + strconv.Itoa(p.Least) + " to " + strconv.Itoa(p.Most)
+	case kinds.Fraction:
+		return "a number from 0 to 1"
+	case kinds.Span:
+		return "a duration such as 1h"
+	case kinds.Edges:
+		return "a list of rising values of the field's type, such as [10, 100]"
+	default:
+		return "an expression over the fields of the stream"
+	}
+}
+
+// parameter is what a parameter of the feature was given, in canonical form.
+func (f *Feature) parameter(p kinds.Parameter) string {
+	switch p.Form {
+	case kinds.Whole:
+		return strconv.Itoa(f.Call.N)
+	case kinds.Fraction:
+		return strconv.FormatFloat(f.Call.P, 'g', -1, 64)
+	case kinds.Span:
+		return formatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
+	case kinds.Edges:
+		var texts []string
+		for _, v := range f.Call.Bins {
+			texts = append(texts, string(v.AppendText(nil)))
+		}
+		return "[" + strings.Join(texts, ", ") + "]"
+	default:
+		return quote(f.Condition)
+	}
+}
+
+// edgesWord is the text of a list in square brackets, be it written as a
+// sequence of YAML or as a text.
+func (l *loader) edgesWord(n node) word {
+	if n.Kind == yaml.ScalarNode {
+		w, _ := l.scalar(n, "bins")
+		return w
+	}
+	var texts []string
+	for _, w := range l.list(n, "bins") {
+		texts = append(texts, w.text)
+	}
+	if texts == nil {
+		return word{}
+	}
+	return word{text: "[" + strings.Join(texts, ", ") + "]", place: n.place()}
+}
+
+// edges reads a list of one rising value or more of a numeric type.
+func edges(text string, t kinds.Type, scale uint8) (values []kinds.Value, ok bool) {
+	if !strings.HasPrefix(text, "[") || !strings.HasSuffix(text, "]") {
+		return nil, false
+	}
+	for part := range strings.SplitSeq(text[1:len(text)-1], ",") {
+		v := kinds.Value{Type: t, Scale: scale}
+		part = strings.TrimSpace(part)
+		if t == kinds.Float {
+			if v.Flt, ok = floatOf(part); !ok {
+				return nil, false
+			}
+		} else {
+			n, ok := parseNumber([]byte(part))
+			num, how := n.scaled(int(scale))
+			if !ok || how != exact {
+				return nil, false
+			}
+			v.Num = num
+		}
+		if len(values) > 0 && kinds.Compare(values[len(values)-1], v) >= 0 {
+			return nil, false
+		}
+		values = append(values, v)
+	}
+	return values, true
+}
+
+// floatOf reads a number as JSON writes it.
+func floatOf(text string) (float64, bool) {
+	if _, ok := parseNumber([]byte(text)); !ok {
+		return 0, false
+	}
+	f, ok := parseFloat([]byte(text))
+	return f, ok && !math.IsNaN(f)
+}
+
+// fromLog says whether a kind over a field of that type is answered from the
+// log, whatever its window.
+func fromLog(kind kinds.Kind, field kinds.Type) bool {
+	_, tiled := kind.(kinds.Tiled)
+	return !tiled || slices.Contains(kind.Spec().LogTypes, field)
+}
