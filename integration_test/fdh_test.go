@@ -53,7 +53,7 @@ func TestFraudDetectionHandbook(t *testing.T) {
 	} else {
 		t.Logf("%s of processor time\n%s", took, said)
 	}
-	if !bytes.Contains(said, []byte(" 0 values capped")) {
+	if !bytes.Contains(said, []byte(" 0 values reached a cap")) {
 		t.Errorf("a cap was reached:\n%s", said)
 	}
 	comparePublished(t, readTable(t, published), readTable(t, output))

@@ -58,10 +58,11 @@ func NewCSV(file string, r io.Reader, stream *features.Stream) (Source, error) {
 
 func (s *csvSource) At(err error) error { return &LineError{File: s.file, Line: s.line, Err: err} }
 
-// wrong places an error of the reader, which knows its line.
+// wrong places an error of the reader at the row's first line: a quote that is
+// never closed is found at the file's end only.
 func (s *csvSource) wrong(err error) error {
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		s.line, err = parse.Line, parse.Err
+		s.line, err = parse.StartLine, parse.Err
 	}
 	return s.At(err)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -180,13 +179,4 @@ func (r *Replay) event(ctx context.Context, e *features.Event, batch *kinds.Batc
 		r.row = append(r.row, string(r.text))
 	}
 	return nil
-}
-
-// String is the summary in words.
-func (s Summary) String() string {
-	parts := []string{fmt.Sprintf("%d events", s.Events)}
-	if s.Passed > 0 {
-		parts = append(parts, fmt.Sprintf("%d more that are not of the stream", s.Passed))
-	}
-	return strings.Join(append(parts, fmt.Sprintf("%d values capped", s.Capped)), ", ")
 }

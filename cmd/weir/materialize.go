@@ -85,6 +85,9 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 		return fmt.Errorf("--input: %w", err)
 	}
 	defer in.Close()
+	if same(in, o.output) {
+		return fmt.Errorf("--output: %s is the input", o.output)
+	}
 	progress := newProgress(screen, in, time.Now)
 	source, err := o.source(progress, stream)
 	if err != nil {
@@ -120,11 +123,21 @@ func (o *materializeOptions) source(in io.Reader, stream *features.Stream) (mate
 	return materialize.NewCSV(o.input, in, stream)
 }
 
+// same says whether a name is that of an open file.
+func same(file *os.File, name string) bool {
+	one, err1 := file.Stat()
+	other, err2 := os.Stat(name)
+	return err1 == nil && err2 == nil && os.SameFile(one, other)
+}
+
 // whole writes a file that is there only once all of it is. It is compressed if
 // its name ends in .gz.
 func whole(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
+		if failed, ok := errors.AsType[*os.PathError](err); ok {
+			failed.Path = name
+		}
 		return fmt.Errorf("--output: %w", err)
 	}
 	buffered := bufio.NewWriterSize(file, 1<<16)

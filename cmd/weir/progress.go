@@ -89,7 +89,12 @@ func (p *progress) end(s materialize.Summary, err error) {
 		return
 	}
 	took := p.clock().Sub(p.began)
-	fmt.Fprintf(p.screen, "%s, %s, %.0f/s\n", s, took.Round(100*time.Millisecond), perSecond(s.Events, took))
+	line := fmt.Sprintf("%s in %s, %.0f/s; %s reached a cap", number(s.Events, "event"), took.Round(100*time.Millisecond),
+		perSecond(s.Events, took), number(s.Capped, "value"))
+	if s.Passed > 0 {
+		line += fmt.Sprintf("; %s not of the stream", number(s.Passed, "event"))
+	}
+	fmt.Fprintln(p.screen, line)
 }
 
 func perSecond(n int, d time.Duration) float64 {
