@@ -22,8 +22,25 @@ type Event struct {
 	Time   int64 // milliseconds since 1970
 	// Now is the time of the record, by which the event may be late: that of
 	// the event itself where the record has none.
-	Now    int64
+	Now int64
+	// ID is the text of the event's own identity: nil where its stream names
+	// none, or nothing stands there.
+	ID     []byte
 	Values []kinds.Value // of the stream's fields, in their order
+}
+
+// Entity appends the text of the entity with those keys, sorted names of
+// fields, that the event belongs to. It belongs to none, and ok is false, where
+// one of them is null or no field of its stream.
+func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
+	for i, key := range keys {
+		field := fieldIndex(e.Stream, key)
+		if field < 0 || e.Values[field].IsNull() {
+			return dst, false
+		}
+		dst = kinds.AppendEntity(dst, i == 0, e.Values[field])
+	}
+	return dst, true
 }
 
 // Decoder reads records into events. It depends on the record and the registry
@@ -39,7 +56,9 @@ type Event struct {
 //	decimal    a number, or a string that holds one, with no more digits behind
 //	           the point than its scale, but for zeros
 //	bool       true or false
-//	timestamp  a number of milliseconds since 1970, or an RFC 3339 string
+//	timestamp  a number of milliseconds since 1970, or an RFC 3339 string; or
+//	           what the field's unit says: a number, finer ones rounded down to
+//	           milliseconds, or a string, "2006-01-02 15:04:05" in UTC for datetime
 //	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
 //
 // Any field may be null or absent unless it is required.
@@ -63,6 +82,7 @@ type streamDecoder struct {
 	matchSlots []int
 	matched    []kinds.Value // values that the match looks at
 	time       *pathNode
+	id         *pathNode // nil for none
 	fields     []fieldDecoder
 	values     []kinds.Value
 }
@@ -104,6 +124,9 @@ func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 		for _, path := range d.match.paths {
 			tree.add(path)
 		}
+	}
+	if s.ID != nil {
+		d.id = tree.add(s.ID)
 	}
 	for i := range s.Fields {
 		f := fieldDecoder{Field: &s.Fields[i], expr: s.Fields[i].Expr.Clone()}
@@ -166,6 +189,9 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 		if rec.Timestamp < 0 {
 			e.Now = e.Time
 		}
+		if e.ID, err = d.identity(s); err != nil {
+			return nil, err
+		}
 		if err := d.fields(s); err != nil {
 			return nil, err
 		}
@@ -226,6 +252,29 @@ func (d *Decoder) untyped(at span) kinds.Value {
 		}
 	}
 	return kinds.Value{}
+}
+
+// identity is the text of the event's identity, a string or a number.
+func (d *Decoder) identity(s *streamDecoder) ([]byte, error) {
+	if s.id == nil {
+		return nil, nil
+	}
+	switch at := d.scan.spans[s.id.slot]; at.kind {
+	case absent:
+		return nil, d.reachable(s, WrongType, s.id, s.stream.ID)
+	case isNull:
+		return nil, nil
+	case isNumber:
+		return d.raw(at), nil
+	case isString, isEscaped:
+		v, ok := d.stringAt(at)
+		if !ok {
+			return nil, s.poison(InvalidUTF8, s.stream.ID, "the string is not valid UTF-8")
+		}
+		return v.Str, nil
+	default:
+		return nil, s.poison(WrongType, s.stream.ID, "expected a string or a number, found %s", d.found(at))
+	}
 }
 
 func (d *Decoder) raw(at span) []byte { return d.scan.data[at.start:at.end:at.end] }

@@ -234,6 +234,10 @@ func TestEventTime(t *testing.T) {
 		{"ms", `1700000300000`, recorded + 300_000, ""},
 		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
+		{"datetime", `"2023-11-14 22:13:20"`, recorded, ""},
+		{"datetime", `"2023-11-14 22:13:20.000999"`, recorded, ""},
+		{"datetime", `"2023-11-14T22:13:20"`, 0, "stream s: t: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
+		{"datetime", `1700000000`, 0, "stream s: t: expected a timestamp in datetime of the years 1 to 9999, found 1700000000"},
 		{"rfc3339", `1700000000`, 0, "stream s: t: expected a timestamp in rfc3339 of the years 1 to 9999, found 1700000000"},
 	} {
 		r := parse(t, strings.ReplaceAll(`
@@ -250,6 +254,96 @@ features: {}
 		case err != nil || events[0].Time != c.ms || events[0].Now != recorded:
 			t.Errorf("%s %s: %v, %v; want %d", c.value, c.unit, events, err, c.ms)
 		}
+	}
+}
+
+// A field's unit says how its timestamp stands in the record.
+func TestFieldUnit(t *testing.T) {
+	for _, c := range []struct {
+		unit, value string
+		ms          int64
+		message     string
+	}{
+		{"s", `1700000000.5`, recorded + 500, ""},
+		{"us", `1700000000000999`, recorded, ""},
+		{"rfc3339", `"2023-11-14T22:13:20Z"`, recorded, ""},
+		{"datetime", `"2023-11-14 22:13:20.5"`, recorded + 500, ""},
+		{"ms", `"2023-11-14T22:13:20Z"`, 0, "stream s: a: expected a timestamp (ms), found a string"},
+		{"datetime", `"2023-11-14T22:13:20Z"`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
+		{"datetime", `5`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found 5"},
+	} {
+		r := parse(t, strings.ReplaceAll(`
+streams:
+  s: {topic: events, timestamp: t, fields: {a: {type: timestamp, unit: UNIT}}}
+features: {}
+`, "UNIT", c.unit))
+		events, err := r.NewDecoder().Decode(event(`{"t":0,"a":` + c.value + `}`))
+		switch {
+		case c.message != "":
+			if err == nil || err.Error() != c.message {
+				t.Errorf("%s %s: %v, want %s", c.value, c.unit, err, c.message)
+			}
+		case err != nil || events[0].Values[0].Type != kinds.Timestamp || events[0].Values[0].Num != c.ms:
+			t.Errorf("%s %s: %v, %v; want %d", c.value, c.unit, events, err, c.ms)
+		}
+	}
+}
+
+// An event's identity is the text of a string or a number.
+func TestEventID(t *testing.T) {
+	d := parse(t, `
+streams:
+  s: {topic: events, timestamp: t, id: m.id, fields: {a: string}}
+features: {}
+`).NewDecoder()
+	for _, c := range []struct{ members, want, message string }{
+		{`"m":{"id":"x\u00e4"}`, "xä", ""},
+		{`"m":{"id":1.50}`, "1.50", ""},
+		{`"m":{"id":""}`, "", ""},
+		{`"m":{"id":null}`, "none", ""},
+		{`"m":null`, "none", ""},
+		{`"a":"x"`, "none", ""},
+		{`"m":1`, "", "stream s: m: expected an object, found 1"},
+		{`"m":{"id":{}}`, "", "stream s: m.id: expected a string or a number, found an object"},
+		{`"m":{"id":false}`, "", "stream s: m.id: expected a string or a number, found a bool"},
+		{`"m":{"id":"` + "\xff" + `"}`, "", "stream s: m.id: the string is not valid UTF-8"},
+	} {
+		events, err := d.Decode(event(`{"t":0,` + c.members + `}`))
+		switch {
+		case c.message != "":
+			if err == nil || err.Error() != c.message {
+				t.Errorf("%s: %v, want %s", c.members, err, c.message)
+			}
+		case err != nil || (events[0].ID == nil) != (c.want == "none") || events[0].ID != nil && string(events[0].ID) != c.want:
+			t.Errorf("%s: %q, %v; want %q", c.members, events[0].ID, err, c.want)
+		}
+	}
+}
+
+// An event belongs to the entity of its keys' values, and to none where one is
+// null.
+func TestEventEntity(t *testing.T) {
+	d := parse(t, `
+streams:
+  s: {topic: events, timestamp: t, fields: {a: string, b: int}}
+features: {}
+`).NewDecoder()
+	events, err := d.Decode(event(`{"t":0,"a":"x|y","b":7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := events[0].Entity(nil, []string{"a", "b"}); !ok || string(text) != `x\|y|7` {
+		t.Errorf("%s, %v", text, ok)
+	}
+	if text, ok := events[0].Entity(nil, []string{"b", "c"}); ok {
+		t.Errorf("a field that is not there made %s", text)
+	}
+	events, err = d.Decode(event(`{"t":0,"a":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := events[0].Entity(nil, []string{"a", "b"}); ok {
+		t.Errorf("a null made %s", text)
 	}
 }
 

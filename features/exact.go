@@ -32,11 +32,10 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 	if start != nil {
 		from = *start
 	}
-	samples, cut, err := f.samples(log)
+	samples, cut, err := f.samples(log, from, to)
 	if err != nil {
 		return kinds.Result{}, err
 	}
-	samples = slices.DeleteFunc(samples, func(s kinds.Sample) bool { return s.Time < from || s.Time > to })
 	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	r := f.Kind.Fold(f.Call, at-f.Window.Delay.Milliseconds(), samples)
 	r.Capped = r.Capped || cut != nothingCut && cut >= from
@@ -46,23 +45,34 @@ func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
 // nothingCut stands for the time of events cut off where there are none.
 const nothingCut = math.MinInt64
 
-// samples are the events of a log that pass the feature's filter, in the order
-// in which they came, and the greatest time of those that a cap has cut off. Of
-// more than the cap allows the earliest count as cut off, whether they are
-// still there or not.
-func (f *Feature) samples(log kinds.Log) (samples []kinds.Sample, cut int64, err error) {
+// samples are the events of a log from one time to another that pass the
+// feature's filter, in the order in which they came, and the greatest time of
+// those that a cap has cut off. Of more than the cap allows the earliest count
+// as cut off, whether they are still there or not.
+func (f *Feature) samples(log kinds.Log, from, to int64) (samples []kinds.Sample, cut int64, err error) {
 	cut, ok := log.CutOff()
 	if !ok {
 		cut = nothingCut
 	}
-	over := -f.Series[0].Max
-	if err := log.Records(func(kinds.LogRecord) bool { over++; return true }); err != nil {
+	over, within := -f.Series[0].Max, 0
+	err = log.Records(func(r kinds.LogRecord) bool {
+		over++
+		if from <= r.Time && r.Time <= to {
+			within++
+		}
+		return true
+	})
+	if err != nil {
 		return nil, 0, err
 	}
+	samples = make([]kinds.Sample, 0, within)
 	visitErr := log.Records(func(r kinds.LogRecord) bool {
 		if over > 0 {
 			over--
 			cut = max(cut, r.Time)
+			return true
+		}
+		if r.Time < from || r.Time > to {
 			return true
 		}
 		s := kinds.Sample{Time: r.Time}

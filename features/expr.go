@@ -66,6 +66,14 @@ func CompileExpr(source string, fields []Field, want kinds.Type) (*Expr, error) 
 	return compileExpr(source, &exprCompiler{fields: fields}, want)
 }
 
+// Paths are where the values that a match looks at stand in records.
+func (e *Expr) Paths() [][]string {
+	if e == nil {
+		return nil
+	}
+	return e.paths
+}
+
 // CompileMatch compiles the expression that picks a stream's records. Its
 // names are paths in the record itself, which has no types yet: what is
 // compared with something of another type is unknown. Its error is an

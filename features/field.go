@@ -69,12 +69,16 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		}
 		return kinds.Value{Type: kinds.Decimal, Num: num, Scale: f.Scale}, nil
 	case kinds.Timestamp:
-		unit := "ms"
-		if at.kind == isString {
+		unit := f.Unit
+		switch {
+		case unit != "":
+		case at.kind == isString:
 			unit = "rfc3339"
+		default:
+			unit = "ms"
 		}
 		ms, how := d.moment(at, unit)
-		if how != exact {
+		if how == overflow || how == fraction && f.Unit == "" {
 			return wrong()
 		}
 		return kinds.Value{Type: kinds.Timestamp, Num: ms}, nil
@@ -101,7 +105,13 @@ func (f *fieldDecoder) expected() string {
 	case kinds.Decimal:
 		return fmt.Sprintf("a decimal of 64 bits with at most %d digits behind the point", f.Scale)
 	case kinds.Timestamp:
-		return "a timestamp (milliseconds since 1970, or RFC 3339)"
+		switch f.Unit {
+		case "":
+			return "a timestamp (milliseconds since 1970, or RFC 3339)"
+		case "datetime":
+			return "a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999)"
+		}
+		return "a timestamp (" + f.Unit + ")"
 	case kinds.Location:
 		return `a location ({"lat": -90 to 90, "lon": -180 to 180})`
 	}

@@ -52,9 +52,18 @@ func (f Findings) sorted() Findings {
 type place struct {
 	file         string
 	line, column int
+	macro        string // in whose expansion, if any
 }
 
 func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
 
 // unknown words the finding that a name is none of those known.
 func unknown(what, name string, known []string) string {
@@ -72,6 +81,10 @@ func unknownIn(in, what, name string, known []string) string {
 	}
 	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
+
+// Unknown says of a name that nothing has it, and which one may be meant: what
+// it should be the name of, and where, such as " in x", make the message.
+func Unknown(what, name, in string, known []string) string { return unknownIn(in, what, name, known) }
 
 // nearest is the known name that a misspelt one most likely stands for, empty
 // where none is near enough.

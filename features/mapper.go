@@ -31,6 +31,7 @@ type Mapper struct {
 type Outcome struct {
 	Stream  string   // the first that took it, by name; empty for none
 	Streams []string // all that took it; holds until the next Map
+	Events  []Event  // as each of them sees it; they hold until the next Map
 	// Late says that the event came too late for some of its series: it was not
 	// applied to those.
 	Late bool
@@ -149,7 +150,7 @@ func (m *Mapper) Map(rec *Record, source int, b *kinds.Batch) (Outcome, error) {
 		}
 	}
 	if len(m.streams) > 0 {
-		out.Stream, out.Streams = m.streams[0], m.streams
+		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events
 		b.Now = max(b.Now, rec.Timestamp)
 	}
 	return out, nil

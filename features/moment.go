@@ -1,6 +1,9 @@
 package features
 
-import "time"
+import (
+	"time"
+	"unsafe"
+)
 
 // Moments lie in the years 1 to 9999.
 const (
@@ -8,17 +11,24 @@ const (
 	lastMoment  = 253402300799999
 )
 
-// timestampUnits are the timestampUnits of timestamps, by their exponents of a second.
+// timestampUnits are the units of timestamps that are numbers, by their
+// exponents of a second.
 var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
 
 // moment reads a timestamp in milliseconds, rounding finer ones down.
 func (d *Decoder) moment(at span, unit string) (int64, fit) {
-	if unit == "rfc3339" {
+	if unit == "rfc3339" || unit == "datetime" {
 		if at.kind != isString {
 			return 0, overflow
 		}
 		var t time.Time
-		if err := t.UnmarshalText(d.raw(at)); err != nil {
+		var err error
+		if unit == "rfc3339" {
+			err = t.UnmarshalText(d.raw(at))
+		} else {
+			t, err = time.Parse(time.DateTime, unsafe.String(unsafe.SliceData(d.raw(at)), at.end-at.start))
+		}
+		if err != nil {
 			return 0, overflow
 		}
 		return inRange(t.UnixMilli(), exact)
@@ -55,6 +65,9 @@ func (d *Decoder) eventTime(s *streamDecoder, recorded int64) (int64, error) {
 	if how == overflow {
 		if unit == "rfc3339" && (at.kind == isString || at.kind == isEscaped) {
 			return 0, s.poison(BadTimestamp, path, "expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z")
+		}
+		if unit == "datetime" && (at.kind == isString || at.kind == isEscaped) {
+			return 0, s.poison(BadTimestamp, path, "expected a date and time in UTC such as 2026-01-31 23:59:59.999")
 		}
 		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, d.found(at))
 	}

@@ -36,15 +36,18 @@ type Stream struct {
 // TimestampPath is the place and the unit of an event's time.
 type TimestampPath struct {
 	Path []string
-	Unit string // s, ms, us, ns or rfc3339
+	Unit string // s, ms, us, ns, rfc3339 or datetime
 }
 
 // Field is one typed field of a stream.
 type Field struct {
-	Name     string
-	Type     kinds.Type
-	Scale    uint8 // of a decimal
-	Required bool  // a record without it is a poison event
+	Name  string
+	Type  kinds.Type
+	Scale uint8 // of a decimal
+	// Unit is how a timestamp stands in the record, as of TimestampPath; where
+	// it is empty it is a number of milliseconds or an RFC 3339 string.
+	Unit     string
+	Required bool // a record without it is a poison event
 	Path     []string
 	Expr     *Expr // of a derived field, computed from those before it; else nil
 }

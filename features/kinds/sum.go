@@ -35,7 +35,7 @@ func add(c Call, cells []Cell) Value {
 
 // valuesOf gives every value of the events that is not null a cell of its own.
 func valuesOf(events []Sample) []Cell {
-	var cells []Cell
+	cells := make([]Cell, 0, len(events))
 	for _, e := range events {
 		if !e.Value.IsNull() {
 			cells = append(cells, Cell{Tile: e.Time, Value: e.Value})

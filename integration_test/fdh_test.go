@@ -1,0 +1,134 @@
+package integration_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fdhBudget is the processor time that the training set may take.
+const fdhBudget = 60 * time.Second
+
+// fdhColumns are the published features.
+func fdhColumns() []string {
+	columns := []string{"TX_DURING_WEEKEND", "TX_DURING_NIGHT"}
+	for _, what := range []string{"CUSTOMER_ID_NB_TX", "CUSTOMER_ID_AVG_AMOUNT", "TERMINAL_ID_NB_TX", "TERMINAL_ID_RISK"} {
+		for _, days := range []string{"1", "7", "30"} {
+			columns = append(columns, what+"_"+days+"DAY_WINDOW")
+		}
+	}
+	return columns
+}
+
+// The features of the Fraud Detection Handbook, computed in pandas by its
+// authors, come out the same, row by row: those of each of its 431,773
+// transactions, as of that transaction.
+func TestFraudDetectionHandbook(t *testing.T) {
+	folder := os.Getenv("WEIR_FDH")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "shared", "fdh")
+	}
+	published := filepath.Join(folder, "transactions-45d.csv.gz")
+	if _, err := os.Stat(published); err != nil {
+		t.Skipf("the published features are not there (WEIR_FDH says where): %v", err)
+	}
+	output := filepath.Join(t.TempDir(), "features.csv")
+	cmd := exec.Command(binary, "materialize", "--features", "testdata/fdh.yaml", "--stream", "transaction",
+		"--input", published, "--output", output, "--columns", strings.Join(fdhColumns(), ","))
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > fdhBudget {
+		t.Errorf("it took %s of processor time; the budget is %s", took, fdhBudget)
+	} else {
+		t.Logf("%s of processor time\n%s", took, said)
+	}
+	if !bytes.Contains(said, []byte(" 0 values reached a cap")) {
+		t.Errorf("a cap was reached:\n%s", said)
+	}
+	comparePublished(t, readTable(t, published), readTable(t, output))
+}
+
+// table is a CSV by the ids of its rows.
+type table struct {
+	columns map[string]int
+	rows    [][]string
+}
+
+func readTable(t *testing.T, name string) table {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var in io.Reader = file
+	if strings.HasSuffix(name, ".gz") {
+		if in, err = gzip.NewReader(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := csv.NewReader(in).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := table{columns: map[string]int{}, rows: rows[1:]}
+	for i, name := range rows[0] {
+		read.columns[name] = i
+	}
+	return read
+}
+
+// comparePublished compares as check.py beside the data does: rows that share
+// their customer and time, or terminal and time, with another are left out,
+// since the authors' sort gave them no order.
+func comparePublished(t *testing.T, want, got table) {
+	t.Helper()
+	byID := map[string][]string{}
+	for _, row := range got.rows {
+		byID[row[got.columns["TRANSACTION_ID"]]] = row
+	}
+	if len(byID) != len(want.rows) || len(got.rows) != len(want.rows) {
+		t.Fatalf("%d rows of %d transactions; want %d", len(got.rows), len(byID), len(want.rows))
+	}
+	ties := func(row []string) [2]string {
+		at := row[want.columns["TX_DATETIME"]]
+		return [2]string{"customer " + row[want.columns["CUSTOMER_ID"]] + at, "terminal " + row[want.columns["TERMINAL_ID"]] + at}
+	}
+	seen := map[string]int{}
+	for _, row := range want.rows {
+		for _, tie := range ties(row) {
+			seen[tie]++
+		}
+	}
+	differences, tied := map[string]int{}, 0
+	for _, row := range want.rows {
+		if tie := ties(row); seen[tie[0]] > 1 || seen[tie[1]] > 1 {
+			tied++
+			continue
+		}
+		id := row[want.columns["TRANSACTION_ID"]]
+		for _, column := range fdhColumns() {
+			e, err1 := strconv.ParseFloat(row[want.columns[column]], 64)
+			g, err2 := strconv.ParseFloat(byID[id][got.columns[column]], 64)
+			if err1 != nil || err2 != nil || math.Abs(g-e) > 1e-6*max(1, math.Abs(e)) {
+				if differences[column]++; differences[column] == 1 {
+					t.Errorf("%s of transaction %s is %g, %v; published is %g", column, id, g, err2, e)
+				}
+			}
+		}
+	}
+	if tied > 100 || len(differences) > 0 {
+		t.Errorf("%d rows tied, differences: %v", tied, differences)
+	}
+}

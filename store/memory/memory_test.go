@@ -1,0 +1,275 @@
+package memory_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+var ctx = context.Background()
+
+const day = 24 * 60 * 60 * 1000
+
+// series of every measure, as the plan of a registry would make them; the
+// groups of tiles keep for a while and for ever.
+func allSeries() []*kinds.Series {
+	var list []*kinds.Series
+	for _, forever := range []bool{false, true} {
+		for m := kinds.CountEvents; m <= kinds.Record; m++ {
+			for _, t := range []kinds.Type{kinds.Decimal, kinds.Float} {
+				s := &kinds.Series{
+					ID: fmt.Sprintf("s%04d", len(list)), Group: "kept", By: []string{"device"}, Measure: m, Type: t, Scale: 2,
+					Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 60, Max: 30,
+				}
+				if m == kinds.CountEvents {
+					s.Type, s.Scale = kinds.Null, 0
+				}
+				if state := m.State(); state == kinds.LastSeen || state == kinds.Logs {
+					s.Tile = 1
+				}
+				if forever {
+					s.Group, s.Keep, s.GroupKeep, s.GroupTiles = "ever", 0, 0, 6
+					if m.State() < kinds.LastSeen {
+						s.Tile = 0
+					}
+				}
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// addEvent adds what an event of an amount and a user does to all series.
+func addEvent(b *kinds.Batch, list []*kinds.Series, offset, time, cents int64, device, user string) {
+	b.Now = max(b.Now, time)
+	b.Sources[0].To = offset + 1
+	b.Touch(0, offset, []byte(device))
+	for _, s := range list {
+		op := kinds.Op{Series: s, Tile: s.TileOf(time)}
+		switch s.Measure {
+		case kinds.CountEvents, kinds.CountValues:
+			op.Num = 1
+		case kinds.Sum, kinds.Min, kinds.Max:
+			op.Num = cents
+			if s.Type == kinds.Float {
+				op.Num = int64(math.Float64bits(float64(cents) / 4))
+			}
+		case kinds.Record:
+			record := kinds.AppendLogColumn(kinds.AppendLogTime(nil, time), number, kinds.Value{Type: kinds.Int, Num: cents})
+			op.Member = b.Hold(kinds.AppendLogRecord(nil, record))
+		default:
+			op.Member = []byte(user)
+			if s.Measure == kinds.Touch {
+				op.Num = time
+			}
+		}
+		b.Add(op)
+	}
+}
+
+var number = kinds.NewColumn(1, kinds.Int, 0)
+
+// What memory holds is what Redis does, after random batches with events that
+// come late and out of order, for every window that is kept.
+func TestMemoryIsAsRedis(t *testing.T) {
+	redis := store.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
+	if err := redis.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	partition := kinds.Partition{Topic: "transactions"}
+	if err := redis.Start(ctx, partition, 0); err != nil {
+		t.Fatal(err)
+	}
+	list := allSeries()
+	random := rand.New(rand.NewPCG(5, 6))
+	writer, held := redis.NewWriter(), memory.New()
+	now, offset := int64(100*day), int64(0)
+	for range 40 {
+		progress, err := redis.Progress(ctx, []kinds.Partition{partition})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &kinds.Batch{Sources: []kinds.Source{{Partition: partition, Progress: progress[0]}}}
+		for range 1 + random.IntN(60) {
+			now += random.Int64N(day / 20)
+			at := now - random.Int64N(2*day)
+			addEvent(b, list, offset, at, random.Int64N(2000)-500, fmt.Sprint("d", random.IntN(4)), fmt.Sprint("u|", random.IntN(80)))
+			offset++
+		}
+		if err := held.Apply(ctx, b); err != nil || b.Refused > 0 {
+			t.Fatal(err, b.Refusal)
+		}
+		if err := writer.Apply(ctx, b); err != nil || b.Refused > 0 {
+			t.Fatal(err, b.Refusal)
+		}
+		var reads []kinds.Read
+		for _, s := range list {
+			for device := range 5 { // the last has no events
+				reads = append(reads, randomRead(random, s, fmt.Sprint("d", device), now))
+			}
+		}
+		want, err := redis.Read(ctx, reads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := held.Read(ctx, reads)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range reads {
+			g, w := text(t, r, &got[i], now), text(t, r, &want[i], now)
+			if g != w {
+				t.Fatalf("after %d events, %s of type %s, %s, tiles %d to %d\nmemory %s\nredis  %s",
+					offset, r.Series.Measure, r.Series.Type, r.Entity, r.First, r.Last, g, w)
+			}
+		}
+	}
+}
+
+// randomRead asks for a window within what is kept.
+func randomRead(random *rand.Rand, s *kinds.Series, entity string, now int64) kinds.Read {
+	r := kinds.Read{Series: s, Entity: entity, Last: s.TileOf(now)}
+	switch {
+	case s.Keep > 0:
+		r.First = s.Horizon(now)
+		r.First += random.Int64N(r.Last - r.First + 1)
+		r.Last -= random.Int64N(r.Last - r.First + 1)
+	case s.Tile == 1 && random.IntN(2) == 0:
+		r.First = math.MinInt64
+	case s.Tile == 1:
+		r.First = now - 4*day
+	}
+	return r
+}
+
+// text is what a slice says of a window. A log is what its readers make of it:
+// the newest records, no more than its cap allows, since the horizon.
+func text(t *testing.T, r kinds.Read, s *kinds.Slice, now int64) string {
+	t.Helper()
+	slices.Sort(s.Members)
+	if r.Series.Measure != kinds.Record {
+		return fmt.Sprintf("%+v %q %d %d %v", s.Cells, s.Members, s.Count, s.After, s.Capped)
+	}
+	var records []string
+	var times []int64
+	err := s.Log.Records(func(l kinds.LogRecord) bool {
+		v, _, err := l.Column(number)
+		records = append(records, fmt.Sprint(l.Time, " ", v.Num, err))
+		times = append(times, l.Time)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, _ := s.Log.CutOff()
+	over := max(0, len(records)-r.Series.Max)
+	for _, time := range times[:over] {
+		cut = max(cut, time)
+	}
+	horizon := int64(math.MinInt64)
+	if r.Series.Keep > 0 {
+		horizon = r.Series.Horizon(now)
+	}
+	records, times = records[over:], times[over:]
+	for i, time := range times {
+		if time < horizon {
+			records[i] = ""
+		}
+	}
+	records = slices.DeleteFunc(records, func(r string) bool { return r == "" })
+	return fmt.Sprint(records, " cut ", max(cut, horizon))
+}
+
+// The estimate is Redis' own, for few values and for many.
+func TestEstimateIsThatOfRedis(t *testing.T) {
+	client := testkit.Redis(t).Client(t)
+	key := testkit.Namespace(t)
+	defer client.Del(ctx, key)
+	s := &kinds.Series{ID: "hllog", Measure: kinds.Approx, Tile: day}
+	held := memory.New()
+	random := rand.New(rand.NewPCG(7, 8))
+	for n := 1; n <= 300_000; n *= 3 {
+		var values []any
+		b := &kinds.Batch{}
+		b.Touch(0, 0, []byte("d"))
+		for range n {
+			value := make([]byte, random.IntN(20))
+			for i := range value {
+				value[i] = byte(random.Uint32())
+			}
+			values = append(values, value)
+			b.Add(kinds.Op{Series: s, Tile: int64(random.IntN(3)), Member: value})
+		}
+		for chunk := range slices.Chunk(values, 10_000) {
+			if err := client.PFAdd(ctx, key, chunk...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := held.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		slices, err := held.Read(ctx, []kinds.Read{{Series: s, Entity: "d", First: 0, Last: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := client.PFCount(ctx, key).Val(); slices[0].Count != want {
+			t.Errorf("with %d more values: %d, and Redis says %d", n, slices[0].Count, want)
+		}
+	}
+}
+
+// A sum that leaves 64 bits is refused, and counted, as in Redis.
+func TestSumThatOverflows(t *testing.T) {
+	for _, c := range []struct {
+		series *kinds.Series
+		num    int64
+		want   string
+	}{
+		{&kinds.Series{ID: "sumup", Measure: kinds.Sum, Type: kinds.Int}, math.MaxInt64, "increment or decrement would overflow"},
+		{&kinds.Series{ID: "sumup", Measure: kinds.Sum, Type: kinds.Float}, int64(math.Float64bits(math.MaxFloat64)), "increment would produce NaN or Infinity"},
+	} {
+		s := memory.New()
+		b := &kinds.Batch{}
+		b.Touch(0, 0, []byte("d"))
+		for range 3 {
+			b.Add(kinds.Op{Series: c.series, Num: c.num})
+		}
+		if err := s.Apply(ctx, b); err != nil || b.Refused != 2 || b.Refusal != c.want {
+			t.Errorf("%d refused: %q, %v; want 2 of %q", b.Refused, b.Refusal, err, c.want)
+		}
+		got, _ := s.Read(ctx, []kinds.Read{{Series: c.series, Entity: "d"}})
+		if v := got[0].Cells[0].Value; cmp.Or(v.Num, int64(math.Float64bits(v.Flt))) != c.num {
+			t.Errorf("the refused sum left %+v", v)
+		}
+	}
+}
+
+// Entities that nothing happens to any more do not stay for ever.
+func TestOldEntitiesAreDropped(t *testing.T) {
+	list := allSeries()[:18] // those kept for a while
+	s := memory.New()
+	most := 0
+	for i := range int64(2000) {
+		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+		addEvent(b, list, i, i*day, 1, fmt.Sprint("d", i), "u")
+		if err := s.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, s.Len())
+	}
+	if most > 1100 {
+		t.Errorf("%d series of entities were held at a time, where 10 days need %d", most, 10*len(list))
+	}
+}
