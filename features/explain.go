@@ -23,7 +23,7 @@ type StreamPlan struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
 	// Entities is the number of entities that an event touches, Filters the
-	// number of filters evaluated and Operations that of operations on state,
+	// number of filters and conditions evaluated and Operations that of operations on state,
 	// if the event has all fields and passes all filters.
 	Entities   int `json:"entities"`
 	Filters    int `json:"filters"`
@@ -140,6 +140,15 @@ func (s *Stream) explain() StreamPlan {
 		for _, w := range e.series {
 			if w.where != nil {
 				filters[w.where] = true
+			}
+		}
+		if e.log == nil {
+			continue
+		}
+		p.Operations++
+		for _, c := range e.log.columns {
+			if c.where != nil {
+				filters[c.where] = true
 			}
 		}
 	}

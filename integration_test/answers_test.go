@@ -187,16 +187,21 @@ func differs(got answer, f *features.Feature, r kinds.Result) string {
 		if f.Parts == nil {
 			want = f.Kind.Spec().Neutral
 		}
-	case want.IsNull():
+	case r.IsNull():
 		status = features.NullValue
 	}
 	precise, standardError := precision(f)
+	shape := kinds.Scalar
+	if f.Kind != nil {
+		shape = f.Kind.Spec().Shape
+	}
 	exact := precise && r.Uncertain == 0 && !r.Capped
 	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
-		!sameValue(string(got.Value), want, standardError) {
-		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s exact=%v uncertain=%d capped=%v",
+		r.Items == nil && !sameValue(string(got.Value), want, standardError) ||
+		r.Items != nil && string(got.Value) != listInJSON(r.Items, shape) {
+		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s %s exact=%v uncertain=%d capped=%v",
 			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
-			want.AppendText(nil), status, exact, r.Uncertain, r.Capped)
+			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
 	}
 	return ""
 }
@@ -215,6 +220,32 @@ func precision(f *features.Feature) (exact bool, standardError float64) {
 	return exact, standardError
 }
 
+func inJSON(v kinds.Value) string {
+	switch v.Type {
+	case kinds.Null:
+		return "null"
+	case kinds.String:
+		return strconv.Quote(string(v.Str)) // of plain letters
+	default:
+		return string(v.AppendText(nil))
+	}
+}
+
+func listInJSON(items []kinds.Item, shape kinds.Shape) string {
+	var texts []string
+	for _, i := range items {
+		switch shape {
+		case kinds.Counts:
+			texts = append(texts, fmt.Sprintf(`{"value":%s,"count":%d}`, inJSON(i.Value), i.Count))
+		case kinds.Bins:
+			texts = append(texts, fmt.Sprintf(`{"from":%s,"to":%s,"count":%d}`, inJSON(i.From), inJSON(i.To), i.Count))
+		default:
+			texts = append(texts, inJSON(i.Value))
+		}
+	}
+	return "[" + strings.Join(texts, ",") + "]"
+}
+
 // sameValue compares exactly, but for floats, whose sums depend on the order,
 // and estimates, which may lie five standard errors off.
 func sameValue(got string, want kinds.Value, standardError float64) bool {
@@ -222,7 +253,7 @@ func sameValue(got string, want kinds.Value, standardError float64) bool {
 		return got == "null"
 	}
 	if standardError == 0 && want.Type != kinds.Float {
-		return got == string(want.AppendText(nil))
+		return got == inJSON(want)
 	}
 	n, err := strconv.ParseFloat(got, 64)
 	tolerance := max(5*standardError, 1e-9) * math.Abs(want.Float64())

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // Column is one column of a training set: a feature, or a field of the stream
@@ -17,7 +18,8 @@ type Column struct {
 }
 
 // Columns finds columns by their names, features before fields. Without names
-// they are all features over the stream, in the order of their names.
+// they are all features over the stream that do not answer with a list, in the
+// order of their names.
 func Columns(r *features.Registry, stream *features.Stream, names []string) ([]Column, error) {
 	if stream.ID == nil {
 		return nil, fmt.Errorf("stream %s names no id, by which the events of a training set are known; add id: PATH to it", stream.Name)
@@ -25,7 +27,7 @@ func Columns(r *features.Registry, stream *features.Stream, names []string) ([]C
 	var columns []Column
 	if len(names) == 0 {
 		for _, f := range r.Features {
-			if others(f, stream) == nil {
+			if others(f, stream) == nil && !listed(f) {
 				columns = append(columns, Column{Name: f.Name, feature: f})
 			}
 		}
@@ -52,6 +54,9 @@ func column(r *features.Registry, stream *features.Stream, name string) (Column,
 		if other := others(f, stream); other != nil {
 			return Column{}, fmt.Errorf("feature %q counts events of stream %s, and these are of %s", name, other.Name, stream.Name)
 		}
+		if listed(f) {
+			return Column{}, fmt.Errorf("feature %q answers with a list, which a cell cannot hold", name)
+		}
 		return Column{Name: name, feature: f}, nil
 	}
 	var known []string
@@ -68,6 +73,9 @@ func column(r *features.Registry, stream *features.Stream, name string) (Column,
 	}
 	return Column{}, fmt.Errorf("%s", features.Unknown("feature or field", name, " of stream "+stream.Name, known))
 }
+
+// listed says whether a feature answers with a list.
+func listed(f *features.Feature) bool { return f.Kind != nil && f.Kind.Spec().Shape != kinds.Scalar }
 
 // others is a stream on which a feature rests that is not this one; nil for
 // none.

@@ -46,6 +46,7 @@ features:
   share:    {expr: paid / both, default: -1}
   logins:   COUNT(1h, login, user)
   mixed:    {expr: paid / logins}
+  devices:  SET(1h, pay, user, device, max=2)
 `
 
 func load(t testing.TB, text string) *features.Registry {
@@ -175,6 +176,7 @@ func TestBadColumns(t *testing.T) {
 		{"pay", "payd", `unknown feature or field "payd" of stream pay; did you mean "paid"?`},
 		{"pay", "logins", `feature "logins" counts events of stream login, and these are of pay`},
 		{"pay", "mixed", `feature "mixed" counts events of stream login, and these are of pay`},
+		{"pay", "devices", `feature "devices" answers with a list, which a cell cannot hold`},
 		{"pay", "n,n", `column "n" is there twice; the first is always meta.id, the id`},
 	} {
 		_, _, err := materialize(t, load(t, definitions), c.stream, "csv", header, strings.FieldsFunc(c.columns, func(r rune) bool { return r == ',' })...)
