@@ -45,11 +45,23 @@ func (d *definition) options() map[string]*word {
 	return options
 }
 
-// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
-func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+// parse takes a one-line form apart; false where there is a finding about it.
+func (l *loader) parse(w word) (call, bool) {
 	c, err := parseCall(w)
 	if bad, ok := errors.AsType[*syntaxError](err); ok {
 		l.report(w.at(bad.offset), "%s", bad)
+		return c, false
+	}
+	return c, true
+}
+
+// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
+func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+	c, ok := l.parse(w)
+	if !ok {
+		return nil
+	}
+	if c, ok = l.expand(c); !ok {
 		return nil
 	}
 	d.function = c.function
@@ -65,7 +77,7 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 			*target = o.value
 		}
 	}
-	kind := l.kind(d)
+	kind := l.kind(d, slices.Collect(maps.Keys(l.macros))...)
 	if kind == nil {
 		return nil
 	}
@@ -75,7 +87,7 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 		least = 4
 	}
 	if len(c.arguments) < least {
-		l.report(w.place, "%s takes %d arguments or more, not %d: %s",
+		l.report(c.function.place, "%s takes %d arguments or more, not %d: %s",
 			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
 		return nil
 	}
@@ -108,12 +120,19 @@ func expectedForm(s kinds.Spec) string {
 	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
 }
 
+// longFormKeys are the keys of a feature in the long form, longFormNeeds those
+// that it cannot do without.
+func longFormKeys() []string {
+	return append(slices.Sorted(maps.Keys(new(definition).options())), "function", "stream", "field", "by", "window")
+}
+
+var longFormNeeds = []string{"function", "stream", "by", "window"}
+
 // longForm reads a mapping.
 func (l *loader) longForm(d *definition, n node) kinds.Kind {
 	targets := d.options()
 	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
-	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text),
-		append(slices.Collect(maps.Keys(targets)), "by", "window")...)
+	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text), longFormKeys()...)
 	for key, n := range keys {
 		switch key {
 		case "by":
@@ -128,7 +147,7 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 			*targets[key], _ = l.scalar(n, key)
 		}
 	}
-	for _, key := range []string{"function", "stream", "by", "window"} {
+	for _, key := range longFormNeeds {
 		if _, ok := keys[key]; !ok {
 			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
 		}
@@ -139,10 +158,16 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 	return l.kind(d)
 }
 
+// windowKeys are the keys of a window that is a mapping.
+var windowKeys = []string{"rolling"}
+
 // windowWord finds the text of a window: of a scalar, or of {rolling: 7d}.
 func (l *loader) windowWord(n node) word {
 	if n.Kind == yaml.MappingNode {
-		r, ok := l.keyed(n, "window", "rolling")["rolling"]
+		if len(n.Content) == 0 {
+			l.report(n.place(), "window must say one, such as 7d or {rolling: 7d}")
+		}
+		r, ok := l.keyed(n, "window", windowKeys...)["rolling"]
 		if !ok {
 			return word{}
 		}

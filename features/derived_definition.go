@@ -2,7 +2,6 @@ package features
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -96,7 +95,7 @@ func (l *loader) part(f *Feature, name string) (int, kinds.Type, error) {
 		return 0, kinds.Null, errElsewhere
 	}
 	if part.Kind != nil && part.Kind.Spec().Shape != kinds.Scalar {
-		return 0, kinds.Null, fmt.Errorf("feature %q is a list, and an expression takes single values", name)
+		return 0, kinds.Null, errors.New("feature " + strconv.Quote(name) + " answers with a list and cannot stand in an expression")
 	}
 	f.Parts = append(f.Parts, part)
 	return len(f.Parts) - 1, part.Type(), nil

@@ -196,10 +196,21 @@ func TestResultsAreOfTheTypeStated(t *testing.T) {
 			types = []kinds.Type{kinds.Null}
 		}
 		for _, typ := range types {
-			f := &Feature{Kind: k, Call: kinds.Call{Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1000}}
+			f := &Feature{Kind: k, Call: kinds.Call{
+				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []kinds.Value{samples[typ]},
+			}}
 			r := k.Fold(f.Call, 3, []kinds.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
-			if !r.Value.IsNull() && r.Value.Type != f.Type() {
-				t.Errorf("%s of a field of type %s is of type %s, and states %s", k.Spec().Name, typ, r.Value.Type, f.Type())
+			values := []kinds.Value{r.Value}
+			for _, i := range r.Items {
+				values = append(values, i.Value, i.From, i.To)
+			}
+			for _, v := range values {
+				if !v.IsNull() && v.Type != f.Type() {
+					t.Errorf("%s of a field of type %s is of type %s, and states %s", k.Spec().Name, typ, v.Type, f.Type())
+				}
+			}
+			if r.IsNull() || (r.Items != nil) != (k.Spec().Shape != kinds.Scalar) {
+				t.Errorf("%s of a field of type %s is %+v", k.Spec().Name, typ, r)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ type node struct {
 	file *source
 }
 
-func (n node) place() place { return place{n.file.name, n.Line, n.Column} }
+func (n node) place() place { return place{file: n.file.name, line: n.Line, column: n.Column} }
 
 // child is a node in the same file; an alias stands for what it names.
 func (n node) child(c *yaml.Node) node {
@@ -116,7 +116,7 @@ func (l *loader) badYAML(name string, err error) {
 			}
 		}
 	}
-	l.report(place{name, line, 1}, "bad YAML: %s", message)
+	l.report(place{file: name, line: line, column: 1}, "bad YAML: %s", message)
 }
 
 // documents reads the YAML documents of a file.
@@ -154,7 +154,11 @@ const duplicate = "duplicate %s %q; it stands already at %s"
 
 // report adds a finding.
 func (l *loader) report(p place, format string, args ...any) {
-	l.findings = append(l.findings, Finding{p.file, p.line, p.column, fmt.Sprintf(format, args...)})
+	message := fmt.Sprintf(format, args...)
+	if p.macro != "" {
+		message += " (in macro " + p.macro + ")"
+	}
+	l.findings = append(l.findings, Finding{p.file, p.line, p.column, message})
 }
 
 // entries are the keys of a mapping, in the file's order; noun says what a key

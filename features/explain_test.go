@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what explain says into testdata/explain.txt")
+var update = flag.Bool("update", false, "write anew the files that tests compare with")
 
 // The shipped definitions' plan is written down: a series' ID in it must not
 // change, or stores lose its state.

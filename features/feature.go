@@ -63,23 +63,24 @@ func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Featu
 	return f
 }
 
-// kind finds the kind of a function and its method, nil for none.
-func (l *loader) kind(d *definition) kinds.Kind {
+// kind finds the kind of a function and its method, nil for none. Macros are
+// what else could be called.
+func (l *loader) kind(d *definition, macros ...string) kinds.Kind {
 	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
 	if k, ok := kinds.Find(name, method); ok {
 		return k
 	}
-	var names, methods []string
+	names := functionNames()
+	var methods []string
 	for _, k := range kinds.All {
 		s := k.Spec()
-		names = append(names, s.Name)
 		if s.Name == name && s.Method != "" {
 			methods = append(methods, s.Method)
 		}
 	}
 	switch {
 	case !slices.Contains(names, name):
-		l.report(d.function.place, "%s", unknown("function", d.function.text, slices.Compact(names)))
+		l.report(d.function.place, "%s", unknown("function", d.function.text, append(names, macros...)))
 	case methods == nil:
 		l.report(d.method.place, "%s has no methods", name)
 	default:

@@ -52,9 +52,18 @@ func (f Findings) sorted() Findings {
 type place struct {
 	file         string
 	line, column int
+	macro        string // in whose expansion, if any
 }
 
 func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
 
 // unknown words the finding that a name is none of those known.
 func unknown(what, name string, known []string) string {

@@ -47,6 +47,7 @@ type loader struct {
 	streams  map[string]named
 	features map[string]named
 	services map[string]named
+	macros   map[string]*macro
 
 	// compiled are the features looked at, nil where something is wrong; under
 	// way are those being looked at, each a part of the one before.
@@ -77,7 +78,7 @@ type byType struct {
 
 func newLoader() *loader {
 	return &loader{
-		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{},
+		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
 		compiled: map[string]*Feature{}, registry: &Registry{}, compiler: newCompiler(hashID),
 		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*Expr{},
 	}
@@ -130,6 +131,9 @@ func cause(err error) string {
 	return err.Error()
 }
 
+// sectionKeys are the keys of a definitions file.
+var sectionKeys = []string{"streams", "features", "services", "macros"}
+
 // collect gathers the definitions of one file under their names.
 func (l *loader) collect(name string, data []byte) {
 	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
@@ -137,7 +141,13 @@ func (l *loader) collect(name string, data []byte) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
 			continue
 		}
-		for key, section := range l.keyed(document, "definitions", "streams", "features", "services") {
+		for key, section := range l.keyed(document, "definitions", sectionKeys...) {
+			if key == "macros" {
+				for _, e := range l.entries(section, key, "macro") {
+					l.macro(e)
+				}
+				continue
+			}
 			noun := strings.TrimSuffix(key, "s")
 			for _, e := range l.entries(section, key, noun) {
 				if first, ok := sections[key][e.key.text]; ok {
@@ -162,6 +172,7 @@ func byName(section map[string]named) []named {
 
 // compile makes the registry of what was collected.
 func (l *loader) compile() (*Registry, error) {
+	l.checkMacros()
 	for _, d := range byName(l.streams) {
 		l.registry.Streams = append(l.registry.Streams, l.stream(d))
 	}

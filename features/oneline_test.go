@@ -8,7 +8,9 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-func line(text string) word { return word{text: text, place: place{"f", 1, 1}, inner: true} }
+func line(text string) word {
+	return word{text: text, place: place{file: "f", line: 1, column: 1}, inner: true}
+}
 
 func TestParseCall(t *testing.T) {
 	c, err := parseCall(line(` sum ( 7d ,tx,amount , user, where = 'a == "b"', description="it's \"金\"\n", keep=1d ) `))

@@ -21,7 +21,16 @@ const (
 var (
 	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339", "datetime"}
 	formats   = []string{"json"}
+	lateWays  = []string{"count", "dead_letter"}
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+)
+
+// The keys of a stream and of what is in it.
+var (
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "fields", "max_future", "late"}
+	streamNeeds   = []string{"topic", "timestamp", "fields"}
+	timestampKeys = []string{"path", "unit"}
+	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "required"}
 )
 
 // stream compiles a stream. What is wrong with it is left out, so that its
@@ -29,9 +38,8 @@ var (
 func (l *loader) stream(d named) *Stream {
 	s := &Stream{Name: d.name.text, Format: formats[0], MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
-	keys := l.keyed(d.node, what,
-		"topic", "match", "format", "timestamp", "id", "fields", "max_future", "late")
-	for _, key := range []string{"topic", "timestamp", "fields"} {
+	keys := l.keyed(d.node, what, streamKeys...)
+	for _, key := range streamNeeds {
 		if _, ok := keys[key]; !ok && d.node.Kind == yaml.MappingNode {
 			l.report(d.name.place, "%s needs %s", what, key)
 		}
@@ -60,7 +68,7 @@ func (l *loader) stream(d named) *Stream {
 			s.MaxFuture, _ = l.duration(w)
 		},
 		"late": func(w word) {
-			l.oneOf(w, "late", []string{"count", "dead_letter"})
+			l.oneOf(w, "late", lateWays)
 			s.LateToDeadLetter = w.text == "dead_letter"
 		},
 	} {
@@ -83,7 +91,7 @@ func (l *loader) timestamp(n node) TimestampPath {
 		}
 		return t
 	}
-	keys := l.keyed(n, "timestamp", "path", "unit")
+	keys := l.keyed(n, "timestamp", timestampKeys...)
 	if p, ok := keys["path"]; !ok {
 		l.report(n.place(), "timestamp needs path")
 	} else if w, ok := l.scalar(p, "path"); ok {
@@ -116,7 +124,7 @@ func (l *loader) field(e entry, before []Field) Field {
 	}
 	words := map[string]word{}
 	what := "field " + strconv.Quote(f.Name)
-	for key, n := range l.keyed(e.value, what, "type", "path", "scale", "unit", "expr", "required") {
+	for key, n := range l.keyed(e.value, what, fieldKeys...) {
 		if w, ok := l.scalar(n, key); ok {
 			words[key] = w
 		}

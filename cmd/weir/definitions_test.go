@@ -74,3 +74,13 @@ func TestExplainJSON(t *testing.T) {
 		t.Errorf("the plan has %d streams and %d features", len(plan.Streams), len(plan.Features))
 	}
 }
+
+func TestSchema(t *testing.T) {
+	out, err := weir(t, "schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out != string(features.Schema()) || !json.Valid([]byte(out)) {
+		t.Errorf("the schema is %s", out)
+	}
+}

@@ -235,10 +235,29 @@ func (q *inquiry) print(out io.Writer, a answer, asked []serve.CatalogueFeature)
 				from = timestamp(*v.From)
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-				strings.Join(entity, " "), f.Name, v.Value, v.Status, from, timestamp(v.To), v.exactness())
+				strings.Join(entity, " "), f.Name, v.cell(), v.Status, from, timestamp(v.To), v.exactness())
 		}
 	}
 	return table.Flush()
+}
+
+// longestCell is about how many bytes of a list the table shows.
+const longestCell = 80
+
+// cell is the value in JSON; of a long list the first members and their number.
+func (v value) cell() string {
+	var items []json.RawMessage
+	if len(v.Value) <= longestCell || json.Unmarshal(v.Value, &items) != nil {
+		return string(v.Value)
+	}
+	text := ""
+	for i, item := range items {
+		if i > 0 && len(text)+len(item) > longestCell {
+			return fmt.Sprintf("[%s… %d in all]", text, len(items))
+		}
+		text += string(item) + ","
+	}
+	return string(v.Value)
 }
 
 func timestamp(ms int64) string {

@@ -144,3 +144,16 @@ func TestQueryErrors(t *testing.T) {
 		})
 	}
 }
+
+func TestCellOfAValue(t *testing.T) {
+	short, text := `[{"value":"Aldi","count":2}]`, `"`+strings.Repeat("x", 100)+`"`
+	for given, want := range map[string]string{
+		"3": "3", short: short, text: text, "[" + text + "]": "[" + text + "]",
+		"[" + strings.Repeat(`"0123456789",`, 20) + "1]": "[" + strings.Repeat(`"0123456789",`, 6) + "… 21 in all]",
+		"[" + text + ",1]": "[" + text + ",… 2 in all]",
+	} {
+		if got := (value{Value: []byte(given)}).cell(); got != want {
+			t.Errorf("%s\n got %s\nwant %s", given, got, want)
+		}
+	}
+}

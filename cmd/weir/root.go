@@ -20,6 +20,7 @@ Try it out with nothing else installed:  weir demo`,
 		newMaterializeCommand(),
 		newValidateCommand(),
 		newExplainCommand(),
+		newSchemaCommand(),
 		newGenerateCommand(),
 		newVersionCommand(),
 	)

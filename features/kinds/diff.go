@@ -8,7 +8,7 @@ func (diff) Spec() Spec {
 	return Spec{
 		Name: "diff", Title: "latest value of a field minus the one before it",
 		Note:  "Null where there is but one value, or where the difference does not fit into 64 bits.",
-		Types: numeric, Exact: true,
+		Types: []Type{Int, Float, Decimal}, Exact: true,
 		Example: "DIFF(7d, transaction, amount, user)",
 	}
 }

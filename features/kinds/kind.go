@@ -54,7 +54,8 @@ type Spec struct {
 	// LogTypes are those of the Types for which the kind is answered from the
 	// log, although it is Tiled.
 	LogTypes []Type
-	Result   Type // of the value, or of those in a list; Null: that of the field
+	Result   Type  // of the value, or of the values in it; Null: that of the field
+	Shape    Shape // of the value
 	// FieldLast says that the field is the last positional argument of the
 	// one-line form, behind the by-fields, and not the first.
 	FieldLast bool
@@ -66,7 +67,6 @@ type Spec struct {
 	// DefaultMax is the default of Call.Max; 0 where the kind has no cap.
 	DefaultMax int
 	Parameters []Parameter
-	Shape      Shape // of the value
 }
 
 // Sample is one event as a fold sees it: its time in milliseconds, the value of

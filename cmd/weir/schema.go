@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/features"
+)
+
+func newSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of definitions, for editors",
+		Long: `Print the JSON Schema (draft 2020-12) of a definitions file. An editor that has
+it completes keys and marks wrong ones; weir validate sees the rest.`,
+		Example: "  weir schema > weir.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(features.Schema())
+			return err
+		},
+	}
+}

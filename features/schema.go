@@ -1,0 +1,250 @@
+package features
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// schema is a JSON Schema, or a part of one.
+type schema map[string]any
+
+// Schema is the JSON Schema (draft 2020-12) of a definitions file, made of the
+// tables that Load reads by. It sees the shape of a file: keys, names, types,
+// units and durations; not whether what is named is there, nor what stands in
+// expressions and in the arguments of one-line forms.
+func Schema() []byte {
+	s := object(schema{
+		"streams":  namedBy(namePattern, ref("stream")),
+		"features": namedBy(namePattern, ref("feature")),
+		"services": namedBy(namePattern, described(schema{
+			"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true,
+		}, "features that are asked for as one")),
+		"macros": namedBy(macroPattern, ref("oneLine")),
+	})
+	s["type"] = []string{"object", "null"}
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "Definitions of features for Weir"
+	s["$defs"] = schema{
+		"name":      schema{"type": "string", "pattern": namePattern},
+		"text":      schema{"type": []string{"string", "number", "boolean"}, "minLength": 1},
+		"path":      schema{"type": "string", "pattern": `^[^.]+(\.[^.]+)*$`},
+		"type":      typeSchema(),
+		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
+		"stream":    streamSchema(),
+		"timestamp": timestampSchema(),
+		"field":     fieldSchema(),
+		"oneLine":   described(schema{"type": "string", "pattern": `^\s*[A-Za-z_][A-Za-z0-9_]*\s*\([\s\S]+\)\s*$`}, "FUNCTION(window, stream, arguments…, name=value…)"),
+		"window":    windowSchema(),
+		"feature":   schema{"anyOf": []schema{ref("oneLine"), ref("longForm"), ref("derived")}},
+		"longForm":  longFormSchema(),
+		"derived":   derivedSchema(),
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		panic(err) // maps, lists and texts only
+	}
+	return b.Bytes()
+}
+
+const (
+	nameLetters  = `[A-Za-z_][A-Za-z0-9_]*`
+	namePattern  = "^" + nameLetters + "$"
+	macroPattern = `^\s*` + nameLetters + `\s*\(\s*` + nameLetters + `(\s*,\s*` + nameLetters + `)*\s*\)\s*$`
+)
+
+func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
+
+// described adds what an editor shows of a key.
+func described(s schema, text string) schema {
+	s["description"] = text
+	return s
+}
+
+// object is a mapping of these keys and no others.
+func object(properties schema, required ...string) schema {
+	s := schema{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// namedBy is a mapping of names to definitions.
+func namedBy(pattern string, definition schema) schema {
+	return schema{"type": "object", "propertyNames": schema{"pattern": pattern}, "additionalProperties": definition}
+}
+
+// wholeNumber is a whole number, be it written as a text.
+func wholeNumber(least, most int) schema {
+	return schema{"anyOf": []schema{
+		{"type": "integer", "minimum": least, "maximum": most},
+		{"type": "string", "pattern": "^[0-9]+$"},
+	}}
+}
+
+// oneWord is one of these words, in small or capital letters.
+func oneWord(words ...string) schema {
+	var blind []string
+	for _, w := range words {
+		var b strings.Builder
+		for _, r := range w {
+			if lower, upper := strings.ToLower(string(r)), strings.ToUpper(string(r)); lower != upper {
+				fmt.Fprintf(&b, "[%s%s]", upper, lower)
+				continue
+			}
+			b.WriteRune(r)
+		}
+		blind = append(blind, b.String())
+	}
+	return schema{"anyOf": []schema{{"enum": words}, {"type": "string", "pattern": "^(" + strings.Join(blind, "|") + ")$"}}}
+}
+
+func durationPattern() string {
+	var b strings.Builder
+	for _, u := range durationUnits {
+		fmt.Fprintf(&b, "([0-9]+%s)?", u.name)
+	}
+	return b.String()
+}
+
+func typeSchema() schema {
+	var names []string
+	for t := kinds.String; t <= kinds.Location; t++ {
+		names = append(names, t.String())
+	}
+	return schema{"enum": names}
+}
+
+func streamSchema() schema {
+	properties := schema{
+		"topic":      described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic; several streams may share one"),
+		"match":      described(ref("text"), "condition over the record that picks the stream's events"),
+		"format":     schema{"enum": formats},
+		"timestamp":  ref("timestamp"),
+		"id":         described(ref("path"), "path of the event's own identity"),
+		"fields":     fieldsSchema(),
+		"max_future": described(ref("duration"), "how far an event's time may lie after its record's; "+formatDuration(defaultMaxFuture)+" by default"),
+		"late":       described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
+	}
+	return object(only(properties, streamKeys), streamNeeds...)
+}
+
+func timestampSchema() schema {
+	properties := schema{"path": ref("path"), "unit": schema{"enum": timeUnits}}
+	return described(schema{"anyOf": []schema{ref("path"), object(only(properties, timestampKeys), "path")}}, "where an event's time stands")
+}
+
+func fieldsSchema() schema {
+	s := namedBy(namePattern, schema{"anyOf": []schema{ref("type"), ref("field")}})
+	s["minProperties"] = 1
+	return described(s, "the stream's typed fields")
+}
+
+func fieldSchema() schema {
+	properties := schema{
+		"type":     ref("type"),
+		"path":     described(ref("path"), "where it stands in the record; its name by default"),
+		"scale":    described(wholeNumber(0, int(maxScale)), "digits of a decimal behind the point"),
+		"unit":     described(schema{"enum": timeUnits}, "of a timestamp"),
+		"expr":     described(ref("text"), "expression over the fields before it"),
+		"required": described(schema{"enum": []any{true, false, "true", "false"}}, "a record without it is a poison event"),
+	}
+	s := object(only(properties, fieldKeys), "type")
+	s["not"] = schema{"required": []string{"path", "expr"}}
+	return s
+}
+
+func windowSchema() schema {
+	text := schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}}
+	mapping := object(only(schema{"rolling": text}, windowKeys))
+	mapping["minProperties"] = 1
+	return schema{"anyOf": []schema{text, mapping}}
+}
+
+func longFormSchema() schema {
+	var functions, methods []string
+	for _, k := range kinds.All {
+		functions = append(functions, k.Spec().Name)
+		if m := k.Spec().Method; m != "" {
+			methods = append(methods, m)
+		}
+	}
+	by := schema{"anyOf": []schema{ref("name"), {"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true}}}
+	properties := schema{
+		"function": oneWord(slices.Compact(functions)...),
+		"stream":   ref("name"),
+		"field":    described(ref("name"), "the field that the function takes"),
+		"by":       described(by, "the fields that name the entity"),
+		"window":   ref("window"),
+		"method":   oneWord(methods...),
+		"tile":     described(schema{"anyOf": []schema{ref("duration"), oneWord("exact")}}, "width of the window's tiles, or exact"),
+		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(bounds))}, "the edges of an exact window; "+defaultBounds+" by default"),
+		"delay":    described(ref("duration"), "by how much the window ends before the moment asked for"),
+		"where":    described(ref("text"), "condition over the event's fields"),
+		"max":      described(wholeNumber(1, maxMax), "the greatest number of values or events kept"),
+		"keep":     described(ref("duration"), "how far back a question may ask; "+formatDuration(defaultKeep)+" by default"),
+	}
+	for _, k := range kinds.All {
+		for _, p := range k.Spec().Parameters {
+			properties[p.Name] = described(parameterSchema(p), "of "+strings.Join(takers(p.Name), ", "))
+		}
+	}
+	return object(only(properties, longFormKeys()), longFormNeeds...)
+}
+
+// parameterSchema is the shape of what kinds take beside their field.
+func parameterSchema(p kinds.Parameter) schema {
+	switch p.Form {
+	case kinds.Span:
+		return ref("duration")
+	case kinds.Whole:
+		return wholeNumber(p.Least, p.Most)
+	case kinds.Edges:
+		list := schema{"type": "array", "items": ref("text"), "minItems": p.Least, "maxItems": p.Most}
+		return schema{"anyOf": []schema{ref("text"), list}}
+	default:
+		return ref("text")
+	}
+}
+
+// takers are the functions that have a parameter.
+func takers(parameter string) []string {
+	var names []string
+	for _, k := range kinds.All {
+		spec := k.Spec()
+		if slices.ContainsFunc(spec.Parameters, func(p kinds.Parameter) bool { return p.Name == parameter }) {
+			names = append(names, spec.Name)
+		}
+	}
+	return slices.Compact(names)
+}
+
+func derivedSchema() schema {
+	properties := schema{
+		"expr":    described(ref("text"), "expression over other features"),
+		"default": described(ref("text"), "what stands for a null result, as of a division by zero"),
+	}
+	return object(only(properties, derivedKeys), "expr")
+}
+
+// only are the properties of the keys that the loader knows, texts where
+// nothing more is said of them.
+func only(properties schema, keys []string) schema {
+	known := schema{}
+	for _, key := range keys {
+		known[key] = ref("text")
+		if s, ok := properties[key]; ok {
+			known[key] = s
+		}
+	}
+	return known
+}

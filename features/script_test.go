@@ -1,0 +1,278 @@
+package features
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A script in testdata/scripts says what features answer after events, in lines
+// that need no knowledge of the code; streams.yaml there has its streams.
+//
+//	feature NAME: DEFINITION
+//	event TIME FIELD=VALUE…
+//	eval TIME FEATURE FIELD=VALUE…
+//	expect VALUE [STATUS] [capped]
+//
+// A time is of one day, 10:00 or 10:00:00.5, or of a day after it: 10:00+1d. A
+// value is JSON, in which a timestamp is such a time. A float is right if it
+// rounds to the digits that are written. The status is PRESENT by default.
+type script struct {
+	*testing.T
+	line     int
+	registry *Registry
+	mapper   *Mapper
+	logs     map[string][]byte // by series and entity
+	answer   Answer
+	kinds    map[string]bool // that were asked for
+}
+
+var scriptDay = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+
+func TestScripts(t *testing.T) {
+	streams, err := os.ReadFile("testdata/scripts/streams.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, _ := filepath.Glob("testdata/scripts/*.txt")
+	asked := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			s := &script{T: t, logs: map[string][]byte{}, kinds: asked}
+			s.run(string(streams), strings.Split(string(text), "\n"))
+		})
+	}
+	for _, k := range kinds.All {
+		if _, tiled := k.(kinds.Tiled); !tiled && !asked[k.Spec().Name] {
+			t.Errorf("no script asks for %s", k.Spec().Name)
+		}
+	}
+}
+
+func (s *script) run(definitions string, lines []string) {
+	definitions += "features:\n"
+	for _, line := range lines {
+		if definition, ok := strings.CutPrefix(line, "feature "); ok {
+			definitions += "  " + definition + "\n"
+		}
+	}
+	var err error
+	if s.registry, err = Parse("script", []byte(definitions)); err != nil {
+		s.Fatal(err)
+	}
+	s.mapper = s.registry.NewMapper()
+	for i, line := range lines {
+		s.line = i + 1
+		verb, rest, _ := strings.Cut(line, " ")
+		switch words := strings.Fields(rest); {
+		case verb == "" || verb == "#" || verb == "feature":
+		case verb == "event":
+			s.event(words)
+		case verb == "eval":
+			s.eval(words)
+		case verb == "expect":
+			s.expect(rest)
+		default:
+			s.failf("unknown verb %q", verb)
+		}
+	}
+}
+
+func (s *script) failf(format string, args ...any) {
+	s.Helper()
+	s.Fatalf("line %d: %s", s.line, fmt.Sprintf(format, args...))
+}
+
+// moment reads a time.
+func (s *script) moment(text string) int64 {
+	clock, later, _ := strings.Cut(text, "+")
+	for _, layout := range []string{"15:04:05", "15:04"} {
+		if t, err := time.Parse(layout, clock); err == nil {
+			days, _ := strconv.Atoi(strings.TrimSuffix(later, "d"))
+			return scriptDay.AddDate(0, 0, days).Add(t.Sub(t.Truncate(24 * time.Hour))).UnixMilli()
+		}
+	}
+	s.failf("bad time %q", text)
+	return 0
+}
+
+// value reads a field's value into JSON.
+func (s *script) value(field Field, text string) any {
+	switch field.Type {
+	case kinds.String:
+		return text
+	case kinds.Timestamp:
+		return s.moment(text)
+	case kinds.Location:
+		lat, lon, _ := strings.Cut(text, ",")
+		return map[string]json.Number{"lat": json.Number(lat), "lon": json.Number(lon)}
+	default:
+		return json.RawMessage(text)
+	}
+}
+
+func (s *script) event(words []string) {
+	at, stream := s.moment(words[0]), s.registry.Streams[0]
+	event := map[string]any{"ts": at}
+	for _, w := range words[1:] {
+		name, text, _ := strings.Cut(w, "=")
+		field := fieldIndex(stream, name)
+		if field < 0 {
+			s.failf("unknown field %q", name)
+		}
+		event[name] = s.value(stream.Fields[field], text)
+	}
+	record, err := json.Marshal(event)
+	if err != nil {
+		s.failf("%v", err)
+	}
+	b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	if _, err := s.mapper.Map(&Record{Partition: kinds.Partition{Topic: stream.Topic}, Timestamp: at, Value: record}, 0, b); err != nil {
+		s.failf("%v", err)
+	}
+	for _, touched := range b.Touched {
+		for _, op := range b.Ops[touched.From:touched.To] {
+			key := op.Series.ID + string(touched.Entity)
+			if s.logs[key] == nil {
+				s.logs[key] = []byte(kinds.LogHeader)
+			}
+			s.logs[key] = append(s.logs[key], op.Member...)
+		}
+	}
+}
+
+func (s *script) eval(words []string) {
+	f, ok := s.registry.Feature(words[1])
+	if !ok || !f.Window.Exact {
+		s.failf("no feature %q that is answered from the log", words[1])
+	}
+	given := map[string]string{}
+	for _, w := range words[2:] {
+		name, text, _ := strings.Cut(w, "=")
+		given[name] = text
+	}
+	var entity []byte
+	for i, by := range f.Series[0].By {
+		entity = kinds.AppendEntity(entity, i == 0, kinds.Value{Type: kinds.String, Str: []byte(given[by])})
+	}
+	at := s.moment(words[0])
+	var err error
+	if s.answer, err = f.Answer([]kinds.Slice{{Log: s.logs[f.Series[0].ID+string(entity)]}}, at, at); err != nil {
+		s.failf("%v", err)
+	}
+	s.kinds[f.Kind.Spec().Name] = true
+}
+
+func (s *script) expect(text string) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var want any
+	if err := decoder.Decode(&want); err != nil {
+		s.failf("bad value: %v", err)
+	}
+	rest, _ := io.ReadAll(decoder.Buffered())
+	status, capped := Present, false
+	for _, word := range bytes.Fields(rest) {
+		if string(word) == "capped" {
+			capped = true
+		} else {
+			status = Status(word)
+		}
+	}
+	if got := answered(s.answer); !agrees(want, got) || s.answer.Status != status || s.answer.Capped != capped {
+		shown, _ := json.Marshal(got)
+		s.Errorf("line %d: %s %s capped=%v, want%s", s.line, shown, s.answer.Status, s.answer.Capped, " "+text)
+	}
+}
+
+// answered is an answer's value as the script writes it.
+func answered(a Answer) any {
+	if a.Items == nil {
+		return scalar(a.Value)
+	}
+	var list []any
+	for _, i := range a.Items {
+		switch n := json.Number(strconv.FormatInt(i.Count, 10)); a.Shape {
+		case kinds.Counts:
+			list = append(list, map[string]any{"value": scalar(i.Value), "count": n})
+		case kinds.Bins:
+			list = append(list, map[string]any{"from": scalar(i.From), "to": scalar(i.To), "count": n})
+		default:
+			list = append(list, scalar(i.Value))
+		}
+	}
+	return list
+}
+
+func scalar(v kinds.Value) any {
+	switch v.Type {
+	case kinds.Null:
+		return nil
+	case kinds.Float:
+		return v.Flt
+	case kinds.Bool:
+		return v.Num != 0
+	case kinds.String:
+		return string(v.Str)
+	case kinds.Location:
+		return []any{v.Lat, v.Lon}
+	case kinds.Timestamp:
+		t := time.UnixMilli(v.Num).UTC()
+		text := t.Format("15:04:05.999")
+		if days := int(t.Sub(scriptDay) / (24 * time.Hour)); days > 0 {
+			text += fmt.Sprintf("+%dd", days)
+		}
+		return text
+	default:
+		return json.Number(v.AppendText(nil))
+	}
+}
+
+// agrees compares what a script wants with a value.
+func agrees(want, got any) bool {
+	switch want := want.(type) {
+	case []any:
+		list, ok := got.([]any)
+		if !ok || len(list) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !agrees(want[i], list[i]) {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		members, ok := got.(map[string]any)
+		if !ok || len(members) != len(want) {
+			return false
+		}
+		for name := range want {
+			if !agrees(want[name], members[name]) {
+				return false
+			}
+		}
+		return true
+	case json.Number:
+		if number, ok := got.(float64); ok {
+			_, digits, _ := strings.Cut(want.String(), ".")
+			f, _ := want.Float64()
+			return math.Abs(number-f) <= 0.5000001*math.Pow10(-len(digits))
+		}
+	}
+	return want == got
+}
