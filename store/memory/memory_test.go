@@ -273,3 +273,29 @@ func TestOldEntitiesAreDropped(t *testing.T) {
 		t.Errorf("%d series of entities were held at a time, where 10 days need %d", most, 10*len(list))
 	}
 }
+
+// What happened at the horizon itself is kept; what happened before it is not.
+func TestHorizonIsKept(t *testing.T) {
+	for _, series := range allSeries()[:18] {
+		s := memory.New()
+		horizon := int64(100 * day)
+		for i, at := range []int64{horizon - series.Tile, horizon, horizon + series.Keep} {
+			b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+			addEvent(b, []*kinds.Series{series}, int64(i), at, 1, "d", fmt.Sprint("u", i))
+			if err := s.Apply(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read, err := s.Read(ctx, []kinds.Read{{Series: series, Entity: "d", First: math.MinInt64, Last: math.MaxInt64}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(read[0].Cells) + len(read[0].Members) + int(read[0].Count)
+		if err := read[0].Log.Records(func(kinds.LogRecord) bool { n++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		if n != 2 {
+			t.Errorf("%s holds %d of three, want the last two", series.Measure, n)
+		}
+	}
+}
