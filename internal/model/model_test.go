@@ -213,6 +213,9 @@ func TestMapperAgrees(t *testing.T) {
 		}
 	}
 	for _, f := range r.Features {
+		if f.Parts != nil {
+			continue // events write nothing for it
+		}
 		a := m.answers[f.Name]
 		entities := m.Entities(f)
 		if len(entities) < 20 {
