@@ -156,11 +156,14 @@ func (n *node) answer(ctx context.Context) error {
 
 // process applies events, once it is known that there is what it needs.
 func (n *node) process(ctx context.Context) error {
-	err := n.waitFor(ctx, "Redis", func(ctx context.Context) error { return n.store.CheckLayout(ctx) })
-	if err != nil || n.processor == nil {
+	prepare := n.store.CheckLayout
+	if n.processor != nil {
+		prepare = n.store.Create
+	}
+	if err := n.waitFor(ctx, "Redis", prepare); err != nil || n.processor == nil {
 		return err
 	}
-	err = n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
+	err := n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
 		return ensureTopics(ctx, n.kafka, n.cfg.Kafka, n.topics())
 	})
 	if err != nil {
