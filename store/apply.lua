@@ -23,9 +23,10 @@
 -- Nothing may raise an error once something was written: the first write, to
 -- the progress, meets every refusal that does not depend on the data (a full
 -- memory, a replica, a failing disk); a state operation that is refused because
--- of its data (an integer that overflows, a key of another type) is counted.
+-- of its data (an integer that overflows, a key of another type, a value that
+-- this script cannot have written) is counted.
 
-local call, pcall = redis.call, redis.pcall
+local protect, call, pcall = pcall, redis.call, redis.pcall
 local progress, n = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- the next argument to read
 
@@ -60,14 +61,24 @@ end
 prune = prune >= 0
 
 local refused, reason = 0, ''
+local function refuse(why)
+  refused = refused + 1
+  if refused == 1 then reason = why end
+  return nil
+end
+
+-- try asks Redis; nil is a refusal.
 local function try(...)
   local reply = pcall(...)
-  if type(reply) == 'table' and reply.err then
-    refused = refused + 1
-    if refused == 1 then reason = reply.err end
-    return nil
-  end
+  if type(reply) == 'table' and reply.err then return refuse(reply.err) end
   return reply
+end
+
+-- guard calls a function that looks into what a key holds.
+local function guard(f, ...)
+  local ok, result = protect(f, ...)
+  if not ok then return refuse(tostring(result)) end
+  return result
 end
 
 -- less compares decimal numbers, and exactly integers beyond 2^53.
@@ -184,7 +195,7 @@ for k = 2, #KEYS do
       local records = ARGV[a + 1]
       local size = try('APPEND', key, records)
       if size == #records then call('SET', key, LOG_HEADER .. records) end
-      if size and prune then trim(key, count, tonumber(ARGV[a])) end
+      if size and prune then guard(trim, key, count, tonumber(ARGV[a])) end
       grown = size ~= nil
       a = a + 2
     elseif run == '+' then
@@ -203,7 +214,7 @@ for k = 2, #KEYS do
       for i = a, a + 2 * count - 1, 2 do
         local old, new = try('HGET', key, ARGV[i]), ARGV[i + 1]
         if old == false then grown, stale = true, stale_tile end
-        if old == false or old and (run == '<' and less(new, old) or run == '>' and less(old, new)) then
+        if old == false or old and (run == '<' and guard(less, new, old) or run == '>' and guard(less, old, new)) then
           try('HSET', key, ARGV[i], new)
         end
       end
@@ -212,7 +223,7 @@ for k = 2, #KEYS do
       local first = tonumber(ARGV[a])
       for i = a + 1, a + 2 * count, 2 do
         local old = try('HGET', key, ARGV[i])
-        local tiles = old ~= nil and met(old, ARGV[i + 1], first)
+        local tiles = old ~= nil and guard(met, old, ARGV[i + 1], first)
         if tiles then
           try('HSET', key, ARGV[i], tiles)
           grown = true
@@ -239,7 +250,7 @@ for k = 2, #KEYS do
     a = a + 1
   end
   if grown and ttl ~= '0' then call('EXPIRE', key, ttl) end
-  if prune and stale then sweep(key, stale == stale_tile and 'HKEYS' or 'HGETALL', stale) end
+  if prune and stale then guard(sweep, key, stale == stale_tile and 'HKEYS' or 'HGETALL', stale) end
 end
 
 if refused > 0 then return {refused, reason} end
