@@ -33,7 +33,7 @@ func TestExactlyOnce(t *testing.T) {
 	var old testkit.RedisCopy
 	save := fault{"a copy of Redis is taken", func() { old = server.SaveCopy() }}
 	restore := fault{"Redis is put back to the copy", func() {
-		// A generation that begins afterwards would not have to notice.
+		// A generation that begins to read afterwards would not have to notice.
 		awaitShared(t, first, second, third)
 		before := s.rewinds()
 		server.RestoreCopy(old)

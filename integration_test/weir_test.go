@@ -94,7 +94,7 @@ func (w *weir) metric(name, labels string) (sum float64) {
 }
 
 // awaitShared waits until these processors, and no others, carry all
-// partitions.
+// partitions, and have begun to read them.
 func awaitShared(t testing.TB, processors ...*weir) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, "the processors share the partitions", func() (bool, string) {
@@ -107,6 +107,9 @@ func awaitShared(t testing.TB, processors ...*weir) {
 		}
 		return sum == len(partitions()) && idle == 0, fmt.Sprintf("%d of them are assigned; %d processors have none", sum, idle)
 	})
+	for _, w := range processors {
+		w.awaitStatus("/readyz", http.StatusOK)
+	}
 }
 
 // rewinds is how often the process has found the store gone back in time.

@@ -32,7 +32,9 @@ func (p *partition) has(progress []int64) bool {
 	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
 }
 
-func (p *partition) String() string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
+func (p *partition) String() string { return partitionName(p.Partition) }
+
+func partitionName(p kinds.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
 
 // LossError says that records were not applied and are no longer in the log.
 type LossError struct {

@@ -101,7 +101,8 @@ func (b *bench) write(records ...kafka.Message) {
 	b.t.Helper()
 	w := &kafka.Writer{
 		Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport, BatchTimeout: time.Millisecond,
-		Balancer: kafka.BalancerFunc(func(m kafka.Message, ids ...int) int { return ids[int(m.Key[0])%len(ids)] }),
+		RequiredAcks: kafka.RequireAll,
+		Balancer:     kafka.BalancerFunc(func(m kafka.Message, ids ...int) int { return ids[int(m.Key[0])%len(ids)] }),
 	}
 	defer w.Close()
 	if err := w.WriteMessages(context.Background(), records...); err != nil {

@@ -107,7 +107,6 @@ func (p *Processor) Run(ctx context.Context) error {
 			continue
 		}
 		joining.over()
-		p.health.clear("group")
 		generation.Start(func(ctx context.Context) {
 			if err := p.generation(ctx, generation); err != nil {
 				cancel(err)
@@ -165,6 +164,11 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
 	p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(assigned))
 	p.metrics.partitions.Set(float64(len(assigned)))
 	p.stats.assigned.Store(int64(len(assigned)))
+	for _, id := range assigned {
+		p.health.set(partitionName(id), errNotResumed)
+		defer p.health.clear(partitionName(id))
+	}
+	p.health.clear("group")
 	defer p.metrics.partitions.Set(0)
 	defer p.metrics.lag.Reset()
 
@@ -197,6 +201,9 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
 	}
 	return nil
 }
+
+// errNotResumed is what a partition's health is until it is read.
+var errNotResumed = errors.New("its progress was not read yet")
 
 // assignments are the generation's partitions, topic by topic, so that workers
 // who take them in turn share every topic: the events of one may cost more.
@@ -245,7 +252,6 @@ func (p *Processor) work(ctx, patient context.Context, name string, share []kind
 			Partition: id,
 			trouble:   trouble{log: p.log.With("topic", id.Topic, "partition", id.ID), what: "carrying the partition"},
 		}
-		defer p.health.clear(w.partitions[id].String())
 	}
 	defer p.health.clear(name)
 	return w.run(ctx)

@@ -19,7 +19,9 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 	broker := testkit.Kfake(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	writer := kafka.Writer{Addr: kafka.TCP(broker.ListenAddrs()...), Topic: "payments", Transport: transport}
+	writer := kafka.Writer{
+		Addr: kafka.TCP(broker.ListenAddrs()...), Topic: "payments", Transport: transport, RequiredAcks: kafka.RequireAll,
+	}
 	defer writer.Close()
 	if err := writer.WriteMessages(ctx, make([]kafka.Message, 10)...); err != nil {
 		t.Fatal(err)
