@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // keys are the settings in the order of Config, sections the groups of them.
@@ -63,7 +65,7 @@ func nearest(key string) string {
 func closest(name string, names []string) string {
 	best, least := "", 2+len(name)/5
 	for _, n := range names {
-		if d := distance(name, n); d < least {
+		if d := spelling.Distance(name, n); d < least {
 			best, least = n, d
 		}
 	}
@@ -71,26 +73,4 @@ func closest(name string, names []string) string {
 		return ""
 	}
 	return "; is " + best + " meant?"
-}
-
-// distance is the number of letters to put in, take out or change to get from
-// a to b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Finding is one thing that is wrong with definitions, and where.
@@ -91,33 +93,11 @@ func Unknown(what, name, in string, known []string) string { return unknownIn(in
 func nearest(name string, known []string) string {
 	best, least := "", (len(name)+2)/3+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least {
+		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(k)); d < least {
 			best, least = k, d
 		}
 	}
 	return best
-}
-
-// distance is the number of letters to insert, delete or replace to make a b
-// (Levenshtein's).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // alternatives lists names for a message: a, b or c.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Error is why a question has no answer. Its JSON stands under "error" in the
@@ -99,30 +101,9 @@ func nearest(s string, names []string) string {
 		if max(len(s)-len(name), len(name)-len(s)) >= least {
 			continue
 		}
-		if d := distance(s, name); d < least {
+		if d := spelling.Distance(s, name); d < least {
 			best, least = name, d
 		}
 	}
 	return best
-}
-
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

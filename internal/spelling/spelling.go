@@ -1,0 +1,25 @@
+// Package spelling says how much alike two names are, for messages that propose
+// the one that was meant.
+package spelling
+
+// Distance is the number of bytes to put in, take out or change to get from a
+// to b (Levenshtein, 1966).
+func Distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,17 @@
+package spelling
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"kitten", "sitting", 3},
+		{"device_tx_7d", "devise_tx_7d", 1}, {"flaw", "lawn", 2}, {"ab", "ba", 2},
+	} {
+		if got := Distance(c.a, c.b); got != c.want {
+			t.Errorf("from %q to %q it is %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
