@@ -221,3 +221,31 @@ func TestEventsAreApplied(t *testing.T) {
 		t.Errorf("stats %+v, want 1200 applied", s)
 	}
 }
+
+// slowStore answers questions about the progress once it is let.
+type slowStore struct {
+	pipeline.Store
+	let chan struct{}
+}
+
+func (s slowStore) Progress(ctx context.Context, p []kinds.Partition) ([][]int64, error) {
+	<-s.let
+	return s.Store.Progress(ctx, p)
+}
+
+// A processor is not ready while a partition that it was assigned is not read.
+func TestReadyOnceAllPartitionsAreRead(t *testing.T) {
+	b := newBench(t)
+	slow := slowStore{b.store, make(chan struct{})}
+	b.config.Store = slow
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "readiness tells of the partitions", func() (bool, string) {
+		err := b.processor.Ready(context.Background())
+		return err != nil && strings.Contains(err.Error(), "payments/0: its progress was not read yet"), fmt.Sprint(err)
+	})
+	close(slow.let)
+	testkit.Eventually(t, 30*time.Second, "readiness", func() (bool, string) {
+		err := b.processor.Ready(context.Background())
+		return err == nil, fmt.Sprint(err)
+	})
+}
