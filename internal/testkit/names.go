@@ -7,6 +7,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -20,13 +21,21 @@ func Namespace(t testing.TB) string {
 	return name + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// freePort returns a port nobody listens on, below limit. It lies under the
-// systems' ephemeral range: no outgoing connection can take it while its
-// server is down between a kill and the next start.
+// handedOut are the ports this process has given to servers. A server that starts late
+// leaves its port free for a while, and it must not be given to another.
+var handedOut sync.Map
+
+// freePort returns a port nobody listens on, below limit, and never the same
+// one twice. It lies under the systems' ephemeral range: no outgoing
+// connection can take it while its server is down between a kill and the next
+// start.
 func freePort(limit int) (int, error) {
 	const lowest = 10_000
 	for range 100 {
 		port := lowest + mathrand.IntN(limit-lowest)
+		if _, taken := handedOut.LoadOrStore(port, true); taken {
+			continue
+		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return port, l.Close()
