@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare check image
+.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -7,8 +7,21 @@ help: ## what can be made
 demo: ## everything in one process, with made-up events
 	go run ./cmd/weir demo
 
+# What `weir version` prints.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | sed 's/^v//')
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE    ?= $(shell git log -1 --format=%cI 2>/dev/null)
+
 build: ## the binary, ./weir
-	CGO_ENABLED=0 go build -trimpath -o weir ./cmd/weir
+	CGO_ENABLED=0 go build -trimpath -o weir \
+		-ldflags="-X main.release=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)" ./cmd/weir
+
+man: build ## manual pages, into dist/man
+	./weir man dist/man
+
+completions: build ## completions for bash, zsh, fish and PowerShell, into dist/completions
+	mkdir -p dist/completions
+	for shell in bash zsh fish powershell; do ./weir completion $$shell > dist/completions/weir.$$shell || exit 1; done
 
 test: ## all tests, on real servers where they can be had
 	go test ./...
@@ -41,5 +54,13 @@ bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVE
 check: ## what CI does on a fresh machine, as root on Debian
 	./.ci/run
 
-image: ## the container image
-	docker build -t weir .
+rules: ## check Prometheus' rules and run their tests, with promtool
+	cd deploy/prometheus && promtool check rules alerts.yml && promtool test rules alerts_test.yml
+
+IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) --tag weir
+image: ## the container image, for this machine
+	docker build $(IMAGE_ARGS) .
+
+PLATFORMS ?= linux/amd64,linux/arm64
+images: ## the container image for PLATFORMS (linux/amd64,linux/arm64)
+	docker buildx build --platform $(PLATFORMS) $(IMAGE_ARGS) .

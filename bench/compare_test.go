@@ -150,14 +150,16 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	if !ok {
 		b.Fatal("user_tx_lifetime is not among the shipped features")
 	}
+	var reading features.Reading
 	now, sum := time.Now().UnixMilli(), int64(0)
 	for i := 0; i < users; i += max(1, users/200) {
 		user := fmt.Sprintf("u%06d", i)
-		slices, err := state.Read(b.Context(), f.Reads(nil, user, now))
-		if err != nil {
+		reading.Reset(now)
+		reading.Want(f, user, now)
+		if err := reading.Read(b.Context(), state); err != nil {
 			b.Fatal(err)
 		}
-		answer, err := f.Answer(slices, now, now)
+		answer, err := reading.Next()
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/pprof"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -203,7 +204,8 @@ func (w *watchedWriter) Apply(ctx context.Context, b *kinds.Batch) error {
 	}
 	now := time.Now()
 	for _, s := range b.Sources {
-		w.progress.reach(s.Partition.Topic, s.Partition.ID, s.To, now)
+		topic, _, _ := strings.Cut(s.Partition.Topic, "@") // see Partition.Under
+		w.progress.reach(topic, s.Partition.ID, s.To, now)
 	}
 	return nil
 }

@@ -195,7 +195,7 @@ type applied struct{}
 func (applied) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (applied) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-var appliedReply = []any{int64(0)}
+var appliedReply = []any{int64(0), ""}
 
 func (applied) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(_ context.Context, cmds []redis.Cmder) error {

@@ -1,8 +1,8 @@
 package config
 
 import (
+	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +14,11 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
+	"github.com/twmb/franz-go/pkg/kgo"
+	kplain "github.com/twmb/franz-go/pkg/sasl/plain"
+	kscram "github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/weir-stream/weir/internal/credentials"
 )
 
 // dialTimeout bounds the making of one connection to a broker.
@@ -51,6 +56,29 @@ func (c *Config) KafkaDialer() (*kafka.Dialer, error) {
 		TLS:           encryption,
 		SASLMechanism: login,
 	}, nil
+}
+
+// KafkaProducer are the options of a client that writes transactions. The
+// error is that of KafkaTransport.
+func (c *Config) KafkaProducer() ([]kgo.Opt, error) {
+	encryption, err := c.Kafka.TLS.config("kafka.tls")
+	if err != nil {
+		return nil, err
+	}
+	options := []kgo.Opt{kgo.SeedBrokers(c.Kafka.Brokers...), kgo.ClientID(c.Kafka.ClientID), kgo.DialTimeout(dialTimeout)}
+	if encryption != nil {
+		options = append(options, kgo.DialTLSConfig(encryption))
+	}
+	user, password := c.Kafka.SASL.Username, string(c.Kafka.SASL.Password)
+	switch c.Kafka.SASL.Mechanism {
+	case "plain":
+		options = append(options, kgo.SASL(kplain.Auth{User: user, Pass: password}.AsMechanism()))
+	case "scram-sha-256":
+		options = append(options, kgo.SASL(kscram.Auth{User: user, Pass: password}.AsSha256Mechanism()))
+	case "scram-sha-512":
+		options = append(options, kgo.SASL(kscram.Auth{User: user, Pass: password}.AsSha512Mechanism()))
+	}
+	return options, nil
 }
 
 func (c *Config) kafkaSecurity() (*tls.Config, sasl.Mechanism, error) {
@@ -94,13 +122,9 @@ func (t TLS) config(key string) (*tls.Config, error) {
 		InsecureSkipVerify: t.InsecureSkipVerify,
 	}
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = credentials.Authorities(t.CA); err != nil {
 			return nil, fmt.Errorf("%s.ca: %w", key, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s.ca: %s holds no certificate in PEM form", key, t.CA)
 		}
 	}
 	if t.Cert != "" {
@@ -150,4 +174,23 @@ func (c *Config) RedisClient() (redis.UniversalClient, error) {
 	default:
 		return redis.NewClient(options.Simple()), nil
 	}
+}
+
+// EntityKey is the secret that entities' values are hashed by, nil where they
+// are not.
+func (c *Config) EntityKey() ([]byte, error) {
+	path := c.Store.HashEntities.KeyFile
+	if path == "" {
+		return nil, nil
+	}
+	key, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("store.hash_entities.key_file: %w", err)
+	}
+	const least = 16
+	if key = bytes.TrimRight(key, "\r\n"); len(key) < least {
+		return nil, fmt.Errorf("store.hash_entities.key_file: %s holds %d bytes, which can be guessed: at least %d, such as from `openssl rand -base64 32`",
+			path, len(key), least)
+	}
+	return key, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/config"
 )
@@ -143,13 +144,33 @@ func TestKafkaOverTLSWithLogin(t *testing.T) {
 			if found, err := conn.ReadPartitions("events"); len(found) != 3 || err != nil {
 				t.Errorf("the dialer finds %v, %v; want 3 partitions", found, err)
 			}
+			if err := pingAsProducer(t, c); err != nil {
+				t.Error("the producer:", err)
+			}
 
 			c.Kafka.SASL.Password = "wrong"
+			if err := pingAsProducer(t, c); err == nil {
+				t.Error("the producer does not send the password")
+			}
 			if _, err := partitions(t, c); err == nil {
 				t.Error("the password is not sent")
 			}
 		})
 	}
+}
+
+func pingAsProducer(t *testing.T, c *config.Config) error {
+	t.Helper()
+	options, err := c.KafkaProducer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(append(options, kgo.RequestRetries(0))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	return client.Ping(within(t))
 }
 
 func partitions(t *testing.T, c *config.Config) (int, error) {
@@ -184,8 +205,9 @@ func TestUnusableSecurity(t *testing.T) {
 		c.Kafka.TLS, c.Redis.TLS = b.tls, b.tls
 		_, transportErr := c.KafkaTransport()
 		_, dialerErr := c.KafkaDialer()
+		_, producerErr := c.KafkaProducer()
 		_, redisErr := c.RedisClient()
-		for got, want := range map[error]string{transportErr: "kafka." + b.want, dialerErr: "kafka." + b.want, redisErr: "redis." + b.want} {
+		for got, want := range map[error]string{producerErr: "kafka." + b.want, transportErr: "kafka." + b.want, dialerErr: "kafka." + b.want, redisErr: "redis." + b.want} {
 			if fmt.Sprint(got) != want {
 				t.Errorf("\ngot  %v\nwant %s", got, want)
 			}
@@ -196,5 +218,31 @@ func TestUnusableSecurity(t *testing.T) {
 	_, err := c.KafkaTransport()
 	if want := `kafka.sasl: the username or the password cannot be used with scram-sha-256: `; err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestEntityKey(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	short := file("short", "secret\n")
+	for path, want := range map[string]string{
+		"":                                 "[], <nil>",
+		file("good", "0123456789abcdef\n"): "[48 49 50 51 52 53 54 55 56 57 97 98 99 100 101 102], <nil>",
+		"/none.key":                        "[], store.hash_entities.key_file: open /none.key: no such file or directory",
+		short: "[], store.hash_entities.key_file: " + short +
+			" holds 6 bytes, which can be guessed: at least 16, such as from `openssl rand -base64 32`",
+	} {
+		c := config.Default()
+		c.Store.HashEntities.KeyFile = path
+		key, err := c.EntityKey()
+		if got := fmt.Sprintf("%v, %v", key, err); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", path, got, want)
+		}
 	}
 }

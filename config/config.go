@@ -23,6 +23,7 @@ type Config struct {
 	Features  []string  `key:"features"`  // files and folders of definitions
 	Kafka     Kafka     `key:"kafka"`
 	Redis     Redis     `key:"redis"`
+	Store     Store     `key:"store"`
 	Processor Processor `key:"processor"`
 	API       API       `key:"api"`
 	Log       Log       `key:"log"`
@@ -94,6 +95,16 @@ type Redis struct {
 	TLS                  TLS           `key:"tls"`
 }
 
+// Store says how state is kept.
+type Store struct {
+	HashEntities HashEntities `key:"hash_entities"`
+}
+
+// HashEntities says by what key the values of entities are hashed.
+type HashEntities struct {
+	KeyFile string `key:"key_file"`
+}
+
 // Processor says how events are applied.
 type Processor struct {
 	Workers         int           `key:"workers"` // 0 is one for each CPU; see WorkerCount
@@ -113,9 +124,21 @@ type Batch struct {
 type API struct {
 	Listen          string        `key:"listen"` // host:port; an empty host is every interface
 	MaxBodyBytes    Bytes         `key:"max_body_bytes"`
-	MaxValues       int           `key:"max_values"` // features times entities of one request
+	MaxValues       int           `key:"max_values"` // features or members, and what they may go through, times entities of one request
 	Timeout         time.Duration `key:"timeout"`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
+	MaxConcurrent   int           `key:"max_concurrent"` // questions at once
+	TokensFile      string        `key:"tokens_file"`
+	OpenMetrics     bool          `key:"open_metrics"`
+	TLS             ServerTLS     `key:"tls"`
+}
+
+// ServerTLS says how the API shows who it is, and finds out who its clients
+// are. All are PEM files.
+type ServerTLS struct {
+	Cert     string `key:"cert"`
+	Key      string `key:"key"`
+	ClientCA string `key:"client_ca"`
 }
 
 // Log says what is logged and how.

@@ -85,6 +85,9 @@ var rules = []rule{
 	{"api.max_values", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxValues, 1, 1000000) }},
 	{"api.timeout", "1ms to 5m", func(c *Config) bool { return within(c.API.Timeout, time.Millisecond, 5*time.Minute) }},
 	{"api.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.API.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
+	{"api.max_concurrent", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxConcurrent, 1, 1000000) }},
+	{"api.tls.key", "a file exactly when api.tls.cert names one", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
+	{"api.tls.client_ca", "empty, unless api.tls.cert names a file", func(c *Config) bool { return c.API.TLS.ClientCA == "" || c.API.TLS.Cert != "" }},
 
 	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
 	oneOf("log.format", func(c *Config) string { return c.Log.Format }, "text", "json"),

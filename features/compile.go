@@ -42,44 +42,54 @@ func hashID(text string, length int) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
 }
 
-const (
-	seriesIDLength = 5
-	groupIDLength  = 4
-)
+const groupIDLength = 4
 
 // inputs are what a feature looks at in its stream's events.
 type inputs struct {
-	field            int   // index, -1 for none
+	field, per       int   // indexes, -1 for none
 	where, condition *Expr // nil for none
 }
 
 // add gives a feature the series that it needs. The error is that two series
 // have one ID.
 func (c *compiler) add(f *Feature, in inputs) error {
-	field, where, name := in.field, in.where, ""
-	if field >= 0 {
-		name = f.Stream.Fields[field].Name
+	if in.field >= 0 {
+		f.Field = f.Stream.Fields[in.field].Name
 	}
-	f.Field = name
-	f.Definition = f.canonical(name)
+	f.Definition = f.canonical(f.Field)
 	if f.Window.Exact {
 		return c.addLog(f, in)
 	}
 	for _, measure := range f.Kind.(kinds.Tiled).Measures(f.Call) {
+		if measure == kinds.CountValues && f.Stream.Fields[in.field].Required {
+			// No event lacks the field: to count values is to count events.
+			measure = kinds.CountEvents
+		}
 		s := &kinds.Series{
 			Stream: f.Stream.Name, Where: f.Where, By: slices.Sorted(slices.Values(f.By)),
-			Measure: measure, Field: name, Type: f.Call.Type, Scale: f.Call.Scale,
-			Tile: f.Window.Tile.Milliseconds(),
+			Measure: measure, Field: f.Field, Type: f.Call.Type, Scale: f.Call.Scale,
+			Tile: f.Window.Tile.Milliseconds(), Per: f.Per,
 		}
-		index := field
-		if measure == kinds.CountValues && f.Stream.Fields[field].Required {
-			// No event lacks the field: to count values is to count events.
-			s.Measure = kinds.CountEvents
+		if measure.State() == kinds.Filters {
+			// The tiles of the window share the rate, see kinds.Filter.
+			s.Rate = f.Call.P / float64(f.Window.count())
 		}
-		if s.Measure == kinds.CountEvents {
-			s.Field, s.Type, s.Scale, index = "", kinds.Null, 0, -1
+		write := seriesWrite{where: in.where, field: in.field, per: in.per}
+		if keyed, ok := f.Kind.(kinds.Keyed); ok {
+			keys := keyed.Keys(f.Call)
+			s.Per, s.Keys = f.Field, keys.Name
+			write.per, write.key = in.field, keys.Append
 		}
-		s, err := c.share(f, s, seriesWrite{where: where, field: index})
+		if measure == kinds.CountHolds {
+			s.Condition, write.condition = f.Condition, in.condition
+		}
+		if measure.OfEvents() {
+			s.Field, s.Type, s.Scale, write.field = "", kinds.Null, 0, -1
+		}
+		if measure == kinds.Earliest || measure == kinds.Latest {
+			s.Type = kinds.Timestamp
+		}
+		s, err := c.share(f, s, write)
 		if err != nil {
 			return err
 		}
@@ -99,12 +109,16 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 	}
 	f.Series = append(f.Series, s)
 	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
-	log.every = log.every || in.where == nil
-	if in.field >= 0 {
-		column := &f.Stream.Fields[in.field]
-		f.field, err = c.column(f, log, logColumn{field: in.field}, column.Type, column.Scale,
-			fmt.Sprintf("field %s\ntype %s %d\n", column.Name, column.Type, column.Scale)+derivation(column.Name, f.Stream))
+	log.every = log.every || in.where == nil || f.Window.byEvents()
+	value := func(field int) (column *kinds.Column) {
+		if field >= 0 && err == nil {
+			from := &f.Stream.Fields[field]
+			column, err = c.column(f, log, logColumn{field: field}, from.Type, from.Scale,
+				fmt.Sprintf("field %s\ntype %s %d\n", from.Name, from.Type, from.Scale)+derivation(from.Name, f.Stream))
+		}
+		return column
 	}
+	f.field, f.category = value(in.field), value(in.per)
 	expression := func(e *Expr, filters bool) (column *kinds.Column) {
 		if e != nil && err == nil {
 			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, kinds.Null, 0,
@@ -135,40 +149,56 @@ func (c *compiler) column(f *Feature, log *logWrite, lc logColumn, t kinds.Type,
 	return &lc.Column, nil
 }
 
+// reach is how far back the feature's series are looked at, in milliseconds; 0
+// is for ever.
+func (f *Feature) reach() int64 {
+	if !f.Window.Forgets() {
+		return 0
+	}
+	return f.Window.Form.Reach().Milliseconds() + f.Window.Delay.Milliseconds() + f.Keep.Milliseconds()
+}
+
 // share returns the series of the same identity, and lets it keep what the
 // feature needs of it.
 func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds.Series, error) {
+	s.Max = f.Call.Max
 	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.hash(identity, seriesIDLength), c.hash(group, groupIDLength)
-	keep := int64(0)
-	if f.Window.Size > 0 {
-		keep = (f.Window.Size + f.Window.Delay + f.Keep).Milliseconds()
-	}
+	s.ID, s.Group = c.hash(identity, kinds.SeriesIDLength), c.hash(group, groupIDLength)
+	keep := f.reach()
 	if first, ok := c.series[identity]; ok {
 		if keep == 0 || first.Keep == 0 {
 			first.Keep = 0
 		} else {
 			first.Keep = max(first.Keep, keep)
 		}
-		first.Max = max(first.Max, f.Call.Max)
+		first.Max, first.Rate = max(first.Max, f.Call.Max), min(first.Rate, s.Rate)
 		return first, nil
 	}
-	for id, text := range map[string]string{s.ID: identity, s.Group: group} {
+	if err := c.own(f, s, identity, group); err != nil {
+		return nil, err
+	}
+	s.Keep = keep
+	c.series[identity] = s
+	write.series = s
+	return s, c.write(f, write)
+}
+
+// own gives a series its IDs for itself. The error is that another one has one
+// of them.
+func (c *compiler) own(f *Feature, s *kinds.Series, identity, group string) error {
+	tag := fmt.Sprintf("%s %06x", s.Group, s.Tag())
+	for id, text := range map[string]string{s.ID: identity, s.Group: group, tag: identity} {
 		if first, ok := c.ids[id]; ok && first.identity != text {
-			return nil, fmt.Errorf("the state of feature %q and that of %q have the same id %s by chance; change one of them, such as by its tile or the name of a field",
+			return fmt.Errorf("the state of feature %q and that of %q have the same id %s by chance; change one of them, such as by its tile or the name of a field",
 				f.Name, first.feature, id)
 		}
 		c.ids[id] = owner{text, f.Name}
 	}
-	s.Keep, s.Max = keep, f.Call.Max
-	c.series[identity] = s
-	write.series = s
-	c.write(f, write)
-	return s, nil
+	return nil
 }
 
 // write adds a series to what the events of the feature's stream write.
-func (c *compiler) write(f *Feature, w seriesWrite) {
+func (c *compiler) write(f *Feature, w seriesWrite) error {
 	entities := c.plans[f.Stream]
 	if entities == nil {
 		entities = map[string]*entityWrites{}
@@ -180,12 +210,39 @@ func (c *compiler) write(f *Feature, w seriesWrite) {
 		for _, by := range w.series.By {
 			entities[entity].by = append(entities[entity].by, fieldIndex(f.Stream, by))
 		}
+		if f.Stream.RememberIDs > 0 {
+			ids, err := c.remember(f, w.series.By)
+			if err != nil {
+				return err
+			}
+			entities[entity].ids = ids
+		}
 	}
 	if w.series.Measure == kinds.Record {
 		entities[entity].log = &logWrite{series: w.series}
-		return
+		return nil
 	}
 	entities[entity].series = append(entities[entity].series, w)
+	return nil
+}
+
+const (
+	// idTile is how exactly it is known when an identity was met, in milliseconds.
+	idTile = 1000
+	// maxIDs is how many identities an entity remembers.
+	maxIDs = 1000
+)
+
+// remember makes the series of identities that the stream of a feature keeps of
+// an entity. It is kept with those that are forgotten one day.
+func (c *compiler) remember(f *Feature, by []string) (*kinds.Series, error) {
+	s := &kinds.Series{
+		Stream: f.Stream.Name, By: by, Measure: kinds.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
+	}
+	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
+	s.ID, s.Group = c.hash(identity, kinds.SeriesIDLength), c.hash(group, groupIDLength)
+	c.series[identity] = s
+	return s, c.own(f, s, identity, group)
 }
 
 // fieldIndex is the place of a field in its stream, -1 for none.
@@ -205,24 +262,17 @@ func (c *compiler) finish(r *Registry) {
 			stream.writes = append(stream.writes, *e)
 		}
 	}
-	groups := map[string][]*kinds.Series{}
+	keep := map[string]int64{} // of each group
 	for _, s := range r.Series {
-		if s.Measure.State() == kinds.Tiles {
-			groups[s.Group] = append(groups[s.Group], s)
+		switch longest, ok := keep[s.Group]; {
+		case s.Keep == 0:
+			keep[s.Group] = 0
+		case !ok || longest > 0:
+			keep[s.Group] = max(longest, s.Keep+s.Tile)
 		}
 	}
-	for _, series := range groups {
-		keep, tiles := int64(0), 0
-		for _, s := range series {
-			if s.Keep > 0 {
-				keep = max(keep, s.Keep+s.Tile)
-			}
-			stream, _ := r.Stream(s.Stream)
-			tiles += tilesKept(s, stream)
-		}
-		for _, s := range series {
-			s.GroupKeep, s.GroupTiles = keep, tiles
-		}
+	for _, s := range r.Series {
+		s.GroupKeep = keep[s.Group]
 	}
 }
 
@@ -242,7 +292,15 @@ func seriesIdentity(s *kinds.Series, stream *Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
 		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, s.Tile)
-	return b.String() + derivation(strings.Join(s.By, " ")+" "+s.Field+" "+s.Where, stream)
+	if s.Condition != "" {
+		fmt.Fprintf(&b, "condition %q\n", s.Condition)
+	}
+	if s.Per != "" {
+		// What was dropped under a lower cap is not there under a higher one.
+		per := stream.Fields[fieldIndex(stream, s.Per)]
+		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\nmax %d\n", s.Per, per.Type, per.Scale, s.Keys, s.Max)
+	}
+	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), stream)
 }
 
 // derivation names the expressions of the derived fields that a text of names

@@ -33,6 +33,8 @@ func TestFeaturesShareSeries(t *testing.T) {
 		{"other entities", "COUNT(7d, tx, user)", "COUNT(7d, tx, device)", false},
 		{"other streams", "COUNT(7d, tx, user)", "COUNT(7d, login, user)", false},
 		{"other measures", "MIN(7d, tx, amount, user)", "MAX(7d, tx, amount, user)", false},
+		{"windows in the same tiles", "COUNT(1d, tx, user)", "COUNT(calendar day tz Europe/Berlin, tx, user)", true},
+		{"windows of the log", "COUNT(session 30m, tx, user, where='ok')", "LAST(last 10, tx, device, user)", true},
 		{"other fields", "SUM(7d, tx, amount, user)", "SUM(7d, tx, fee, user)", false},
 		{"spellings of a filter", "COUNT(7d, tx, user, where='ok == true')", "COUNT(7d, tx, user, where='(ok)==true')", true},
 		{"a filter", "COUNT(7d, tx, user)", "COUNT(7d, tx, user, where='ok')", false},
@@ -41,7 +43,24 @@ func TestFeaturesShareSeries(t *testing.T) {
 		{"an average over a field with nulls and a count", "AVG(7d, tx, amount, user)", "COUNT(7d, tx, user)", false},
 		{"a lifetime", "COUNT(lifetime, tx, user)", "COUNT(7d, tx, user)", false},
 		{"exact windows", "COUNT_DISTINCT(7d, tx, user, device, method=last_seen)", "COUNT_DISTINCT(1h, tx, user, device, method=last_seen)", true},
+		{"rates of false positives", "SEEN(7d, tx, user, device)", "SEEN(30d, tx, user, device, fp=0.001, max=7)", true},
+		{"filters and sets", "SEEN(7d, tx, user, device)", "COUNT_DISTINCT(7d, tx, user, device)", false},
 		{"methods", "COUNT_DISTINCT(7d, tx, user, device, method=last_seen)", "COUNT_DISTINCT(7d, tx, user, device)", false},
+		{"two names of an estimate", "COUNT_DISTINCT(7d, tx, user, device, method=hll)", "APPROX_COUNT_DISTINCT(7d, tx, user, device)", true},
+		{"a set and its size", "SET(7d, tx, user, device)", "COUNT_DISTINCT(7d, tx, user, device)", true},
+		{"a variance and a deviation", "VARIANCE(7d, tx, amount, user)", "STDDEV_POP(7d, tx, amount, user)", true},
+		{"a ratio and a count", "RATIO(7d, tx, user, condition='ok')", "COUNT(7d, tx, user)", true},
+		{"ratios of other conditions", "RATIO(7d, tx, user, condition='ok')", "RATIO(7d, tx, user, condition='ok')", true},
+		{"hours of activity and an hourly count", "ACTIVE(1d, tx, user, unit=1h)", "COUNT(1d, tx, user)", true},
+		{"the latest event", "TIME_SINCE_LAST(7d, tx, user)", "IDLE_SINCE(7d, tx, user)", true},
+		{"what is most frequent and how evenly", "MODE(7d, tx, device, user)", "ENTROPY(7d, tx, device, user)", true},
+		{"a count per category and the most frequent ones", "COUNT(7d, tx, user, per=device, max=1000)", "TOP_K(7d, tx, device, user, k=3)", true},
+		{"categories and none", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user)", false},
+		{"other categories", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user, per=ip)", false},
+		{"another number of categories", "COUNT(7d, tx, user, per=device)", "COUNT(7d, tx, user, per=device, max=99)", false},
+		{"quantiles", "QUANTILE(7d, tx, amount, user, p=0.5)", "QUANTILE(7d, tx, amount, user, p=0.9)", true},
+		{"quantiles of another error", "QUANTILE(7d, tx, amount, user, p=0.5)", "QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", false},
+		{"other ranges", "HISTOGRAM(7d, tx, amount, user, bins=[1])", "HISTOGRAM(7d, tx, amount, user, bins=[2])", false},
 	} {
 		r := load(t, "a: "+test.a, "b: "+test.b)
 		a, b := feature(t, r, "a"), feature(t, r, "b")
@@ -72,33 +91,49 @@ func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
 	}
 }
 
-func TestGroupsOfTiles(t *testing.T) {
+// The tiles of a window share its rate of false positives; a series allows what
+// the strictest of its features does.
+func TestRateOfATile(t *testing.T) {
+	for _, test := range []struct {
+		features []string
+		rate     float64
+		max      int
+	}{
+		{[]string{"SEEN(lifetime, tx, user, device)"}, 0.01, 1000},
+		{[]string{"SEEN(10d, tx, user, device, max=50)"}, 0.001, 50},
+		{[]string{"SEEN(10d, tx, user, device)", "SEEN(20d, tx, user, device, delay=1d, max=5000)", "SEEN(2d, tx, user, device, fp=0.1)"}, 0.0005, 5000},
+		{[]string{"SEEN(calendar month tz UTC, tx, user, device, fp=0.31)"}, 0.01, 1000},
+		{[]string{"SEEN(tumbling 1h, tx, user, device, fp=0.12, tile=5m)"}, 0.01, 1000},
+		{[]string{"SEEN(10d, tx, user, device)", "SEEN(5d, tx, user, device, fp=0.0001)"}, 0.00002, 1000},
+	} {
+		var definitions []string
+		for i, f := range test.features {
+			definitions = append(definitions, fmt.Sprintf("f%d: %s", i, f))
+		}
+		r := load(t, definitions...)
+		if s := r.Series[0]; len(r.Series) != 1 || s.Rate != test.rate || s.Max != test.max {
+			t.Errorf("%s: %d series, the rate %v, max %d; want 1, %v and %d", test.features, len(r.Series), s.Rate, s.Max, test.rate, test.max)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
 	r := load(t,
 		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
-		"g: COUNT_DISTINCT(90d, tx, user, device)")
-	type group struct {
-		keep  int64
-		tiles int
-	}
+		"g: COUNT_DISTINCT(90d, tx, device, user)")
 	series := func(name string) *kinds.Series { return feature(t, r, name).Series[0] }
-	// 30d in 1d tiles: 30d + 1h kept + 5m of the future, in 32 tiles; 1h in 1m
-	// tiles: 2h + 5m, in 126; 7d in 9.
-	user := group{keep: (31*day + time.Hour).Milliseconds(), tiles: 32 + 126 + 9}
-	for name, want := range map[string]group{
-		"a": user, "b": user, "c": user,
-		"d": {keep: (8*day + time.Hour).Milliseconds(), tiles: 9},
-		"e": {tiles: 2}, "f": {tiles: 2}, "g": {},
-	} {
-		if s := series(name); (group{s.GroupKeep, s.GroupTiles}) != want {
-			t.Errorf("%s: keep %d, tiles %d; want %+v", name, s.GroupKeep, s.GroupTiles, want)
+	user, device := (31*day + time.Hour).Milliseconds(), (91*day + time.Hour).Milliseconds()
+	for name, want := range map[string]int64{"a": user, "b": user, "c": user, "d": device, "g": device, "e": 0, "f": 0} {
+		if s := series(name); s.GroupKeep != want {
+			t.Errorf("%s: the group keeps %d, want %d", name, s.GroupKeep, want)
 		}
 	}
 	groups := map[string]string{}
-	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		groups[name] = series(name).Group
 	}
-	if groups["a"] != groups["b"] || groups["a"] != groups["c"] || groups["e"] != groups["f"] ||
+	if groups["a"] != groups["b"] || groups["a"] != groups["c"] || groups["e"] != groups["f"] || groups["d"] != groups["g"] ||
 		groups["a"] == groups["d"] || groups["a"] == groups["e"] {
 		t.Errorf("groups %v", groups)
 	}
@@ -218,7 +253,7 @@ func TestRegistryDoesNotDependOnOrder(t *testing.T) {
 }
 
 func TestCollisionOfIDs(t *testing.T) {
-	for _, length := range []int{seriesIDLength, groupIDLength} {
+	for _, length := range []int{kinds.SeriesIDLength, groupIDLength} {
 		l := newLoader()
 		l.compiler = newCompiler(func(text string, n int) string {
 			if n == length {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -17,21 +16,27 @@ import (
 // definition is a feature as it is written, in either form. Words that are not
 // given are zero.
 type definition struct {
-	name                            word
-	place                           place // of the whole, for what is missing
-	function, stream, field, window word
-	by                              []word
+	name                    word
+	place                   place // of the whole, for what is missing
+	function, stream, field word
+	window                  windowWords
+	by                      []word
 
-	method, tile, bounds, delay, where, max, keep, description, owner word
+	method, tile, bounds, delay, exclude, where, per, max, keep, through, description, owner word
 	// parameters are those of the kinds, by name.
 	parameters map[string]*word
+
+	flat   bool // the function was spelt FLAT_…
+	first  bool // it is what another one goes through
+	fanOut word // the max of a feature that goes through a set
 }
 
 // options are the parts that stand under the same names in both forms.
 func (d *definition) options() map[string]*word {
 	options := map[string]*word{
-		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "where": &d.where, "max": &d.max, "keep": &d.keep,
-		"description": &d.description, "owner": &d.owner,
+		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "exclude": &d.exclude,
+		"where": &d.where, "per": &d.per, "max": &d.max, "keep": &d.keep,
+		"through": &d.through, "description": &d.description, "owner": &d.owner,
 	}
 	d.parameters = map[string]*word{}
 	for _, k := range kinds.All {
@@ -61,10 +66,22 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 	if !ok {
 		return nil
 	}
-	if c, ok = l.expand(c); !ok {
+	return l.callOf(d, c)
+}
+
+// callOf reads a call.
+func (l *loader) callOf(d *definition, c call) kinds.Kind {
+	c, ok := l.expand(c)
+	if !ok {
+		return nil
+	}
+	if l.isLong(c) {
+		l.report(c.function.place, "macro %s has a mapping for its body and cannot stand inside a call; define a feature by it and name that in `through`",
+			c.function.text)
 		return nil
 	}
 	d.function = c.function
+	d.unflatten()
 	options := d.options()
 	for _, o := range c.options {
 		target, ok := options[o.name.text]
@@ -91,13 +108,16 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
 		return nil
 	}
-	d.window, d.stream, d.by = c.arguments[0], c.arguments[1], c.arguments[2:]
+	d.window, d.stream, d.by = l.windowText(c.arguments[0]), c.arguments[1], c.arguments[2:]
 	switch last := len(d.by) - 1; {
 	case spec.Types == nil:
 	case spec.FieldLast:
 		d.field, d.by = d.by[last], d.by[:last]
 	default:
 		d.field, d.by = d.by[0], d.by[1:]
+	}
+	if !l.throughCall(d, c) {
+		return nil
 	}
 	return kind
 }
@@ -126,7 +146,7 @@ func longFormKeys() []string {
 	return append(slices.Sorted(maps.Keys(new(definition).options())), "function", "stream", "field", "by", "window")
 }
 
-var longFormNeeds = []string{"function", "stream", "by", "window"}
+var longFormNeeds = []string{"function", "stream", "window"}
 
 // longForm reads a mapping.
 func (l *loader) longForm(d *definition, n node) kinds.Kind {
@@ -140,7 +160,7 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 				l.report(n.place(), "by must name a field or more, not %s", describe(n))
 			}
 		case "window":
-			d.window = l.windowWord(n)
+			d.window = l.windowNode(n)
 		case "bins":
 			*targets[key] = l.edgesWord(n)
 		default:
@@ -152,40 +172,26 @@ func (l *loader) longForm(d *definition, n node) kinds.Kind {
 			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
 		}
 	}
+	if _, ok := keys["by"]; !ok && !d.through.given() {
+		l.report(d.name.place, "feature %q needs by", d.name.text)
+	}
 	if !d.function.given() {
 		return nil
 	}
+	d.unflatten()
 	return l.kind(d)
-}
-
-// windowKeys are the keys of a window that is a mapping.
-var windowKeys = []string{"rolling"}
-
-// windowWord finds the text of a window: of a scalar, or of {rolling: 7d}.
-func (l *loader) windowWord(n node) word {
-	if n.Kind == yaml.MappingNode {
-		if len(n.Content) == 0 {
-			l.report(n.place(), "window must say one, such as 7d or {rolling: 7d}")
-		}
-		r, ok := l.keyed(n, "window", windowKeys...)["rolling"]
-		if !ok {
-			return word{}
-		}
-		n = r
-	}
-	w, _ := l.scalar(n, "window")
-	return w
 }
 
 // canonical is the feature in the one-line form, with all that gives it its
 // meaning: not its description and its owner.
 func (f *Feature) canonical(field string) string {
 	spec := f.Kind.Spec()
-	window, tile := "lifetime", time.Duration(0)
-	if f.Window.Size > 0 {
-		window, tile = formatDuration(f.Window.Size), defaultTile(f.Window.Size)
+	by, through := f.By, ""
+	if f.Through != nil {
+		by = make([]string, 1)
+		by[0], through = f.Through.entity()
 	}
-	arguments := append([]string{window, f.Stream.Name}, f.By...)
+	arguments := append([]string{f.Window.String(), f.Stream.Name}, by...)
 	switch {
 	case field == "":
 	case spec.FieldLast:
@@ -203,25 +209,47 @@ func (f *Feature) canonical(field string) string {
 		}
 	}
 	switch {
-	case f.Window.Exact && !fromLog(f.Kind, f.Call.Type):
+	case f.Window.Exact && f.choosesLog():
 		option("tile", "exact")
-	case f.Window.Tiled() && f.Window.Tile != tile:
-		option("tile", formatDuration(f.Window.Tile))
+	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.form().(clocked).defaultTile():
+		option("tile", FormatDuration(f.Window.Tile))
 	}
 	if bounds := f.Window.bracketed(); bounds != defaultBounds {
 		option("bounds", quote(bounds))
 	}
 	if f.Window.Delay > 0 {
-		option("delay", formatDuration(f.Window.Delay))
+		option("delay", FormatDuration(f.Window.Delay))
+	}
+	if f.Window.Exclude != ExcludeNothing {
+		option("exclude", f.Window.Exclude.String())
 	}
 	if f.Where != "" {
 		option("where", quote(f.Where))
 	}
-	if f.Call.Max != either(f.Window.Exact, defaultLogMax, spec.DefaultMax) {
+	if f.Per != "" {
+		option("per", f.Per)
+	}
+	if f.Call.Max != f.defaultMax() {
 		option("max", strconv.Itoa(f.Call.Max))
 	}
 	if f.Keep != defaultKeep {
-		option("keep", formatDuration(f.Keep))
+		option("keep", FormatDuration(f.Keep))
+	}
+	if f.Through != nil && f.Through.Max != defaultFanOut {
+		option("max", strconv.Itoa(f.Through.Max))
+	}
+	if through != "" {
+		option("through", through)
 	}
 	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
+}
+
+// choosesLog says whether the feature is answered from the log because its
+// definition says so, by tile: exact, and not for its kind or its window.
+func (f *Feature) choosesLog() bool {
+	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Form == nil) == "" {
+		state := f.Kind.(kinds.Tiled).Measures(kinds.Call{})[0].State()
+		return f.Window.onlyLog() == "" || state == kinds.LastSeen || state == kinds.Sketches
+	}
+	return false
 }

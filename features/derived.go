@@ -9,28 +9,37 @@ import (
 )
 
 // A derived feature is an expression over the answers of others, its parts. It
-// has no state: it reads what they read, in the same round trip.
+// has no state: it reads what they read, with them.
 
 // Type is that of the feature's value.
 func (f *Feature) Type() kinds.Type {
 	if f.Expr != nil {
 		return f.Expr.Type()
 	}
-	if result := f.Kind.Spec().Result; result != kinds.Null {
-		return result
+	return f.Kind.Spec().ResultOf(f.Call.Type)
+}
+
+// Scale is the greatest number of digits behind the point that a decimal in the
+// feature's value may have.
+func (f *Feature) Scale() uint8 {
+	if f.Expr != nil {
+		return max(f.Expr.Scale(), f.Default.Scale)
 	}
-	return f.Call.Type
+	return f.Call.Scale
 }
 
 // Forgets says whether the feature's past is forgotten after a time, which is
 // Keep.
 func (f *Feature) Forgets() bool {
-	return f.Window.Size > 0 || slices.ContainsFunc(f.Parts, (*Feature).Forgets)
+	return f.Window.Forgets() || f.Through != nil && f.Through.Set.Forgets() || slices.ContainsFunc(f.Parts, (*Feature).Forgets)
 }
 
 // Key is the field that holds one of the feature's keys in its events. Of a
 // derived feature's parts it is the field with the greatest scale.
 func (f *Feature) Key(name string) Field {
+	if f.Through != nil {
+		return f.Through.Set.Key(name)
+	}
 	if f.Stream != nil {
 		if i := fieldIndex(f.Stream, name); i >= 0 {
 			return f.Stream.Fields[i]
@@ -96,25 +105,19 @@ func (f *Feature) entityOf(part int, entity string) string {
 
 // derive answers a derived feature by its parts. The value is found where that
 // of any part is, and null where the expression cannot be computed.
-func (f *Feature) derive(slices []kinds.Slice, at, now int64) (Answer, error) {
+func (f *Feature) derive(r *Reading, at int64) (Answer, error) {
 	a := Answer{Status: NotFound, Exact: true}
+	a.From, a.To = f.Covers(at, r.now)
 	values := make([]kinds.Value, len(f.Parts))
 	for i, part := range f.Parts {
-		p, err := part.Answer(slices[:len(part.Series)], at, now)
+		p, err := r.answer(part, at)
 		if err != nil {
 			return Answer{}, err
 		}
-		slices = slices[len(part.Series):]
 		values[i] = p.Value
-		if i == 0 {
-			a.From, a.To = p.From, p.To
-		}
-		if p.From == nil || a.From != nil && *p.From < *a.From {
-			a.From = p.From
-		}
-		a.To = max(a.To, p.To)
 		a.Exact = a.Exact && p.Exact
 		a.StandardError = max(a.StandardError, p.StandardError)
+		a.RelativeError = max(a.RelativeError, p.RelativeError)
 		a.Uncertain = max(a.Uncertain, p.Uncertain)
 		a.Capped = a.Capped || p.Capped
 		if p.Status != NotFound {

@@ -53,7 +53,7 @@ func (l *loader) derived(n named) *Feature {
 		f.Description = n.comment
 	}
 	f.Expr = l.expr(w, func() (*Expr, error) {
-		return compileExpr(w.text, &exprCompiler{part: func(name string) (int, kinds.Type, error) { return l.part(f, name) }}, kinds.Null)
+		return compileExpr(w.text, &exprCompiler{part: func(name string) (int, *Feature, error) { return l.part(f, name) }}, kinds.Null)
 	})
 	if f.Expr == nil {
 		return nil
@@ -71,6 +71,9 @@ func (l *loader) derived(n named) *Feature {
 	if len(f.Series) > maxReads {
 		l.report(w.place, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
 	}
+	if n := f.FanOut(); n > maxFanOut {
+		l.report(w.place, "the feature goes through as many as %d members of sets by way of its parts, more than %d; give the parts a smaller max", n, maxFanOut)
+	}
 	if len(l.findings) > before {
 		return nil
 	}
@@ -78,27 +81,33 @@ func (l *loader) derived(n named) *Feature {
 	return f
 }
 
-// part finds a part of a derived feature: its place among the parts and its
-// type.
-func (l *loader) part(f *Feature, name string) (int, kinds.Type, error) {
+// part finds a part of a derived feature and its place among the parts.
+func (l *loader) part(f *Feature, name string) (int, *Feature, error) {
 	if i := slices.IndexFunc(f.Parts, func(p *Feature) bool { return p.Name == name }); i >= 0 {
-		return i, f.Parts[i].Type(), nil
+		return i, f.Parts[i], nil
 	}
 	if _, ok := l.features[name]; !ok {
-		return 0, kinds.Null, errors.New(unknown("feature", name, slices.Collect(maps.Keys(l.features))))
+		return 0, nil, errors.New(unknown("feature", name, slices.Collect(maps.Keys(l.features))))
 	}
 	if i := slices.Index(l.underWay, name); i >= 0 {
-		return 0, kinds.Null, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
+		return 0, nil, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
 	}
 	part := l.featureNamed(name)
 	if part == nil {
-		return 0, kinds.Null, errElsewhere
+		return 0, nil, errElsewhere
 	}
-	if part.Kind != nil && part.Kind.Spec().Shape != kinds.Scalar {
-		return 0, kinds.Null, errors.New("feature " + strconv.Quote(name) + " answers with a list and cannot stand in an expression")
+	if shape := part.Shape(); shape != kinds.Scalar {
+		what := "a list"
+		if shape == kinds.Categories {
+			what = "values by category"
+		}
+		return 0, nil, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and cannot stand in an expression")
+	}
+	if part.Membership() == kinds.MembersNeeded {
+		return 0, nil, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
 	}
 	f.Parts = append(f.Parts, part)
-	return len(f.Parts) - 1, part.Type(), nil
+	return len(f.Parts) - 1, part, nil
 }
 
 // cycleError says that definitions rest on themselves, along the path.

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,11 +73,13 @@ func TestDerivedReads(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	var want []kinds.Read
 	for _, part := range []string{"user_approved_1d", "user_tx_1d"} {
-		want = feature(part).Reads(want, `u\|1`, at)
+		want = feature(part).reads(want, `u\|1`, at)
 	}
-	want = feature("device_users_30d").Reads(want, "d1", at)
-	got := feature("shared_and_declined").Reads(nil, `d1|u\|1`, at)
-	if diff := cmp.Diff(want, got); diff != "" {
+	want = feature("device_users_30d").reads(want, "d1", at)
+	var r Reading
+	r.Reset(at)
+	r.Want(feature("shared_and_declined"), `d1|u\|1`, at)
+	if diff := cmp.Diff(want, r.reads); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -122,7 +125,13 @@ func TestDerivedAnswer(t *testing.T) {
 		{"huge", []kinds.Slice{cells(2, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
 	} {
 		f, _ := r.Feature(test.name)
-		a, err := f.Answer(test.slices, at, now)
+		var reading Reading
+		reading.Reset(now)
+		reading.Want(f, "ann", at)
+		if err := reading.Read(context.Background(), held(test.slices)); err != nil {
+			t.Fatal(err)
+		}
+		a, err := reading.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +164,7 @@ func TestDerivedFeatureExplained(t *testing.T) {
 		"rough": {
 			Name: "rough", Definition: "{expr: 'mean + sum * 2 + estimate'}", Parts: []string{"mean", "sum", "estimate"},
 			State: []string{"tiles", "sketches"}, Series: append(plans["mean"].Series, plans["estimate"].Series...),
-			Keys: 8, RoundTrips: 1, StandardError: 0.0081,
+			Keys: 1, RoundTrips: 1, StandardError: 0.0081,
 		},
 	} {
 		if diff := cmp.Diff(want, plans[name]); diff != "" {
@@ -199,6 +208,10 @@ func TestResultsAreOfTheTypeStated(t *testing.T) {
 			f := &Feature{Kind: k, Call: kinds.Call{
 				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []kinds.Value{samples[typ]},
 			}}
+			shaped := k.Spec().Shape != kinds.Scalar
+			if k.Spec().Members == kinds.MembersNeeded {
+				shaped, f.Call.Members = true, []kinds.Value{samples[typ]}
+			}
 			r := k.Fold(f.Call, 3, []kinds.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
 			values := []kinds.Value{r.Value}
 			for _, i := range r.Items {
@@ -209,9 +222,31 @@ func TestResultsAreOfTheTypeStated(t *testing.T) {
 					t.Errorf("%s of a field of type %s is of type %s, and states %s", k.Spec().Name, typ, v.Type, f.Type())
 				}
 			}
-			if r.IsNull() || (r.Items != nil) != (k.Spec().Shape != kinds.Scalar) {
+			if r.IsNull() || (r.Items != nil) != shaped {
 				t.Errorf("%s of a field of type %s is %+v", k.Spec().Name, typ, r)
 			}
 		}
 	}
 }
+
+// A derived feature is no more exact than the quantile that it rests on.
+func TestDerivedOfAQuantile(t *testing.T) {
+	r := load(t, "median: QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", "count: COUNT(7d, tx, user)",
+		"share: {expr: median / count}")
+	f, _ := r.Feature("share")
+	var reading Reading
+	reading.Reset(0)
+	reading.Want(f, "u", 0)
+	if err := reading.Read(context.Background(), held(make([]kinds.Slice, 2))); err != nil {
+		t.Fatal(err)
+	}
+	a, err := reading.Next()
+	if err != nil || a.Exact || a.RelativeError != 0.02 {
+		t.Errorf("exact %v, relative error %v, %v", a.Exact, a.RelativeError, err)
+	}
+}
+
+// held is a reader that answers any reads alike.
+type held []kinds.Slice
+
+func (h held) Read(context.Context, []kinds.Read) ([]kinds.Slice, error) { return h, nil }

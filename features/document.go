@@ -21,6 +21,7 @@ type word struct {
 	// inner says that the text stands at its place letter by letter, so that
 	// each part of it has a place of its own.
 	inner bool
+	call  *call // what the text says where it is one within another; else nil
 }
 
 // given says whether the word stands in the definitions at all.
@@ -46,20 +47,26 @@ type source struct {
 	lines []string
 }
 
-// node is a YAML node in its file.
+// node is a YAML node in its file, or in the body of a macro that was expanded.
 type node struct {
 	*yaml.Node
 	file *source
+	from *expansion // nil where the node stands as it is written
 }
 
-func (n node) place() place { return place{file: n.file.name, line: n.Line, column: n.Column} }
+func (n node) place() place {
+	if n.from != nil {
+		return n.from.word(n.Node).place
+	}
+	return place{file: n.file.name, line: n.Line, column: n.Column}
+}
 
 // child is a node in the same file; an alias stands for what it names.
 func (n node) child(c *yaml.Node) node {
 	for c.Kind == yaml.AliasNode {
 		c = c.Alias
 	}
-	return node{c, n.file}
+	return node{c, n.file, n.from}
 }
 
 // has says whether the node is a mapping with that key.
@@ -77,6 +84,9 @@ func (n node) has(key string) bool {
 
 // word is the text of a scalar.
 func (n node) word() word {
+	if n.from != nil {
+		return n.from.word(n.Node)
+	}
 	w := word{text: n.Value, place: n.place()}
 	line := []rune(n.file.lines[min(n.Line, len(n.file.lines))-1])
 	at := string(line[min(n.Column-1, len(line)):])
@@ -116,6 +126,9 @@ func (l *loader) badYAML(name string, err error) {
 			}
 		}
 	}
+	if strings.HasPrefix(message, "mapping values are not allowed") {
+		message += "; put a text that has a colon and a space in it into quotes"
+	}
 	l.report(place{file: name, line: line, column: 1}, "bad YAML: %s", message)
 }
 
@@ -134,7 +147,7 @@ func (l *loader) documents(name string, data []byte) []node {
 			return nodes
 		}
 		for _, root := range document.Content {
-			nodes = append(nodes, node{&document, f}.child(root))
+			nodes = append(nodes, node{Node: &document, file: f}.child(root))
 		}
 	}
 }

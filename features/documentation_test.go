@@ -26,15 +26,95 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
 - **Order** is that of the events' times; of one millisecond, that in which they came.
 - **Nothing found**: where the window holds nothing to answer from, the answer is the value *without events*, with the
   status NOT_FOUND. Where it does, but that is too little for a value, it is null with NULL_VALUE.
-- **From**: *tiles* are numbers for each stretch of time, *members* sets and *sketches* HyperLogLogs for each; *last seen*
-  is the time at which each value was met last. With ` + "`tile: exact`" + ` every function is answered from the *log* of the entity's
-  events, and those that have nothing else always are: their window is exact to the millisecond. The log of an entity
-  keeps as many events as the greatest ` + "`max`" + ` of its features says (1000 by default), and an answer that lacks some is
-  ` + "`capped`" + `.
+- **Too old**: asked for a moment before the feature's ` + "`keep`" + `, the answer is null with OUTSIDE_MAX_AGE.
+- **From**: *tiles* are numbers for each stretch of time, *by value* or *by range* one for each value or range of values in
+  it; *moments* are number, mean and spread, *picks* one value, *members* sets and *sketches* HyperLogLogs for each; *last
+  seen* is the time at which each value was met last, and *filters* tell values that were met from others. With
+  ` + "`tile: exact`" + ` every function is answered from the *log* of the entity's events, and those that have nothing else always
+  are: their window is exact to the millisecond. The log of an entity keeps as many events as the greatest ` + "`max`" + ` of its
+  features says (1000 by default), and an answer that lacks some is ` + "`capped`" + `.
+- **Why some have no tiles**: to answer ` + "`last_k`, `first_k`, `last_distinct_k`, `lag`, `diff`, `distance`" + ` and ` + "`speed`" + ` tiles
+  would have to keep several events each, which is what the log does; a ` + "`streak`" + ` depends on the order of all events, and the
+  weights of ` + "`exp_decay_sum`" + ` on the age of each at the moment asked for.
+- **` + "`per: category`" + `** answers with one value for each value of a further field of the event, as in
+  ` + "`SUM(7d, transaction, amount, user, per=merchant)`" + `: ` + "`{\"Aldi\": 12.5, \"Lidl\": 900}`" + `. It goes with all functions that answer
+  with one value, but not through a list, and not with ` + "`seen`" + `. Events that lack the category are passed over, and a category
+  for which nothing is found is left out; where nothing is found for any, the answer is ` + "`{}`" + ` with NOT_FOUND. From tiles there
+  are at most ` + "`max`" + ` categories (100 by default): of more, those whose texts come first, byte by byte, each of them complete,
+  and the answer is ` + "`capped`" + `. ` + "`mode`, `entropy`, `quantile`" + ` and ` + "`count_distinct`" + ` with method last_seen are answered from the
+  log then.
 - **Exact** values have no error of their own: ints, decimals and times are exact, floats are rounded as floats are.
 - **` + "`where`" + `** filters the events of every function; it is not the same as ` + "`condition`" + `, which a function looks at.
 
 `
+
+// documentedWindows are the windows in one line and in the long form.
+var documentedWindows = []struct{ oneLine, long, means string }{
+	{"7d", "{rolling: 7d}", "the 7 days up to the moment"},
+	{"lifetime", "lifetime", "all there ever was"},
+	{"calendar day tz Asia/Shanghai", "{calendar: day, tz: Asia/Shanghai}", "since local midnight; `hour`, `day`, `week` or `month`, " +
+		"in `UTC` where no zone is named"},
+	{"calendar week tz Europe/Berlin starts sunday", "{calendar: week, tz: Europe/Berlin, starts: sunday}", "weeks begin on Monday, or as `starts` says"},
+	{"tumbling 5m", "{tumbling: 5m}", "the current one of the 5 minutes that follow on each other from 1970-01-01T00:00Z"},
+	{"fixed 1h", "{fixed: 1h}", "begins with the entity's first event and lasts 1h; the first event after that begins the next"},
+	{"session 30m", "{session: 30m}", "since the last 30m or more without an event"},
+	{"session 30m max_length 2d", "{session: 30m, max_length: 2d}", "the same, looked for 2d back"},
+	{"last 10", "{last: 10}", "the last 10 events"},
+	{"rolling 1d last 10", "{rolling: 1d, last: 10}", "the last 10 events of a window; of any of those above"},
+}
+
+// documentedWindowsNotes are the words about them.
+const documentedWindowsNotes = `
+In quotes a line may have the braces too: ` + "`'COUNT({calendar: day, tz: Asia/Shanghai}, transaction, user)'`" + `.
+
+- **Tiles.** Rolling, calendar and tumbling windows and lifetimes are counted in tiles where the function can: a week in
+  days, a day in hours, hours in minutes, minutes in seconds; ` + "`tile: 5m`" + ` chooses. A rolling window ends with the tile
+  that holds the moment and is as many tiles long as fit into it. A calendar window begins at the very moment: its tiles
+  divide every local day of the zone since 1970 (of 1h where clocks are changed by hours, of 30m in India), and a ` + "`tile`" + `
+  that does not is refused. The last tile may hold events later than a moment that has passed: the answer's ` + "`to`" + ` says so.
+- **` + "`tile: exact`" + `** cuts to the millisecond, from the log. Then ` + "`bounds`" + ` are those of a rolling window, ` + "`(]`" + ` by
+  default; all other windows have their first millisecond and that of the moment. Fixed windows, sessions and ` + "`last`" + `
+  are always answered so.
+- **` + "`delay: 7d`" + `** asks for the window that there was 7d before the moment.
+- **Clocks.** A day on which clocks are put forward or back has 23 or 25 hours. An hour that they show twice is two hours. A
+  midnight that they pass over is the moment at which they do, and of two midnights of a day the first one counts.
+- **All events tell the window, ` + "`where`" + ` picks among them.** Every event of the entity in the stream begins or goes on with
+  a fixed window or a session, and is one of the ` + "`last`" + ` ones and the one that ` + "`exclude`" + ` leaves out, whether the
+  feature's ` + "`where`" + ` takes it or not. To have sessions of some events only, give them a stream of their own by ` + "`match`" + `.
+- **How far back a beginning is looked for:** ` + "`max_length`" + `, by default 1d, or 10 times the window or the gap where that is
+  longer. Of a longer session only so much is looked at. Fixed windows of an entity that never rests for as long as one
+  lasts hang on each other without end: they are followed from the last such rest. Where there was none since the
+  beginning of the last ` + "`max_length`" + ` but one (counted from 1970-01-01T00:00Z on), the first event since then begins one.
+  Both are said by ` + "`capped`" + `. The log is kept for as long, as far as its ` + "`max`" + ` events reach.
+- **Between windows** there is nothing: the answer is that without events, and ` + "`from`" + ` is the end of the last window.
+- **` + "`last: 10`" + `** needs a ` + "`max`" + ` of 10 or more; ` + "`from`" + ` is the time of the first of them.
+- **` + "`exclude: current`" + `** leaves out the event being scored: the newest of the entity at the moment asked for; ` + "`current_time`" + ` all
+  events of its millisecond. It counts for where the window begins, and not among the ` + "`last`" + `. It needs the log.
+
+`
+
+func documentWindows(b *strings.Builder) {
+	b.WriteString("## Windows\n\n| in one line | long form: `window:` | means |\n| --- | --- | --- |\n")
+	for _, w := range documentedWindows {
+		fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", w.oneLine, w.long, w.means)
+	}
+	b.WriteString(documentedWindowsNotes)
+}
+
+// What the documentation says to be one window is one.
+func TestDocumentedWindows(t *testing.T) {
+	for _, w := range documentedWindows {
+		r, err := Parse("example", []byte(documentationStreams+
+			"  f: COUNT("+w.oneLine+", transaction, user)\n  g: {function: count, stream: transaction, by: user, window: "+w.long+"}\n"))
+		if err != nil {
+			t.Errorf("%s: %v", w.oneLine, err)
+			continue
+		}
+		if f, g := r.Features[0], r.Features[1]; f.Definition != g.Definition || f.Window.String() != w.oneLine {
+			t.Errorf("%s is %s, and %s is %s", w.oneLine, f.Definition, w.long, g.Definition)
+		}
+	}
+}
 
 // documentationStreams are what the examples stand on.
 const documentationStreams = `
@@ -46,10 +126,53 @@ streams:
 features:
 `
 
+// documentationThrough is about features of the second degree.
+const documentationThrough = `
+## Second degree
+
+The entity of the second hop is each member of a list that the first one answers with. How many devices the users of a
+device have used, how much they have spent, and the same in the long form:
+
+` + "```yaml" + documentationThroughExample + "```" + `
+
+They are asked with the keys of the first hop, here ` + "`device`" + `. It answers with a list, here the users of the device; the
+function is over the events of all its members together: counts and sums add up, sets and distinct values unite. What can
+go through a list is %s. FLAT_COUNT, FLAT_SUM, FLAT_SET and FLAT_COUNT_DISTINCT mean the same.
+
+- **The list** is any feature with a list of values, such as a set or a ` + "`last_distinct_k`" + `, in a call or by the name of a
+  feature. A list that goes through another one cannot be gone through.
+- **The by-field** of the second hop holds the list's members, and has their type. A call in its place stands for the field
+  of the list's own name; for another one, name the field and add the list as ` + "`through=…`" + `.
+- **Each hop** has a window, a ` + "`where`, a `delay`" + ` of its own. ` + "`from` and `to`" + ` are those of the second; the answer is exact
+  if both are. The past that can be asked for is that of both; a call in the place of the by-field keeps what the feature
+  does. Where no member is found, the answer is the value without events, NOT_FOUND.
+- **` + "`max`" + `** is how many members are gone through, 100 by default and %d at the most: the first of the list, each once. Of a
+  set they are those that sort first; of a ` + "`last_distinct_k`" + `, the newest. Where there are more, or the list lacks some, the
+  answer is ` + "`capped`" + `. With ` + "`tile: exact`" + ` the log of each member holds 1000 events, or what the other features of its entity
+  ask for by their ` + "`max`" + `.
+- **A question** takes two round trips: one for all that is asked for and for the lists, one for all members. A member that
+  may be gone through counts as a value that is asked for (` + "`api.max_values`" + `).
+`
+
+const documentationThroughExample = `
+device_users_devices: COUNT_DISTINCT(30d, transaction, SET(30d, transaction, device, user), device)
+device_users: LAST_DISTINCT_K(30d, transaction, user, device, k=50)
+device_users_spent: SUM(7d, transaction, amount, user, through=device_users, max=50)
+device_users_spent_too:
+  function: sum
+  stream: transaction
+  field: amount
+  by: user
+  window: 7d
+  through: device_users
+  max: 50
+`
+
 func documentation() string {
 	var b strings.Builder
 	b.WriteString(documentationHead)
-	b.WriteString("| function | answers with | from |\n| --- | --- | --- |\n")
+	documentWindows(&b)
+	b.WriteString("## All functions\n\n| function | answers with | from |\n| --- | --- | --- |\n")
 	for _, k := range kinds.All {
 		s := k.Spec()
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", called(s), strings.ReplaceAll(called(s), " ", "-"), s.Title, answeredFrom(k))
@@ -57,6 +180,7 @@ func documentation() string {
 	for _, k := range kinds.All {
 		document(&b, k)
 	}
+	fmt.Fprintf(&b, documentationThrough, alternatives(throughNames()), maxFanOut)
 	return b.String()
 }
 
@@ -91,17 +215,29 @@ func document(b *strings.Builder, k kinds.Kind) {
 	}
 	row("without events", neutral)
 	exactness := "yes"
-	if !s.Exact {
+	switch {
+	case slices.ContainsFunc(s.Parameters, func(p kinds.Parameter) bool { return p.Form == kinds.Rate }):
+		exactness = "false is; true is wrong with the rate of false positives that is stated"
+	case !s.Exact:
 		exactness = "no: standard error " + strconv.FormatFloat(100*s.StandardError, 'g', 3, 64) + "%"
+	}
+	if s.Exact && slices.ContainsFunc(s.Parameters, func(p kinds.Parameter) bool { return p.Form == kinds.Accuracy }) {
+		exactness = "from the log; from tiles within `error`"
 	}
 	row("exact", exactness)
 	row("from", answeredFrom(k))
+	if s.Through {
+		row("[second degree](#second-degree)", "`"+flatForm(s)+"`")
+	}
 }
 
 func documentedResult(s kinds.Spec) string {
 	one := "the type of the field"
 	if s.Result != kinds.Null {
 		one = s.Result.String()
+	}
+	if s.Span {
+		one += "; of timestamps an int"
 	}
 	switch s.Shape {
 	case kinds.List:
@@ -120,7 +256,15 @@ func answeredFrom(k kinds.Kind) string {
 	if !ok {
 		return "log"
 	}
-	text := stateNames[tiled.Measures(kinds.Call{})[0].State()] + " or log"
+	text := stateNames[tiled.Measures(kinds.Call{})[0].State()]
+	if keyed, ok := k.(kinds.Keyed); ok {
+		if keyed.Keys(kinds.Call{}).Name == "" {
+			text += " by value"
+		} else {
+			text += " by range"
+		}
+	}
+	text += " or log"
 	for _, t := range k.Spec().LogTypes {
 		text += "; log for a " + t.String()
 	}
@@ -159,5 +303,15 @@ func TestDocumentedExamples(t *testing.T) {
 		if s.Title == "" || slices.Contains(s.Types, kinds.Null) {
 			t.Errorf("%s is not described", called(s))
 		}
+	}
+}
+
+func TestDocumentedSecondDegree(t *testing.T) {
+	r, err := Parse("example", []byte(documentationStreams+strings.ReplaceAll(documentationThroughExample, "\n", "\n  ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, long := feature(t, r, "device_users_spent"), feature(t, r, "device_users_spent_too"); one.Definition != long.Definition {
+		t.Errorf("%s is not %s", long.Definition, one.Definition)
 	}
 }

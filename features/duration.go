@@ -43,7 +43,7 @@ func parseDuration(text string) (time.Duration, error) {
 		unit := durationUnits[next].size
 		rest, next = rest[letters:], next+1
 		if n > int64((longest-total)/unit) {
-			return 0, fmt.Errorf("duration %q is longer than %s", text, formatDuration(longest))
+			return 0, fmt.Errorf("duration %q is longer than %s", text, FormatDuration(longest))
 		}
 		total += time.Duration(n) * unit
 		if rest == "" {
@@ -52,9 +52,9 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 }
 
-// formatDuration writes a duration in whole milliseconds with the widest unit
+// FormatDuration writes a duration in whole milliseconds with the widest unit
 // up to days that divides it: 7d, 90m.
-func formatDuration(d time.Duration) string {
+func FormatDuration(d time.Duration) string {
 	for _, u := range durationUnits[1:] {
 		if d%u.size == 0 && d != 0 {
 			return strconv.FormatInt(int64(d/u.size), 10) + u.name

@@ -8,51 +8,118 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-// edges are the first and the last millisecond of an exact window at a moment;
-// from is nil where there is no first.
-func (w Window) edges(at int64) (from *int64, to int64) {
-	to = at - w.Delay.Milliseconds()
-	if w.Size > 0 {
-		start := to - w.Size.Milliseconds()
-		if !w.ClosedLeft {
-			start++
-		}
-		from = &start
-	}
-	if w.OpenRight {
-		to--
-	}
-	return from, to
-}
-
-// fold computes an exact feature at a moment from the log of its entity.
-func (f *Feature) fold(log kinds.Log, at int64) (kinds.Result, error) {
-	start, to := f.Window.edges(at)
-	from := int64(math.MinInt64)
-	if start != nil {
-		from = *start
-	}
-	samples, cut, err := f.samples(log, from, to)
-	if err != nil {
-		return kinds.Result{}, err
-	}
-	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
-	r := f.Kind.Fold(f.Call, at-f.Window.Delay.Milliseconds(), samples)
-	r.Capped = r.Capped || cut != nothingCut && cut >= from
-	return r, nil
-}
-
 // nothingCut stands for the time of events cut off where there are none.
 const nothingCut = math.MinInt64
 
-// samples are the events of a log from one time to another that pass the
-// feature's filter, in the order in which they came, and the greatest time of
-// those that a cap has cut off. Of more than the cap allows the earliest count
-// as cut off, whether they are still there or not.
-func (f *Feature) samples(log kinds.Log, from, to int64) (samples []kinds.Sample, cut int64, err error) {
-	cut, ok := log.CutOff()
+// fold computes an exact feature at a moment from the log of its entity, or from
+// those of several that are taken together, each with a window of its own. It
+// says what they cover; from is nil where that is all there ever was.
+func (f *Feature) fold(logs []kinds.Slice, at int64) (r kinds.Result, from *int64, to int64, err error) {
+	if len(logs) == 0 {
+		logs = make([]kinds.Slice, 1) // of nobody
+	}
+	var samples []kinds.Sample
+	first, to, capped := int64(math.MaxInt64), int64(math.MinInt64), false
+	for i := range logs {
+		c, err := f.cut(logs[i].Log, at)
+		if err != nil {
+			return r, nil, 0, err
+		}
+		if samples, err = f.samples(samples, c.events); err != nil {
+			return r, nil, 0, err
+		}
+		first, to, capped = min(first, c.from), max(to, c.to), capped || c.capped
+	}
+	if len(logs) > 1 {
+		slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
+	}
+	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
+	r.Capped = r.Capped || capped
+	if first != math.MinInt64 {
+		from = &first
+	}
+	return r, from, to, nil
+}
+
+// cutting is an exact window cut out of a log.
+type cutting struct {
+	events   []kinds.LogRecord // in the order of their times
+	from, to int64
+	capped   bool // events of it are no longer in the log
+}
+
+// cut cuts the window of a moment out of a log.
+func (f *Feature) cut(log kinds.Log, at int64) (cutting, error) {
+	w := f.Window
+	from, to := w.edges(at)
+	end := to
+	if w.Exclude != ExcludeNothing {
+		end = at // the event being scored may be newer than a window with a delay
+	}
+	events, lost, err := f.records(log, from, end)
+	if err != nil {
+		return cutting{}, err
+	}
+	c, sure := cutting{events: upTo(events, to), from: from, to: to}, true
+	if form, ok := w.Form.(opened); ok {
+		times := timesOf(c.events, lost, from, to)
+		c.from, sure = form.open(to, max(from, lost), times)
+		c.events = c.events[len(upTo(c.events, c.from-1)):]
+	}
+	// The event being scored is the last one. It counted for where the window
+	// begins, and is left out of what it holds.
+	if n := len(c.events); n > 0 && len(events) > 0 && events[len(events)-1].Time <= to {
+		switch w.Exclude {
+		case ExcludeCurrent:
+			c.events = c.events[:n-1]
+		case ExcludeCurrentTime:
+			c.to = c.events[n-1].Time - 1
+			c.events = upTo(c.events, c.to)
+		}
+	}
+	if n := len(c.events); w.Last > 0 && n >= w.Last {
+		c.events = c.events[n-w.Last:]
+		c.from, sure = c.events[0].Time, true
+	}
+	c.capped = !sure || lost != nothingCut && lost >= c.from
+	return c, nil
+}
+
+// upTo are those of events in the order of their times that are not later.
+func upTo(events []kinds.LogRecord, to int64) []kinds.LogRecord {
+	n, _ := slices.BinarySearchFunc(events, to, func(r kinds.LogRecord, to int64) int {
+		if r.Time > to {
+			return 1
+		}
+		return -1
+	})
+	return events[:n]
+}
+
+// timesOf are those of events from one time to another as far as all are known,
+// in their order. The last event that a cap has cut off is the first of them if
+// it came between.
+func timesOf(events []kinds.LogRecord, lost, from, to int64) []int64 {
+	list := make([]int64, 0, len(events)+1)
+	if from <= lost && lost <= to {
+		list = append(list, lost)
+	}
+	for _, r := range events {
+		if r.Time > lost {
+			list = append(list, r.Time)
+		}
+	}
+	return list
+}
+
+// records are the events of a log from one time to another in the order of
+// their times, those of one time in the order in which they came, and the
+// greatest time of those that a cap has cut off. Of more than the cap allows
+// the earliest count as cut off, whether they are still there or not.
+func (f *Feature) records(log kinds.Log, from, to int64) (events []kinds.LogRecord, lost int64, err error) {
+	lost, ok := log.CutOff()
 	if !ok {
-		cut = nothingCut
+		lost = nothingCut
 	}
 	over, within := -f.Series[0].Max, 0
 	err = log.Records(func(r kinds.LogRecord) bool {
@@ -65,35 +132,50 @@ func (f *Feature) samples(log kinds.Log, from, to int64) (samples []kinds.Sample
 	if err != nil {
 		return nil, 0, err
 	}
-	samples = make([]kinds.Sample, 0, within)
-	visitErr := log.Records(func(r kinds.LogRecord) bool {
-		if over > 0 {
+	events = make([]kinds.LogRecord, 0, within)
+	err = log.Records(func(r kinds.LogRecord) bool {
+		switch {
+		case over > 0:
 			over--
-			cut = max(cut, r.Time)
-			return true
+			lost = max(lost, r.Time)
+		case from <= r.Time && r.Time <= to:
+			events = append(events, r)
 		}
-		if r.Time < from || r.Time > to {
-			return true
-		}
+		return true
+	})
+	slices.SortStableFunc(events, func(a, b kinds.LogRecord) int { return cmp.Compare(a.Time, b.Time) })
+	return events, lost, err
+}
+
+// samples appends those of the events that pass the feature's filter.
+func (f *Feature) samples(dst []kinds.Sample, events []kinds.LogRecord) ([]kinds.Sample, error) {
+	samples := slices.Grow(dst, len(events))
+	for _, r := range events {
 		s := kinds.Sample{Time: r.Time}
+		var err error
 		if f.filter != nil {
-			var passed bool
-			if _, passed, err = r.Column(*f.filter); !passed {
-				return err == nil
+			if _, passed, err := r.Column(*f.filter); err != nil {
+				return nil, err
+			} else if !passed {
+				continue
 			}
 		}
 		if f.field != nil {
 			if s.Value, _, err = r.Column(*f.field); err != nil {
-				return false
+				return nil, err
+			}
+		}
+		if f.category != nil {
+			if s.Category, _, err = r.Column(*f.category); err != nil {
+				return nil, err
 			}
 		}
 		if f.condition != nil {
 			if _, s.Holds, err = r.Column(*f.condition); err != nil {
-				return false
+				return nil, err
 			}
 		}
 		samples = append(samples, s)
-		return true
-	})
-	return samples, cut, cmp.Or(err, visitErr)
+	}
+	return samples, nil
 }

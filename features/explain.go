@@ -39,11 +39,15 @@ type EntityPlan struct {
 	// BytesFull that for one met in every tile that is kept, with one value for
 	// each tile where values are kept (or as many as the series' max).
 	//
-	//	bytes = 165 for each key
-	//	      + 16 for each tile or member of a hash up to 512 of them, 64 in greater ones
-	//	      + 20 for each member of a sorted set up to 128 of them, 113 in greater ones
-	//	      + 25 for each event of a log, up to the series' max
-	//	      + 14336 for each full HyperLogLog, 30 for one of a single value
+	//	bytes = 150 for each key
+	//	      + 8 for each series
+	//	      + 5 for each tile, 18 where it holds moments, 14 where it holds a value
+	//	      + 14 for each member, 16 for each value last seen
+	//	      + 14 for each value or category by which a series is kept apart
+	//	      + 25 for each event of a log, 10 for each id, up to the series' max
+	//	      + 12288 for each full HyperLogLog, 6 for one of a single value
+	//	      + 12 for a filter of a single value; for a full one, of max values in
+	//	        each tile, those of a Bloom filter
 	//
 	// as measured on Redis 7.0 with keys of some 25 characters, members and
 	// numbers of some 7.
@@ -53,18 +57,21 @@ type EntityPlan struct {
 
 // SeriesPlan is one state series.
 type SeriesPlan struct {
-	ID       string   `json:"id"`
-	Group    string   `json:"group,omitempty"` // of tiles: the hash that they share
-	Stream   string   `json:"stream"`
-	By       []string `json:"by"`
-	Measure  string   `json:"measure"`
-	Field    string   `json:"field,omitempty"`
-	Where    string   `json:"where,omitempty"`
-	State    string   `json:"state"`
-	Tile     string   `json:"tile"` // "exact" for none, "lifetime" for one tile for ever
-	Keep     string   `json:"keep"`
-	Max      int      `json:"max,omitempty"`
-	Features []string `json:"features"` // that share it
+	ID      string   `json:"id"`
+	Group   string   `json:"group"` // whose series share a key of each entity
+	Stream  string   `json:"stream"`
+	By      []string `json:"by"`
+	Measure string   `json:"measure"`
+	Field   string   `json:"field,omitempty"`
+	Per     string   `json:"per,omitempty"` // by whose values it is kept apart
+	Where   string   `json:"where,omitempty"`
+	// Condition must hold besides Where.
+	Condition string   `json:"condition,omitempty"`
+	State     string   `json:"state"`
+	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile for ever
+	Keep      string   `json:"keep"`
+	Max       int      `json:"max,omitempty"`
+	Features  []string `json:"features"` // that share it; none of ids
 }
 
 // FeaturePlan is what one question for a feature costs.
@@ -76,31 +83,36 @@ type FeaturePlan struct {
 	Parts         []string `json:"parts,omitempty"` // of a derived feature
 	State         []string `json:"state"`
 	Series        []string `json:"series"`
-	Keys          int64    `json:"keys"` // that a question reads
+	Keys          int      `json:"keys"`              // that a question reads, of as many entities as it may look at
+	FanOut        int      `json:"fan_out,omitempty"` // how many entities more it may look at
 	RoundTrips    int      `json:"round_trips"`
 	Exact         bool     `json:"exact"`
 	StandardError float64  `json:"standard_error,omitempty"`
+	RelativeError float64  `json:"relative_error,omitempty"`
+	// FalsePositiveRate is what fp allows; it is the greatest of a feature's parts.
+	FalsePositiveRate float64 `json:"false_positive_rate,omitempty"`
 }
 
 // Estimates of Redis memory in bytes; see EntityPlan.
 const (
-	bytesKey        = 165
-	bytesField      = 16
-	bytesFieldWide  = 64
-	bytesScore      = 20
-	bytesScoreWide  = 113
+	bytesKey        = 150
+	bytesSeries     = 8
+	bytesTile       = 5
+	bytesMember     = 14
+	bytesSeen       = 16
 	bytesRecord     = 25
-	bytesSketchOne  = 30
-	bytesSketchFull = 14336
-
-	// Up to as many entries Redis keeps the compact form, by default.
-	compactHash      = 512
-	compactSortedSet = 128
+	bytesMoments    = 18
+	bytesID         = 10
+	bytesSketchOne  = 6
+	bytesSketchFull = 12288
+	bytesFilterOne  = 12
+	bytesHash       = 8
 )
 
 var stateNames = [...]string{
 	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last seen",
-	kinds.Logs: "log",
+	kinds.Logs: "log", kinds.Spreads: "moments", kinds.Picks: "picks", kinds.Groups: "tiles by key",
+	kinds.Filters: "filters", kinds.Identities: "ids",
 }
 
 // Explain works out the plan.
@@ -138,9 +150,14 @@ func (s *Stream) explain() StreamPlan {
 	for _, e := range s.writes {
 		p.Operations += len(e.series)
 		for _, w := range e.series {
-			if w.where != nil {
-				filters[w.where] = true
+			for _, e := range []*Expr{w.where, w.condition} {
+				if e != nil {
+					filters[e] = true
+				}
 			}
+		}
+		if e.ids != nil {
+			p.Operations++
 		}
 		if e.log == nil {
 			continue
@@ -158,14 +175,11 @@ func (s *Stream) explain() StreamPlan {
 
 func explainSeries(s *kinds.Series, users []string) SeriesPlan {
 	p := SeriesPlan{
-		ID: s.ID, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
-		State: stateNames[s.Measure.State()], Tile: formatDuration(milliseconds(s.Tile)),
-		Keep: formatDuration(milliseconds(s.Keep)), Max: s.Max, Features: users,
+		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
+		Per: s.Per, Condition: s.Condition, State: stateNames[s.State()], Tile: FormatDuration(milliseconds(s.Tile)),
+		Keep: FormatDuration(milliseconds(s.Keep)), Max: s.Max, Features: append([]string{}, users...),
 	}
-	switch s.Measure.State() {
-	case kinds.Tiles:
-		p.Group = s.Group
-	case kinds.LastSeen, kinds.Logs:
+	if state := s.State(); state == kinds.LastSeen || state == kinds.Logs {
 		p.Tile = "exact"
 	}
 	if s.Tile == 0 {
@@ -180,19 +194,23 @@ func explainSeries(s *kinds.Series, users []string) SeriesPlan {
 func (f *Feature) explain() FeaturePlan {
 	p := FeaturePlan{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
+		FanOut:     f.FanOut(),
 		RoundTrips: 1, // all keys in one pipeline
 		Exact:      true,
+	}
+	if p.FanOut > 0 {
+		p.RoundTrips = 2 // the sets first
 	}
 	for _, s := range f.Series {
 		if !slices.Contains(p.Series, s.ID) {
 			p.Series = append(p.Series, s.ID)
 		}
-		if state := stateNames[s.Measure.State()]; !slices.Contains(p.State, state) {
+		if state := stateNames[s.State()]; !slices.Contains(p.State, state) {
 			p.State = append(p.State, state)
 		}
 	}
-	keys := map[string]int64{}
-	f.explainReads(&p, keys)
+	keys := map[string]int{}
+	f.explainReads(&p, keys, "", 1)
 	for _, n := range keys {
 		p.Keys += n
 	}
@@ -202,75 +220,92 @@ func (f *Feature) explain() FeaturePlan {
 	return p
 }
 
-// explainReads adds what the feature, or its parts, read: the number of Redis
-// keys by what tells them apart.
-func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int64) {
+// explainReads adds what the feature, or its parts, or its hops, read of a number
+// of entities: the number of Redis keys by what tells them apart, which are the
+// groups. Of names the entities.
+func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int, of string, entities int) {
 	for _, part := range f.Parts {
-		part.explainReads(p, keys)
+		part.explainReads(p, keys, of, entities)
 	}
-	if f.Parts != nil {
+	if t := f.Through; t != nil {
+		t.Set.explainReads(p, keys, of, entities)
+		t.Each.explainReads(p, keys, "through "+t.Set.Definition+" ", t.Max)
+	}
+	if f.Parts != nil || f.Through != nil {
 		return
 	}
 	spec := f.Kind.Spec()
-	p.Exact = p.Exact && spec.Exact
 	p.StandardError = max(p.StandardError, spec.StandardError)
+	if f.Call.Error > 0 && !f.Window.Exact {
+		p.RelativeError = max(p.RelativeError, f.Call.Error)
+	}
+	if f.Series[0].Measure.State() == kinds.Filters {
+		p.FalsePositiveRate = max(p.FalsePositiveRate, f.Call.P)
+	}
+	p.Exact = p.Exact && spec.Exact && p.RelativeError == 0 && p.FalsePositiveRate == 0
 	for _, s := range f.Series {
-		n := int64(1)
-		if s.Measure.State() == kinds.Sketches && f.Window.Size > 0 {
-			n = int64(f.Window.Size / f.Window.Tile)
-		}
-		keys[keyOf(s)] = max(keys[keyOf(s)], n)
+		keys[of+s.Group] = max(keys[of+s.Group], entities)
 	}
-}
-
-// keyOf tells the Redis keys of an entity apart: the tiles of a group share
-// one, all other series have their own.
-func keyOf(s *kinds.Series) string {
-	if s.Measure.State() == kinds.Tiles {
-		return "group " + s.Group
-	}
-	return s.ID
 }
 
 // explainEntity estimates the memory of one entity's series.
 func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 	p := EntityPlan{By: series[0].By}
-	keys := map[string]bool{}
+	groups := map[string]bool{}
 	for _, s := range series {
 		p.Series = append(p.Series, s.ID)
 		stream, _ := r.Stream(s.Stream)
 		tiles := int64(tilesKept(s, stream))
-		if !keys[keyOf(s)] && s.Measure.State() != kinds.Sketches {
-			keys[keyOf(s)] = true
+		if !groups[s.Group] {
+			groups[s.Group] = true
 			p.BytesOnce += bytesKey
 			p.BytesFull += bytesKey
 		}
-		switch s.Measure.State() {
-		case kinds.Tiles:
-			p.BytesOnce += bytesField
-			p.BytesFull += tiles * either[int64](s.GroupTiles <= compactHash, bytesField, bytesFieldWide)
-		case kinds.Members:
-			p.BytesOnce += bytesField
-			p.BytesFull += tiles * either[int64](tiles <= compactHash, bytesField, bytesFieldWide)
-		case kinds.LastSeen:
-			p.BytesOnce += bytesScore
-			p.BytesFull += int64(s.Max) * either[int64](s.Max <= compactSortedSet, bytesScore, bytesScoreWide)
-		case kinds.Logs:
-			p.BytesOnce += bytesRecord
-			p.BytesFull += int64(s.Max) * bytesRecord
-		case kinds.Sketches:
-			p.BytesOnce += bytesKey + bytesSketchOne
-			p.BytesFull += tiles * (bytesKey + bytesSketchFull)
+		once, full := seriesBytes(s, tiles)
+		if s.State() == kinds.Groups {
+			once += bytesMember
+			full = max(1, int64(s.Max)) * (full + bytesMember)
 		}
+		p.BytesOnce += bytesSeries + once
+		p.BytesFull += bytesSeries + full
 	}
 	return p
 }
 
-func either[T any](yes bool, a, b T) T {
-	if yes {
-		return a
+// seriesBytes estimates what a series takes of an entity met once, and of one met
+// in every tile; of one kept apart by keys, that of a key.
+func seriesBytes(s *kinds.Series, tiles int64) (once, full int64) {
+	most := int64(s.Max)
+	switch s.Measure.State() {
+	case kinds.Members:
+		return bytesMember, tiles * bytesMember
+	case kinds.LastSeen:
+		return bytesSeen, most * bytesSeen
+	case kinds.Logs:
+		return bytesRecord, most * bytesRecord
+	case kinds.Identities:
+		return bytesID, most * bytesID
+	case kinds.Sketches:
+		return bytesSketchOne, tiles * bytesSketchFull
+	case kinds.Filters:
+		return bytesFilterOne, tiles * bytesFilter(s)
+	case kinds.Spreads:
+		return bytesMoments, tiles * bytesMoments
+	case kinds.Picks:
+		return bytesMember, tiles * bytesMember
+	default:
+		return bytesTile, tiles * bytesTile
 	}
-	return b
+}
+
+// bytesFilter is what a filter takes that has as many values as its series
+// expects.
+func bytesFilter(s *kinds.Series) int64 {
+	size, _ := kinds.BloomSize(s.Max, s.Rate/2) // the other half is for what comes after
+	if size == 0 {
+		size = s.Max * bytesHash
+	}
+	return int64(size)
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -3,6 +3,7 @@ package features
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -43,24 +44,33 @@ func TestExplain(t *testing.T) {
 		"average: AVG(1d, tx, amount, user, where='ok', description=d, owner=o)",
 		"ever: COUNT(lifetime, login, user)",
 		"devices: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=3)",
-		"estimate: APPROX_COUNT_DISTINCT(7d, tx, ip_c, user)")
+		"estimate: APPROX_COUNT_DISTINCT(7d, tx, ip_c, user)",
+		"known: SEEN(10d, login, device, user, max=100)")
 	p := r.Explain()
 	if diff := cmp.Diff([]StreamPlan{
-		{Name: "login", Topic: "logins", Entities: 1, Operations: 1},
+		{Name: "login", Topic: "logins", Entities: 2, Operations: 2},
 		{Name: "tx", Topic: "transactions", Entities: 2, Filters: 1, Operations: 5},
 	}, p.Streams); diff != "" {
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
-	// Of a user: the group's hash with 32 tiles of the count, 27 of the sum and
-	// of its number; the hash of what is kept for ever; the sorted set.
-	if got, want := p.Entities[1].BytesFull, int64(165+(32+27+27)*16+165+16+165+3*20); got != want {
+	// Of a user: a key with 32 tiles of the count, 27 of the sum and of its
+	// number, and three values; a key with what is kept for ever.
+	if got, want := p.Entities[2].BytesFull, int64(2*150+5*8+(32+27+27+1)*5+3*16); got != want {
 		t.Errorf("a user takes %d bytes, want %d", got, want)
 	}
-	if got, want := p.Entities[1].BytesOnce, int64(165+3*16+165+16+165+20); got != want {
+	if got, want := p.Entities[2].BytesOnce, int64(2*150+5*8+4*5+16); got != want {
 		t.Errorf("a user seen once takes %d bytes, want %d", got, want)
 	}
-	if got, want := p.Entities[0].BytesFull, int64(9*(165+14336)); got != want {
+	if got, want := p.Entities[1].BytesFull, int64(150+8+9*12288); got != want {
 		t.Errorf("a segment takes %d bytes, want %d", got, want)
+	}
+	// The filters of 12 days are for 100 values each at half of a tenth of a
+	// hundredth, 15.8 bits a value.
+	if got, want := p.Entities[0].BytesFull, int64(150+8+12*198); got != want {
+		t.Errorf("a device takes %d bytes, want %d", got, want)
+	}
+	if got, want := p.Entities[0].BytesOnce, int64(150+8+12); got != want {
+		t.Errorf("a device seen once takes %d bytes, want %d", got, want)
 	}
 	features := map[string]FeaturePlan{}
 	for _, f := range p.Features {
@@ -77,13 +87,16 @@ func TestExplain(t *testing.T) {
 	}, features["average"]); diff != "" {
 		t.Errorf("average (-want +got):\n%s", diff)
 	}
-	for name, keys := range map[string]int64{"count": 1, "ever": 1, "devices": 1, "estimate": 7} {
+	for name, keys := range map[string]int{"count": 1, "ever": 1, "devices": 1, "estimate": 1} {
 		if got := features[name].Keys; got != keys {
 			t.Errorf("%s reads %d keys, want %d", name, got, keys)
 		}
 	}
 	if f := features["estimate"]; f.Exact || f.StandardError != 0.0081 {
 		t.Errorf("estimate: exact %t, standard error %g", f.Exact, f.StandardError)
+	}
+	if f := features["known"]; f.Exact || f.FalsePositiveRate != 0.01 || f.State[0] != "filters" {
+		t.Errorf("known: exact %t, rate of false positives %g, from %s", f.Exact, f.FalsePositiveRate, f.State)
 	}
 	shared := r.Features[1].Series[0]
 	if diff := cmp.Diff(SeriesPlan{
@@ -92,11 +105,43 @@ func TestExplain(t *testing.T) {
 	}, series["count count"]); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	if s := series["devices touch"]; s.Tile != "exact" || s.Max != 3 || s.Group != "" || s.State != "last seen" {
+	if s := series["devices touch"]; s.Tile != "exact" || s.Max != 3 || s.Group != shared.Group || s.State != "last seen" {
 		t.Errorf("devices: %+v", s)
 	}
 	if s := series["ever count"]; s.Tile != "lifetime" || s.Keep != "for ever" {
 		t.Errorf("ever: %+v", s)
+	}
+}
+
+func TestExplainTilesByKey(t *testing.T) {
+	p := load(t,
+		"spent: SUM(7d, tx, amount, user, per=device)", "sizes: HISTOGRAM(7d, tx, amount, user, bins=[1])",
+		"rough: QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", "sharp: QUANTILE(7d, tx, amount, user, p=0.5, tile=exact)",
+		"share: RATIO(7d, tx, user, condition='ok', where='fee > 1')", "spread: STDDEV(7d, tx, amount, user)",
+		"last: LAST(7d, tx, device, user)").Explain()
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"tx        transactions  1         2        8\n",
+		// A key, eight series, 9 days of each: of 100 devices, and of one range each;
+		// of the ratio's two, of moments and of values; and the log.
+		fmt.Sprintf("user    8       %d               %d\n", 150+8*8+3*(5+14)+2*5+18+14+25, 150+8*8+100*(9*5+14)+2*(9*5+14)+2*9*5+9*18+9*14+1000*25),
+		"rough    tiles by key  1     1      ±2%    QUANTILE(",
+		"sharp    log           1     1      yes    QUANTILE(",
+		"sum of amount per device, first 100  1d",
+		"count per range of amount",
+		"fee > 1, ok",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+	for _, f := range p.Features {
+		if (f.RelativeError > 0) != (f.Name == "rough") || f.Exact == (f.Name == "rough") {
+			t.Errorf("%s: exact %v, relative error %v", f.Name, f.Exact, f.RelativeError)
+		}
 	}
 }
 
@@ -107,7 +152,7 @@ func TestExplainJSON(t *testing.T) {
 	}
 	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"operations":0},` +
 		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"operations":1}],` +
-		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":181,"bytes_full":309}],` +
+		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":163,"bytes_full":203}],` +
 		`"series":[{"id":"VAgsA","group":"88w8","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
 		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // WriteText writes the plan as tables for the reader at a terminal.
@@ -23,8 +25,11 @@ func (p *Plan) WriteText(w io.Writer) error {
 	t.section("FEATURE", "STATE", "KEYS", "TRIPS", "EXACT", "DEFINITION")
 	for _, f := range p.Features {
 		exact := "yes"
-		if !f.Exact {
-			exact = "±" + strconv.FormatFloat(100*f.StandardError, 'g', 3, 64) + "%"
+		switch {
+		case f.FalsePositiveRate > 0:
+			exact = "fp " + percent(f.FalsePositiveRate)
+		case !f.Exact:
+			exact = "±" + percent(max(f.StandardError, f.RelativeError))
 		}
 		t.row(f.Name, strings.Join(f.State, ", "), f.Keys, f.RoundTrips, exact, f.Definition)
 	}
@@ -34,14 +39,27 @@ func (p *Plan) WriteText(w io.Writer) error {
 		if s.Field != "" {
 			keeps += " of " + s.Field
 		}
-		if s.Max > 0 {
+		where := cmp.Or(s.Where, "-")
+		if s.Condition != "" {
+			where = strings.TrimPrefix(s.Where+", "+s.Condition, ", ")
+		}
+		switch {
+		case s.Per != "" && s.Max > 0:
+			keeps += " per " + s.Per + ", first " + strconv.Itoa(s.Max)
+		case s.Per != "":
+			keeps += " per range of " + s.Per
+		case s.State == stateNames[kinds.Filters]:
+			keeps += ", " + strconv.Itoa(s.Max) + " a tile"
+		case s.Max > 0:
 			keeps += ", newest " + strconv.Itoa(s.Max)
 		}
-		t.row(s.ID, cmp.Or(s.Group, "-"), s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
-			cmp.Or(s.Where, "-"), strings.Join(s.Features, ", "))
+		t.row(s.ID, s.Group, s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
+			where, cmp.Or(strings.Join(s.Features, ", "), "-"))
 	}
 	return t.Flush()
 }
+
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'g', 3, 64) + "%" }
 
 // table writes rows whose columns stand under each other.
 type table struct{ *tabwriter.Writer }

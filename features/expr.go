@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
@@ -111,15 +112,18 @@ func tooLong() error {
 	return &ExprError{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
 }
 
+// onOneLine keeps what a message quotes, such as a pattern, on its line.
+var onOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
 func syntaxErrorOf(err error) error {
 	if e, ok := err.(*exprfile.Error); ok {
-		return &ExprError{Column: e.From + 1, Message: e.Message}
+		return &ExprError{Column: e.From + 1, Message: onOneLine.Replace(e.Message)}
 	}
-	return &ExprError{Column: 1, Message: err.Error()}
+	return &ExprError{Column: 1, Message: onOneLine.Replace(err.Error())}
 }
 
 func errorAt(n ast.Node, format string, args ...any) error {
-	return &ExprError{Column: n.Location().From + 1, Message: fmt.Sprintf(format, args...)}
+	return &ExprError{Column: n.Location().From + 1, Message: onOneLine.Replace(fmt.Sprintf(format, args...))}
 }
 
 // assignable says whether a result of one type can stand where another is
@@ -166,6 +170,10 @@ func (e *Expr) True(values []kinds.Value) (bool, error) {
 // Type is that of the result; Null where it is known only from the values.
 func (e *Expr) Type() kinds.Type { return e.root.typ }
 
+// Scale is the greatest number of digits behind the point that a decimal result
+// may have.
+func (e *Expr) Scale() uint8 { return e.root.scale }
+
 // Clone is the same expression for use in another goroutine.
 func (e *Expr) Clone() *Expr {
 	if e == nil {
@@ -177,6 +185,7 @@ func (e *Expr) Clone() *Expr {
 // term is a compiled part of an expression.
 type term struct {
 	typ     kinds.Type // Null where it is known only from the event
+	scale   uint8      // no decimal that it gives has more digits behind the point
 	literal bool       // its value is the same for all events
 	null    bool       // the literal nil
 	eval    func(*frame) kinds.Value
@@ -193,7 +202,7 @@ type frame struct {
 func (t term) constant() kinds.Value { return t.eval(nil) }
 
 func literal(v kinds.Value) term {
-	return term{typ: v.Type, literal: true, null: v.IsNull(), eval: func(*frame) kinds.Value { return v }}
+	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) kinds.Value { return v }}
 }
 
 func truth(b bool) kinds.Value {
@@ -208,9 +217,9 @@ func truth(b bool) kinds.Value {
 // canonical form.
 type exprCompiler struct {
 	fields []Field
-	// part, where set, finds the place and the type of another feature's value,
-	// in the place of fields.
-	part  func(name string) (int, kinds.Type, error)
+	// part, where set, finds another feature and its place among the values, in
+	// the place of fields.
+	part  func(name string) (int, *Feature, error)
 	raw   bool // names are paths in the record
 	paths [][]string
 	parts int
@@ -271,7 +280,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 			}
 			return term{}, errorAt(n, "%s", unknown("field", id.Value, known))
 		}
-		return term{typ: c.fields[i].Type, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
 	}
 	path, ok := pathOf(n)
 	if !ok {
@@ -291,14 +300,14 @@ func (c *exprCompiler) feature(n ast.Node) (term, error) {
 	if !ok {
 		return term{}, errorAt(n, "a feature has no parts that can be named")
 	}
-	i, typ, err := c.part(id.Value)
+	i, part, err := c.part(id.Value)
 	switch {
 	case errors.Is(err, errElsewhere):
 		return term{}, err
 	case err != nil:
 		return term{}, errorAt(n, "%s", err)
 	}
-	return term{typ: typ, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+	return term{typ: part.Type(), scale: part.Scale(), eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
 }
 
 // pathOf reads a.b, a?.b and a["b"].
@@ -334,7 +343,7 @@ func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
 	if !ok {
 		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", withArticle(yes.typ), withArticle(no.typ))
 	}
-	return term{typ: typ, eval: func(f *frame) kinds.Value {
+	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) kinds.Value {
 		if v := cond.eval(f); v.Type == kinds.Bool && v.Num != 0 {
 			return yes.eval(f)
 		}

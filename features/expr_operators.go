@@ -55,7 +55,7 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 		if n.Operator == "+" {
 			op = addition
 		}
-		return term{typ: x.typ, literal: x.literal, eval: func(f *frame) kinds.Value {
+		return term{typ: x.typ, scale: x.scale, literal: x.literal, eval: func(f *frame) kinds.Value {
 			return arithmetic(f, op, zero, x.eval(f))
 		}}, nil
 	}
@@ -88,7 +88,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		if !ok {
 			return term{}, mismatch
 		}
-		return term{typ: typ, eval: func(f *frame) kinds.Value {
+		return term{typ: typ, scale: max(l.scale, r.scale), eval: func(f *frame) kinds.Value {
 			if v := l.eval(f); !v.IsNull() {
 				return v
 			}
@@ -119,7 +119,11 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	if !ok {
 		return term{}, mismatch
 	}
-	return term{typ: typ, eval: func(f *frame) kinds.Value {
+	scale := max(l.scale, r.scale)
+	if n.Operator == "*" {
+		scale = min(l.scale+r.scale, maxScale)
+	}
+	return term{typ: typ, scale: scale, eval: func(f *frame) kinds.Value {
 		return arithmetic(f, op, l.eval(f), r.eval(f))
 	}}, nil
 }

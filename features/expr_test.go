@@ -165,8 +165,25 @@ func TestExpr(t *testing.T) {
 			}
 		}
 		again, err := CompileExpr(e.Source, exprFields, kinds.Null)
+		if v, _ := e.Eval(exprValues()); v.Scale > e.Scale() {
+			t.Errorf("%s: %d digits behind the point, and %d stated", source, v.Scale, e.Scale())
+		}
 		if err != nil || again.Source != e.Source {
 			t.Errorf("%s: the canonical form %s is not: %v", source, e.Source, err)
+		}
+	}
+}
+
+// The scale stated holds every decimal that may come out.
+func TestExprScale(t *testing.T) {
+	for source, want := range map[string]uint8{
+		"n": 0, "amount": 2, "-amount": 2, "amount + 0.125": 3, "1 - amount": 2, "amount * amount * 0.5": 5,
+		"none ?? amount": 2, "amount ?? 0.125": 3, "ok ? amount : 0.125": 3, "ok ? n : amount": 2,
+		"amount * amount * amount * amount * amount * amount * amount * amount * amount * amount": maxScale,
+	} {
+		e, err := CompileExpr(source, exprFields, kinds.Null)
+		if err != nil || e.Scale() != want {
+			t.Errorf("%s: %+v, %v; want %d", source, e, err, want)
 		}
 	}
 }

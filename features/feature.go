@@ -21,6 +21,10 @@ const (
 
 // feature compiles a feature; it is nil where something is wrong with it.
 func (l *loader) feature(n named) *Feature {
+	var ok bool
+	if n.node, ok = l.expanded(n.node); !ok {
+		return nil
+	}
 	if n.node.has("expr") {
 		return l.derived(n)
 	}
@@ -52,13 +56,17 @@ func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Featu
 	if kind == nil {
 		return nil
 	}
+	set := l.goThrough(d, kind)
 	f, in := l.typed(d, kind)
-	if len(l.findings) > before || !settled(f.Stream.Fields) {
+	if len(l.findings) > before || !settled(f.Stream.Fields) || d.through.given() && set == nil {
 		return nil
 	}
 	if err := l.compiler.add(f, in); err != nil {
 		l.report(d.place, "%s", err)
 		return nil
+	}
+	if set != nil {
+		return l.second(d, set, f)
 	}
 	return f
 }
@@ -94,7 +102,7 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
 	spec := kind.Spec()
 	f := &Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
-		Kind: kind, Keep: defaultKeep,
+		Kind: kind, Per: d.per.text, Keep: defaultKeep,
 	}
 	f.Window = l.window(d, kind)
 	if d.keep.given() {
@@ -110,7 +118,7 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
 	}
 	f.Stream = stream
 	l.entity(d, f)
-	in := inputs{field: l.measured(d, f, spec)}
+	in := inputs{field: l.measured(d, f, spec), per: l.per(d, f)}
 	in.condition = l.parameters(d, f, spec)
 	if d.where.given() && settled(stream.Fields) {
 		if in.where = l.where(stream, d.where); in.where != nil {
@@ -118,153 +126,6 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
 		}
 	}
 	return f, in
-}
-
-// window reads a feature's window and tile.
-func (l *loader) window(d *definition, kind kinds.Kind) Window {
-	if d.tile.given() && strings.EqualFold(d.tile.text, "exact") {
-		return l.exactWindow(d)
-	}
-	if t := l.measuredType(d); fromLog(kind, t) {
-		if d.tile.given() {
-			what := kind.Spec().Name
-			if _, tiled := kind.(kinds.Tiled); tiled {
-				what += " of a " + t.String()
-			}
-			l.report(d.tile.place, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
-				d.tile.text, what)
-		}
-		return l.exactWindow(d)
-	}
-	if d.bounds.given() {
-		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
-	}
-	w := l.tiledWindow(d, kind)
-	if d.delay.given() && kind.Spec().Method == "last_seen" {
-		l.report(d.delay.place, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
-		return w
-	}
-	l.delay(d, &w)
-	if w.Delay > 0 && w.Tiled() && w.Delay%w.Tile != 0 {
-		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
-			formatDuration(w.Delay), formatDuration(w.Tile))
-	}
-	return w
-}
-
-// measuredType is the type of the definition's field, Null where there is none.
-func (l *loader) measuredType(d *definition) kinds.Type {
-	if stream, ok := l.registry.Stream(d.stream.text); ok {
-		if i := fieldIndex(stream, d.field.text); i >= 0 {
-			return stream.Fields[i].Type
-		}
-	}
-	return kinds.Null
-}
-
-// exactWindow reads a window that is cut to the millisecond.
-func (l *loader) exactWindow(d *definition) Window {
-	w := Window{Exact: true}
-	switch size, err := parseDuration(d.window.text); {
-	case !d.window.given():
-	case strings.EqualFold(d.window.text, "lifetime"):
-	case err != nil:
-		l.report(d.window.place, "%s", err)
-	case size == 0:
-		l.report(d.window.place, "a window must be longer than 0")
-	default:
-		w.Size = size
-	}
-	if d.bounds.given() {
-		edges, ok := bounds[d.bounds.text]
-		if !ok {
-			l.report(d.bounds.place, "%s", unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
-		}
-		w.ClosedLeft, w.OpenRight = edges.closedLeft, edges.openRight
-	}
-	l.delay(d, &w)
-	return w
-}
-
-// delay reads by how much a window ends before the moment asked for.
-func (l *loader) delay(d *definition, w *Window) {
-	if !d.delay.given() {
-		return
-	}
-	if w.Size == 0 && d.window.given() {
-		l.report(d.delay.place, "delay does not apply to a lifetime")
-		return
-	}
-	w.Delay, _ = l.duration(d.delay)
-}
-
-// tiledWindow reads a rolling window in tiles, or of a kind whose state has an
-// exact edge of its own.
-func (l *loader) tiledWindow(d *definition, kind kinds.Kind) Window {
-	exact := kind.(kinds.Tiled).Measures(kinds.Call{})[0].State() == kinds.LastSeen
-	if exact && d.tile.given() {
-		l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
-	}
-	switch size, err := parseDuration(d.window.text); {
-	case !d.window.given():
-	case strings.EqualFold(d.window.text, "lifetime"):
-		if !exact && d.tile.given() {
-			l.report(d.tile.place, "tile does not apply to a lifetime, which has no tiles")
-		}
-		if exact {
-			return Window{Tile: time.Millisecond}
-		}
-	case err != nil && !strings.ContainsAny(d.window.text[:1], "0123456789"):
-		l.report(d.window.place, "unknown window %q; known: a rolling duration such as 7d, and lifetime", d.window.text)
-	case err != nil:
-		l.report(d.window.place, "%s", err)
-	case size == 0:
-		l.report(d.window.place, "a window must be longer than 0")
-	case exact:
-		return Window{Size: size, Tile: time.Millisecond}
-	default:
-		return Window{Size: size, Tile: l.tile(d, size)}
-	}
-	return Window{}
-}
-
-// tile reads the width of a rolling window's tiles.
-func (l *loader) tile(d *definition, window time.Duration) time.Duration {
-	tile, at := defaultTile(window), d.window.place
-	if d.tile.given() {
-		at = d.tile.place
-		var ok bool
-		if tile, ok = l.duration(d.tile); !ok {
-			return 0
-		}
-		if tile == 0 {
-			l.report(at, "a tile must be longer than 0")
-			return 0
-		}
-	}
-	if err := checkTile(window, tile); err != nil {
-		l.report(at, "%s", err)
-	}
-	return tile
-}
-
-// maximum reads the greatest number of values to keep.
-func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
-	f.Call.Max = spec.DefaultMax
-	if f.Window.Exact {
-		f.Call.Max = defaultLogMax
-	}
-	if !d.max.given() {
-		return
-	}
-	n, err := strconv.Atoi(d.max.text)
-	switch {
-	case f.Call.Max == 0:
-		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
-	case err != nil || n < 1 || n > maxMax:
-		l.report(d.max.place, "bad max %q: it is a number from 1 to %d", d.max.text, maxMax)
-	}
-	f.Call.Max = n
 }
 
 // called is the name of a kind in a message.

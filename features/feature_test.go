@@ -75,7 +75,7 @@ func sameMeaning(a, b *Feature) string {
 		}
 		return m
 	}
-	return cmp.Diff(of(a), of(b))
+	return cmp.Diff(of(a), of(b), cmp.Comparer(func(a, b Calendar) bool { return a.String() == b.String() }))
 }
 
 // checkRoundTrip finds features whose Definition does not define them.
@@ -108,6 +108,17 @@ func TestDefinitionIsCanonical(t *testing.T) {
 		`COUNT_DISTINCT(7d, tx, user, device, method=SET)`:                                            `COUNT_DISTINCT(7d, tx, user, device)`,
 		`COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=1000)`:                            `COUNT_DISTINCT(7d, tx, user, device, method=last_seen)`,
 		`COUNT_DISTINCT(LIFETIME, tx, user, device, method=last_seen, max=9, description=x, owner=y)`: `COUNT_DISTINCT(lifetime, tx, user, device, method=last_seen, max=9)`,
+		`COUNT({calendar: DAY, tz: Asia/Shanghai}, tx, user)`:                                         `COUNT(calendar day tz Asia/Shanghai, tx, user)`,
+		`COUNT({calendar:week}, tx, user, tile=24h)`:                                                  `COUNT(calendar week tz UTC, tx, user)`,
+		`COUNT(calendar week tz UTC starts Sunday, tx, user, tile=1h)`:                                `COUNT(calendar week tz UTC starts sunday, tx, user, tile=1h)`,
+		`COUNT({ fixed: 60m , max_length: 24h }, tx, user, tile=exact)`:                               `COUNT(fixed 1h, tx, user)`,
+		`COUNT(max_length 2d  session 30m, tx, user)`:                                                 `COUNT(session 30m max_length 2d, tx, user)`,
+		`COUNT(last 10 rolling 24h, tx, user, exclude=current)`:                                       `COUNT(rolling 1d last 10, tx, user, exclude=current)`,
+		`COUNT({last: 5000}, tx, user, max=5000)`:                                                     `COUNT(last 5000, tx, user)`,
+		`COUNT(last 5000, tx, user, max=6000)`:                                                        `COUNT(last 5000, tx, user, max=6000)`,
+		`COUNT(rolling lifetime, tx, user, tile=exact, exclude=current_time)`:                         `COUNT(lifetime, tx, user, tile=exact, exclude=current_time)`,
+		`COUNT(tumbling 300s, tx, user, tile=1s)`:                                                     `COUNT(tumbling 5m, tx, user)`,
+		`APPROX_COUNT_DISTINCT(session 30m, tx, user, device, tile=exact)`:                            `APPROX_COUNT_DISTINCT(session 30m, tx, user, device, tile=exact)`,
 		`COUNT(7d, tx, user, where="user  ==  \"it's\"")`:                                             `COUNT(7d, tx, user, where="user == \"it's\"")`,
 		`COUNT(7d, tx, user, where='(ok)')`:                                                           `COUNT(7d, tx, user, where='ok')`,
 	} {
@@ -145,7 +156,7 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 	if diff := cmp.Diff([]kinds.Type{kinds.String, kinds.Int}, f.ByTypes); diff != "" {
 		t.Error(diff)
 	}
-	if want := (Window{Size: 90 * time.Minute, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
+	if want := (Window{Form: Rolling{90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
 		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
 	}
 	if want := (kinds.Call{Type: kinds.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
@@ -208,5 +219,19 @@ func TestStreamOptions(t *testing.T) {
 	}
 	if got := r.Topics(); cmp.Diff([]string{"app.events", "transactions"}, got) != "" {
 		t.Errorf("topics %v", got)
+	}
+}
+
+func TestEnrichedTopics(t *testing.T) {
+	r, err := Load("testdata/good/enrich.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.EnrichedTopics(); cmp.Diff([]string{"transactions.enriched", "transactions.scored"}, got) != "" {
+		t.Errorf("topics %q", got)
+	}
+	scored, _ := r.Stream("scored")
+	if scored.Enrich.Service.Name != "user_risk" || r.Streams[0].Enrich != nil {
+		t.Errorf("stream scored is enriched with %+v, login with %+v", scored.Enrich, r.Streams[0].Enrich)
 	}
 }

@@ -78,7 +78,7 @@ func unknownIn(in, what, name string, known []string) string {
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", message, near)
 	}
-	if len(known) == 0 || len(known) > 20 {
+	if len(known) == 0 || len(known) > 30 {
 		return message
 	}
 	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")

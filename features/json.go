@@ -130,12 +130,12 @@ func (s *jsonScan) value(n *pathNode) bool {
 	var kind valueKind
 	switch c := s.peek(); c {
 	case '{':
-		if !s.object(n) {
+		if !s.members(n, '}') {
 			return false
 		}
 		kind = isObject
 	case '[':
-		if !s.array() {
+		if !s.members(nil, ']') {
 			return false
 		}
 		kind = isArray
@@ -189,87 +189,65 @@ func (s *jsonScan) word(w string) bool {
 	return true
 }
 
-func (s *jsonScan) object(n *pathNode) bool {
+// members scans an object or an array up to the mark that closes it.
+func (s *jsonScan) members(n *pathNode, closing byte) bool {
 	if s.depth++; s.depth > maxDepth {
 		return false
 	}
 	s.pos++
 	s.space()
-	if s.peek() == '}' {
-		s.pos++
-		s.depth--
-		return true
-	}
-	for {
-		if s.peek() != '"' {
-			return false
-		}
-		start := s.pos + 1
-		escaped, ok := s.text()
-		if !ok {
-			return false
-		}
+	for first := true; s.peek() != closing || !first; first = false {
 		var child *pathNode
-		if n != nil && len(n.children) > 0 {
-			key := s.data[start : s.pos-1]
-			if escaped {
-				s.key = appendUnescaped(s.key[:0], key)
-				key = s.key
+		if closing == '}' {
+			var ok bool
+			if child, ok = s.name(n); !ok {
+				return false
 			}
-			child = n.child(key)
 		}
-		s.space()
-		if s.peek() != ':' {
-			return false
-		}
-		s.pos++
-		s.space()
 		if !s.value(child) {
 			return false
 		}
 		s.space()
-		switch s.peek() {
-		case ',':
-			s.pos++
-			s.space()
-		case '}':
-			s.pos++
-			s.depth--
-			return true
-		default:
-			return false
+		if s.peek() != ',' {
+			break
 		}
+		s.pos++
+		s.space()
 	}
-}
-
-func (s *jsonScan) array() bool {
-	if s.depth++; s.depth > maxDepth {
+	if s.peek() != closing {
 		return false
 	}
 	s.pos++
+	s.depth--
+	return true
+}
+
+// name scans the name of an object's member and the colon behind it, and finds
+// the member below n, nil for none.
+func (s *jsonScan) name(n *pathNode) (child *pathNode, ok bool) {
+	if s.peek() != '"' {
+		return nil, false
+	}
+	start := s.pos + 1
+	escaped, ok := s.text()
+	if !ok {
+		return nil, false
+	}
+	if n != nil && len(n.children) > 0 {
+		key := s.data[start : s.pos-1]
+		if escaped {
+			s.key = appendUnescaped(s.key[:0], key)
+			key = s.key
+		}
+		child = n.child(key)
+	}
 	s.space()
-	if s.peek() == ']' {
-		s.pos++
-		s.depth--
-		return true
+	if s.peek() != ':' {
+		return nil, false
 	}
-	for {
-		if !s.value(nil) {
-			return false
-		}
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.pos++
-			s.space()
-		case ']':
-			s.pos++
-			s.depth--
-			return true
-		default:
-			return false
-		}
-	}
+	s.pos++
+	s.space()
+	return child, true
 }
 
 // plain are the bytes of strings that stand for themselves.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -29,11 +27,6 @@ func LoadFS(fsys fs.FS, paths ...string) (*Registry, error) {
 	return l.compile()
 }
 
-// hostFiles are the files of this machine, under their usual paths.
-type hostFiles struct{}
-
-func (hostFiles) Open(name string) (fs.File, error) { return os.Open(name) }
-
 // Parse compiles the definitions in data; findings call it name.
 func Parse(name string, data []byte) (*Registry, error) {
 	l := newLoader()
@@ -48,6 +41,8 @@ type loader struct {
 	features map[string]named
 	services map[string]named
 	macros   map[string]*macro
+	// enrichments are looked at once the services are compiled.
+	enrichments []enrichment
 
 	// compiled are the features looked at, nil where something is wrong; under
 	// way are those being looked at, each a part of the one before.
@@ -89,27 +84,13 @@ func (l *loader) read(fsys fs.FS, name string) {
 	failed := func(name string, err error) {
 		l.report(place{file: name}, "cannot read definitions: %s", cause(err))
 	}
-	info, err := fs.Stat(fsys, name)
+	names, err := filesOf(fsys, name)
 	if err != nil {
 		failed(name, err)
 		return
 	}
-	names := []string{name}
-	if info.IsDir() {
-		entries, err := fs.ReadDir(fsys, name)
-		if err != nil {
-			failed(name, err)
-			return
-		}
-		names = nil
-		for _, e := range entries {
-			if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
-				names = append(names, path.Join(name, e.Name()))
-			}
-		}
-		if names == nil {
-			l.report(place{file: name}, "no *.yaml or *.yml file in the folder")
-		}
+	if names == nil {
+		l.report(place{file: name}, "no *.yaml or *.yml file in the folder")
 	}
 	for _, n := range names {
 		data, err := fs.ReadFile(fsys, n)
@@ -184,10 +165,15 @@ func (l *loader) compile() (*Registry, error) {
 	for _, d := range byName(l.services) {
 		l.registry.Services = append(l.registry.Services, l.service(d))
 	}
+	for _, e := range l.enrichments {
+		l.enrich(e)
+	}
 	if len(l.findings) > 0 {
 		return nil, l.findings.sorted()
 	}
 	l.compiler.finish(l.registry)
+	l.registry.makePlan()
+	l.registry.makeVersion()
 	return l.registry, nil
 }
 

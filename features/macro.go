@@ -5,10 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-// macro is a feature in the one-line form that has parameters:
+// macro is a feature that has parameters, in the one-line form or in another
+// (see expansion):
 //
 //	macros:
 //	  M_DEVICES(user, device): COUNT_DISTINCT(1d, transaction, user, device)
@@ -19,11 +22,12 @@ import (
 // an option, the argument takes its place. In a condition it does so outside of
 // quotes, in brackets if it is more than a name or a number; a description and
 // an owner stay as they are. The use of a macro may add options. A macro may
-// use another one.
+// use another one, and a call as an argument may be one of a macro's.
 type macro struct {
 	name       word
 	parameters []string
-	body       call
+	body       call // of the one-line form
+	long       node // a body that is a mapping; without a Node for none
 	broken     bool // there is a finding that says why
 }
 
@@ -44,19 +48,32 @@ func (l *loader) macro(e entry) {
 	}
 	l.macros[m.name.text] = m
 	m.broken = true
-	w, ok := l.scalar(e.value, "a macro")
-	if !ok {
-		return
+	used := map[string]bool{}
+	use := func(name string) (word, bool) {
+		used[name] = true
+		return word{}, false
 	}
-	if m.body, ok = l.parse(w); !ok {
+	switch e.value.Kind {
+	case yaml.ScalarNode:
+		w, ok := l.scalar(e.value, "a macro")
+		if !ok {
+			return
+		}
+		if m.body, ok = l.parse(w); !ok {
+			return
+		}
+		m.body.replace(use)
+	case yaml.MappingNode:
+		if !l.longMacro(m, e.value) {
+			return
+		}
+		m.long = e.value
+		new(expansion).fill(m.long, use)
+	default:
+		l.report(e.value.place(), "a macro must be one line or a mapping, not %s", describe(e.value))
 		return
 	}
 	m.broken = false
-	used := map[string]bool{}
-	m.body.replace(func(name string) (word, bool) {
-		used[name] = true
-		return word{}, false
-	})
 	for _, p := range m.parameters {
 		if !used[p] {
 			l.report(m.name.place, "parameter %q of macro %s is not used", p, m.name.text)
@@ -104,7 +121,11 @@ func functionNames() []string {
 	for _, k := range kinds.All {
 		names = append(names, k.Spec().Name)
 	}
-	return slices.Compact(names)
+	names = slices.Compact(names)
+	for _, name := range throughNames() {
+		names = append(names, flat+name)
+	}
+	return names
 }
 
 // checkMacros finds macros that call what is not there, or themselves.
@@ -120,7 +141,16 @@ func (l *loader) checkMacros() {
 				break
 			}
 			path = append(path, m.name.text)
-			if broken = m.broken || !l.callable(m); broken {
+			broken = m.broken
+			if m.long.Node != nil {
+				broken = broken || !l.computes(m)
+				break
+			}
+			broken = broken || !l.callable(m.body)
+			for _, inner := range m.body.calls() {
+				broken = broken || !l.callable(*inner)
+			}
+			if broken {
 				break
 			}
 		}
@@ -130,12 +160,12 @@ func (l *loader) checkMacros() {
 	}
 }
 
-// callable says whether a macro's body calls a function, or a macro with as
-// many arguments as it takes.
-func (l *loader) callable(m *macro) bool {
-	f := m.body.function
+// callable says whether a call in a macro's body is of a function, or of a macro
+// with as many arguments as it takes.
+func (l *loader) callable(c call) bool {
+	f := c.function
 	if called, ok := l.macros[f.text]; ok {
-		return l.fits(called, m.body)
+		return l.fits(called, c)
 	}
 	if slices.Contains(functionNames(), strings.ToLower(f.text)) {
 		return true
@@ -154,17 +184,25 @@ func (l *loader) fits(m *macro, c call) bool {
 	return false
 }
 
-// expand puts the bodies of macros into the place of their calls; false where
-// there is a finding about it.
+// expand puts the bodies of macros into the place of their calls, down to one
+// that is a mapping; false where there is a finding about it.
 func (l *loader) expand(c call) (call, bool) {
 	for m, ok := l.macros[c.function.text]; ok; m, ok = l.macros[c.function.text] {
 		if m.broken || !l.fits(m, c) {
 			return c, false
 		}
+		if m.long.Node != nil {
+			break
+		}
 		c = m.apply(c)
+		for _, inner := range c.calls() {
+			if len(inner.calls()) > 0 {
+				l.report(c.function.place, tooDeep)
+				return c, false
+			}
+		}
 		for _, w := range c.words() {
-			if len(w.text) > maxExprLength {
-				l.report(c.function.place, "the expansion is longer than %d bytes", maxExprLength)
+			if !l.bounded(*w, c) {
 				return c, false
 			}
 		}
@@ -172,23 +210,41 @@ func (l *loader) expand(c call) (call, bool) {
 	return c, true
 }
 
-// apply is the body of the macro for a call. Its words stand where the call
-// does, but for those that are arguments.
-func (m *macro) apply(c call) call {
-	within := c.function.place
+// bounded says whether a word of an expansion is not too long.
+func (l *loader) bounded(w word, c call) bool {
+	if len(w.text) > maxExprLength {
+		l.report(c.function.place, "the expansion is longer than %d bytes", maxExprLength)
+		return false
+	}
+	return true
+}
+
+// arguments are the place of a call of the macro, and the words that the call
+// gives for its parameters.
+func (m *macro) arguments(c call) (within place, by func(name string) (word, bool)) {
+	within = c.function.place
 	if within.macro != "" {
 		within.macro += " -> "
 	}
 	within.macro += m.name.text
-	body := m.body.replace(func(name string) (word, bool) {
+	return within, func(name string) (word, bool) {
 		i := slices.Index(m.parameters, name)
 		if i < 0 {
 			return word{}, false
 		}
-		argument := c.arguments[i]
-		argument.place.macro = within.macro
+		argument := c.arguments[i].replace(func(string) (word, bool) { return word{}, false }, false)
+		for _, w := range argument.words() {
+			w.place.macro = within.macro
+		}
 		return argument, true
-	})
+	}
+}
+
+// apply is the body of the macro for a call. Its words stand where the call
+// does, but for those that are arguments.
+func (m *macro) apply(c call) call {
+	within, by := m.arguments(c)
+	body := m.body.replace(by)
 	body.function.place, body.function.inner = within, false
 	for _, w := range body.words() {
 		if w.place.macro == "" {
@@ -200,16 +256,42 @@ func (m *macro) apply(c call) call {
 }
 
 // words are the arguments of a call, and the names and the values of its
-// options.
+// options, with those of the calls among them.
 func (c *call) words() []*word {
 	var words []*word
 	for i := range c.arguments {
-		words = append(words, &c.arguments[i])
+		words = append(words, c.arguments[i].words()...)
 	}
 	for i := range c.options {
-		words = append(words, &c.options[i].name, &c.options[i].value)
+		words = append(words, &c.options[i].name)
+		words = append(words, c.options[i].value.words()...)
 	}
 	return words
+}
+
+// words are the word and, where it is a call, its function's name and its words.
+func (w *word) words() []*word {
+	words := []*word{w}
+	if w.call != nil {
+		words = append(append(words, &w.call.function), w.call.words()...)
+	}
+	return words
+}
+
+// calls are the calls among the words of a call.
+func (c *call) calls() []*call {
+	var calls []*call
+	for i := range c.arguments {
+		if inner := c.arguments[i].call; inner != nil {
+			calls = append(calls, inner)
+		}
+	}
+	for i := range c.options {
+		if inner := c.options[i].value.call; inner != nil {
+			calls = append(calls, inner)
+		}
+	}
+	return calls
 }
 
 // replace is the call with other words for names in it.
@@ -219,9 +301,7 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 		r.arguments = append(r.arguments, a.replace(by, false))
 	}
 	for _, o := range c.options {
-		switch o.name.text {
-		case "description", "owner":
-		default:
+		if !isProse(o.name.text) {
 			o.value = o.value.replace(by, takesExpression(o.name.text))
 		}
 		r.options = append(r.options, o)
@@ -229,9 +309,12 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 	return r
 }
 
+// isProse says whether the value of an option is for readers only.
+func isProse(option string) bool { return option == "description" || option == "owner" }
+
 // takesExpression says whether the value of an option is an expression.
 func takesExpression(option string) bool {
-	return option == "where" || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool {
+	return option == "where" || option == "expr" || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool {
 		return slices.ContainsFunc(k.Spec().Parameters, func(p kinds.Parameter) bool {
 			return p.Name == option && p.Form == kinds.Condition
 		})
@@ -242,6 +325,11 @@ func takesExpression(option string) bool {
 func (w word) replace(by func(name string) (word, bool), expression bool) word {
 	if whole, ok := by(w.text); ok {
 		return whole
+	}
+	if w.call != nil {
+		c := w.call.replace(by)
+		w.call = &c
+		return w
 	}
 	var b strings.Builder
 	for rest := w.text; rest != ""; {

@@ -20,6 +20,7 @@ type Mapper struct {
 	MaxRecordBytes int
 
 	decoder *Decoder
+	series  []*kinds.Series
 	plans   map[*Stream]*writePlan
 	streams []string
 	entity  []byte
@@ -55,6 +56,7 @@ type entityPlan struct {
 	by     []int
 	series []seriesPlan
 	log    *logPlan
+	ids    *kinds.Series // nil for none
 }
 
 type logPlan struct {
@@ -64,13 +66,14 @@ type logPlan struct {
 
 type seriesPlan struct {
 	*kinds.Series
-	where, tile int // indexes in the plan; where is -1 for none
-	field       int
+	where, condition, tile int // indexes in the plan; -1 for none
+	field, per             int
+	key                    func(dst []byte, v kinds.Value) []byte
 }
 
 // NewMapper makes a mapper of the registry.
 func (r *Registry) NewMapper() *Mapper {
-	m := &Mapper{decoder: r.NewDecoder(), plans: map[*Stream]*writePlan{}}
+	m := &Mapper{decoder: r.NewDecoder(), series: r.Series, plans: map[*Stream]*writePlan{}}
 	for _, s := range r.Streams {
 		m.plans[s] = newWritePlan(s)
 	}
@@ -81,6 +84,9 @@ func newWritePlan(s *Stream) *writePlan {
 	p := &writePlan{stream: s, members: make([][]byte, len(s.Fields))}
 	whereOf, tileOf := map[string]int{}, map[int64]int{}
 	whereIndex := func(where *Expr) int {
+		if where == nil {
+			return -1
+		}
 		i, ok := whereOf[where.Source]
 		if !ok {
 			i = len(p.wheres)
@@ -90,21 +96,17 @@ func newWritePlan(s *Stream) *writePlan {
 		return i
 	}
 	for _, w := range s.writes {
-		e := entityPlan{by: w.by}
+		e := entityPlan{by: w.by, ids: w.ids}
 		if w.log != nil {
 			e.log = &logPlan{logWrite: w.log}
 			for _, c := range w.log.columns {
-				where := -1
-				if c.where != nil {
-					where = whereIndex(c.where)
-				}
-				e.log.wheres = append(e.log.wheres, where)
+				e.log.wheres = append(e.log.wheres, whereIndex(c.where))
 			}
 		}
 		for _, sw := range w.series {
-			sp := seriesPlan{Series: sw.series, where: -1, field: sw.field}
-			if sw.where != nil {
-				sp.where = whereIndex(sw.where)
+			sp := seriesPlan{
+				Series: sw.series, where: whereIndex(sw.where), condition: whereIndex(sw.condition),
+				field: sw.field, per: sw.per, key: sw.key,
 			}
 			i, ok := tileOf[sw.series.Tile]
 			if !ok {
@@ -151,7 +153,7 @@ func (m *Mapper) Map(rec *Record, source int, b *kinds.Batch) (Outcome, error) {
 	}
 	if len(m.streams) > 0 {
 		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events
-		b.Now = max(b.Now, rec.Timestamp)
+		b.Now, b.Series = max(b.Now, rec.Timestamp), m.series
 	}
 	return out, nil
 }
@@ -185,11 +187,11 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 		begun := false
 		for j := range entity.series {
 			s := &entity.series[j]
-			if s.where >= 0 && !p.passed[s.where] {
+			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] {
 				continue
 			}
 			op := kinds.Op{Series: s.Series, Tile: p.tile[s.tile]}
-			if !m.measure(&op, e, p, s.field, b) {
+			if !m.measure(&op, e, p, s.field, b) || !m.key(&op, e, p, s, b) {
 				continue
 			}
 			// What is younger than Keep is never late: the cheap check first.
@@ -203,18 +205,21 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 			}
 			b.Add(op)
 		}
-		if entity.log == nil || !m.recordOf(entity.log, e, p) {
-			continue
-		}
-		if entity.log.series.Late(e.Time, e.Now) {
+		switch {
+		case entity.log == nil || !m.recordOf(entity.log, e, p):
+		case entity.log.series.Late(e.Time, e.Now):
 			late = true
-			continue
+		default:
+			if !begun {
+				b.Touch(source, offset, m.entity)
+				begun = true
+			}
+			m.text = kinds.AppendLogRecord(m.text[:0], m.record)
+			b.Add(kinds.Op{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
 		}
-		if !begun {
-			b.Touch(source, offset, m.entity)
+		if begun && entity.ids != nil && e.ID != nil {
+			b.Add(kinds.Op{Series: entity.ids, Tile: entity.ids.TileOf(e.Now), Num: kinds.IdentityHash(e.ID)})
 		}
-		m.text = kinds.AppendLogRecord(m.text[:0], m.record)
-		b.Add(kinds.Op{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
 	}
 	return late
 }
@@ -254,8 +259,12 @@ func (m *Mapper) nameEntity(values []kinds.Value, by []int) bool {
 // one: nulls are passed over.
 func (m *Mapper) measure(op *kinds.Op, e *Event, p *writePlan, field int, b *kinds.Batch) bool {
 	measure := op.Series.Measure
-	if measure == kinds.CountEvents {
+	switch measure {
+	case kinds.CountEvents, kinds.CountHolds:
 		op.Num = 1
+		return true
+	case kinds.Earliest, kinds.Latest:
+		op.Num = e.Time
 		return true
 	}
 	v := &e.Values[field]
@@ -270,15 +279,47 @@ func (m *Mapper) measure(op *kinds.Op, e *Event, p *writePlan, field int, b *kin
 		if v.Type == kinds.Float {
 			op.Num = int64(math.Float64bits(v.Flt))
 		}
-	default: // Distinct, Approx, Touch
-		if p.members[field] == nil {
-			m.text = v.AppendText(m.text[:0])
-			p.members[field] = b.Hold(m.text)
-		}
-		op.Member = p.members[field]
-		if measure == kinds.Touch {
+	case kinds.Spread:
+		op.Num = int64(math.Float64bits(v.Float64()))
+	case kinds.FirstValue, kinds.LastValue:
+		m.text = kinds.AppendValue(m.text[:0], *v)
+		op.Num, op.Member = e.Time, b.Hold(m.text)
+	default: // Distinct, Approx, Touch, Seen, LeastText, GreatestText
+		op.Member = m.member(v, p, field, b)
+		switch measure {
+		case kinds.Touch:
 			op.Num = e.Time
+		case kinds.LeastText, kinds.GreatestText:
+			op.Num = op.Tile * op.Series.Tile // which takes the least room
 		}
 	}
 	return true
+}
+
+// key fills in the operation's key, where its series has such, and says whether
+// there is one: nulls are passed over.
+func (m *Mapper) key(op *kinds.Op, e *Event, p *writePlan, s *seriesPlan, b *kinds.Batch) bool {
+	if s.per < 0 {
+		return true
+	}
+	v := &e.Values[s.per]
+	switch {
+	case v.IsNull():
+		return false
+	case s.key == nil:
+		op.Key = m.member(v, p, s.per, b)
+	default:
+		m.text = s.key(m.text[:0], *v)
+		op.Key = b.Hold(m.text)
+	}
+	return true
+}
+
+// member is the text of a field's value, which is held once.
+func (m *Mapper) member(v *kinds.Value, p *writePlan, field int, b *kinds.Batch) []byte {
+	if p.members[field] == nil {
+		m.text = v.AppendText(m.text[:0])
+		p.members[field] = b.Hold(m.text)
+	}
+	return p.members[field]
 }

@@ -78,6 +78,9 @@ func operations(b *kinds.Batch) []string {
 			if s.Where != "" {
 				what += " where " + s.Where
 			}
+			if s.Per != "" {
+				what += fmt.Sprintf(" key %q", op.Key)
+			}
 			lines = append(lines, fmt.Sprintf("%s num %d member %q", what, op.Num, op.Member))
 		}
 	}
@@ -131,6 +134,42 @@ func TestMapTwoStreams(t *testing.T) {
 		`3@42 a\|b count() tile 472222 num 1 member ""`,
 		`3@42 a\|b sum(amount) tile 472222 num 150 member ""`,
 		`3@42 a\|b sum(amount) tile 472222 where status == "approved" num 150 member ""`,
+	})
+}
+
+// What is kept by keys, conditions and times has them in its operations.
+func TestMapKeysAndTimes(t *testing.T) {
+	r := parse(t, mapperDefinitions[:strings.Index(mapperDefinitions, "features:")]+`features:
+  spent: SUM(7d, transaction, amount, user_id, per=status)
+  top: TOP_K(7d, transaction, device_id, user_id, k=3)
+  sizes: HISTOGRAM(7d, transaction, amount, user_id, bins=[10, 100])
+  declined: RATIO(7d, transaction, user_id, condition='amount > 200')
+  since: TIME_SINCE_FIRST(7d, transaction, user_id)
+  last: LAST(7d, transaction, amount, user_id)
+  least: MIN(7d, transaction, status, user_id)
+  spread: STDDEV(7d, transaction, score, user_id)
+`)
+	b := &kinds.Batch{}
+	mustMap(t, r.NewMapper(), event(transaction), b)
+	const midnight = 19675 * 86_400_000
+	equalLines(t, operations(b), []string{
+		`3@42 u000001 count() tile 19675 key "\x02" num 1 member ""`,
+		`3@42 u000001 count() tile 19675 key "d000001" num 1 member ""`,
+		`3@42 u000001 count() tile 19675 num 1 member ""`,
+		`3@42 u000001 earliest() tile 19675 num 1700000000000 member ""`,
+		`3@42 u000001 last_value(amount) tile 19675 num 1700000000000 member "\xa8\x84\x02"`,
+		fmt.Sprintf(`3@42 u000001 least_text(status) tile 19675 num %d member "declined"`, midnight),
+		`3@42 u000001 spread(score) tile 19675 num 4602678819172646912 member ""`,
+		`3@42 u000001 sum(amount) tile 19675 key "declined" num 16660 member ""`,
+	})
+	b.Reset()
+	mustMap(t, r.NewMapper(), event(`{"type":"transaction","timestamp":NOW,"user_id":"u","amount":"201"}`), b)
+	equalLines(t, operations(b), []string{
+		`3@42 u count() tile 19675 key "\x02" num 1 member ""`,
+		`3@42 u count() tile 19675 num 1 member ""`,
+		`3@42 u count_holds() tile 19675 num 1 member ""`,
+		`3@42 u earliest() tile 19675 num 1700000000000 member ""`,
+		`3@42 u last_value(amount) tile 19675 num 1700000000000 member "\x88\xba\x02"`,
 	})
 }
 

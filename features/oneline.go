@@ -7,7 +7,7 @@ import (
 )
 
 // call is a feature in the one-line form, taken apart:
-// FUNCTION(argument…, name=value…).
+// FUNCTION(argument…, name=value…). A value may be a call itself.
 type call struct {
 	function  word
 	arguments []word
@@ -26,17 +26,37 @@ func (e *syntaxError) Error() string { return e.message }
 
 // scanner reads a one-line form from left to right.
 type scanner struct {
-	word word
-	next int // byte
+	word  word
+	next  int // byte
+	depth int // of calls under way
 }
 
 // parseCall takes a one-line form apart. What the parts mean is not looked at.
 func parseCall(w word) (call, error) {
 	s := &scanner{word: w}
-	var c call
+	c, err := s.call()
+	if err != nil {
+		return c, err
+	}
+	s.space()
+	if s.next < len(w.text) {
+		return c, s.unexpected("the end")
+	}
+	return c, nil
+}
+
+// maxCalls is how many calls may stand within each other.
+const maxCalls = 2
+
+// call reads a function's name and what stands in brackets behind it.
+func (s *scanner) call() (c call, err error) {
+	if s.depth++; s.depth > maxCalls {
+		return c, s.errorAt(s.next, "%s", tooDeep)
+	}
+	defer func() { s.depth-- }()
 	c.function = s.bare()
 	if !isName(c.function.text) {
-		return c, s.errorAt(0, "a feature is FUNCTION(window, stream, arguments…), not %q", w.text)
+		return c, s.errorAt(0, "a feature is FUNCTION(window, stream, arguments…), not %q", s.word.text)
 	}
 	if !s.accept('(') {
 		return c, s.unexpected("'(' after the function's name")
@@ -71,10 +91,6 @@ func parseCall(w word) (call, error) {
 			return c, s.unexpected("',' or ')'")
 		}
 	}
-	s.space()
-	if s.next < len(w.text) {
-		return c, s.unexpected("the end")
-	}
 	return c, nil
 }
 
@@ -105,9 +121,9 @@ func (s *scanner) bare() word {
 	return s.word.part(start, text)
 }
 
-// value reads a bare word, a list in square brackets, or a text in quotes: in
-// single ones it stands as it is, in double ones backslash escapes are those of
-// Go.
+// value reads a bare word, a call, a list in square brackets, a window in braces,
+// or a text in quotes: in single ones it stands as it is, in double ones backslash
+// escapes are those of Go.
 func (s *scanner) value() (word, error) {
 	start := s.next
 	if start == len(s.word.text) {
@@ -131,8 +147,8 @@ func (s *scanner) value() (word, error) {
 		}
 		return w, nil
 	}
-	if text := s.word.text[start:]; text[0] == '[' {
-		if end := strings.IndexAny(text, `]()="'`); end > 0 && text[end] == ']' {
+	if text := s.word.text[start:]; text[0] == '[' || text[0] == '{' {
+		if end := strings.IndexAny(text, `]}()="'`); end > 0 && text[end] == text[0]+2 {
 			s.next += end + 1
 			return s.word.part(start, text[:end+1]), nil
 		}
@@ -140,6 +156,13 @@ func (s *scanner) value() (word, error) {
 	w := s.bare()
 	if w.text == "" {
 		return word{}, s.unexpected("an argument")
+	}
+	if isName(w.text) && strings.HasPrefix(s.word.text[s.next:], "(") {
+		s.next = start
+		c, err := s.call()
+		w = s.word.part(start, s.word.text[start:s.next])
+		w.call = &c
+		return w, err
 	}
 	return w, nil
 }

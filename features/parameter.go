@@ -39,6 +39,18 @@ func (l *loader) parameters(d *definition, f *Feature, spec kinds.Spec) (conditi
 				bad()
 			}
 			f.Call.P = share
+		case kinds.Accuracy:
+			off, ok := floatOf(w.text)
+			if !ok || off < 0.001 || off > 0.1 {
+				bad()
+			}
+			f.Call.Error = off
+		case kinds.Rate:
+			rate, ok := floatOf(w.text)
+			if !ok || rate < leastRate || rate > mostRate {
+				bad()
+			}
+			f.Call.P = rate
 		case kinds.Span:
 			span, ok := l.duration(w)
 			if ok && span == 0 {
@@ -93,6 +105,10 @@ func wanted(p kinds.Parameter) string {
 		return "a number from " + strconv.Itoa(p.Least) + " to " + strconv.Itoa(p.Most)
 	case kinds.Fraction:
 		return "a number from 0 to 1"
+	case kinds.Accuracy:
+		return "a number from 0.001 to 0.1"
+	case kinds.Rate:
+		return "a number from " + formatFloat(leastRate) + " to " + formatFloat(mostRate)
 	case kinds.Span:
 		return "a duration such as 1h"
 	case kinds.Edges:
@@ -107,10 +123,12 @@ func (f *Feature) parameter(p kinds.Parameter) string {
 	switch p.Form {
 	case kinds.Whole:
 		return strconv.Itoa(f.Call.N)
-	case kinds.Fraction:
-		return strconv.FormatFloat(f.Call.P, 'g', -1, 64)
+	case kinds.Fraction, kinds.Rate:
+		return formatFloat(f.Call.P)
+	case kinds.Accuracy:
+		return formatFloat(f.Call.Error)
 	case kinds.Span:
-		return formatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
+		return FormatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
 	case kinds.Edges:
 		var texts []string
 		for _, v := range f.Call.Bins {
@@ -121,6 +139,11 @@ func (f *Feature) parameter(p kinds.Parameter) string {
 		return quote(f.Condition)
 	}
 }
+
+// leastRate and mostRate bound a probability of errors.
+const leastRate, mostRate = 0.000001, 0.5
+
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // edgesWord is the text of a list in square brackets, be it written as a
 // sequence of YAML or as a text.
@@ -174,11 +197,4 @@ func floatOf(text string) (float64, bool) {
 	}
 	f, ok := parseFloat([]byte(text))
 	return f, ok && !math.IsNaN(f)
-}
-
-// fromLog says whether a kind over a field of that type is answered from the
-// log, whatever its window.
-func fromLog(kind kinds.Kind, field kinds.Type) bool {
-	_, tiled := kind.(kinds.Tiled)
-	return !tiled || slices.Contains(kind.Spec().LogTypes, field)
 }

@@ -11,13 +11,23 @@ import (
 func TestParametersAreCanonical(t *testing.T) {
 	for definition, want := range map[string]string{
 		`last_k(7d, tx, device, user, k=05, tile=exact)`:                                      `LAST_K(7d, tx, device, user, k=5)`,
+		`SET(7d, tx, user, device, tile=exact)`:                                               `SET(7d, tx, user, device, tile=exact)`,
+		`ACTIVE(lifetime, tx, user)`:                                                          `ACTIVE(lifetime, tx, user)`,
+		`QUANTILE(7d, tx, amount, user, p=1, error=1e-2)`:                                     `QUANTILE(7d, tx, amount, user, p=1)`,
+		`QUANTILE(7d, tx, amount, user, p=1, error=0.050)`:                                    `QUANTILE(7d, tx, amount, user, p=1, error=0.05)`,
+		`SUM(7d, tx, amount, user, per=device, max=100)`:                                      `SUM(7d, tx, amount, user, per=device)`,
+		`sum(7d, tx, amount, user, max=9, per=device)`:                                        `SUM(7d, tx, amount, user, per=device, max=9)`,
+		`MODE(7d, tx, amount, user, per=device)`:                                              `MODE(7d, tx, amount, user, per=device)`,
+		`SUM(7d, tx, amount, user, per=device, tile=exact)`:                                   `SUM(7d, tx, amount, user, tile=exact, per=device)`,
 		`LAG(7d, tx, device, user, n=1)`:                                                      `LAG(7d, tx, device, user)`,
 		`ACTIVE(7d, tx, user, unit=60m)`:                                                      `ACTIVE(7d, tx, user, unit=1h)`,
 		`ACTIVE(7d, tx, user, unit=60s)`:                                                      `ACTIVE(7d, tx, user)`,
 		`QUANTILE(7d, tx, amount, user, p=95e-2)`:                                             `QUANTILE(7d, tx, amount, user, p=0.95)`,
 		`HISTOGRAM(7d, tx, amount, user, bins=[ 1.50,2e1 ])`:                                  `HISTOGRAM(7d, tx, amount, user, bins=[1.5, 20])`,
 		`RATIO(7d, tx, user, condition='(ok)', where="ok")`:                                   `RATIO(7d, tx, user, condition='ok', where='ok')`,
-		`MIN(7d, tx, device, user, bounds='[)')`:                                              `MIN(7d, tx, device, user, bounds='[)')`,
+		`SEEN(7d, tx, user, device, fp=1e-2, max=1000)`:                                       `SEEN(7d, tx, user, device)`,
+		`seen(1d, tx, user, device, fp=0.00001, max=20)`:                                      `SEEN(1d, tx, user, device, fp=0.00001, max=20)`,
+		`MIN(7d, tx, device, user, tile=exact, bounds='[)')`:                                  `MIN(7d, tx, device, user, tile=exact, bounds='[)')`,
 		`EXP_DECAY_SUM(LIFETIME, tx, amount, user, half_life=24h, max=9, keep=1h)`:            `EXP_DECAY_SUM(lifetime, tx, amount, user, half_life=1d, max=9)`,
 		`{function: histogram, stream: tx, field: fee, by: user, window: 1d, bins: [1, 2.5]}`: `HISTOGRAM(1d, tx, fee, user, bins=[1, 2.5])`,
 	} {
@@ -33,12 +43,13 @@ func TestParametersAreCanonical(t *testing.T) {
 }
 
 func TestParametersOfTheCall(t *testing.T) {
-	r := load(t, `a: HISTOGRAM(7d, tx, amount, user, bins=[1, 2.5])`, `b: LAG(7d, tx, amount, user, n=3)`,
-		`c: QUANTILE(7d, tx, amount, user, p=0.25)`, `d: EXP_DECAY_SUM(7d, tx, amount, user, half_life=1h)`)
+	r := load(t, `a: HISTOGRAM(7d, tx, amount, user, bins=[1, 2.5], tile=exact)`, `b: LAG(7d, tx, amount, user, n=3)`,
+		`c: QUANTILE(7d, tx, amount, user, p=0.25, tile=exact)`, `d: EXP_DECAY_SUM(7d, tx, amount, user, half_life=1h)`)
 	money := func(cents int64) kinds.Value { return kinds.Value{Type: kinds.Decimal, Num: cents, Scale: 2} }
 	base := kinds.Call{Type: kinds.Decimal, Scale: 2, Max: defaultLogMax}
 	bins, lag, share, decay := base, base, base, base
 	bins.Bins, lag.N, share.P, decay.Duration = []kinds.Value{money(100), money(250)}, 3, 0.25, 3_600_000
+	share.Error = 0.01
 	for i, want := range []kinds.Call{bins, lag, share, decay} {
 		if diff := cmp.Diff(want, r.Features[i].Call); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r.Features[i].Definition, diff)
@@ -49,7 +60,7 @@ func TestParametersOfTheCall(t *testing.T) {
 // Only what some feature counts is kept in the log: a filter takes events, a
 // condition takes none. One expression may be both, of two features.
 func TestAConditionTakesNoEvents(t *testing.T) {
-	ratio := `ratio: RATIO(7d, tx, user, condition='fee > 1', where='ok')`
+	ratio := `ratio: RATIO(7d, tx, user, condition='fee > 1', where='ok', tile=exact)`
 	for _, test := range []struct {
 		definitions []string
 		event       string
@@ -57,8 +68,8 @@ func TestAConditionTakesNoEvents(t *testing.T) {
 	}{
 		{[]string{ratio}, `"ok":true,"fee":0`, true},
 		{[]string{ratio}, `"ok":false,"fee":2`, false},
-		{[]string{ratio, `high: LAST(7d, tx, device, user, where='fee > 1')`}, `"ok":false,"fee":2`, true},
-		{[]string{`high: LAST(7d, tx, device, user, where='fee > 1')`, ratio}, `"ok":false,"fee":0`, false},
+		{[]string{ratio, `high: LAST(7d, tx, device, user, where='fee > 1', tile=exact)`}, `"ok":false,"fee":2`, true},
+		{[]string{`high: LAST(7d, tx, device, user, where='fee > 1', tile=exact)`, ratio}, `"ok":false,"fee":0`, false},
 	} {
 		r := load(t, test.definitions...)
 		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}

@@ -2,9 +2,7 @@ package features
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -45,6 +43,9 @@ const (
 	Present   Status = "PRESENT"    // computed from events in the window
 	NullValue Status = "NULL_VALUE" // events in the window, but no value
 	NotFound  Status = "NOT_FOUND"  // no event in the window: the neutral value
+	// OutsideMaxAge says that the moment lies further back than what is kept, or
+	// that an enriched event came later than that: there is no value.
+	OutsideMaxAge Status = "OUTSIDE_MAX_AGE"
 )
 
 // Answer is the value of one feature for one entity at one moment.
@@ -54,25 +55,31 @@ type Answer struct {
 	Shape  kinds.Shape
 	Status Status
 	// From and To are the first and the last millisecond of the event times
-	// that the value covers. From is nil for a lifetime.
+	// that the value covers. From is nil for a lifetime. To lies before From where
+	// the event left out was the only one.
 	From *int64
 	To   int64
 	// Exact says that the value is exactly that of the events in the window.
 	Exact         bool
 	StandardError float64 // relative, of estimates
+	RelativeError float64 // see kinds.Result
 	Uncertain     int64   // see kinds.Result
 	Capped        bool
+	// FalsePositiveRate is the probability at the most with which a member that
+	// was not met is said to have been.
+	FalsePositiveRate float64
+	// Oldest is, with OutsideMaxAge, the oldest moment that can be asked for, in
+	// milliseconds; else nil.
+	Oldest *int64
+	// CompleteSince is the event time from which on all events are in the state
+	// that the value is of, in milliseconds; nil where all there ever were are.
+	// Feature.Answer knows neither.
+	CompleteSince *int64
 }
 
-// Reads lists what must be read to answer the feature at a moment, one read
-// for each of its series.
-func (f *Feature) Reads(dst []kinds.Read, entity string, at int64) []kinds.Read {
-	for i, part := range f.Parts {
-		dst = part.Reads(dst, f.entityOf(i, entity), at)
-	}
-	if f.Parts != nil {
-		return dst
-	}
+// reads lists what must be read to answer a feature over a stream at a moment,
+// one read for each of its series.
+func (f *Feature) reads(dst []kinds.Read, entity string, at int64) []kinds.Read {
 	for _, s := range f.Series {
 		first, last := f.Window.tiles(s, at-f.Window.Delay.Milliseconds())
 		dst = append(dst, kinds.Read{Series: s, Entity: entity, First: first, Last: last})
@@ -80,68 +87,67 @@ func (f *Feature) Reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 	return dst
 }
 
-// Answer folds what was read for the feature, in the order of Reads. The
-// moment asked for and the present one are in milliseconds.
+// answer folds what was read for a feature over a stream, in the order of reads:
+// of one entity, or of several that are taken together, one behind the other.
+// The moment asked for and the present one are in milliseconds.
 // The error is that the store holds what this program cannot read.
-func (f *Feature) Answer(slices []kinds.Slice, at, now int64) (Answer, error) {
-	if f.Parts != nil {
-		return f.derive(slices, at, now)
-	}
+func (f *Feature) answer(slices []kinds.Slice, at, now int64) (Answer, error) {
 	spec := f.Kind.Spec()
+	a := Answer{Shape: f.Shape(), Status: Present, StandardError: spec.StandardError}
 	var r kinds.Result
 	if f.Window.Exact {
 		var err error
-		if r, err = f.fold(slices[0].Log, at); err != nil {
+		if r, a.From, a.To, err = f.fold(slices, at); err != nil {
 			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
 		}
 	} else {
-		r = f.Kind.(kinds.Tiled).Merge(f.Call, slices)
+		if n := len(f.Series); len(slices) != n {
+			slices = united(slices, n)
+		}
+		r = f.merge(slices, at-f.Window.Delay.Milliseconds())
+		a.From, a.To = f.Window.bounds(f.Series[0], at, now)
 	}
-	a := Answer{
-		Value: r.Value, Items: r.Items, Shape: spec.Shape, Status: Present, Exact: spec.Exact && r.Uncertain == 0 && !r.Capped,
-		StandardError: spec.StandardError, Uncertain: r.Uncertain, Capped: r.Capped,
-	}
+	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
+	a.FalsePositiveRate = r.FalsePositiveRate
+	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.FalsePositiveRate == 0 && !r.Capped
 	switch {
+	case !r.Found && f.Per != "":
+		a.Items, a.Status = []kinds.Item{}, NotFound
 	case !r.Found:
 		a.Value, a.Status = spec.Neutral, NotFound
 	case r.IsNull():
 		a.Status = NullValue
 	}
-	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
 	return a, nil
 }
 
-// tiles are the first and the last tile of the window at a moment.
-func (w Window) tiles(s *kinds.Series, at int64) (first, last int64) {
-	last = s.TileOf(at)
-	switch {
-	case w.Size > 0:
-		return last - w.Size.Milliseconds()/s.Tile + 1, last
-	case s.Tile > 0:
-		return math.MinInt64, last
-	default:
-		return 0, 0
+// Covers are the event times that an answer covers, as of Answer.From and To.
+func (f *Feature) Covers(at, now int64) (from *int64, to int64) {
+	if f.Through != nil {
+		return f.Through.Each.Covers(at, now)
 	}
+	if f.Parts == nil {
+		return f.Window.bounds(f.Series[0], at, now)
+	}
+	for i, part := range f.Parts {
+		first, last := part.Covers(at, now)
+		if i == 0 || first == nil || from != nil && *first < *from {
+			from = first
+		}
+		to = max(to, last)
+	}
+	return from, to
 }
 
-// bounds are the event times that the window covers at a moment. The last tile
-// may hold events that came after the moment: To then says so.
-func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
-	if w.Exact {
-		return w.edges(at)
+// united are the slices of n series, which several entities have all.
+func united(slices []kinds.Slice, n int) []kinds.Slice {
+	all := make([]kinds.Slice, n)
+	for i := range all {
+		var of []kinds.Slice
+		for j := i; j < len(slices); j += n {
+			of = append(of, slices[j])
+		}
+		all[i] = kinds.Unite(of)
 	}
-	at, now = at-w.Delay.Milliseconds(), now-w.Delay.Milliseconds()
-	first, last := w.tiles(s, at)
-	if w.Size > 0 {
-		start := first * s.Tile
-		from = &start
-	}
-	if s.Tile == 0 {
-		return from, max(at, now)
-	}
-	return from, max(at, min((last+1)*s.Tile-1, now))
+	return all
 }
-
-// Tiled says whether the window begins with a tile; if not, its edge is exact
-// to the millisecond or it has none.
-func (w Window) Tiled() bool { return w.Tile > time.Millisecond }

@@ -12,6 +12,9 @@ type Registry struct {
 	Features []*Feature // by name
 	Services []*Service // by name
 	Series   []*kinds.Series
+
+	version string
+	plan    *kinds.Plan
 }
 
 // Stream describes the events of one kind in a topic.
@@ -24,11 +27,17 @@ type Stream struct {
 	Timestamp TimestampPath
 	ID        []string // path of the event's identity; nil for none
 	Fields    []Field
+	// RememberIDs is for how long entities remember the identities of their
+	// events, by the times of their records; 0 for not at all.
+	RememberIDs time.Duration
 	// MaxFuture is how far an event's time may lie after its record's.
 	MaxFuture time.Duration
 	// LateToDeadLetter sends events to the dead-letter topic that come too late
 	// for some of their features.
 	LateToDeadLetter bool
+	// Enrich says where the stream's events are written with features as of
+	// each; nil for nowhere.
+	Enrich *Enrichment
 
 	writes []entityWrites // what each event does; see Mapper
 }
@@ -56,7 +65,8 @@ type Field struct {
 type entityWrites struct {
 	by     []int // fields that make the entity, in the order of their names
 	series []seriesWrite
-	log    *logWrite // nil where no feature needs the events themselves
+	log    *logWrite     // nil where no feature needs the events themselves
+	ids    *kinds.Series // nil where the events' identities are not remembered
 }
 
 // logWrite is the log that a stream keeps of an entity.
@@ -80,7 +90,11 @@ type logColumn struct {
 type seriesWrite struct {
 	series *kinds.Series
 	where  *Expr // nil takes every event
-	field  int   // of the measure; -1 for none
+	// condition is what CountHolds counts; nil for none.
+	condition *Expr
+	field     int                                    // of the measure; -1 for none
+	per       int                                    // field whose values are the keys; -1 for none
+	key       func(dst []byte, v kinds.Value) []byte // makes them; nil: they are texts
 }
 
 // Feature is one question that can be asked.
@@ -100,6 +114,8 @@ type Feature struct {
 	Where       string
 	Field       string // of the kind; empty for none
 	Condition   string // of the kind; empty for none
+	// Per is the field for each of whose values there is a value; empty for none.
+	Per string
 
 	// Parts are the features that a derived one is computed from, in the order
 	// in which Expr takes their values. A derived feature has no stream, kind,
@@ -109,34 +125,33 @@ type Feature struct {
 	Expr  *Expr // over the values of Parts; nil for none
 	// Default stands for a null result of Expr.
 	Default kinds.Value
+	// Through is set of a feature of the second degree: its keys are those of
+	// Through.Set, its series those of both hops, and all else is of the second.
+	Through *Through
 	// keys are by part the places of its keys among the feature's own, both in
 	// the order of their names.
 	keys [][]int
 
 	// The columns of the log that an exact window looks at; nil where it needs
-	// no field, no filter or no condition.
-	field, filter, condition *kinds.Column
+	// no field, no filter, no condition or no categories.
+	field, filter, condition, category *kinds.Column
+
+	units []kinds.Unit
+}
+
+// Through is how a feature of the second degree is had: the members of a set are
+// the entities that the second hop is about, all of them together.
+type Through struct {
+	Set  *Feature // answers with the list of members
+	Name string   // of Set where it is a feature of its own; empty for a call
+	Each *Feature // what is asked of the members; it is by their field
+	Max  int      // how many members are asked about, the first of the list
 }
 
 // Service is a named list of features that is asked for as one.
 type Service struct {
 	Name     string
 	Features []*Feature
-}
-
-// Window is the stretch of event time that a feature looks at.
-type Window struct {
-	// Size is the length of a rolling window; 0 is all there ever was.
-	Size time.Duration
-	// Tile is the width of its tiles; 0 for a lifetime, and for Exact.
-	Tile time.Duration
-	// Exact windows are cut to the millisecond, out of the entity's log.
-	Exact bool
-	// ClosedLeft and OpenRight turn the edges of an exact window round, which
-	// by default leaves out its left one and has its right one.
-	ClosedLeft, OpenRight bool
-	// Delay is by how much the window ends before the moment asked for.
-	Delay time.Duration
 }
 
 // Feature finds a feature by its name.

@@ -25,7 +25,7 @@ func Schema() []byte {
 		"services": namedBy(namePattern, described(schema{
 			"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true,
 		}, "features that are asked for as one")),
-		"macros": namedBy(macroPattern, ref("oneLine")),
+		"macros": namedBy(macroPattern, ref("macro")),
 	})
 	s["type"] = []string{"object", "null"}
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -38,12 +38,14 @@ func Schema() []byte {
 		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
 		"stream":    streamSchema(),
 		"timestamp": timestampSchema(),
+		"enrich":    enrichSchema(),
 		"field":     fieldSchema(),
 		"oneLine":   described(schema{"type": "string", "pattern": `^\s*[A-Za-z_][A-Za-z0-9_]*\s*\([\s\S]+\)\s*$`}, "FUNCTION(window, stream, arguments…, name=value…)"),
 		"window":    windowSchema(),
 		"feature":   schema{"anyOf": []schema{ref("oneLine"), ref("longForm"), ref("derived")}},
 		"longForm":  longFormSchema(),
 		"derived":   derivedSchema(),
+		"macro":     schema{"anyOf": []schema{ref("oneLine"), bodySchema(longFormSchema()), bodySchema(derivedSchema())}},
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -126,21 +128,33 @@ func typeSchema() schema {
 
 func streamSchema() schema {
 	properties := schema{
-		"topic":      described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic; several streams may share one"),
-		"match":      described(ref("text"), "condition over the record that picks the stream's events"),
-		"format":     schema{"enum": formats},
-		"timestamp":  ref("timestamp"),
-		"id":         described(ref("path"), "path of the event's own identity"),
-		"fields":     fieldsSchema(),
-		"max_future": described(ref("duration"), "how far an event's time may lie after its record's; "+formatDuration(defaultMaxFuture)+" by default"),
-		"late":       described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
+		"topic":        described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic; several streams may share one"),
+		"match":        described(ref("text"), "condition over the record that picks the stream's events"),
+		"format":       schema{"enum": formats},
+		"timestamp":    ref("timestamp"),
+		"id":           described(ref("path"), "path of the event's own identity"),
+		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),
+		"fields":       fieldsSchema(),
+		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+FormatDuration(defaultMaxFuture)+" by default"),
+		"late":         described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
+		"enrich":       described(ref("enrich"), "writes each event, with features as of it, to a topic"),
 	}
-	return object(only(properties, streamKeys), streamNeeds...)
+	s := object(only(properties, streamKeys), streamNeeds...)
+	s["dependentRequired"] = schema{"remember_ids": []string{"id"}}
+	return s
 }
 
 func timestampSchema() schema {
 	properties := schema{"path": ref("path"), "unit": schema{"enum": timeUnits}}
 	return described(schema{"anyOf": []schema{ref("path"), object(only(properties, timestampKeys), "path")}}, "where an event's time stands")
+}
+
+func enrichSchema() schema {
+	properties := schema{
+		"service": described(ref("name"), "the service whose features are written"),
+		"topic":   described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic that is written to"),
+	}
+	return object(only(properties, enrichKeys), enrichKeys...)
 }
 
 func fieldsSchema() schema {
@@ -164,23 +178,33 @@ func fieldSchema() schema {
 }
 
 func windowSchema() schema {
-	text := schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}}
-	mapping := object(only(schema{"rolling": text}, windowKeys))
-	mapping["minProperties"] = 1
-	return schema{"anyOf": []schema{text, mapping}}
+	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
+	properties := schema{
+		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
+		"calendar":   described(oneWord(slices.Sorted(maps.Keys(calendarUnits))...), "since the local hour, day, week or month began"),
+		"tz":         described(ref("text"), "time zone of a calendar window, such as Asia/Shanghai; UTC by default"),
+		"starts":     described(oneWord(weekdays...), "first day of a calendar's week; monday by default"),
+		"tumbling":   described(ref("duration"), "the current one of windows of this length"),
+		"fixed":      described(ref("duration"), "begins with an event, and lasts so long"),
+		"session":    described(ref("duration"), "since the last gap so long or longer"),
+		"max_length": described(ref("duration"), "how far back the beginning of a fixed or a session window is looked for"),
+		"last":       described(wholeNumber(1, maxMax), "only so many events, the latest"),
+	}
+	mapping := object(only(properties, windowKeys))
+	mapping["minProperties"], mapping["dependentRequired"] = 1, schema{"tz": []string{"calendar"}, "starts": []string{"calendar"}}
+	return schema{"anyOf": []schema{{"anyOf": []schema{ref("duration"), oneWord("lifetime"), oneLine}}, mapping}}
 }
 
 func longFormSchema() schema {
-	var functions, methods []string
+	var methods []string
 	for _, k := range kinds.All {
-		functions = append(functions, k.Spec().Name)
 		if m := k.Spec().Method; m != "" {
 			methods = append(methods, m)
 		}
 	}
 	by := schema{"anyOf": []schema{ref("name"), {"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true}}}
 	properties := schema{
-		"function": oneWord(slices.Compact(functions)...),
+		"function": oneWord(functionNames()...),
 		"stream":   ref("name"),
 		"field":    described(ref("name"), "the field that the function takes"),
 		"by":       described(by, "the fields that name the entity"),
@@ -188,17 +212,36 @@ func longFormSchema() schema {
 		"method":   oneWord(methods...),
 		"tile":     described(schema{"anyOf": []schema{ref("duration"), oneWord("exact")}}, "width of the window's tiles, or exact"),
 		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(bounds))}, "the edges of an exact window; "+defaultBounds+" by default"),
+		"exclude":  described(schema{"enum": exclusions[1:]}, "leaves out the event being scored, or all of its time"),
 		"delay":    described(ref("duration"), "by how much the window ends before the moment asked for"),
 		"where":    described(ref("text"), "condition over the event's fields"),
-		"max":      described(wholeNumber(1, maxMax), "the greatest number of values or events kept"),
-		"keep":     described(ref("duration"), "how far back a question may ask; "+formatDuration(defaultKeep)+" by default"),
+		"per":      described(ref("name"), "the field for each of whose values there is a value"),
+		"max":      described(wholeNumber(1, maxMax), "the greatest number of values, categories or events kept, or of members gone through"),
+		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a list of values, of a feature or of a call such as SET(…): the function is over the events of all of them together, max at the most"),
+		"keep":     described(ref("duration"), "how far back a question may ask; "+FormatDuration(defaultKeep)+" by default"),
 	}
 	for _, k := range kinds.All {
 		for _, p := range k.Spec().Parameters {
 			properties[p.Name] = described(parameterSchema(p), "of "+strings.Join(takers(p.Name), ", "))
 		}
 	}
-	return object(only(properties, longFormKeys()), longFormNeeds...)
+	s := object(only(properties, longFormKeys()), longFormNeeds...)
+	s["anyOf"] = []schema{{"required": []string{"by"}}, {"required": []string{"through"}}}
+	return s
+}
+
+// bodySchema is that of a feature in which parameters of a macro may stand in
+// the place of any text.
+func bodySchema(feature schema) schema {
+	properties := schema{}
+	for key, property := range feature["properties"].(schema) {
+		s := schema{"type": []string{"string", "number", "boolean", "array", "object"}, "minLength": 1}
+		if text, ok := property.(schema)["description"].(string); ok {
+			described(s, text)
+		}
+		properties[key] = s
+	}
+	return object(properties, feature["required"].([]string)...)
 }
 
 // parameterSchema is the shape of what kinds take beside their field.

@@ -141,11 +141,14 @@ func TestSchemaHasTheLoadersKeys(t *testing.T) {
 	}{
 		{"the file", sectionKeys, s.Properties},
 		{"stream", streamKeys, s.Defs["stream"].Properties},
+		{"enrich", enrichKeys, s.Defs["enrich"].Properties},
 		{"timestamp", timestampKeys, s.Defs["timestamp"].AnyOf[1].Properties},
 		{"field", fieldKeys, s.Defs["field"].Properties},
 		{"long form", longFormKeys(), s.Defs["longForm"].Properties},
 		{"window", windowKeys, s.Defs["window"].AnyOf[1].Properties},
 		{"derived feature", derivedKeys, s.Defs["derived"].Properties},
+		{"macro in the long form", longFormKeys(), s.Defs["macro"].AnyOf[1].Properties},
+		{"macro of a derived feature", derivedKeys, s.Defs["macro"].AnyOf[2].Properties},
 	} {
 		var got []string
 		for key := range test.properties {

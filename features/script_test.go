@@ -1,19 +1,21 @@
 package features
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
 )
 
 // A script in testdata/scripts says what features answer after events, in lines
@@ -21,18 +23,18 @@ import (
 //
 //	feature NAME: DEFINITION
 //	event TIME FIELD=VALUE…
-//	eval TIME FEATURE FIELD=VALUE…
-//	expect VALUE [STATUS] [capped]
+//	eval TIME FEATURE FIELD=VALUE… [members=VALUE,…]
+//	expect VALUE [STATUS] [capped] [within ERROR] [from TIME] [to TIME]
 //
-// A time is of one day, 10:00 or 10:00:00.5, or of a day after it: 10:00+1d. A
-// value is JSON, in which a timestamp is such a time. A float is right if it
+// A time is of one day, 10:00 or 10:00:00.5, of a day after it, 10:00+1d, or of
+// any day, 2026-03-29T01:00, all in UTC. A value is JSON, in which a timestamp is such a time. A float is right if it
 // rounds to the digits that are written. The status is PRESENT by default.
 type script struct {
 	*testing.T
 	line     int
 	registry *Registry
 	mapper   *Mapper
-	logs     map[string][]byte // by series and entity
+	state    *memory.Store
 	answer   Answer
 	kinds    map[string]bool // that were asked for
 }
@@ -52,12 +54,12 @@ func TestScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &script{T: t, logs: map[string][]byte{}, kinds: asked}
+			s := &script{T: t, state: memory.New(), kinds: asked}
 			s.run(string(streams), strings.Split(string(text), "\n"))
 		})
 	}
 	for _, k := range kinds.All {
-		if _, tiled := k.(kinds.Tiled); !tiled && !asked[k.Spec().Name] {
+		if !asked[k.Spec().Name] {
 			t.Errorf("no script asks for %s", k.Spec().Name)
 		}
 	}
@@ -105,6 +107,9 @@ func (s *script) moment(text string) int64 {
 			days, _ := strconv.Atoi(strings.TrimSuffix(later, "d"))
 			return scriptDay.AddDate(0, 0, days).Add(t.Sub(t.Truncate(24 * time.Hour))).UnixMilli()
 		}
+		if t, err := time.Parse("2006-01-02T"+layout, text); err == nil {
+			return t.UnixMilli()
+		}
 	}
 	s.failf("bad time %q", text)
 	return 0
@@ -144,21 +149,15 @@ func (s *script) event(words []string) {
 	if _, err := s.mapper.Map(&Record{Partition: kinds.Partition{Topic: stream.Topic}, Timestamp: at, Value: record}, 0, b); err != nil {
 		s.failf("%v", err)
 	}
-	for _, touched := range b.Touched {
-		for _, op := range b.Ops[touched.From:touched.To] {
-			key := op.Series.ID + string(touched.Entity)
-			if s.logs[key] == nil {
-				s.logs[key] = []byte(kinds.LogHeader)
-			}
-			s.logs[key] = append(s.logs[key], op.Member...)
-		}
+	if err := s.state.Apply(context.Background(), b); err != nil {
+		s.failf("%v", err)
 	}
 }
 
 func (s *script) eval(words []string) {
 	f, ok := s.registry.Feature(words[1])
-	if !ok || !f.Window.Exact {
-		s.failf("no feature %q that is answered from the log", words[1])
+	if !ok {
+		s.failf("no feature %q", words[1])
 	}
 	given := map[string]string{}
 	for _, w := range words[2:] {
@@ -166,15 +165,30 @@ func (s *script) eval(words []string) {
 		given[name] = text
 	}
 	var entity []byte
-	for i, by := range f.Series[0].By {
+	for i, by := range slices.Sorted(slices.Values(f.By)) {
 		entity = kinds.AppendEntity(entity, i == 0, kinds.Value{Type: kinds.String, Str: []byte(given[by])})
 	}
+	if list, ok := given["members"]; ok {
+		var members []kinds.Value
+		for text := range strings.SplitSeq(list, ",") {
+			members = append(members, kinds.Value{Type: kinds.String, Str: []byte(text)})
+		}
+		f = f.AskedAbout(members)
+	}
 	at := s.moment(words[0])
-	var err error
-	if s.answer, err = f.Answer([]kinds.Slice{{Log: s.logs[f.Series[0].ID+string(entity)]}}, at, at); err != nil {
+	var r Reading
+	r.Reset(at)
+	r.Want(f, string(entity), at)
+	err := r.Read(context.Background(), s.state)
+	if err == nil {
+		s.answer, err = r.Next()
+	}
+	if err != nil {
 		s.failf("%v", err)
 	}
-	s.kinds[f.Kind.Spec().Name] = true
+	if f.Kind != nil {
+		s.kinds[f.Kind.Spec().Name] = true
+	}
 }
 
 func (s *script) expect(text string) {
@@ -185,17 +199,40 @@ func (s *script) expect(text string) {
 		s.failf("bad value: %v", err)
 	}
 	rest, _ := io.ReadAll(decoder.Buffered())
-	status, capped := Present, false
-	for _, word := range bytes.Fields(rest) {
-		if string(word) == "capped" {
+	status, capped, within := Present, false, 0.0
+	words := strings.Fields(string(rest))
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; word {
+		case "capped":
 			capped = true
-		} else {
+		case "within":
+			i++
+			within, _ = strconv.ParseFloat(words[i], 64)
+		case "from", "to":
+			i++
+			s.covers(word, words[i])
+		default:
 			status = Status(word)
 		}
 	}
-	if got := answered(s.answer); !agrees(want, got) || s.answer.Status != status || s.answer.Capped != capped {
+	a := s.answer
+	if got := answered(a); !agrees(want, got) || a.Status != status || a.Capped != capped || a.RelativeError+a.StandardError != within {
 		shown, _ := json.Marshal(got)
-		s.Errorf("line %d: %s %s capped=%v, want%s", s.line, shown, s.answer.Status, s.answer.Capped, " "+text)
+		s.Errorf("line %d: %s %s capped=%v within=%v, want %s", s.line, shown, a.Status, a.Capped, a.RelativeError+a.StandardError, text)
+	}
+}
+
+// covers checks an edge of the window that was asked for.
+func (s *script) covers(edge, text string) {
+	s.Helper()
+	want, got := s.moment(text), s.answer.To
+	if edge == "from" {
+		if got = math.MinInt64; s.answer.From != nil {
+			got = *s.answer.From
+		}
+	}
+	if want != got {
+		s.Errorf("line %d: %s %s, want %s", s.line, edge, time.UnixMilli(got).UTC().Format(time.RFC3339Nano), text)
 	}
 }
 
@@ -203,6 +240,13 @@ func (s *script) expect(text string) {
 func answered(a Answer) any {
 	if a.Items == nil {
 		return scalar(a.Value)
+	}
+	if a.Shape == kinds.Categories {
+		values := map[string]any{}
+		for _, i := range a.Items {
+			values[string(i.Category.AppendText(nil))] = scalar(i.Value)
+		}
+		return values
 	}
 	var list []any
 	for _, i := range a.Items {

@@ -27,7 +27,7 @@ var (
 
 // The keys of a stream and of what is in it.
 var (
-	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "fields", "max_future", "late"}
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "fields", "max_future", "late", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit"}
 	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "required"}
@@ -55,15 +55,26 @@ func (l *loader) stream(d named) *Stream {
 			s.Fields = append(s.Fields, l.field(e, s.Fields))
 		}
 	}
+	if n, ok := keys["enrich"]; ok {
+		l.enrichments = append(l.enrichments, enrichment{s, n})
+	}
 	for key, take := range map[string]func(word){
 		"topic": func(w word) {
-			if s.Topic = w.text; !topicName.MatchString(w.text) {
-				l.report(w.place, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
-			}
+			l.topic(w)
+			s.Topic = w.text
 		},
 		"format": func(w word) { l.oneOf(w, "format", formats) },
 		"match":  func(w word) { s.Match = l.expr(w, func() (*Expr, error) { return CompileMatch(w.text) }) },
 		"id":     func(w word) { s.ID = l.path(w) },
+		"remember_ids": func(w word) {
+			remember, ok := l.duration(w)
+			if s.RememberIDs = remember; ok && remember == 0 {
+				l.report(w.place, "remember_ids must be longer than 0; leave it out where ids are not to be remembered")
+			}
+			if _, ok := keys["id"]; !ok {
+				l.report(w.place, "%s has remember_ids but no id; add id: the path of the events' own identity", what)
+			}
+		},
 		"max_future": func(w word) {
 			s.MaxFuture, _ = l.duration(w)
 		},
@@ -79,6 +90,12 @@ func (l *loader) stream(d named) *Stream {
 		}
 	}
 	return s
+}
+
+func (l *loader) topic(w word) {
+	if !topicName.MatchString(w.text) {
+		l.report(w.place, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
+	}
 }
 
 // timestamp compiles the place of an event's time: a path, or a mapping with

@@ -2,12 +2,79 @@ package features
 
 import (
 	"fmt"
-	"slices"
 	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
-// maxTiles bounds the tiles of one window: every answer reads all of them.
-const maxTiles = 20_000
+// Window is the stretch of event time that a feature looks at.
+type Window struct {
+	// Form is how it begins; nil is a lifetime, all there ever was.
+	Form Form
+	// Last leaves only so many events of it, the latest; 0 leaves all.
+	Last int
+	// Exclude leaves out the event being scored.
+	Exclude Exclusion
+	// Tile is the width of its tiles; 0 for a lifetime, and for Exact.
+	Tile time.Duration
+	// Exact windows are cut to the millisecond, out of the entity's log.
+	Exact bool
+	// ClosedLeft and OpenRight turn the edges of an exact window round, which
+	// by default leaves out its left one and has its right one.
+	ClosedLeft, OpenRight bool
+	// Delay is by how much the window ends before the moment asked for.
+	Delay time.Duration
+}
+
+// Form is what tells where a window begins. Every form has a file of its own;
+// it is clocked or opened.
+type Form interface {
+	// String is the form in one line: 7d, calendar day tz Asia/Shanghai.
+	String() string
+	// Reach is how far before a moment the events may lie that tell the window at
+	// that moment; 0 is without bound.
+	Reach() time.Duration
+}
+
+// clocked forms begin by the clock, whatever the events, so that tiles can
+// answer for them.
+type clocked interface {
+	Form
+	// begin is the first millisecond of the window that ends with the tile of the
+	// moment at; an exact one has tiles of one millisecond.
+	begin(at, tile int64) int64
+	// defaultTile is the width of tiles where none is chosen, 0 for none.
+	defaultTile() time.Duration
+	// checkTile says what is wrong with a width, nil for nothing.
+	checkTile(tile time.Duration) error
+}
+
+// opened forms begin with an event, so that only the log can answer for them.
+type opened interface {
+	Form
+	// open is the first millisecond of the window at a moment, of the rising times
+	// of all events of the entity since a time, which is Reach before the moment
+	// or later. If no window is open, it is where the last one ended. Not sure is
+	// a window that events from before that time would have begun elsewhere.
+	open(at, since int64, times []int64) (from int64, sure bool)
+}
+
+// Exclusion is what a window leaves out around the event being scored: the
+// newest of the entity's events in the stream at the moment asked for.
+type Exclusion uint8
+
+// The exclusions.
+const (
+	ExcludeNothing     Exclusion = iota
+	ExcludeCurrent               // the event
+	ExcludeCurrentTime           // all events of its millisecond
+)
+
+// exclusions are the names of the Exclusions.
+var exclusions = []string{ExcludeNothing: "", ExcludeCurrent: "current", ExcludeCurrentTime: "current_time"}
+
+// String is the exclusion as definitions write it.
+func (e Exclusion) String() string { return exclusions[e] }
 
 // bounds are the ways to write the edges of an exact window.
 var bounds = map[string]struct{ closedLeft, openRight bool }{
@@ -26,70 +93,113 @@ func (w Window) bracketed() string {
 	return defaultBounds
 }
 
-// niceTiles are the widths that a finding proposes.
-var niceTiles = []time.Duration{
-	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,
-	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
-	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-	time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour, 8 * time.Hour, 12 * time.Hour,
-	day, 2 * day, 5 * day, 7 * day, 10 * day, 15 * day, 30 * day,
-}
-
-// defaultTile is one unit below the window's: days for windows of whole days
-// but one, hours for one day, minutes for whole hours, seconds for whole
-// minutes, and 100ms for whole seconds. Other windows have none: it is 0.
-func defaultTile(window time.Duration) time.Duration {
-	switch {
-	case window == day:
-		return time.Hour
-	case window%day == 0:
-		return day
-	case window%time.Hour == 0:
-		return time.Minute
-	case window%time.Minute == 0:
-		return time.Second
-	case window%time.Second == 0:
-		return 100 * time.Millisecond
-	default:
-		return 0
+// form is the window's, that of a lifetime among them.
+func (w Window) form() Form {
+	if w.Form == nil {
+		return lifetime{}
 	}
+	return w.Form
 }
 
-// checkTile says what is wrong with a tile for a window, nil for nothing.
-func checkTile(window, tile time.Duration) error {
-	w, t := formatDuration(window), formatDuration(tile)
-	switch {
-	case tile == 0:
-		return fmt.Errorf("window %s is not in whole seconds and has no default tile; choose one that divides it, such as tile: %s",
-			w, fitting(window, window/10))
-	case tile > window:
-		return fmt.Errorf("tile %s is wider than the window %s", t, w)
-	case window%tile != 0:
-		return fmt.Errorf("tile %s does not divide the window %s; the nearest that do: %s", t, w, fitting(window, tile))
-	case window/tile > maxTiles:
-		return fmt.Errorf("window %s has %d tiles of %s, more than %d; choose a wider tile, such as tile: %s",
-			w, window/tile, t, maxTiles, fitting(window, window/1000))
-	}
-	return nil
-}
-
-// fitting are the nearest tiles below and above a width that divide the window.
-func fitting(window, tile time.Duration) string {
-	var below, above time.Duration
-	for _, nice := range append(slices.Clip(niceTiles), window) {
-		switch {
-		case window%nice != 0:
-		case nice <= tile:
-			below = nice
-		case above == 0 || nice < above:
-			above = nice
+// String is the window in one line, without its options.
+func (w Window) String() string {
+	switch form := w.form().(type) {
+	case lifetime:
+		if w.Last > 0 {
+			return fmt.Sprintf("last %d", w.Last)
 		}
+		return form.String()
+	case Rolling:
+		if w.Last > 0 {
+			return fmt.Sprintf("rolling %s last %d", form, w.Last)
+		}
+		return form.String()
+	default:
+		if w.Last > 0 {
+			return fmt.Sprintf("%s last %d", form, w.Last)
+		}
+		return form.String()
 	}
-	switch {
-	case below == 0:
-		return formatDuration(above)
-	case above == 0:
-		return formatDuration(below)
+}
+
+// Tiled says whether the window begins with a tile; if not, its edge is exact
+// to the millisecond or it has none.
+func (w Window) Tiled() bool { return w.Tile > time.Millisecond }
+
+// Forgets says whether the window looks back only so far.
+func (w Window) Forgets() bool { return w.form().Reach() > 0 }
+
+// byEvents says whether the events tell the window, so that all of the entity's
+// must be in the log, whatever the feature's filter takes.
+func (w Window) byEvents() bool {
+	_, opens := w.Form.(opened)
+	return opens || w.Last > 0 || w.Exclude != ExcludeNothing
+}
+
+// onlyLog names what of the window only the log can answer, empty for nothing.
+func (w Window) onlyLog() string {
+	switch w.Form.(type) {
+	case Fixed:
+		return "a fixed window"
+	case Session:
+		return "a session window"
 	}
-	return alternatives([]string{formatDuration(below), formatDuration(above)})
+	if w.Last > 0 {
+		return fmt.Sprintf("last %d", w.Last)
+	}
+	return ""
+}
+
+// tiles are the first and the last tile of the window at a moment from which
+// the delay is taken.
+func (w Window) tiles(s *kinds.Series, at int64) (first, last int64) {
+	if s.Tile == 0 {
+		return 0, 0
+	}
+	if c, ok := w.form().(clocked); ok {
+		return s.TileOf(c.begin(at, s.Tile)), s.TileOf(at)
+	}
+	return s.TileOf(at - w.Form.Reach().Milliseconds()), s.TileOf(at)
+}
+
+// count is the greatest number of the window's tiles.
+func (w Window) count() int64 {
+	if w.Tile == 0 {
+		return 1
+	}
+	return max(1, int64((w.form().Reach()+w.Tile-1)/w.Tile))
+}
+
+// bounds are the event times that a window in tiles covers at a moment. The
+// last tile may hold events that came after the moment: To then says so.
+func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
+	at -= w.Delay.Milliseconds()
+	first, last := w.tiles(s, at)
+	if w.Forgets() {
+		start := first * s.Tile
+		from = &start
+	}
+	if s.Tile == 0 {
+		return from, max(at, now)
+	}
+	return from, max(at, min((last+1)*s.Tile-1, now))
+}
+
+// edges are the first and the last millisecond in which an exact window may
+// have events at a moment.
+func (w Window) edges(at int64) (from, to int64) {
+	to = at - w.Delay.Milliseconds()
+	switch form := w.form().(type) {
+	case clocked:
+		from = form.begin(to, 1)
+		if w.ClosedLeft && w.Forgets() {
+			from--
+		}
+	default:
+		from = to - form.Reach().Milliseconds() + 1
+	}
+	if w.OpenRight {
+		to--
+	}
+	return from, to
 }

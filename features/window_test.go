@@ -5,63 +5,151 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
-func TestDefaultTile(t *testing.T) {
-	for window, want := range map[string]string{
-		"30d": "1d", "2d": "1d", "1w": "1d", "1d": "1h", "24h": "1h", "36h": "1m", "23h": "1m", "1h": "1m",
-		"90m": "1s", "5m": "1s", "60s": "1s", "90s": "100ms", "30s": "100ms", "1s": "100ms",
+// oddZones are those whose offsets or changes are unlike those of others.
+var oddZones = []string{
+	"UTC", "Asia/Shanghai", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "Europe/Dublin", "America/Sao_Paulo",
+	"America/Havana", "America/St_Johns", "Australia/Lord_Howe", "Africa/Monrovia", "Africa/Casablanca", "Antarctica/Troll",
+	"Pacific/Apia", "Pacific/Kiritimati", "Asia/Gaza", "Asia/Beirut", "Atlantic/Azores",
+}
+
+func calendarOf(t testing.TB, unit, name string) Calendar {
+	t.Helper()
+	z, err := zone(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newCalendar(unit, z, time.Monday)
+}
+
+func TestTilesOfACalendar(t *testing.T) {
+	for _, c := range []struct {
+		unit, zone          string
+		grid, tile, longest string
+	}{
+		{"hour", "UTC", "1h", "1m", "1h"},
+		{"day", "UTC", "1d", "1h", "1d"},
+		{"week", "UTC", "1d", "1d", "7d"},
+		{"month", "UTC", "1d", "1d", "31d"},
+		{"hour", "Asia/Kolkata", "30m", "1m", "1h"},
+		{"day", "Asia/Kolkata", "30m", "30m", "1d"},
+		{"day", "Asia/Kathmandu", "15m", "15m", "1d"},
+		{"day", "Europe/Berlin", "1h", "1h", "25h"},
+		{"month", "Europe/Berlin", "1h", "1h", "745h"},
+		// By half an hour now, by a whole one until 1985.
+		{"hour", "Australia/Lord_Howe", "30m", "1m", "2h"},
+		// 44 minutes and a half behind UTC until 1972.
+		{"day", "Africa/Monrovia", "30s", "30s", "1d"},
 	} {
-		w, err := parseDuration(window)
+		got := calendarOf(t, c.unit, c.zone)
+		if grid, tile, longest := FormatDuration(got.grid), FormatDuration(got.defaultTile()), FormatDuration(got.Reach()); grid != c.grid || tile != c.tile || longest != c.longest {
+			t.Errorf("%s: grid %s, tile %s, longest %s; want %s, %s, %s", got, grid, tile, longest, c.grid, c.tile, c.longest)
+		}
+		if err := got.checkTile(got.defaultTile()); err != nil {
+			t.Errorf("%s: %v", got, err)
+		}
+	}
+}
+
+// Whatever the zone, windows of a calendar follow on each other, begin with a
+// tile and are not longer than they say.
+func TestWindowsOfACalendarFollowOnEachOther(t *testing.T) {
+	var calendars []Calendar
+	for _, name := range oddZones {
+		for unit := range calendarUnits {
+			calendars = append(calendars, calendarOf(t, unit, name))
+		}
+	}
+	to2100 := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.Int64Range(32*day.Milliseconds(), to2100).Draw(t, "at")
+		for _, c := range calendars {
+			from := c.begin(at, 1)
+			if from > at || at-from >= c.longest.Milliseconds() {
+				t.Fatalf("%s at %d begins at %d, longest %s", c, at, from, c.longest)
+			}
+			if again := c.begin(from, 1); again != from {
+				t.Fatalf("%s at %d begins at %d, and there at %d", c, at, from, again)
+			}
+			if middle := c.begin((from+at)/2, 1); middle != from {
+				t.Fatalf("%s at %d begins at %d, half way at %d", c, at, from, middle)
+			}
+			if tile := c.defaultTile().Milliseconds(); from%tile != 0 {
+				t.Fatalf("%s at %d begins at %d, which is no multiple of %d", c, at, from, tile)
+			}
+		}
+	})
+}
+
+// A session that has begun just as long ago as it may last is whole.
+func TestLongestSession(t *testing.T) {
+	s := Session{Gap: 30 * time.Minute, MaxLength: time.Hour}
+	start, last := int64(0), s.MaxLength.Milliseconds()-1
+	times := []int64{start, last / 3, 2 * last / 3, last}
+	if from, sure := s.open(last, 0, times); from != start || !sure {
+		t.Errorf("begins at %d, sure %v", from, sure)
+	}
+	if from, sure := s.open(last+1, 0, times); from != 1 || sure {
+		t.Errorf("a millisecond later it begins at %d, sure %v", from, sure)
+	}
+}
+
+// The state is kept for as long as a window may look back.
+func TestStateOfWindows(t *testing.T) {
+	for definition, want := range map[string]int64{
+		"COUNT(session 30m, tx, user)":                                   (day + 90*time.Minute).Milliseconds(),
+		"COUNT(session 2d max_length 3d, tx, user, delay=1d)":            (6*day + time.Hour).Milliseconds(),
+		"COUNT(session 2d, tx, user, keep=0s)":                           (22 * day).Milliseconds(),
+		"COUNT(fixed 1h, tx, user)":                                      (2*day + time.Hour).Milliseconds(),
+		"COUNT(fixed 36500d, tx, user, keep=0s)":                         2 * longest.Milliseconds(),
+		"COUNT(last 10, tx, user)":                                       0,
+		"COUNT(rolling 7d last 10, tx, user)":                            (7*day + time.Hour).Milliseconds(),
+		"COUNT(calendar day tz Europe/Berlin, tx, user)":                 (26 * time.Hour).Milliseconds(),
+		"COUNT(tumbling 5m, tx, user)":                                   (65 * time.Minute).Milliseconds(),
+		"COUNT(36500d, tx, user, delay=36500d, keep=36500d, tile=exact)": 3 * longest.Milliseconds(),
+	} {
+		if got := load(t, "f: "+definition).Features[0].Series[0].Keep; got != want {
+			t.Errorf("%s keeps %d ms, want %d", definition, got, want)
+		}
+	}
+}
+
+// Logs of several entities that are taken together have a session each.
+func TestWindowsOfSeveralLogs(t *testing.T) {
+	f := load(t, "f: LAST_K(session 30m, tx, device, user, k=9)").Features[0]
+	log := func(device string, minutes ...int64) kinds.Slice {
+		held := []byte(kinds.LogHeader)
+		for _, m := range minutes {
+			record := kinds.AppendLogTime(nil, m*60_000)
+			record = kinds.AppendLogColumn(record, *f.field, kinds.Value{Type: kinds.String, Str: []byte(device)})
+			held = kinds.AppendLogRecord(held, record)
+		}
+		return kinds.Slice{Log: held}
+	}
+	a, b, over := log("a", 0, 60, 80), log("b", 10, 50, 70), log("c", 0, 30)
+	for _, test := range []struct {
+		name  string
+		logs  []kinds.Slice
+		from  int64
+		items string
+	}{
+		{"two", []kinds.Slice{a, b}, 50, "abab"},
+		{"one that is over", []kinds.Slice{a, over}, 60, "aa"},
+		{"none", nil, 90 - 24*60, ""},
+	} {
+		r, from, to, err := f.fold(test.logs, 90*60_000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := formatDuration(defaultTile(w)); got != want {
-			t.Errorf("%s has tiles of %s, want %s", window, got, want)
+		items := ""
+		for _, i := range r.Items {
+			items += string(i.Value.Str)
 		}
-		if err := checkTile(w, defaultTile(w)); err != nil {
-			t.Errorf("%s: %s", window, err)
-		}
-	}
-}
-
-func TestParseDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"0s": 0, "1ms": time.Millisecond, "90m": 90 * time.Minute, "1h30m": 90 * time.Minute,
-		"2w": 14 * day, "1w1d1h1m1s1ms": 8*day + time.Hour + time.Minute + time.Second + time.Millisecond,
-		"36500d": longest, "007d": 7 * day,
-	} {
-		if got, err := parseDuration(text); err != nil || got != want {
-			t.Errorf("%s is %s (%v), want %s", text, got, err, want)
+		if wide := kinds.FloorDiv(*from, 60_000); wide != test.from || to != 90*60_000 || items != test.items {
+			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, to, test.items, test.from)
 		}
 	}
-	const bad = ": write whole numbers with ms, s, m, h, d or w, such as 7d or 90m"
-	for text, want := range map[string]string{
-		"":                       `bad duration ""` + bad,
-		"7":                      `bad duration "7"` + bad,
-		"d":                      `bad duration "d"` + bad,
-		"-1d":                    `bad duration "-1d"` + bad,
-		"1.5h":                   `bad duration "1.5h"` + bad,
-		"1m1h":                   `bad duration "1m1h"` + bad,
-		"1h1h":                   `bad duration "1h1h"` + bad,
-		"1y":                     `bad duration "1y"` + bad,
-		"1D":                     `bad duration "1D"` + bad,
-		"1h ":                    `bad duration "1h "` + bad,
-		"99999999999999999999ms": `bad duration "99999999999999999999ms"` + bad,
-		"36500d1ms":              `duration "36500d1ms" is longer than 36500d`,
-		"9223372036854775807w":   `duration "9223372036854775807w" is longer than 36500d`,
-	} {
-		if d, err := parseDuration(text); err == nil || err.Error() != want {
-			t.Errorf("%s is %s (%v), want the error %s", text, d, err, want)
-		}
-	}
-}
-
-func TestDurationRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := milliseconds(rapid.Int64Range(0, longest.Milliseconds()).Draw(t, "ms"))
-		if got, err := parseDuration(formatDuration(d)); err != nil || got != d {
-			t.Fatalf("%s is written %s and read back as %s (%v)", d, formatDuration(d), got, err)
-		}
-	})
 }

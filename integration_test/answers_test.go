@@ -24,6 +24,10 @@ type answer struct {
 	Exact     bool
 	Uncertain int64
 	Capped    bool
+
+	From          *int64
+	To            int64
+	CompleteSince *int64 `json:"complete_since"`
 }
 
 // question is the body of POST /v1/query.
@@ -31,6 +35,7 @@ type question struct {
 	Features []string          `json:"features"`
 	Entities []json.RawMessage `json:"entities"`
 	At       int64             `json:"at"`
+	Pending  json.RawMessage   `json:"pending,omitempty"`
 }
 
 // ask returns the answers by entity, each by feature.
@@ -70,13 +75,35 @@ const maxValues = 10_000
 // compare asks for every feature of every entity at the moments and compares
 // the answers with the model's. A feature is not asked for moments before
 // those that it is kept for, seen from clock. It returns the number of answers.
-func compare(t testing.TB, w *weir, r *features.Registry, m *model.Model, clock int64, moments ...int64) (compared int) {
+func compare(t testing.TB, w *weir, r *features.Registry, m *model.Model, clock int64, moments ...int64) int {
 	t.Helper()
-	wrong := 0
+	c := comparison{t: t, api: w, model: m}
+	c.all(r, clock, moments...)
+	return c.compared
+}
+
+// comparison holds answers against the model's.
+type comparison struct {
+	t     testing.TB
+	api   *weir
+	model *model.Model
+	// partly bears answers that say that their state is complete only since some
+	// moment that they cover.
+	partly bool
+
+	compared, wrong int
+	incomplete      map[string]int   // answers passed over, by feature
+	complete        map[string]int   // of a feature with a birth, those compared
+	since           map[string]int64 // by such a feature
+}
+
+func (c *comparison) all(r *features.Registry, clock int64, moments ...int64) {
+	c.t.Helper()
+	c.incomplete, c.complete, c.since = map[string]int{}, map[string]int{}, map[string]int64{}
 	for _, group := range byEntity(r) {
 		var entities []string
 		for _, f := range group {
-			entities = append(entities, m.Entities(f)...)
+			entities = append(entities, c.model.Entities(f)...)
 		}
 		slices.Sort(entities)
 		entities = slices.Compact(entities)
@@ -87,17 +114,18 @@ func compare(t testing.TB, w *weir, r *features.Registry, m *model.Model, clock 
 			if len(asked) == 0 {
 				continue
 			}
-			for chunk := range slices.Chunk(entities, maxValues/len(asked)) {
-				n, bad := compareChunk(t, w, m, asked, chunk, at)
-				compared += n
-				wrong += bad
+			cost := len(asked)
+			for _, f := range asked {
+				cost += f.FanOut()
+			}
+			for chunk := range slices.Chunk(entities, maxValues/cost) {
+				c.chunk(asked, chunk, at)
 			}
 		}
 	}
-	if wrong > 0 {
-		t.Errorf("%d of %d answers differ from the model", wrong, compared)
+	if c.wrong > 0 {
+		c.t.Errorf("%d of %d answers differ from the model", c.wrong, c.compared)
 	}
-	return compared
 }
 
 // byEntity groups features whose entities are of the same fields.
@@ -113,8 +141,8 @@ func byEntity(r *features.Registry) map[string][]*features.Feature {
 // shown is the number of differences that are told in full.
 const shown = 10
 
-func compareChunk(t testing.TB, w *weir, m *model.Model, asked []*features.Feature, entities []string, at int64) (n, wrong int) {
-	t.Helper()
+func (c *comparison) chunk(asked []*features.Feature, entities []string, at int64) {
+	c.t.Helper()
 	q := question{At: at}
 	for _, f := range asked {
 		q.Features = append(q.Features, f.Name)
@@ -122,22 +150,30 @@ func compareChunk(t testing.TB, w *weir, m *model.Model, asked []*features.Featu
 	for _, entity := range entities {
 		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
 	}
-	answers, err := w.ask(q)
+	answers, err := c.api.ask(q)
 	if err != nil {
-		t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	for i, entity := range entities {
 		for _, f := range asked {
-			n++
 			got := answers[i][f.Name]
-			if difference := differs(got, f, m.Answer(f, entity, at)); difference != "" {
-				if wrong++; wrong <= shown {
-					t.Errorf("%s of %s at %d: %s", f.Name, entity, at, difference)
+			if got.CompleteSince != nil && c.partly {
+				c.since[f.Name] = *got.CompleteSince
+				if got.From == nil || *got.From < *got.CompleteSince {
+					c.incomplete[f.Name]++
+					continue
+				}
+				c.complete[f.Name]++
+				got.CompleteSince = nil
+			}
+			c.compared++
+			if difference := differs(got, f, c.model.Answer(f, entity, at)); difference != "" {
+				if c.wrong++; c.wrong <= shown {
+					c.t.Errorf("%s of %s at %d: %s", f.Name, entity, at, difference)
 				}
 			}
 		}
 	}
-	return n, wrong
 }
 
 // entityJSON is an entity as a question names it: the text's values under the
@@ -184,21 +220,22 @@ func differs(got answer, f *features.Feature, r kinds.Result) string {
 	switch {
 	case !r.Found:
 		status = features.NotFound
-		if f.Parts == nil {
+		if f.Parts == nil && f.Per == "" {
 			want = f.Kind.Spec().Neutral
 		}
 	case r.IsNull():
 		status = features.NullValue
 	}
-	precise, standardError := precision(f)
-	shape := kinds.Scalar
-	if f.Kind != nil {
-		shape = f.Kind.Spec().Shape
+	precise, off := precision(f)
+	shape := f.Shape()
+	scalar := r.Items == nil && shape != kinds.Categories
+	if got.CompleteSince != nil {
+		return fmt.Sprintf("complete since %d only", *got.CompleteSince)
 	}
 	exact := precise && r.Uncertain == 0 && !r.Capped
 	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
-		r.Items == nil && !sameValue(string(got.Value), want, standardError) ||
-		r.Items != nil && string(got.Value) != listInJSON(r.Items, shape) {
+		scalar && !sameValue(string(got.Value), want, off) ||
+		!scalar && string(got.Value) != listInJSON(r.Items, shape) {
 		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s %s exact=%v uncertain=%d capped=%v",
 			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
 			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
@@ -206,18 +243,21 @@ func differs(got answer, f *features.Feature, r kinds.Result) string {
 	return ""
 }
 
-// precision says whether a feature's values have no error of their own, and the
-// greatest error of its kind or its parts'.
-func precision(f *features.Feature) (exact bool, standardError float64) {
-	if f.Parts == nil {
-		return f.Kind.Spec().Exact, f.Kind.Spec().StandardError
+// precision says whether a feature's values have no error of their own, and by
+// which share they may be off: the stated error, or five standard errors.
+func precision(f *features.Feature) (exact bool, off float64) {
+	switch {
+	case f.Parts == nil && f.Call.Error > 0 && !f.Window.Exact:
+		return false, f.Call.Error * (1 + 1e-9)
+	case f.Parts == nil:
+		return f.Kind.Spec().Exact, 5 * f.Kind.Spec().StandardError
 	}
 	exact = true
 	for _, part := range f.Parts {
-		e, s := precision(part)
-		exact, standardError = exact && e, max(standardError, s)
+		e, o := precision(part)
+		exact, off = exact && e, max(off, o)
 	}
-	return exact, standardError
+	return exact, off
 }
 
 func inJSON(v kinds.Value) string {
@@ -235,6 +275,8 @@ func listInJSON(items []kinds.Item, shape kinds.Shape) string {
 	var texts []string
 	for _, i := range items {
 		switch shape {
+		case kinds.Categories:
+			texts = append(texts, fmt.Sprintf("%q:%s", i.Category.AppendText(nil), inJSON(i.Value)))
 		case kinds.Counts:
 			texts = append(texts, fmt.Sprintf(`{"value":%s,"count":%d}`, inJSON(i.Value), i.Count))
 		case kinds.Bins:
@@ -243,19 +285,22 @@ func listInJSON(items []kinds.Item, shape kinds.Shape) string {
 			texts = append(texts, inJSON(i.Value))
 		}
 	}
+	if shape == kinds.Categories {
+		return "{" + strings.Join(texts, ",") + "}"
+	}
 	return "[" + strings.Join(texts, ",") + "]"
 }
 
 // sameValue compares exactly, but for floats, whose sums depend on the order,
-// and estimates, which may lie five standard errors off.
-func sameValue(got string, want kinds.Value, standardError float64) bool {
+// and estimates, which may be off by a share.
+func sameValue(got string, want kinds.Value, off float64) bool {
 	if want.IsNull() {
 		return got == "null"
 	}
-	if standardError == 0 && want.Type != kinds.Float {
+	if off == 0 && want.Type != kinds.Float {
 		return got == inJSON(want)
 	}
 	n, err := strconv.ParseFloat(got, 64)
-	tolerance := max(5*standardError, 1e-9) * math.Abs(want.Float64())
+	tolerance := max(off, 1e-9) * math.Abs(want.Float64())
 	return err == nil && math.Abs(n-want.Float64()) <= tolerance
 }

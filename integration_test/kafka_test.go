@@ -20,8 +20,9 @@ var ctx = context.Background()
 
 const deadLetters = "weir.dead-letters"
 
-// topics are those that the shipped definitions read, with their partitions.
-var topics = map[string]int{generate.Transactions: 4, generate.Logins: 2, deadLetters: 1}
+// topics are those that the definitions of these tests read and write, with
+// their partitions.
+var topics = map[string]int{generate.Transactions: 4, "transactions.enriched": 4, generate.Logins: 2, deadLetters: 1}
 
 // createTopics makes the topics. Events of tests lie in the past, and must not
 // fall to the retention.

@@ -41,10 +41,11 @@ type scene struct {
 	began    time.Time
 	registry *features.Registry
 	model    *model.Model
-	written  int64    // records in the log, those of aborted transactions among them
-	most     int64    // offsets that were ever seen applied
-	poison   []string // places of the records that must go to the dead letters
-	clock    int64    // the greatest timestamp of a record that counts, in ms
+	known    map[string]bool // places of the records that the model has
+	written  int64           // records in the log, those of aborted transactions among them
+	most     int64           // offsets that were ever seen applied
+	poison   []string        // places of the records that must go to the dead letters
+	clock    int64           // the greatest timestamp of a record that counts, in ms
 }
 
 // definitions are the shipped features and those of testdata/kinds.yaml.
@@ -65,7 +66,12 @@ func definitions(t testing.TB) []string {
 // settings are those by which processes reach this Redis.
 func newScene(t testing.TB, client redis.UniversalClient, settings ...string) *scene {
 	t.Helper()
-	paths := definitions(t)
+	return newSceneOf(t, client, definitions(t), settings...)
+}
+
+// newSceneOf is newScene with other definitions.
+func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, settings ...string) *scene {
+	t.Helper()
 	registry, err := features.Load(paths...)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +82,7 @@ func newScene(t testing.TB, client redis.UniversalClient, settings ...string) *s
 	return &scene{
 		t: t, broker: broker, kafka: broker.Client(), producer: newProducer(t, broker),
 		store: store.New(client, namespace, shards), group: namespace,
-		began: time.Now(), registry: registry, model: model.New(registry),
+		began: time.Now(), registry: registry, model: model.New(registry), known: map[string]bool{},
 		settings: append([]string{
 			"--namespace", namespace, "--features", strings.Join(paths, ","),
 			"--kafka.brokers", strings.Join(broker.Addrs(), ","), "--kafka.group", namespace,
@@ -120,21 +126,48 @@ func (s *scene) write(events []generate.Event, how func([]generate.Event) ([]*kg
 	}
 	s.written += int64(len(records))
 	for i, r := range records {
-		err := s.model.Apply(features.Record{
-			Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
-			Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
-		})
-		var poison *features.Poison
-		if err != nil && !errors.As(err, &poison) || (err != nil) != events[i].Poison {
+		if err := s.apply(r); (err != nil) != events[i].Poison {
 			return fmt.Errorf("event %s is poison: %v; the model says %w", events[i].Value, events[i].Poison, err)
 		}
-		if err != nil {
-			s.poison = append(s.poison, place(r.Topic, r.Partition, r.Offset))
-			continue
-		}
-		s.clock = max(s.clock, r.Timestamp.UnixMilli())
 	}
 	return nil
+}
+
+// apply applies a record to the model; the error is that it is poison.
+func (s *scene) apply(r *kgo.Record) error {
+	at := place(r.Topic, r.Partition, r.Offset)
+	s.known[at] = true
+	err := s.model.Apply(features.Record{
+		Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
+		Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+	})
+	if err != nil {
+		s.poison = append(s.poison, at)
+		return err
+	}
+	s.clock = max(s.clock, r.Timestamp.UnixMilli())
+	return nil
+}
+
+// applyRepeated applies to the model the records that are in the log although
+// their producer knows nothing of them: those that it sent again after a broker
+// had been killed, which no longer knew that it had them.
+func (s *scene) applyRepeated() {
+	s.t.Helper()
+	repeated := 0
+	for _, topic := range []string{generate.Transactions, generate.Logins} {
+		for _, records := range s.readAll(topic) {
+			for _, r := range records {
+				if !s.known[place(r.Topic, r.Partition, r.Offset)] {
+					repeated++
+					_ = s.apply(r) // poison is noted
+				}
+			}
+		}
+	}
+	if repeated > 0 {
+		s.t.Logf("the broker has %d records twice", repeated)
+	}
 }
 
 // applied is the number of offsets that all shards have applied.
@@ -200,13 +233,19 @@ func (s *scene) compareAll(api *weir) int {
 	if clock != s.clock {
 		s.t.Errorf("the clock is %d, want the greatest timestamp applied, %d", clock, s.clock)
 	}
+	return compare(s.t, api, s.registry, s.model, clock, moments(clock)...)
+}
+
+// moments are the present one and some that have passed, at and around edges
+// of tiles.
+func moments(clock int64) []int64 {
 	edge := kinds.FloorDiv(clock, hour) * hour
 	moments := []int64{clock, clock + hour, clock - hour + 1, edge, edge - 1, clock - day}
 	for days := int64(1); days < 10; days += 3 {
 		edge := (kinds.FloorDiv(clock, day) - days) * day
 		moments = append(moments, edge, edge-1)
 	}
-	return compare(s.t, api, s.registry, s.model, clock, moments...)
+	return moments
 }
 
 // awaitRewind waits until a processor has found Redis gone back in time, which
@@ -224,6 +263,7 @@ func (s *scene) finish(api *weir, events int) {
 	s.t.Helper()
 	s.awaitApplied()
 	applied := time.Now()
+	s.applyRepeated()
 	compared := s.compareAll(api)
 	s.checkDeadLetters()
 	s.t.Logf("seed %d: %d events (%d records with those of aborted transactions, %d poison), %d processes of Weir, %d kills, %d rewinds; %v to apply, %v to compare %d answers",

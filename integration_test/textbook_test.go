@@ -3,13 +3,15 @@ package integration_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
+	"math"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store/state"
 )
 
 // The worked example of the textbook: a payment of 166.6 at 1532496076032,
@@ -42,28 +44,34 @@ func TestTextbook(t *testing.T) {
 	}
 	s.awaitApplied()
 
-	// The state is that of the documentation: a hash for each entity, in the
-	// shard of its hash, with a field for each tile in base 36.
-	series := seriesOf(t, w)
+	// The state is that of the documentation: a string for each entity and group
+	// of series, in the shard of the entity's hash, with a section for each series.
 	for _, c := range []struct {
-		entity, feature, tile string
-		want                  string
+		entity, feature string
+		tile            int64
+		want            string
 	}{
-		{"d000001", "device_tx_7d", "dop", "1"},                  // day 17737
-		{"ud000001", "user_amount_1d", "94gt", "16660"},          // hour 425693
-		{"ud000001", "user_approved_amount_1d", "94gt", "16660"}, // of the same hash
-		{"ud000001", "user_max_amount_30d", "dop", "16660"},
-		{"ud000001", "user_tx_lifetime", "0", "1"},
-		{"d000001|ud000001", "user_device_tx_30d", "dop", "1"},
+		{"d000001", "device_tx_7d", textbookDay, "1"},
+		{"ud000001", "user_amount_1d", textbookHour, "166.6"},
+		{"ud000001", "user_approved_amount_1d", textbookHour, "166.6"}, // in the same string
+		{"ud000001", "user_max_amount_30d", textbookDay, "166.6"},
+		{"ud000001", "user_tx_lifetime", 0, "1"},
+		{"d000001|ud000001", "user_device_tx_30d", textbookDay, "1"},
 	} {
+		f, _ := s.registry.Feature(c.feature)
+		series := f.Series[0]
 		shard := kinds.Shard(kinds.EntityHash([]byte(c.entity)), shards)
-		keys := server.Client(t).Keys(ctx, fmt.Sprintf("{%s:%d}t*:%s", s.group, shard, c.entity)).Val()
-		held := map[string]string{}
-		for _, key := range keys {
-			maps.Copy(held, server.Client(t).HGetAll(ctx, key).Val())
-		}
-		if got := held[series[c.feature]+c.tile]; got != c.want {
-			t.Errorf("%s of %s holds %q in tile %s, want %q; the keys %q hold %v", c.feature, c.entity, got, c.tile, c.want, keys, held)
+		key := fmt.Sprintf("{%s:%d}%s:%s", s.group, shard, series.Group, c.entity)
+		held := state.New(series)
+		err := state.Sections([]byte(server.Client(t).Get(ctx, key).Val()), func(tag uint32, body []byte) error {
+			if tag == series.Tag() {
+				return held.Merge(body)
+			}
+			return nil
+		})
+		slice := held.Read(&kinds.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
+		if err != nil || len(slice.Cells) != 1 || slice.Cells[0].Tile != c.tile || string(slice.Cells[0].Value.AppendText(nil)) != c.want {
+			t.Errorf("%s of %s holds %+v in key %s, %v; want %s in tile %d", c.feature, c.entity, slice.Cells, key, err, c.want, c.tile)
 		}
 	}
 
@@ -107,37 +115,15 @@ func TestTextbook(t *testing.T) {
 		}
 	}
 
-	// What is no longer kept is refused, not answered wrongly.
+	// What is no longer kept is said, not answered wrongly.
 	for feature, at := range map[string]int64{
 		"device_tx_7d?device_id=d000001": textbookTime - hour - 1,
 		"card_count_today?card_id=c1":    textbookTime - 1, // keep=0s
 	} {
 		status, body := w.get(fmt.Sprintf("/v1/features/%s&at=%d", feature, at))
-		var refusal struct {
-			Error struct{ Oldest int64 }
-		}
-		if err := json.Unmarshal([]byte(body), &refusal); err != nil || status != http.StatusBadRequest || refusal.Error.Oldest != at+1 {
-			t.Errorf("%s at %d: %d %s; want that the oldest moment is the next one", feature, at, status, body)
+		want := fmt.Sprintf(`"exact":false,"oldest":%d}`, at+1)
+		if status != http.StatusOK || !strings.Contains(body, `{"value":null,"status":"OUTSIDE_MAX_AGE",`) || !strings.Contains(body, want) {
+			t.Errorf("%s at %d: %d %s; want %s", feature, at, status, body, want)
 		}
 	}
-}
-
-// seriesOf is by feature the identity of its first state series.
-func seriesOf(t testing.TB, w *weir) map[string]string {
-	t.Helper()
-	status, body := w.get("/v1/features")
-	var catalogue struct {
-		Features []struct {
-			Name   string
-			Series []struct{ ID string }
-		}
-	}
-	if err := json.Unmarshal([]byte(body), &catalogue); err != nil || status != http.StatusOK {
-		t.Fatalf("the catalogue: %d %v", status, err)
-	}
-	series := map[string]string{}
-	for _, f := range catalogue.Features {
-		series[f.Name] = f.Series[0].ID
-	}
-	return series
 }

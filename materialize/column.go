@@ -14,27 +14,28 @@ import (
 type Column struct {
 	Name    string
 	feature *features.Feature // nil for a field
-	field   int               // in the stream
+	field   features.Field
+	at      int // the field's place in the stream
 }
 
 // Columns finds columns by their names, features before fields. Without names
-// they are all features over the stream that do not answer with a list, in the
-// order of their names.
-func Columns(r *features.Registry, stream *features.Stream, names []string) ([]Column, error) {
+// they are all features over the stream, in the order of their names. Where a cell
+// can hold no list, they are those that do not answer with one.
+func Columns(r *features.Registry, stream *features.Stream, names []string, lists bool) ([]Column, error) {
 	if stream.ID == nil {
 		return nil, fmt.Errorf("stream %s names no id, by which the events of a training set are known; add id: PATH to it", stream.Name)
 	}
 	var columns []Column
 	if len(names) == 0 {
 		for _, f := range r.Features {
-			if others(f, stream) == nil && !listed(f) {
+			if others(f, stream) == nil && (lists || !listed(f)) {
 				columns = append(columns, Column{Name: f.Name, feature: f})
 			}
 		}
 		return columns, nil
 	}
 	for _, name := range names {
-		c, err := column(r, stream, name)
+		c, err := column(r, stream, name, lists)
 		if err != nil {
 			return nil, err
 		}
@@ -49,20 +50,24 @@ func Columns(r *features.Registry, stream *features.Stream, names []string) ([]C
 // IDColumn is the name of the first column, that of the events' ids.
 func IDColumn(stream *features.Stream) string { return strings.Join(stream.ID, ".") }
 
-func column(r *features.Registry, stream *features.Stream, name string) (Column, error) {
+func column(r *features.Registry, stream *features.Stream, name string, lists bool) (Column, error) {
 	if f, ok := r.Feature(name); ok {
 		if other := others(f, stream); other != nil {
 			return Column{}, fmt.Errorf("feature %q counts events of stream %s, and these are of %s", name, other.Name, stream.Name)
 		}
-		if listed(f) {
-			return Column{}, fmt.Errorf("feature %q answers with a list, which a cell cannot hold", name)
+		if !lists && listed(f) {
+			what := "a list"
+			if f.Shape() == kinds.Categories {
+				what = "values by category"
+			}
+			return Column{}, fmt.Errorf("feature %q answers with %s, which a cell of a CSV cannot hold; write a .parquet", name, what)
 		}
 		return Column{Name: name, feature: f}, nil
 	}
 	var known []string
 	for i, f := range stream.Fields {
 		if f.Name == name {
-			return Column{Name: name, field: i}, nil
+			return Column{Name: name, field: f, at: i}, nil
 		}
 		known = append(known, f.Name)
 	}
@@ -74,8 +79,25 @@ func column(r *features.Registry, stream *features.Stream, name string) (Column,
 	return Column{}, fmt.Errorf("%s", features.Unknown("feature or field", name, " of stream "+stream.Name, known))
 }
 
-// listed says whether a feature answers with a list.
-func listed(f *features.Feature) bool { return f.Kind != nil && f.Kind.Spec().Shape != kinds.Scalar }
+// typed is the type of the column's values, the scale of decimals, and the
+// shape in which it holds them.
+func (c *Column) typed() (kinds.Type, uint8, kinds.Shape) {
+	if c.feature == nil {
+		return c.field.Type, c.field.Scale, kinds.Scalar
+	}
+	return c.feature.Type(), c.feature.Scale(), c.feature.Shape()
+}
+
+// category is the type and the scale of the categories that a feature has values
+// by.
+func (c *Column) category() (kinds.Type, uint8) {
+	fields := c.feature.Stream.Fields
+	of := fields[slices.IndexFunc(fields, func(f features.Field) bool { return f.Name == c.feature.Per })]
+	return of.Type, of.Scale
+}
+
+// listed says whether a feature answers with a list, or by category.
+func listed(f *features.Feature) bool { return f.Shape() != kinds.Scalar }
 
 // others is a stream on which a feature rests that is not this one; nil for
 // none.
@@ -84,6 +106,9 @@ func others(f *features.Feature, stream *features.Stream) *features.Stream {
 		if other := others(part, stream); other != nil {
 			return other
 		}
+	}
+	if f.Through != nil && f.Through.Set.Stream != stream {
+		return f.Through.Set.Stream
 	}
 	if f.Parts == nil && f.Stream != stream {
 		return f.Stream

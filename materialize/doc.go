@@ -1,6 +1,8 @@
 // Package materialize makes training sets: it replays a file of events through
 // the plan, the kinds and the merge code that answer questions in production,
-// and writes for each event the features as of that event, itself included.
+// and writes for each event the features as of that event, itself included. A
+// feature that is asked about members is asked about the event's own value, as
+// of just before the event.
 package materialize
 
 import "fmt"

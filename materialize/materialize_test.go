@@ -46,7 +46,9 @@ features:
   share:    {expr: paid / both, default: -1}
   logins:   COUNT(1h, login, user)
   mixed:    {expr: paid / logins}
-  devices:  SET(1h, pay, user, device, max=2)
+  hops:     COUNT(1h, pay, SET(1h, login, user, user))
+  devices:  SET(1h, pay, user, device, max=2, tile=exact)
+  by_device: COUNT(1h, pay, user, per=device)
 `
 
 func load(t testing.TB, text string) *features.Registry {
@@ -65,7 +67,7 @@ func materialize(t *testing.T, r *features.Registry, stream, format, input strin
 	if !ok {
 		t.Fatal("no stream", stream)
 	}
-	columns, err := Columns(r, s, names)
+	columns, err := Columns(r, s, names, false)
 	if err != nil {
 		return "", Summary{}, err
 	}
@@ -77,7 +79,11 @@ func materialize(t *testing.T, r *features.Registry, stream, format, input strin
 	}
 	var out strings.Builder
 	replay := Replay{Stream: s, Columns: columns, State: memory.New()}
-	summary, err := replay.Run(context.Background(), source, &out)
+	w, err := NewCSVWriter(&out, s, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary, err := replay.Run(context.Background(), source, w)
 	return out.String(), summary, err
 }
 
@@ -131,6 +137,42 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// Seen is asked about the event's own value, and the event is not counted:
+// false is a first time, and null that there is no value. Events of the file
+// count in its order.
+func TestFirstTimes(t *testing.T) {
+	r := load(t, `
+streams:
+  view: {topic: views, timestamp: at, id: id, fields: {user: string, page: string, ok: bool}}
+features:
+  known:   SEEN(1h, view, user, page)
+  known_ok: SEEN(lifetime, view, user, page, where=ok)
+  exactly: SEEN(10s, view, user, page, tile=exact)
+  views:   COUNT(1h, view, user)
+`)
+	in := "id,at,user,page,ok\n" +
+		"1,1700000000000,u,a,true\n2,1700000001000,u,a,false\n3,1700000002000,u,b,false\n4,1700000003000,u,b,true\n5,1700000004000,v,a,true\n" +
+		"6,1700000005000,u,,true\n7,1700000006000,,a,true\n8,1700000011000,u,a,true\n9,1700000021000,u,a,true\n10,1700007200000,u,a,false\n" +
+		"11,1700007200000,u,a,\n"
+	want := `id,exactly,known,known_ok,views
+1,false,false,false,1
+2,true,true,true,2
+3,false,false,false,3
+4,true,true,false,4
+5,false,false,false,1
+6,,,,5
+7,,,,
+8,false,true,true,6
+9,false,true,true,7
+10,false,false,true,1
+11,true,true,true,2
+`
+	got, _, err := materialize(t, r, "view", "csv", in)
+	if err != nil || got != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	row := func(cells string) string { return header + "2026-01-31 10:00:00,pay," + cells + "\n" }
 	line := func(members string) string {
@@ -176,7 +218,9 @@ func TestBadColumns(t *testing.T) {
 		{"pay", "payd", `unknown feature or field "payd" of stream pay; did you mean "paid"?`},
 		{"pay", "logins", `feature "logins" counts events of stream login, and these are of pay`},
 		{"pay", "mixed", `feature "mixed" counts events of stream login, and these are of pay`},
-		{"pay", "devices", `feature "devices" answers with a list, which a cell cannot hold`},
+		{"pay", "hops", `feature "hops" counts events of stream login, and these are of pay`},
+		{"pay", "devices", `feature "devices" answers with a list, which a cell of a CSV cannot hold; write a .parquet`},
+		{"pay", "by_device", `feature "by_device" answers with values by category, which a cell of a CSV cannot hold; write a .parquet`},
 		{"pay", "n,n", `column "n" is there twice; the first is always meta.id, the id`},
 	} {
 		_, _, err := materialize(t, load(t, definitions), c.stream, "csv", header, strings.FieldsFunc(c.columns, func(r rune) bool { return r == ',' })...)
@@ -194,10 +238,7 @@ features: {}
 	}
 }
 
-// Every value of every row is what a plain loop over the events until then
-// gives, for all kinds and windows, though some events come out of order.
-func TestReplayEqualsModel(t *testing.T) {
-	r := load(t, `
+const randomDefinitions = `
 streams:
   pay:
     topic: events
@@ -217,12 +258,23 @@ features:
   exact_count: COUNT(50m, pay, user, tile=exact, bounds='[]')
   exact_avg: AVG(2h, pay, score, device, tile=exact, delay=1h)
   exact_sum: SUM(1d, pay, amount, user, tile=exact, max=5, where='score > 0.5')
+  today: SUM(calendar day tz Asia/Shanghai, pay, amount, user)
+  five_minutes: COUNT(tumbling 5m, pay, device)
+  from_first: COUNT(fixed 20m, pay, user, where='score > 0.5')
+  in_session: AVG(session 10m, pay, score, user)
+  last_three: SUM(last 3, pay, amount, device)
+  before: LAST(rolling 1d last 5, pay, device, user, exclude=current)
   derived: {expr: exact_sum / count_1h, default: 7}
-`)
-	plain := model.New(r)
+  through: COUNT_DISTINCT(1d, pay, SET(2h, pay, user, device), user, max=2)
+  through_exact: SUM(2h, pay, amount, SET(1d, pay, device, user), tile=exact, where='score > 0.5')
+`
+
+// randomEvents are events of randomDefinitions, some out of order and some
+// without some of their fields, as lines and as they are.
+func randomEvents(t *testing.T) (in string, events []map[string]any) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
-	var in strings.Builder
-	var events []map[string]any
+	var lines strings.Builder
 	now := int64(1_700_000_000_000)
 	for i := range 1500 {
 		now += random.Int64N(300_000)
@@ -239,10 +291,19 @@ features:
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.Write(append(text, '\n'))
+		lines.Write(append(text, '\n'))
 		events = append(events, e)
 	}
-	got, summary, err := materialize(t, r, "pay", "ndjson", in.String())
+	return lines.String(), events
+}
+
+// Every value of every row is what a plain loop over the events until then
+// gives, for all kinds and windows, though some events come out of order.
+func TestReplayEqualsModel(t *testing.T) {
+	r := load(t, randomDefinitions)
+	plain := model.New(r)
+	in, events := randomEvents(t)
+	got, summary, err := materialize(t, r, "pay", "ndjson", in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +311,7 @@ features:
 	if err != nil || len(rows) != len(events)+1 {
 		t.Fatal(len(rows), err)
 	}
-	lines := strings.Split(in.String(), "\n")
+	lines := strings.Split(in, "\n")
 	compared, capped := 0, 0
 	for i, e := range events {
 		err := plain.Apply(features.Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})

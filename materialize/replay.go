@@ -2,7 +2,6 @@ package materialize
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 // State is what a replay keeps state in; it has to be empty.
 type State interface {
 	Apply(context.Context, *kinds.Batch) error
-	Read(context.Context, []kinds.Read) ([]kinds.Slice, error)
+	features.Reader
 }
 
 // Summary says what a replay has done.
@@ -39,30 +38,23 @@ type Replay struct {
 
 	keys  [][]string // different keys of features, each sorted
 	keyOf []int      // by column
+	own   []bool     // by column: a feature that is asked about the event's own value
 	keep  int64      // the least that a feature keeps, in milliseconds
 	now   int64      // the greatest time of an event
 
 	summary  Summary
 	entities []string // by keys
 	lacks    []bool   // by keys: the event has no such entity
-	reads    []kinds.Read
-	row      []string
+	reading  features.Reading
+	cells    []Cell
 	text     []byte
 }
 
-// Run replays the source and writes a CSV: a line of names, and one for each
-// event in the order of the file. Nulls are empty. Errors about an event are a
-// *LineError.
-func (r *Replay) Run(ctx context.Context, source Source, out io.Writer) (Summary, error) {
+// Run replays the source and writes a row for each event, in the order of the
+// file, to a writer of the same columns. It closes the writer once all is
+// written. Errors about an event are a *LineError.
+func (r *Replay) Run(ctx context.Context, source Source, w Writer) (Summary, error) {
 	r.plan()
-	w := csv.NewWriter(out)
-	header := []string{IDColumn(r.Stream)}
-	for _, c := range r.Columns {
-		header = append(header, c.Name)
-	}
-	if err := w.Write(header); err != nil {
-		return r.summary, err
-	}
 	only := &features.Registry{Streams: []*features.Stream{r.Stream}}
 	mapper := only.NewMapper()
 	batch := &kinds.Batch{Sources: make([]kinds.Source, 1)}
@@ -92,7 +84,11 @@ func (r *Replay) Run(ctx context.Context, source Source, out io.Writer) (Summary
 		if err := r.event(ctx, &outcome.Events[0], batch); err != nil {
 			return r.summary, source.At(err)
 		}
-		if err := w.Write(r.row); err != nil {
+		err = w.Write(outcome.Events[0].ID, r.cells)
+		if _, about := errors.AsType[*CellError](err); about {
+			err = source.At(err)
+		}
+		if err != nil {
 			return r.summary, err
 		}
 		r.summary.Events++
@@ -100,14 +96,13 @@ func (r *Replay) Run(ctx context.Context, source Source, out io.Writer) (Summary
 			r.Progress(r.summary)
 		}
 	}
-	w.Flush()
-	return r.summary, w.Error()
+	return r.summary, w.Close()
 }
 
 // plan gathers the features by their keys.
 func (r *Replay) plan() {
 	r.keep, r.now = math.MaxInt64, math.MinInt64
-	r.keyOf = make([]int, len(r.Columns))
+	r.keyOf, r.own = make([]int, len(r.Columns)), make([]bool, len(r.Columns))
 	for i, c := range r.Columns {
 		if c.feature == nil {
 			continue
@@ -118,7 +113,7 @@ func (r *Replay) plan() {
 			at = len(r.keys)
 			r.keys = append(r.keys, keys)
 		}
-		r.keyOf[i] = at
+		r.keyOf[i], r.own[i] = at, c.feature.Membership() == kinds.MembersNeeded
 		if c.feature.Forgets() {
 			r.keep = min(r.keep, c.feature.Keep.Milliseconds())
 		}
@@ -126,7 +121,7 @@ func (r *Replay) plan() {
 	r.entities, r.lacks = make([]string, len(r.keys)), make([]bool, len(r.keys))
 }
 
-// event applies an event and makes its row.
+// event applies an event and makes the cells of its row.
 func (r *Replay) event(ctx context.Context, e *features.Event, batch *kinds.Batch) error {
 	if e.ID == nil {
 		return fmt.Errorf("stream %s: %s: the event has no id", r.Stream.Name, IDColumn(r.Stream))
@@ -136,47 +131,64 @@ func (r *Replay) event(ctx context.Context, e *features.Event, batch *kinds.Batc
 		return fmt.Errorf("the event is %s older than one before it, and some feature keeps its past for %s only: sort the file by time, or raise keep",
 			time.Duration(r.now-e.Time)*time.Millisecond, time.Duration(r.keep)*time.Millisecond)
 	}
-	batch.Now = r.now
-	if err := r.State.Apply(ctx, batch); err != nil {
-		return err
-	}
-	if batch.Refused > 0 {
-		return errors.New("the event cannot be added: " + batch.Refusal)
-	}
 	for i, keys := range r.keys {
 		text, ok := e.Entity(r.text[:0], keys)
 		r.text, r.entities[i], r.lacks[i] = text, string(text), !ok
 	}
-	r.reads = r.reads[:0]
-	for i, c := range r.Columns {
-		if c.feature != nil && !r.lacks[r.keyOf[i]] {
-			r.reads = c.feature.Reads(r.reads, r.entities[r.keyOf[i]], e.Time)
+	r.cells = r.cells[:0]
+	for _, c := range r.Columns {
+		var cell Cell
+		if c.feature == nil {
+			cell.Value = e.Values[c.at]
 		}
+		r.cells = append(r.cells, cell)
 	}
-	slices, err := r.State.Read(ctx, r.reads)
-	if err != nil {
+	if err := r.answer(ctx, e, true); err != nil {
 		return err
 	}
-	r.row = append(r.row[:0], string(e.ID))
+	batch.Now = r.now
+	if err := r.State.Apply(ctx, batch); err != nil {
+		return err
+	}
+	return r.answer(ctx, e, false)
+}
+
+// answer fills in cells of the event's row: before it is applied those of
+// features that are asked about its own value, and then those of the others.
+func (r *Replay) answer(ctx context.Context, e *features.Event, before bool) error {
+	asked := func(i int) bool {
+		f := r.Columns[i].feature
+		return f != nil && r.own[i] == before && !r.lacks[r.keyOf[i]] && !(before && f.Own(e).IsNull())
+	}
+	r.reading.Reset(r.now)
 	for i, c := range r.Columns {
-		var v kinds.Value
-		switch {
-		case c.feature == nil:
-			v = e.Values[c.field]
-		case !r.lacks[r.keyOf[i]]:
-			n := len(c.feature.Series)
-			a, err := c.feature.Answer(slices[:n], e.Time, r.now)
-			if err != nil {
-				return err
-			}
-			slices = slices[n:]
-			v = a.Value
-			if a.Capped {
-				r.summary.Capped++
-			}
+		if !asked(i) {
+			continue
 		}
-		r.text = v.AppendText(r.text[:0])
-		r.row = append(r.row, string(r.text))
+		f := c.feature
+		if before {
+			f = f.AskedAbout([]kinds.Value{f.Own(e)})
+		}
+		r.reading.Want(f, r.entities[r.keyOf[i]], e.Time)
+	}
+	if err := r.reading.Read(ctx, r.State); err != nil {
+		return err
+	}
+	for i := range r.Columns {
+		if !asked(i) {
+			continue
+		}
+		a, err := r.reading.Next()
+		if err != nil {
+			return err
+		}
+		r.cells[i] = Cell{Value: a.Value, Items: a.Items}
+		if before {
+			r.cells[i] = Cell{Value: a.Items[0].Value}
+		}
+		if a.Capped {
+			r.summary.Capped++
+		}
 	}
 	return nil
 }

@@ -10,12 +10,13 @@ import (
 )
 
 // applier is the applying goroutine of a worker: for each batch it writes the
-// dead letters, then the state.
+// dead letters, then the enriched events, then the state.
 type applier struct {
 	todo    chan *batch
 	done    chan *batch // gets every batch of todo back
 	writer  Writer
 	dead    messageWriter
+	enrich  *enricher
 	metrics *metrics
 	stats   *stats
 	trouble trouble
@@ -28,7 +29,7 @@ type applier struct {
 func (a *applier) run(ctx context.Context) {
 	for b := range a.todo {
 		a.writeDeadLetters(ctx, b)
-		b.unapplied = !a.apply(ctx, b)
+		b.unapplied = !a.writeEnriched(ctx, b) || !a.apply(ctx, b)
 		a.done <- b
 	}
 }
@@ -50,18 +51,31 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *batch) {
 	}
 	if err := a.dead.WriteMessages(ctx, messages...); err != nil {
 		for _, d := range b.dead {
-			b.Sources[d.source].Behind = true
-			b.failures[d.source] = fmt.Errorf("write dead letters: %w", err)
+			b.fail(d.source, fmt.Errorf("write dead letters: %w", err))
 		}
 	}
 }
 
-// apply applies a batch, however long Redis is away. It says whether it could
-// before the context ended.
-func (a *applier) apply(ctx context.Context, b *batch) bool {
+// writeEnriched writes the batch's enriched events. It says whether Redis could
+// be read before the context ended.
+func (a *applier) writeEnriched(ctx context.Context, b *batch) bool {
+	if len(b.enriched) == 0 {
+		return true
+	}
 	start := time.Now()
+	if !a.persist(ctx, func() error { return a.enrich.answer(ctx, b) }) {
+		return false
+	}
+	a.enrich.write(ctx, b)
+	a.metrics.enrich.Observe(time.Since(start).Seconds())
+	return true
+}
+
+// persist tries again what needs Redis, however long it is away. It says
+// whether it could be done before the context ended.
+func (a *applier) persist(ctx context.Context, do func() error) bool {
 	for {
-		err := a.writer.Apply(ctx, &b.Batch)
+		err := do()
 		if err == nil {
 			break
 		}
@@ -72,12 +86,24 @@ func (a *applier) apply(ctx context.Context, b *batch) bool {
 	}
 	a.trouble.over()
 	a.health.clear(a.name)
+	return true
+}
+
+// apply applies a batch. It says whether it could before the context ended.
+func (a *applier) apply(ctx context.Context, b *batch) bool {
+	start := time.Now()
+	if !a.persist(ctx, func() error { return a.writer.Apply(ctx, &b.Batch) }) {
+		return false
+	}
 	now := time.Now()
 	a.metrics.apply.Observe(now.Sub(start).Seconds())
 	a.metrics.applied(b, now.UnixMilli())
 	a.stats.add(b)
 	if b.Refused > 0 {
 		a.trouble.log.Error("Redis refused operations because of their data", "operations", b.Refused, "first", b.Refusal)
+		if b.RefusedKey != "" {
+			a.trouble.log.Debug("it is about a key", "key", b.RefusedKey)
+		}
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -39,6 +40,13 @@ type trouble struct {
 	said  time.Time
 }
 
+// namesKey is an error about a key of the store, which may name an entity and
+// stands in no text.
+type namesKey interface {
+	error
+	Key() string
+}
+
 // failed tells of a failure and returns how long to wait before the next try.
 func (t *trouble) failed(err error) time.Duration {
 	now := time.Now()
@@ -48,6 +56,9 @@ func (t *trouble) failed(err error) time.Duration {
 	if now.Sub(t.said) >= sayAgain {
 		t.said = now
 		t.log.Warn(t.what+" fails, trying again", "error", err, "for", now.Sub(t.since).Round(time.Second))
+		if named, ok := errors.AsType[namesKey](err); ok {
+			t.log.Debug("it is about a key", "key", named.Key())
+		}
 	}
 	return t.waits.next()
 }

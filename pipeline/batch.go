@@ -13,13 +13,17 @@ type batch struct {
 	kinds.Batch
 	partitions []*partition // by source
 	dead       []deadLetter
-	events     int       // records mapped
-	bytes      int       // of their values
-	began      time.Time // when the first record came in
-	timestamps []int64   // of the records mapped, for their freshness
+	enriched   []*enriched // events of enriched streams, in the order of their records
+	events     int         // records mapped
+	bytes      int         // of their values
+	began      time.Time   // when the first record came in
+	timestamps []int64     // of the records mapped, for their freshness
 	outcomes   map[outcome]int
-	// failures says by source why its dead letters could not be written; the
-	// source is then marked Behind and nothing of it was applied.
+	// kept is the partition of which a part was mapped that cannot be read on from
+	// here: the batch takes no more. Nil for none.
+	kept *partition
+	// failures says by source why its dead letters or enriched events could not
+	// be written; the source is then marked Behind and nothing of it was applied.
 	failures []error
 	// unapplied says that the time to shut down was over before the store took
 	// the batch.
@@ -47,18 +51,19 @@ func (b *batch) reset() {
 	}
 	clear(b.partitions)
 	clear(b.dead)
+	clear(b.enriched)
 	clear(b.outcomes)
 	b.Batch.Reset()
 	b.partitions, b.dead, b.timestamps = b.partitions[:0], b.dead[:0], b.timestamps[:0]
-	b.failures = b.failures[:0]
-	b.events, b.bytes, b.began, b.unapplied = 0, 0, time.Time{}, false
+	b.failures, b.enriched = b.failures[:0], b.enriched[:0]
+	b.events, b.bytes, b.began, b.unapplied, b.kept = 0, 0, time.Time{}, false, nil
 }
 
 // source finds or makes the partition's share in the batch.
 func (b *batch) source(p *partition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Sources)
-		b.Sources = append(b.Sources, kinds.Source{Partition: p.Partition, To: p.position, Progress: p.progress})
+		b.Sources = append(b.Sources, kinds.Source{Partition: p.under, To: p.position, Progress: p.progress})
 		b.partitions = append(b.partitions, p)
 		b.failures = append(b.failures, nil)
 	}
@@ -73,12 +78,18 @@ func (b *batch) drop(p *partition) {
 	}
 }
 
-// keep leaves the partition's share in the batch as it is; what is read of the
-// partition after it has been resumed gets another one.
+// keep leaves the partition's share in the batch as it is, and closes the batch:
+// what is read of the partition after it has been resumed goes to another one.
 func (b *batch) keep(p *partition) {
 	if p.in == b {
-		p.in = nil
+		p.in, b.kept = nil, p
 	}
+}
+
+// fail leaves a source out of what is applied, and says why.
+func (b *batch) fail(source int, err error) {
+	b.Sources[source].Behind = true
+	b.failures[source] = err
 }
 
 // count notes what became of a record.

@@ -18,13 +18,27 @@ import (
 type Store interface {
 	// Create makes the namespace where it is not there yet.
 	Create(ctx context.Context) error
+	// Register tells of a plan that is in use at a moment.
+	Register(ctx context.Context, p *kinds.Plan, now time.Time) error
+	// Claim takes a partition for a plan: batches of other plans change nothing
+	// any more. It returns by shard the next offset to apply, negative for a
+	// shard that has none, and for how long the plan has had the partition.
+	Claim(ctx context.Context, p kinds.Partition, version string) ([]int64, time.Duration, error)
 	// Progress reads for each partition, by shard, the next offset to apply;
 	// it is negative for a shard that has none.
 	Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error)
+	// History is which plans the state was written by.
+	History(ctx context.Context) (*kinds.History, error)
 	// Start gives the shards without progress in a partition a first one.
 	Start(ctx context.Context, p kinds.Partition, offset int64) error
+	// Follow reads what reads look at, to be followed in memory. It must not be
+	// older than what Progress says later.
+	Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error)
 	// Forget takes back a partition's progress in all shards.
 	Forget(ctx context.Context, p kinds.Partition) error
+	// Gap notes that records of a partition were passed over whose timestamps go
+	// up to a moment, in milliseconds.
+	Gap(ctx context.Context, p kinds.Partition, until int64) error
 }
 
 // Writer applies batches for one goroutine. Apply marks the sources that the
@@ -46,7 +60,7 @@ const (
 // Config says what a Processor works on. All fields are required, but for those
 // with a default.
 type Config struct {
-	Registry  *features.Registry
+	Registry  *features.Registry // to begin with; see Processor.Reload
 	Store     Store
 	NewWriter func() Writer
 
@@ -72,8 +86,13 @@ type Config struct {
 	MaxBytes  int           // by default 4 MiB
 	Linger    time.Duration // by default 5 ms
 
-	CommitInterval  time.Duration // by default 1 s
-	ShutdownTimeout time.Duration // for flushing when partitions are given up; by default 20 s
+	CommitInterval time.Duration // by default 1 s
+	// Settle is how long a plan has a partition before it is applied, where it
+	// lacks what another one kept: longer than anybody relies on a history that
+	// was read before.
+	Settle           time.Duration // by default 500 ms
+	RegisterInterval time.Duration // between two Register; by default 1 min
+	ShutdownTimeout  time.Duration // for flushing when partitions are given up; by default 20 s
 
 	SessionTimeout    time.Duration // by default 30 s
 	RebalanceTimeout  time.Duration // by default 30 s
@@ -95,6 +114,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Linger, 5*time.Millisecond)
 	setDefault(&c.CommitInterval, time.Second)
 	setDefault(&c.ShutdownTimeout, 20*time.Second)
+	setDefault(&c.Settle, 500*time.Millisecond)
+	setDefault(&c.RegisterInterval, time.Minute)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}

@@ -13,44 +13,57 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
+// HeaderPrefix begins the names of the headers that Weir writes.
+const HeaderPrefix = "weir-"
+
 // The headers of a dead letter, behind those that the record came with.
 const (
-	headerReason    = "weir-reason"
-	headerMessage   = "weir-message"
-	headerStream    = "weir-stream"
-	headerTopic     = "weir-topic"
-	headerPartition = "weir-partition"
-	headerOffset    = "weir-offset"
-	headerTimestamp = "weir-timestamp" // of the record, in ms
+	HeaderReason    = "weir-reason"
+	HeaderMessage   = "weir-message"
+	HeaderStream    = "weir-stream"
+	HeaderTopic     = "weir-topic"
+	HeaderPartition = "weir-partition"
+	HeaderOffset    = "weir-offset"
+	HeaderTimestamp = "weir-timestamp" // of the record, in ms
 )
 
 // deadLetter is a record on its way to the dead-letter topic.
 type deadLetter struct {
-	source  int
-	offset  int64
-	reason  features.Reason
-	stream  string
-	message kafka.Message
+	source    int
+	offset    int64
+	timestamp int64 // of the record, in ms
+	reason    features.Reason
+	stream    string
+	path      string
+	message   kafka.Message
 }
 
 // newDeadLetter copies a record with the reason for which it is set aside.
 func newDeadLetter(source int, p kinds.Partition, rec *fetch.Record, poison *features.Poison) deadLetter {
-	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value)}
-	for key, value := range rec.Headers.All() {
-		m.Headers = append(m.Headers, kafka.Header{Key: key, Value: bytes.Clone(value)})
-	}
+	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: headersOf(rec)}
 	for _, h := range [...][2]string{
-		{headerReason, string(poison.Reason)},
-		{headerMessage, poison.Error()},
-		{headerStream, poison.Stream},
-		{headerTopic, p.Topic},
-		{headerPartition, strconv.Itoa(int(p.ID))},
-		{headerOffset, strconv.FormatInt(rec.Offset, 10)},
-		{headerTimestamp, strconv.FormatInt(rec.Timestamp, 10)},
+		{HeaderReason, string(poison.Reason)},
+		{HeaderMessage, poison.Error()},
+		{HeaderStream, poison.Stream},
+		{HeaderTopic, p.Topic},
+		{HeaderPartition, strconv.Itoa(int(p.ID))},
+		{HeaderOffset, strconv.FormatInt(rec.Offset, 10)},
+		{HeaderTimestamp, strconv.FormatInt(rec.Timestamp, 10)},
 	} {
 		m.Headers = append(m.Headers, kafka.Header{Key: h[0], Value: []byte(h[1])})
 	}
-	return deadLetter{source: source, offset: rec.Offset, reason: poison.Reason, stream: poison.Stream, message: m}
+	return deadLetter{
+		source: source, offset: rec.Offset, timestamp: rec.Timestamp,
+		reason: poison.Reason, stream: poison.Stream, path: poison.Path, message: m,
+	}
+}
+
+// headersOf copies the headers that a record came with.
+func headersOf(rec *fetch.Record) (headers []kafka.Header) {
+	for key, value := range rec.Headers.All() {
+		headers = append(headers, kafka.Header{Key: key, Value: bytes.Clone(value)})
+	}
+	return headers
 }
 
 // newDeadLetterWriter returns a writer that has written when WriteMessages returns.

@@ -4,7 +4,7 @@
 // it shares its partitions out to workers. A worker is two goroutines and two
 // batches that go round between them:
 //
-//	fetch.Poller -> decode -> Mapper.Map -> batch ==> dead letters -> Writer.Apply
+//	fetch.Poller -> decode -> Mapper.Map -> batch ==> dead letters -> enriched events -> Writer.Apply
 //	                 (the mapping goroutine)          (the applying goroutine)
 //	       ^                                                |
 //	       +------- the batch comes back: progress, -------+
@@ -18,4 +18,9 @@
 // serve those who look at the lag. A worker that starts on a partition, or is
 // told that the store went back in time, reads it from the lowest progress of
 // all shards; the writer passes over what a shard has already.
+//
+// Definitions may change at any time, see Processor.Reload. Progress stands
+// under the version of the plan that is applied, so a worker claims a partition
+// before it reads it, and one with other definitions that still holds a batch of
+// it applies that to nothing.
 package pipeline

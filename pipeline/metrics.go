@@ -14,10 +14,12 @@ type metrics struct {
 	dead       *prometheus.CounterVec
 	rewinds    *prometheus.CounterVec
 	lost       *prometheus.CounterVec
+	enriched   *prometheus.CounterVec
 	refused    prometheus.Counter
 	batches    prometheus.Counter
 	batchSize  prometheus.Histogram
 	apply      prometheus.Histogram
+	enrich     prometheus.Histogram
 	freshness  prometheus.Histogram
 	lag        *prometheus.GaugeVec
 	partitions prometheus.Gauge
@@ -38,6 +40,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_lost_records_total", Help: "Records that were not applied and are no longer in the log, by topic.",
 		}, []string{"topic"}),
+		enriched: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_enriched_events_total", Help: "Events written with their features, by stream; those written again count again.",
+		}, []string{"stream"}),
+		enrich: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "weir_enrich_seconds", Help: "Time to read the features of a batch's enriched events and to write the events.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_refused_operations_total",
 			Help: "State operations that Redis refused because of their data, such as a sum that overflows.",
@@ -64,7 +73,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
 		}),
 	}
-	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.refused, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.partitions)
+	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.enriched, m.enrich, m.refused, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.partitions)
 	return m
 }
 
@@ -86,4 +95,14 @@ func (m *metrics) applied(b *batch, now int64) {
 
 func (m *metrics) setLag(p kinds.Partition, lag int64) {
 	m.lag.WithLabelValues(p.Topic, strconv.Itoa(int(p.ID))).Set(float64(lag))
+}
+
+// assigned tells of the partitions that the processor has from now on. Counters
+// that alerts wait for begin at 0: a rise from nothing is none to Prometheus.
+func (m *metrics) assigned(partitions []kinds.Partition) {
+	m.partitions.Set(float64(len(partitions)))
+	for _, p := range partitions {
+		m.rewinds.WithLabelValues(p.Topic)
+		m.lost.WithLabelValues(p.Topic)
+	}
 }

@@ -53,13 +53,19 @@ const (
 )
 
 func newBench(t *testing.T) *bench {
+	return newBenchOf(t, definitions, map[string]int{"payments": partitions, deadLetters: 1})
+}
+
+// newBenchOf is a bench of other definitions, and their topics with their
+// numbers of partitions.
+func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench {
 	registry, err := features.Parse("test.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{
 		t: t, registry: registry,
-		broker: testkit.Kfake(t, map[string]int{"payments": partitions, deadLetters: 1}),
+		broker: testkit.Kfake(t, topics),
 		redis:  testkit.Redis(t).Client(t),
 	}
 	b.store = store.New(b.redis, testkit.Namespace(t), 8)
@@ -128,16 +134,22 @@ func payments(from, to int) []kafka.Message {
 // answers asks for both features of all users.
 func (b *bench) answers() string {
 	b.t.Helper()
+	names := []string{"paid", "payments"}
+	var reading features.Reading
+	reading.Reset(at)
+	for user := range 7 {
+		for _, name := range names {
+			f, _ := b.registry.Feature(name)
+			reading.Want(f, fmt.Sprintf("u%d", user), at)
+		}
+	}
+	if err := reading.Read(context.Background(), b.store); err != nil {
+		b.t.Fatal(err)
+	}
 	var text strings.Builder
 	for user := range 7 {
-		for _, name := range []string{"paid", "payments"} {
-			f, _ := b.registry.Feature(name)
-			reads := f.Reads(nil, fmt.Sprintf("u%d", user), at)
-			slices, err := b.store.Read(context.Background(), reads)
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			answer, err := f.Answer(slices, at, at)
+		for _, name := range names {
+			answer, err := reading.Next()
 			if err != nil {
 				b.t.Fatal(err)
 			}
@@ -228,9 +240,9 @@ type slowStore struct {
 	let chan struct{}
 }
 
-func (s slowStore) Progress(ctx context.Context, p []kinds.Partition) ([][]int64, error) {
+func (s slowStore) Claim(ctx context.Context, p kinds.Partition, version string) ([]int64, time.Duration, error) {
 	<-s.let
-	return s.Store.Progress(ctx, p)
+	return s.Store.Claim(ctx, p, version)
 }
 
 // A processor is not ready while a partition that it was assigned is not read.

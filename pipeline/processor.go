@@ -13,6 +13,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
@@ -25,6 +26,8 @@ type Processor struct {
 	health  *health
 	stats   stats
 	dead    *kafka.Writer
+
+	definitions *definitions
 }
 
 // New returns a processor; Run makes it work.
@@ -32,9 +35,9 @@ func New(cfg Config) *Processor {
 	cfg = cfg.withDefaults()
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), log: cfg.Logger, health: newHealth(),
-		dead: newDeadLetterWriter(&cfg),
+		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry),
 	}
-	p.health.set("group", errors.New("not a member yet"))
+	p.health.set("group", errNotMember)
 	return p
 }
 
@@ -51,9 +54,14 @@ type Stats struct {
 	Assigned  int64 // partitions now
 }
 
-type stats struct{ applied, dead, unmatched, assigned atomic.Int64 }
+type stats struct {
+	applied, dead, unmatched, assigned atomic.Int64
+
+	recent recent
+}
 
 func (s *stats) add(b *batch) {
+	s.recent.add(b)
 	for o, n := range b.outcomes {
 		switch o.what {
 		case dead:
@@ -77,44 +85,17 @@ func (p *Processor) Stats() Stats {
 // configuration; passing troubles of Kafka and Redis are waited out.
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	defer p.dead.Close()
-	if !p.waitForTopics(ctx) {
-		return failure(ctx)
-	}
-	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: p.cfg.Group, Brokers: p.cfg.Brokers, Dialer: p.cfg.Dialer,
-		Topics: p.cfg.Registry.Topics(),
-		// Round robin spreads several topics of few partitions evenly.
-		GroupBalancers:        []kafka.GroupBalancer{kafka.RoundRobinGroupBalancer{}, kafka.RangeGroupBalancer{}},
-		WatchPartitionChanges: true,
-		SessionTimeout:        p.cfg.SessionTimeout, RebalanceTimeout: p.cfg.RebalanceTimeout,
-		HeartbeatInterval: p.cfg.HeartbeatInterval, JoinGroupBackoff: time.Second,
-	})
-	if err != nil {
-		return fmt.Errorf("join group %q: %w", p.cfg.Group, err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = group.Close() }) // ends the generation under way
-	defer stop()
-	joining := trouble{log: p.log, what: "joining the consumer group"}
+	var registering sync.WaitGroup
+	registering.Go(func() { p.register(ctx) })
+	defer registering.Wait()
+	defer cancel(nil)
 	for ctx.Err() == nil {
-		generation, err := group.Next(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				p.health.set("group", err)
-				wait(ctx, joining.failed(err))
-			}
-			continue
+		registry, _ := p.definitions.present()
+		if err := p.join(ctx, cancel, registry.Topics()); err != nil {
+			return err
 		}
-		joining.over()
-		generation.Start(func(ctx context.Context) {
-			if err := p.generation(ctx, generation); err != nil {
-				cancel(err)
-			}
-		})
 	}
-	// Close waits for the generation's flush and leaves the group.
-	_ = group.Close()
 	return failure(ctx)
 }
 
@@ -126,43 +107,12 @@ func failure(ctx context.Context) error {
 	return nil
 }
 
-// waitForTopics waits until all topics are there: the group would be given no
-// partitions at all while one is missing.
-func (p *Processor) waitForTopics(ctx context.Context) bool {
-	client := &kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}
-	missing := trouble{log: p.log, what: "finding the topics"}
-	for {
-		err := findTopics(ctx, client, p.cfg.Registry.Topics())
-		if err == nil {
-			missing.over()
-			return true
-		}
-		p.health.set("group", err)
-		if !wait(ctx, missing.failed(err)) {
-			return false
-		}
-	}
-}
-
-func findTopics(ctx context.Context, client *kafka.Client, topics []string) error {
-	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
-	if err != nil {
-		return err
-	}
-	for _, t := range found.Topics {
-		if t.Error != nil {
-			return fmt.Errorf("topic %q: %w", t.Name, t.Error)
-		}
-	}
-	return nil
-}
-
 // generation carries the partitions of one generation of the group until its
 // context ends, and gives them up flushed and committed.
-func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
+func (p *Processor) generation(ctx context.Context, g *kafka.Generation, topics []string) error {
 	assigned := assignments(g)
 	p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(assigned))
-	p.metrics.partitions.Set(float64(len(assigned)))
+	p.metrics.assigned(assigned)
 	p.stats.assigned.Store(int64(len(assigned)))
 	for _, id := range assigned {
 		p.health.set(partitionName(id), errNotResumed)
@@ -171,16 +121,35 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
 	p.health.clear("group")
 	defer p.metrics.partitions.Set(0)
 	defer p.metrics.lag.Reset()
+	commits := newCommitter(g, p.log)
+	defer commits.close()
+	for ctx.Err() == nil {
+		registry, replaced := p.definitions.present()
+		if !slices.Equal(registry.Topics(), topics) {
+			<-ctx.Done() // this membership is about to end
+			break
+		}
+		present, cancel := until(ctx, replaced)
+		err := p.carry(present, registry, assigned, commits.commit)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-	// What is under way when the generation ends has a time of its own.
+// carry carries partitions by the same definitions until the context ends, and
+// flushes.
+func (p *Processor) carry(ctx context.Context, registry *features.Registry, assigned []kinds.Partition,
+	commit func(map[kinds.Partition]int64)) error {
+	// What is under way when the context ends has a time of its own.
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(p.cfg.ShutdownTimeout, giveUp) })()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	commits := newCommitter(g, p.log)
-	defer commits.close()
 	var workers sync.WaitGroup
 	for i := range min(p.cfg.Workers, len(assigned)) {
 		var share []kinds.Partition
@@ -188,7 +157,7 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
 			share = append(share, assigned[n])
 		}
 		workers.Go(func() {
-			if err := p.work(ctx, patient, fmt.Sprintf("worker %d", i), share, commits.commit); err != nil {
+			if err := p.work(ctx, patient, fmt.Sprintf("worker %d", i), registry, share, commit); err != nil {
 				cancel(err)
 			}
 		})
@@ -201,6 +170,9 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation) error {
 	}
 	return nil
 }
+
+// errNotMember is what the group's health is until partitions are assigned.
+var errNotMember = errors.New("not a member yet")
 
 // errNotResumed is what a partition's health is until it is read.
 var errNotResumed = errors.New("its progress was not read yet")
@@ -221,7 +193,7 @@ func assignments(g *kafka.Generation) []kinds.Partition {
 }
 
 // work makes a worker for some partitions and runs it.
-func (p *Processor) work(ctx, patient context.Context, name string, share []kinds.Partition,
+func (p *Processor) work(ctx, patient context.Context, name string, registry *features.Registry, share []kinds.Partition,
 	commit func(map[kinds.Partition]int64)) error {
 	poller := fetch.NewPoller(fetch.PollerConfig{
 		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...), Isolation: p.cfg.Isolation,
@@ -231,6 +203,10 @@ func (p *Processor) work(ctx, patient context.Context, name string, share []kind
 	defer poller.Close()
 	a := &applier{
 		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.NewWriter(), dead: p.dead,
+		enrich: &enricher{
+			store: p.cfg.Store, metrics: p.metrics,
+			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
+		},
 		metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
 		trouble: trouble{log: p.log, what: "applying to Redis"},
 	}
@@ -240,17 +216,17 @@ func (p *Processor) work(ctx, patient context.Context, name string, share []kind
 	defer close(a.todo)
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
-		mapper: p.cfg.Registry.NewMapper(), applier: a, commit: commit,
+		mapper: registry.NewMapper(), plan: registry.Plan(), enrich: enrichPlans(registry), applier: a, commit: commit,
 		recovery: recovery{
-			cfg: &p.cfg, metrics: p.metrics, log: p.log, writer: p.cfg.NewWriter(), offsets: poller.Offsets,
+			cfg: &p.cfg, metrics: p.metrics, log: p.log, writer: p.cfg.NewWriter(), offsets: poller.Offsets, plan: registry.Plan(),
 		},
 		partitions: make(map[kinds.Partition]*partition), current: newBatch(), spare: newBatch(),
 	}
 	w.mapper.MaxRecordBytes = p.cfg.MaxRecordBytes
 	for _, id := range share {
 		w.partitions[id] = &partition{
-			Partition: id,
-			trouble:   trouble{log: p.log.With("topic", id.Topic, "partition", id.ID), what: "carrying the partition"},
+			Partition: id, under: id.Under(registry.Plan().Version),
+			trouble: trouble{log: p.log.With("topic", id.Topic, "partition", id.ID), what: "carrying the partition"},
 		}
 	}
 	defer p.health.clear(name)

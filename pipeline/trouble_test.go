@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/store"
@@ -85,6 +86,23 @@ func TestPoisonIsSetAside(t *testing.T) {
 			header(m, "weir-topic") != "payments" || header(m, "weir-partition") == "" || header(m, "weir-offset") == "" {
 			t.Errorf("headers %q of %.80s", m.Headers, p.value)
 		}
+	}
+	known := b.processor.DeadLetters()
+	for i, d := range known {
+		if i := slices.IndexFunc(letters, func(m kafka.Message) bool {
+			return header(m, "weir-topic") == d.Partition.Topic && header(m, "weir-partition") == fmt.Sprint(d.Partition.ID) &&
+				header(m, "weir-offset") == fmt.Sprint(d.Offset) && header(m, "weir-timestamp") == fmt.Sprint(d.Timestamp) &&
+				header(m, "weir-reason") == string(d.Reason) && header(m, "weir-stream") == d.Stream &&
+				strings.Contains(header(m, "weir-message"), d.Path)
+		}); i < 0 {
+			t.Errorf("%+v is no dead letter", d)
+		}
+		if slices.Contains(known[:i], d) {
+			t.Errorf("%+v is known twice", d)
+		}
+	}
+	if len(known) != len(poison) {
+		t.Errorf("%d dead letters are known, want %d", len(known), len(poison))
 	}
 	if s := b.processor.Stats(); s.Dead != int64(len(poison)) || s.Applied != int64(10*len(poison)) {
 		t.Errorf("stats %+v", s)
@@ -211,6 +229,10 @@ func TestRecordsLost(t *testing.T) {
 		"set kafka.on_data_loss to continue to go on without them" {
 		t.Fatalf("error %v", err)
 	}
+	if since := b.since(b.registry, "paid"); since != kinds.Ever {
+		t.Errorf("complete since %d before anything was lost", since)
+	}
+	began := time.Now().UnixMilli()
 	b.config.ContinueOnLoss = true
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -218,6 +240,9 @@ func TestRecordsLost(t *testing.T) {
 	b.committed(60)
 	if n := count(t, metrics, "weir_lost_records_total"); n != 5 {
 		t.Errorf("%v records counted as lost, want 5", n)
+	}
+	if since := b.since(b.registry, "paid"); since < began || since == kinds.NotYet {
+		t.Errorf("complete since %d, although records were lost after %d", since, began)
 	}
 }
 

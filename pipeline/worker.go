@@ -19,6 +19,8 @@ type worker struct {
 	log        *slog.Logger
 	poller     *fetch.Poller
 	mapper     *features.Mapper
+	plan       *kinds.Plan // of the mapper
+	enrich     map[*features.Stream]*enrichPlan
 	recovery   recovery
 	applier    *applier
 	health     *health
@@ -29,6 +31,8 @@ type worker struct {
 	spare   *batch // empty; nil while it is applied
 	due     bool   // every shard is to be moved with the next batch
 	lingers *time.Timer
+	settles *time.Timer // when a partition may be read that its plan has only just got
+	newest  int64       // timestamp of a record mapped, in ms
 
 	// What is being mapped: the records of one partition that came together.
 	fetched *fetch.Partition
@@ -47,6 +51,8 @@ func (w *worker) run(ctx context.Context) error {
 	defer commits.Stop()
 	w.lingers = time.NewTimer(0)
 	defer w.lingers.Stop()
+	w.settles = time.NewTimer(0)
+	defer w.settles.Stop()
 	for _, p := range w.partitions {
 		if err := w.resume(ctx, p); err != nil {
 			return err
@@ -77,6 +83,10 @@ func (w *worker) run(ctx context.Context) error {
 				return err
 			}
 		case <-w.lingers.C:
+		case <-w.settles.C:
+			if err := w.retry(ctx); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return w.flush()
 		}
@@ -136,8 +146,9 @@ func (w *worker) mapFetched() {
 	for !w.full() {
 		ok, err := w.decoder.Next(&rec)
 		if err != nil {
-			// What came before the broken batch goes its way; the rest is
-			// fetched again.
+			// What came before the broken batch goes its way, and the rest is
+			// fetched again, for another batch: no partition may have two shares
+			// in one, of which each would find its progress fit.
 			w.current.keep(w.from)
 			w.stop(w.from, err)
 			return
@@ -160,7 +171,7 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 		b.began = time.Now()
 		w.lingers.Reset(w.cfg.Linger)
 	}
-	source := b.source(w.from)
+	source, before := b.source(w.from), len(b.Touched)
 	out, err := w.mapper.Map(&features.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
 	}, source, &b.Batch)
@@ -173,6 +184,11 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 			Reason: features.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
 		}))
 	}
+	if poison == nil {
+		// Also that of a record of no stream: a later plan may know one.
+		w.newest = max(w.newest, rec.Timestamp)
+		w.enrichEvents(rec, out.Events, source, before)
+	}
 	b.count(out, poison)
 	b.events++
 	b.bytes += len(rec.Value)
@@ -181,8 +197,19 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	b.Sources[source].To = w.from.position
 }
 
+// enrichEvents notes the events of a record that are to be written.
+func (w *worker) enrichEvents(rec *fetch.Record, events []features.Event, source, before int) {
+	for i := range events {
+		if plan := w.enrich[events[i].Stream]; plan != nil {
+			n := newEnriched(plan, &events[i], w.from.Partition, rec)
+			n.source, n.before, n.touched = source, before, len(w.current.Touched)
+			w.current.enriched = append(w.current.enriched, n)
+		}
+	}
+}
+
 func (w *worker) full() bool {
-	return w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
+	return w.current.kept != nil || w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
 }
 
 // ready says whether the batch is to be applied now.
@@ -201,11 +228,13 @@ func (w *worker) hand() {
 		// script says if a shard has gone back in time.
 		b.EveryShard, w.due = true, false
 		for _, p := range w.partitions {
-			if p.retryAt.IsZero() {
+			if p.retryAt.IsZero() && p != b.kept {
 				b.source(p)
 			}
 		}
 	}
+	// A shard passes over the records of earlier batches that did not touch it.
+	b.Now = max(b.Now, w.newest)
 	w.current, w.spare = w.spare, nil
 	w.applier.todo <- b
 }
@@ -225,7 +254,7 @@ func (w *worker) takeBack(ctx context.Context, b *batch) error {
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
 		case b.Sources[i].Behind:
-			w.log.Warn("the store went back in time, reading the partition again", "topic", p.Topic, "partition", p.ID)
+			w.log.Warn("the store went back in time, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			if err := w.resume(ctx, p); err != nil {
 				return err
@@ -246,7 +275,7 @@ func (w *worker) commitOf(b *batch) {
 	offsets := make(map[kinds.Partition]int64)
 	for i, s := range b.Sources {
 		if !s.Behind {
-			offsets[s.Partition] = s.To
+			offsets[b.partitions[i].Partition] = s.To
 		}
 		w.reportLag(b.partitions[i])
 	}
@@ -264,13 +293,17 @@ func (w *worker) reportLag(p *partition) {
 // stopped; the error is a *LossError.
 func (w *worker) resume(ctx context.Context, p *partition) error {
 	w.abandon(p)
-	err := w.recovery.resume(ctx, p)
+	early, err := w.recovery.resume(ctx, p)
 	var loss *LossError
 	switch {
 	case errors.As(err, &loss):
 		return loss
 	case err != nil:
 		w.stop(p, err)
+		return nil
+	case early > 0:
+		p.retryAt = time.Now().Add(early)
+		w.settles.Reset(early)
 		return nil
 	}
 	p.retryAt = time.Time{}
@@ -290,6 +323,7 @@ func (w *worker) stop(p *partition, err error) {
 func (w *worker) abandon(p *partition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.current.drop(p)
+	p.progress = nil // what comes back of it tells nothing new
 	if w.from == p && w.fetched != nil {
 		w.fetched.Release()
 		w.fetched = nil
@@ -299,7 +333,7 @@ func (w *worker) abandon(p *partition) {
 // retry resumes the partitions whose time to wait is over.
 func (w *worker) retry(ctx context.Context) error {
 	for _, p := range w.partitions {
-		if !p.retryAt.IsZero() && time.Now().After(p.retryAt) {
+		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) {
 			if err := w.resume(ctx, p); err != nil {
 				return err
 			}

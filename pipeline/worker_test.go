@@ -53,3 +53,30 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 		t.Errorf("the records from offset 3 are not taken (%v)", err)
 	}
 }
+
+// What was mapped of a partition before it could not be read on is alone in its
+// batch: a second share would find the same progress, and count twice what both
+// hold.
+func TestABatchHasOneShareOfAPartition(t *testing.T) {
+	p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8}
+	other := &partition{Partition: kinds.Partition{Topic: "logins"}}
+	w := &worker{
+		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, current: newBatch(), spare: newBatch(), due: true,
+		applier:    &applier{todo: make(chan *batch, 1)},
+		partitions: map[kinds.Partition]*partition{p.Partition: p, other.Partition: other},
+	}
+	w.current.source(p)
+	w.current.keep(p)
+	if !w.full() || !w.ready() {
+		t.Error("the batch takes more records")
+	}
+	w.hand()
+	b := <-w.applier.todo
+	if len(b.Sources) != 2 || b.partitions[0] != p || b.partitions[1] != other {
+		t.Errorf("the shares are %+v", b.Sources)
+	}
+	b.reset()
+	if w.current.source(p); b.kept != nil || w.full() {
+		t.Error("the next batch takes no records")
+	}
+}

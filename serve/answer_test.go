@@ -12,6 +12,7 @@ import (
 var answers = []struct {
 	name, method, target, body string
 	want                       string
+	clock                      int64
 }{
 	{
 		name: "one feature, one entity, now",
@@ -78,6 +79,14 @@ var answers = []struct {
 			"device_tx_7d":{"value":0,"status":"NOT_FOUND","from":1531958400000,"to":1532520000000,"exact":true}}}]}`,
 	},
 	{
+		name: "a feature that is not kept for so long, beside one that is", clock: noon.UnixMilli(),
+		body: `{"features": ["user_last", "device_tx_7d", "device_users_7d"], "entities": [{"device_id": "d1", "user_id": "u1"}], "at": 1531915199999}`,
+		want: `{"at":1531915199999,"results":[{"entity":{"device_id":"d1","user_id":"u1"},"features":{
+			"user_last":{"value":1532496076032,"status":"PRESENT","from":null,"to":1532520000000,"exact":true},
+			"device_tx_7d":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531353600000,"to":1531958399999,"exact":false,"oldest":1531915200000},
+			"device_users_7d":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531310400000,"to":1531915199999,"exact":false,"oldest":1532390400000}}}]}`,
+	},
+	{
 		name: "a lifetime has no oldest moment",
 		body: `{"features": ["user_last"], "entities": [{"user_id": "u1"}], "at": 0}`,
 		want: `{"at":0,"results":[{"entity":{"user_id":"u1"},"features":{
@@ -88,7 +97,7 @@ var answers = []struct {
 func TestAnswers(t *testing.T) {
 	for _, test := range answers {
 		t.Run(test.name, func(t *testing.T) {
-			reader := &fakeReader{slices: stored()}
+			reader := &fakeReader{slices: stored(), clock: test.clock}
 			if test.method == "" {
 				test.method, test.target = "POST", "/v1/query"
 			}

@@ -23,7 +23,7 @@ func BenchmarkQuestion(b *testing.B) {
 		f := &features.Feature{
 			Name: fmt.Sprintf("feature_%02d", i), Stream: r.Streams[0], Kind: count, Keep: 7 * day,
 			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []kinds.Type{kinds.String},
-			Window: features.Window{Size: 7 * day, Tile: day},
+			Window: features.Window{Form: features.Rolling{Size: 7 * day}, Tile: day},
 			Series: []*kinds.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},
 		}
 		r.Features = append(r.Features, f)
@@ -63,7 +63,10 @@ func BenchmarkQuestion(b *testing.B) {
 type instant struct{ slices []kinds.Slice }
 
 func (r instant) Read(context.Context, []kinds.Read) ([]kinds.Slice, error) { return r.slices, nil }
-func (r instant) Clock(context.Context) (int64, error)                      { return 0, nil }
+func (r instant) ReadAsIf(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, error) {
+	return r.slices, nil
+}
+func (r instant) Clock(context.Context) (int64, error) { return 0, nil }
 
 type discard struct {
 	header http.Header

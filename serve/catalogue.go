@@ -1,9 +1,8 @@
 package serve
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
@@ -17,20 +16,29 @@ type Catalogue struct {
 
 // CatalogueFeature describes one feature.
 type CatalogueFeature struct {
-	Name        string         `json:"name"`
-	Description string         `json:"description,omitempty"`
-	Owner       string         `json:"owner,omitempty"`
-	Definition  string         `json:"definition"` // in the one-line form
-	Stream      string         `json:"stream,omitempty"`
-	Where       string         `json:"where,omitempty"`
-	Kind        string         `json:"kind"`             // a function's name, or expr of a derived feature
-	Parts       []string       `json:"parts,omitempty"`  // that a derived feature is computed from
-	Method      string         `json:"method,omitempty"` // of count_distinct
-	Shape       string         `json:"shape,omitempty"`  // list, counts or bins; absent: a scalar
-	Keys        []CatalogueKey `json:"keys"`             // in the order of the definition
-	Window      string         `json:"window,omitempty"` // a duration, or lifetime
-	Tile        string         `json:"tile,omitempty"`
-	Keep        string         `json:"keep,omitempty"` // how far back can be asked for; absent: for ever
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Owner       string   `json:"owner,omitempty"`
+	Definition  string   `json:"definition"` // in the one-line form
+	Stream      string   `json:"stream,omitempty"`
+	Where       string   `json:"where,omitempty"`
+	Per         string   `json:"per,omitempty"`   // the field for each of whose values there is a value
+	Kind        string   `json:"kind"`            // a function's name, or expr of a derived feature
+	Parts       []string `json:"parts,omitempty"` // that a derived feature is computed from
+	// Through is what a feature of the second degree goes through.
+	Through *CatalogueThrough `json:"through,omitempty"`
+	Method  string            `json:"method,omitempty"` // of count_distinct
+	Shape   string            `json:"shape,omitempty"`  // list, counts, bins or categories; absent: a scalar
+	Keys    []CatalogueKey    `json:"keys"`             // in the order of the definition
+	// Members is the type of the members that a question may name, and must
+	// where they are needed; absent: it may not.
+	Members       string `json:"members,omitempty"`
+	MembersNeeded bool   `json:"members_needed,omitempty"`
+	Window        string `json:"window,omitempty"` // as in a definition of one line: 7d, session 30m, lifetime
+	Tile          string `json:"tile,omitempty"`
+	Keep          string `json:"keep,omitempty"` // how far back can be asked for; absent: for ever
+	// Timeline says that GET /v1/timeline/{name} can be asked for.
+	Timeline bool `json:"timeline,omitempty"`
 	// Series are the state series that the feature is answered from.
 	Series []CatalogueSeries `json:"series"`
 }
@@ -39,6 +47,13 @@ type CatalogueFeature struct {
 type CatalogueKey struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
+}
+
+// CatalogueThrough is the first hop of a feature of the second degree.
+type CatalogueThrough struct {
+	Set string `json:"set"` // whose values are the entities of the second hop: a feature's name, or its definition
+	Key string `json:"key"` // of the second hop, which holds the values
+	Max int    `json:"max"` // how many are gone through
 }
 
 // CatalogueSeries is one state series of a feature.
@@ -79,7 +94,10 @@ func newCatalogue(r *features.Registry) Catalogue {
 }
 
 func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
-	d := CatalogueFeature{Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where}
+	d := CatalogueFeature{
+		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where, Per: f.Per,
+		Timeline: f.HasTimeline(),
+	}
 	if f.Parts == nil {
 		d.describeWindow(f)
 	} else {
@@ -88,8 +106,11 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 	for _, part := range f.Parts {
 		d.Parts = append(d.Parts, part.Name)
 	}
+	if t := f.Through; t != nil {
+		d.Through = &CatalogueThrough{Set: cmp.Or(t.Name, t.Set.Definition), Key: t.Each.By[0], Max: t.Max}
+	}
 	if f.Forgets() {
-		d.Keep = duration(f.Keep)
+		d.Keep = features.FormatDuration(f.Keep)
 	}
 	for i, name := range f.By {
 		d.Keys = append(d.Keys, CatalogueKey{Name: name, Type: f.ByTypes[i].String()})
@@ -100,7 +121,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 		}
 		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
 		d.Series = append(d.Series, CatalogueSeries{
-			ID: s.ID, State: stateNames[s.Measure.State()], Measure: s.Measure.String(), SharedWith: others,
+			ID: s.ID, State: stateNames[s.State()], Measure: s.Measure.String(), SharedWith: others,
 		})
 	}
 	return d
@@ -109,29 +130,19 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 // describeWindow says what a feature over a stream looks at.
 func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 	spec := f.Kind.Spec()
-	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, spec.Shape.String(), "lifetime"
-	if f.Window.Size > 0 {
-		d.Window, d.Tile = duration(f.Window.Size), "exact"
+	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
+	if membership := f.Membership(); membership != kinds.NoMembers {
+		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == kinds.MembersNeeded
+	}
+	if f.Window.Forgets() || f.Window.Last > 0 {
+		d.Tile = "exact"
 		if f.Window.Tiled() {
-			d.Tile = duration(f.Window.Tile)
+			d.Tile = features.FormatDuration(f.Window.Tile)
 		}
 	}
 }
 
 var stateNames = map[kinds.State]string{
 	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last_seen",
-	kinds.Logs: "log",
-}
-
-// duration writes a duration as definitions do: 7d, 90m.
-func duration(d time.Duration) string {
-	for _, unit := range []struct {
-		name string
-		size time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
-		if d >= unit.size && d%unit.size == 0 {
-			return fmt.Sprintf("%d%s", d/unit.size, unit.name)
-		}
-	}
-	return fmt.Sprintf("%dms", d.Milliseconds())
+	kinds.Logs: "log", kinds.Spreads: "moments", kinds.Picks: "picks", kinds.Groups: "groups", kinds.Filters: "filters",
 }

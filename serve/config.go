@@ -14,9 +14,11 @@ import (
 
 // Reader reads the state that questions are answered from.
 type Reader interface {
-	// Read answers all reads in one round trip; the slices are in the order of
-	// the reads.
-	Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error)
+	features.Reader
+	// ReadAsIf answers all reads in one round trip as Read would if a batch had
+	// just been applied, but for events that have arrived meanwhile and whose
+	// identities are remembered. It changes nothing.
+	ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error)
 	// Clock is the greatest timestamp of a record applied, in milliseconds; 0
 	// if there is none. It is asked for only when a question's moment lies far
 	// back.
@@ -32,8 +34,11 @@ type Check struct {
 // Limits bound what one question may cost. A zero stands for the default.
 type Limits struct {
 	Body    int64         // bytes of a question; 1 MiB
-	Values  int           // features times entities of a question; 10,000
+	Values  int           // features or their members, and what they may go through, times entities of a question; 10,000
 	Timeout time.Duration // from the question read to the answer; 2s
+	// Concurrent is how many questions are answered at once; one more is refused
+	// with 503. 500.
+	Concurrent int
 }
 
 func (l Limits) orDefaults() Limits {
@@ -41,6 +46,8 @@ func (l Limits) orDefaults() Limits {
 		Body:    cmp.Or(l.Body, 1<<20),
 		Values:  cmp.Or(l.Values, 10_000),
 		Timeout: cmp.Or(l.Timeout, 2*time.Second),
+
+		Concurrent: cmp.Or(l.Concurrent, 500),
 	}
 }
 
@@ -50,9 +57,22 @@ type Config struct {
 	// replaced while questions are served. It never returns nil.
 	Registry func() *features.Registry
 	Reader   Reader
-	Checks   []Check // of /readyz, run at once
-	Limits   Limits
-	// Gatherer is what /metrics shows: prometheus.DefaultGatherer if nil.
+	// History reads which plans the state was written by. Answers say since when
+	// their state is complete by it; nil leaves that out.
+	History func(ctx context.Context) (*kinds.History, error)
+	// Applied says whether the record at an offset of a partition is in all state
+	// that reads look at; in all there is, without any reads. Questions may wait
+	// for it; nil is never.
+	Applied func(ctx context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error)
+	Checks  []Check // of /readyz, run at once
+	// Definitions is what /readyz tells of them; nil leaves that out.
+	Definitions func() Definitions
+	Limits      Limits
+	Access      Access
+	// DeadLetters are the last that this process has set aside, the latest first,
+	// for /v1/status; nil leaves that out.
+	DeadLetters func() []DeadLetter
+	// Gatherer is what /metrics and /v1/status show: prometheus.DefaultGatherer if nil.
 	Gatherer prometheus.Gatherer
 	// Registerer takes the handler's own metrics; nil keeps them to itself.
 	Registerer prometheus.Registerer

@@ -82,6 +82,18 @@ func TestDerivedFeaturesAreAnswered(t *testing.T) {
 	}
 }
 
+// A derived feature reaches as far back as all of its parts.
+func TestDerivedFeatureOutsideMaxAge(t *testing.T) {
+	status, got, reads := askDerived(t, "POST", query,
+		`{"features": ["risk", "user_tx"], "entities": [{"user": "u1", "device": "d1"}], "at": 1532519399999}`)
+	want := `{"at":1532519399999,"results":[{"entity":{"user":"u1","device":"d1"},"features":{` +
+		`"risk":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531958400000,"to":1532520000000,"exact":false,"oldest":1532519400000},` +
+		`"user_tx":{"value":2,"status":"PRESENT","from":1532433600000,"to":1532519999999,"exact":true}}}]}` + "\n"
+	if status != http.StatusOK || got != want || reads != `[["u1"]]` {
+		t.Errorf("%d %s, read %s\nwant %s", status, got, reads, want)
+	}
+}
+
 func TestDerivedFeatureByItsPath(t *testing.T) {
 	status, got, reads := askDerived(t, "GET", "/v1/features/of_cents?user=u1&cents=1.50", "")
 	want := `{"at":1532520000000,"results":[{"entity":{"cents":1.50,"user":"u1"},"features":{` +
@@ -93,10 +105,9 @@ func TestDerivedFeatureByItsPath(t *testing.T) {
 
 func TestDerivedFeatureRefusesQuestions(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"features": ["risk"], "entities": [{"user": "u1"}]}`:                                      `entity 0 has no key "device" (string), which feature "risk" needs`,
-		`{"features": ["of_cents"], "entities": [{"user": "u1", "cents": 0.001}]}`:                  `key "cents" of entity 0 must be a decimal with up to 2 digits behind the point for feature "of_cents"; 0.001 is not`,
-		`{"features": ["risk"], "entities": [{"user": "u1", "device": "d1"}], "at": 1532519399999}`: `feature "risk" is kept for 10m: the oldest moment that can be asked for is 1532519400000 (2018-07-25T11:50:00Z)`,
-		`{"features": ["approval_rat"], "entities": [{"user": "u1", "device": "d1"}]}`:              `there is no feature "approval_rat"; did you mean "approval_rate"?`,
+		`{"features": ["risk"], "entities": [{"user": "u1"}]}`:                         `entity 0 has no key "device" (string), which feature "risk" needs`,
+		`{"features": ["of_cents"], "entities": [{"user": "u1", "cents": 0.001}]}`:     `key "cents" of entity 0 must be a decimal with up to 2 digits behind the point for feature "of_cents"; 0.001 is not`,
+		`{"features": ["approval_rat"], "entities": [{"user": "u1", "device": "d1"}]}`: `there is no feature "approval_rat"; did you mean "approval_rate"?`,
 	} {
 		_, got, reads := askDerived(t, "POST", query, body)
 		var answer struct{ Error *Error }

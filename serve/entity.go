@@ -91,6 +91,8 @@ func (k key) want() string {
 		return "true or false"
 	case kinds.Decimal:
 		return fmt.Sprintf("a decimal with up to %d digits behind the point", k.scale)
+	case kinds.Float:
+		return "a number"
 	case kinds.Timestamp:
 		return "a time (milliseconds since 1970, or RFC 3339)"
 	default:
@@ -131,8 +133,13 @@ func (q *question) valueOf(v *fastjson.Value, k key) (value kinds.Value, ok bool
 		value.Num, ok = parseDecimal(unquoted(q.literal), k.scale)
 	case kinds.Int:
 		value.Num, ok = parseDecimal(q.literal, 0)
+	case kinds.Float: // of a member: an entity has none
+		var err error
+		value.Flt, err = strconv.ParseFloat(string(q.literal), 64)
+		value.Flt += 0 // there is no negative zero
+		ok = (c == '-' || '0' <= c && c <= '9') && err == nil
 	}
-	return value, ok // not so for floats and locations, which name no entity
+	return value, ok // not so for locations
 }
 
 // unquoted is the content of a JSON string, and any other JSON as it is.

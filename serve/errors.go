@@ -18,8 +18,10 @@ type Error struct {
 	Feature string `json:"feature,omitempty"`
 	Key     string `json:"key,omitempty"`     // of the question or of an entity
 	Entity  *int   `json:"entity,omitempty"`  // index in the question's entities
+	Event   *int   `json:"event,omitempty"`   // index in the question's pending events
+	Reason  string `json:"reason,omitempty"`  // for which an event is poison; see features.Poison
+	Path    string `json:"path,omitempty"`    // in the event, with dots
 	Nearest string `json:"nearest,omitempty"` // the name that was perhaps meant
-	Oldest  *int64 `json:"oldest,omitempty"`  // moment that can be asked for, in milliseconds
 }
 
 // Error is the message.
@@ -39,17 +41,26 @@ const (
 	MissingFeatures     Code = "missing_features"
 	MissingEntities     Code = "missing_entities"
 	MissingKey          Code = "missing_key"
+	MissingMembers      Code = "missing_members"
+	NoMembers           Code = "no_members"
+	NoTimeline          Code = "no_timeline"
 	BadMoment           Code = "bad_at"
-	MomentTooOld        Code = "at_too_old"
 	MomentTooFar        Code = "at_too_far"
 	UnknownFeature      Code = "unknown_feature"
 	UnknownService      Code = "unknown_service"
+	UnknownStream       Code = "unknown_stream"
+	UnknownTopic        Code = "unknown_topic"
+	BadEvent            Code = "bad_event"
 	UnknownPath         Code = "unknown_path"
 	MethodNotAllowed    Code = "method_not_allowed"
 	BodyTooLarge        Code = "body_too_large"
 	TooManyValues       Code = "too_many_values"
 	UnsupportedEncoding Code = "unsupported_encoding"
 	StoreUnavailable    Code = "store_unavailable"
+	Overloaded          Code = "overloaded"
+	MissingToken        Code = "missing_token"
+	InvalidToken        Code = "invalid_token"
+	MissingCertificate  Code = "missing_certificate"
 	Internal            Code = "internal"
 )
 
@@ -57,12 +68,18 @@ const (
 var statuses = map[Code]int{
 	UnknownFeature:      http.StatusNotFound,
 	UnknownService:      http.StatusNotFound,
+	UnknownStream:       http.StatusNotFound,
+	UnknownTopic:        http.StatusNotFound,
 	UnknownPath:         http.StatusNotFound,
 	MethodNotAllowed:    http.StatusMethodNotAllowed,
 	BodyTooLarge:        http.StatusRequestEntityTooLarge,
 	TooManyValues:       http.StatusRequestEntityTooLarge,
 	UnsupportedEncoding: http.StatusUnsupportedMediaType,
 	StoreUnavailable:    http.StatusServiceUnavailable,
+	Overloaded:          http.StatusServiceUnavailable,
+	MissingToken:        http.StatusUnauthorized,
+	InvalidToken:        http.StatusUnauthorized,
+	MissingCertificate:  http.StatusForbidden,
 	Internal:            http.StatusInternalServerError,
 }
 

@@ -29,7 +29,8 @@ type fakeReader struct {
 	// read, where set, runs in the place of a read.
 	read func(context.Context, []kinds.Read) ([]kinds.Slice, error)
 
-	calls [][]kinds.Read
+	calls   [][]kinds.Read
+	pending *kinds.Batch // of the last question that had one
 }
 
 func (r *fakeReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
@@ -42,6 +43,11 @@ func (r *fakeReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slic
 		slices[i] = r.slices[read.Series.ID+" "+read.Entity]
 	}
 	return slices, r.err
+}
+
+func (r *fakeReader) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
+	r.pending = pending
+	return r.Read(ctx, reads)
 }
 
 func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
@@ -87,7 +93,7 @@ func registry() *features.Registry {
 		}
 		return k
 	}
-	week := features.Window{Size: 7 * day, Tile: day}
+	week := features.Window{Form: features.Rolling{Size: 7 * day}, Tile: day}
 	device, deviceType := []string{"device_id"}, []kinds.Type{kinds.String}
 	money := kinds.Call{Type: kinds.Decimal, Scale: 2}
 	count, sum, nums := series("count", kinds.CountEvents, day), series("sum", kinds.Sum, day), series("nums", kinds.CountValues, day)
@@ -118,7 +124,7 @@ func registry() *features.Registry {
 			{
 				Name: "device_users_7d", Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
 				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
-				Window: features.Window{Size: 7 * day, Tile: time.Millisecond}, Keep: 36 * time.Hour,
+				Window: features.Window{Form: features.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
 				Series: []*kinds.Series{series("touch", kinds.Touch, time.Millisecond)},
 			},
 			{
@@ -163,6 +169,7 @@ func newHandler(reader Reader, change func(*Config)) http.Handler {
 	return New(c)
 }
 
+// do asks a handler; what is asked and answered must be as /openapi.yaml says.
 func do(t testing.TB, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -170,5 +177,6 @@ func do(t testing.TB, h http.Handler, method, target, body string) *httptest.Res
 	if got := w.Header().Get("Content-Type"); got != "application/json" {
 		t.Errorf("%s %s: Content-Type %q, want application/json", method, target, got)
 	}
+	checkContract(t, method, target, body, w)
 	return w
 }

@@ -18,6 +18,7 @@ func FuzzQuery(f *testing.F) {
 	for _, test := range refusals {
 		f.Add([]byte(test.body))
 	}
+	f.Add([]byte(`{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}], "pending": [{"stream": "transaction", "event": {"i": 1e3}}]}`))
 	reader := &fakeReader{slices: stored()}
 	h := newHandler(reader, nil)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -72,6 +73,64 @@ func FuzzParameters(f *testing.F) {
 			if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
+		}
+	})
+}
+
+// FuzzMembers: whatever is named as members is refused, or answered one by one,
+// in its order.
+func FuzzMembers(f *testing.F) {
+	for _, members := range []string{`["home", "x"]`, `[7, 1.5, -0.0e1, "1.5", true, null]`, `{"pages_seen": ["\ud83d", "a"], "i_seen": []}`, `[[]]`, `[{}]`, `"a"`} {
+		f.Add(members)
+	}
+	names := []string{"pages_seen", "i_seen", "f_seen", "d_seen", "b_seen", "t_seen", "exactly_seen", "pages_set", "pages_count"}
+	h := memberHandler(f)
+	f.Fuzz(func(t *testing.T, members string) {
+		var list []any
+		if json.Unmarshal([]byte(members), &list) != nil {
+			return
+		}
+		for _, name := range names {
+			w := do(t, h, "POST", query, `{"features": ["`+name+`"], "entities": [{"user": "u1"}], "members": `+members+`}`)
+			if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
+				t.Fatalf("%s: status %d: %s", name, w.Code, w.Body)
+			}
+			if w.Code != http.StatusOK {
+				continue
+			}
+			var answer struct {
+				Results []struct {
+					Features map[string]struct{ Members []struct{ Member any } }
+				}
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+				t.Fatal(err)
+			}
+			var got []any
+			for _, m := range answer.Results[0].Features[name].Members {
+				got = append(got, m.Member)
+			}
+			if !reflect.DeepEqual(got, list) {
+				t.Fatalf("%s is answered about %v, want %v", name, got, list)
+			}
+		}
+	})
+}
+
+// FuzzFeast: whatever Feast's clients may send is answered, or refused as the
+// contract says.
+func FuzzFeast(f *testing.F) {
+	for _, body := range []string{
+		`{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1", null]}}`,
+		`{"feature_service": "payment_risk", "entities": {"device_id": ["d1"], "user_id": ["u1"]}, "full_feature_names": true}`,
+		`{"features": [null, ":"], "entities": {"": [], "a": [{}]}}`,
+	} {
+		f.Add(body)
+	}
+	h := newHandler(&fakeReader{slices: stored()}, nil)
+	f.Fuzz(func(t *testing.T, body string) {
+		if w := do(t, h, "POST", feastPath, body); w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 	})
 }

@@ -21,14 +21,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
 
 type handler struct {
 	Config
 	limits  Limits
+	reader  features.Reader
 	metrics *metrics
+	history *histories
 	indexed atomic.Pointer[index]
+	// answering is the number of questions that are being answered.
+	answering atomic.Int64
 	// complained is when a failure of the store was logged last, in
 	// milliseconds.
 	complained atomic.Int64
@@ -43,19 +48,29 @@ func New(c Config) http.Handler {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Applied == nil {
+		c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) { return false, nil }
+	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer)}
+	h := &handler{Config: c, limits: c.Limits.orDefaults(), reader: storeReader{Reader: c.Reader}, metrics: newMetrics(c.Registerer)}
+	h.history = newHistories(c.History, c.Now)
 
 	mux := http.NewServeMux()
 	for _, route := range []struct {
 		method, path string
 		handler      http.Handler
 	}{
-		{"POST", "/v1/query", h.question(h.body)},
-		{"GET", "/v1/features/{name}", h.question(h.query)},
+		{"POST", "/v1/query", h.question(h.body, rows)},
+		{"GET", "/v1/features/{name}", h.question(h.query, rows)},
+		{"GET", "/v1/timeline/{name}", h.question(h.query, bars)},
+		{"POST", "/get-online-features", h.question(h.feast, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
+		{"GET", "/v1/status", http.HandlerFunc(h.status)},
+		{"GET", "/{$}", asset("index.html")},
+		{"GET", "/page/{file}", http.HandlerFunc(assets)},
 		{"GET", "/healthz", http.HandlerFunc(h.health)},
 		{"GET", "/readyz", http.HandlerFunc(h.ready)},
+		{"GET", "/openapi.yaml", http.HandlerFunc(h.openAPI)},
 		{"GET", "/metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{})},
 	} {
 		mux.Handle(route.method+" "+route.path, route.handler)
@@ -67,7 +82,7 @@ func New(c Config) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, errorf(UnknownPath, "there is no path %s", quote(r.URL.Path)))
 	})
-	return h.guard(mux)
+	return h.guard(h.admit(mux))
 }
 
 // index is that of the present registry.
@@ -87,6 +102,7 @@ func (h *handler) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
+				h.metrics.panics.Inc()
 				h.Logger.Error("a request failed", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				fail(w, errInternal())
 			}
@@ -99,8 +115,24 @@ func errInternal() *Error {
 	return errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
 }
 
-// question answers questions, which read brings into q.body.
-func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http.Request) error) http.Handler {
+// form is how questions are answered.
+type form struct {
+	answer func(*handler, context.Context, *question) error // into q.out
+	fail   func(http.ResponseWriter, *Error)
+}
+
+var (
+	rows = form{answerIn((*question).encode), fail}
+	bars = form{(*handler).timeline, fail}
+)
+
+// answerIn answers questions in an encoding.
+func answerIn(encode func(*question, *kinds.History) error) func(*handler, context.Context, *question) error {
+	return func(h *handler, ctx context.Context, q *question) error { return h.answer(ctx, q, encode) }
+}
+
+// question answers questions, which read brings into q.body, in a form.
+func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http.Request) error, in form) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, outcome := h.Now(), failed
 		h.metrics.inFlight.Inc()
@@ -109,9 +141,14 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			h.metrics.seconds.WithLabelValues(outcome).Observe(h.Now().Sub(began).Seconds())
 		}()
 		q := newQuestion(began)
-		err := read(q, w, r)
+		h.allowTime(w)
+		err := h.enter()
+		defer h.leave()
 		if err == nil {
-			err = h.answer(r.Context(), q)
+			err = read(q, w, r)
+		}
+		if err == nil {
+			err = in.answer(h, r.Context(), q)
 		}
 		if err == nil {
 			outcome = answered
@@ -121,14 +158,24 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		}
 		var refusal *Error
 		refusal, outcome = h.refusal(err)
-		fail(w, refusal)
+		in.fail(w, refusal)
 	})
+}
+
+// namesKey is an error about a key of the store, which may name an entity and
+// stands in no text.
+type namesKey interface {
+	error
+	Key() string
 }
 
 // refusal is what a client is told about an error, and the outcome.
 func (h *handler) refusal(err error) (*Error, string) {
 	var refusal *Error
 	if errors.As(err, &refusal) {
+		if refusal.Code == Overloaded {
+			return refusal, overloaded
+		}
 		return refusal, refused
 	}
 	var store *storeError
@@ -145,6 +192,9 @@ func (h *handler) refusal(err error) (*Error, string) {
 	now, last := h.Now().UnixMilli(), h.complained.Load()
 	if now-last >= 1000 && h.complained.CompareAndSwap(last, now) {
 		h.Logger.Error("the store cannot be read", "error", err)
+		if named, ok := errors.AsType[namesKey](err); ok {
+			h.Logger.Debug("it is about a key", "key", named.Key())
+		}
 	}
 	return refusal, unavailable
 }
@@ -182,17 +232,17 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(parameters)) {
 		values := parameters[parameter]
-		if !utf8.ValidString(parameter) || !utf8.ValidString(values[0]) {
+		if !utf8.ValidString(parameter) || slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
 			return errorf(MalformedQuery, "the query is not UTF-8")
 		}
-		if parameter != "at" && !slices.Contains(p.By, parameter) {
+		if !slices.Contains(p.parameters(), parameter) {
 			return unknownParameter(p, parameter)
 		}
-		if len(values) > 1 {
+		if len(values) > 1 && !p.isMember(parameter) {
 			return duplicateKey(parameter, "the query")
 		}
 	}
-	q.body = appendString(append(q.body, `{"features":[`...), name)
+	q.body = features.AppendString(append(q.body, `{"features":[`...), name)
 	q.body = append(q.body, `],"entities":[{`...)
 	first := true
 	for i, by := range p.By {
@@ -203,10 +253,20 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 			q.body = append(q.body, ',')
 		}
 		first = false
-		q.body = append(appendString(q.body, by), ':')
+		q.body = append(features.AppendString(q.body, by), ':')
 		q.body = appendLiteral(q.body, parameters.Get(by), p.ByTypes[i] == kinds.String)
 	}
 	q.body = append(q.body, "}]"...)
+	if parameters.Has(memberParameter) && p.isMember(memberParameter) {
+		q.body = append(q.body, `,"members":[`...)
+		for i, member := range parameters[memberParameter] {
+			if i > 0 {
+				q.body = append(q.body, ',')
+			}
+			q.body = appendLiteral(q.body, member, p.member.typ == kinds.String)
+		}
+		q.body = append(q.body, ']')
+	}
 	if parameters.Has("at") {
 		q.body = appendLiteral(append(q.body, `,"at":`...), parameters.Get("at"), false)
 	}
@@ -218,11 +278,29 @@ func appendLiteral(dst []byte, text string, isString bool) []byte {
 	if !isString && json.Valid([]byte(text)) {
 		return append(dst, text...)
 	}
-	return appendString(dst, text)
+	return features.AppendString(dst, text)
+}
+
+// memberParameter is the parameter that names a member, one or several times.
+const memberParameter = "member"
+
+// isMember says whether a parameter names a member; a key of that name would
+// go before.
+func (p *plan) isMember(parameter string) bool {
+	return parameter == memberParameter && p.Membership() != kinds.NoMembers && !slices.Contains(p.By, memberParameter)
+}
+
+// parameters are those that the feature takes.
+func (p *plan) parameters() []string {
+	known := slices.Clone(p.By)
+	if p.isMember(memberParameter) {
+		known = append(known, memberParameter)
+	}
+	return append(known, "at")
 }
 
 func unknownParameter(p *plan, name string) error {
-	known := append(slices.Clone(p.By), "at")
+	known := p.parameters()
 	e := errorf(UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, quote(name), strings.Join(known, ", "))
 	e.Feature, e.Key, e.Nearest = p.Name, name, nearest(name, known)
 	return e
@@ -233,8 +311,12 @@ func (h *handler) catalogue(w http.ResponseWriter, _ *http.Request) {
 }
 
 func respond(w http.ResponseWriter, status int, body []byte) {
+	respondAs(w, status, "application/json", body)
+}
+
+func respondAs(w http.ResponseWriter, status int, contentType string, body []byte) {
 	header := w.Header()
-	header.Set("Content-Type", "application/json")
+	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	// A client that went away is no failure of the server's.
@@ -242,8 +324,12 @@ func respond(w http.ResponseWriter, status int, body []byte) {
 }
 
 func fail(w http.ResponseWriter, e *Error) {
-	if e.Status == http.StatusServiceUnavailable {
+	failWith(w, e.Status, appendJSON(nil, map[string]*Error{"error": e}))
+}
+
+func failWith(w http.ResponseWriter, status int, body []byte) {
+	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	respond(w, e.Status, appendJSON(nil, map[string]*Error{"error": e}))
+	respond(w, status, body)
 }

@@ -107,7 +107,7 @@ func TestOldestMoment(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		clock, at int64
-		oldest    int64 // 0: the question is answered
+		oldest    int64 // 0: the moment is reached
 	}{
 		{"the present", 0, now, 0},
 		{"just kept", now, now - week, 0},
@@ -125,16 +125,15 @@ func TestOldestMoment(t *testing.T) {
 			q := newQuestion(noon)
 			q.at = test.at
 			q.plans = []*plan{newIndex(registry(), newMetrics(nil).asked).plans["device_tx_7d"]}
-			err := q.checkMoment(t.Context(), reader)
-			if test.oldest == 0 {
-				if err != nil {
-					t.Errorf("refused: %v", err)
-				}
-				return
+			if err := q.reach(t.Context(), reader); err != nil {
+				t.Fatal(err)
 			}
-			var e *Error
-			if !errors.As(err, &e) || e.Code != MomentTooOld || *e.Oldest != test.oldest {
-				t.Errorf("%v, want that the oldest moment is %d", err, test.oldest)
+			want := test.oldest
+			if want == 0 {
+				want = reached
+			}
+			if q.oldest[0] != want {
+				t.Errorf("the oldest moment is %d, want %d", q.oldest[0], want)
 			}
 		})
 	}
@@ -183,16 +182,6 @@ func TestCatalogue(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), strings.ReplaceAll(w.Body.String(), `},{"name":"`, "},\n{\"name\":\"")); diff != "" {
 		t.Errorf("catalogue (-want +got):\n%s", diff)
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		7 * day: "7d", day: "1d", 36 * time.Hour: "36h", 90 * time.Minute: "90m", time.Second: "1s", 1500 * time.Millisecond: "1500ms",
-	} {
-		if got := duration(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
 	}
 }
 

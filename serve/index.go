@@ -2,6 +2,8 @@ package serve
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,14 +17,21 @@ type index struct {
 	plans     map[string]*plan
 	services  map[string][]*plan
 	catalogue []byte // JSON
+	mappers   sync.Pool
 }
 
 // plan is a feature made ready for questions.
 type plan struct {
 	*features.Feature
-	keys  *keySet
-	label []byte // the name as a key of a JSON object, with its colon
-	asked prometheus.Counter
+	keys *keySet
+	// member is what a member is, where the feature may be asked about some.
+	member key
+	label  []byte // the name as a key of a JSON object, with its colon
+	asked  prometheus.Counter
+	// fanOut is how many entities more the feature may look at.
+	fanOut int
+
+	complete atomic.Pointer[completeness]
 }
 
 // keySet is what an entity's text is made of: keys in the order of their
@@ -41,6 +50,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		plans:     make(map[string]*plan, len(r.Features)),
 		services:  make(map[string][]*plan, len(r.Services)),
 		catalogue: appendJSON(nil, newCatalogue(r)),
+		mappers:   sync.Pool{New: func() any { return r.NewMapper() }},
 	}
 	var sets []*keySet
 	for _, f := range r.Features {
@@ -50,8 +60,11 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		} else {
 			sets = append(sets, set)
 		}
-		label := append(appendString(nil, f.Name), ':')
-		x.plans[f.Name] = &plan{Feature: f, keys: set, label: label, asked: asked.WithLabelValues(f.Name)}
+		label := append(features.AppendString(nil, f.Name), ':')
+		x.plans[f.Name] = &plan{
+			Feature: f, keys: set, member: key{name: f.Field, typ: f.Call.Type, scale: f.Call.Scale},
+			label: label, asked: asked.WithLabelValues(f.Name), fanOut: f.FanOut(),
+		}
 	}
 	for _, s := range r.Services {
 		for _, f := range s.Features {

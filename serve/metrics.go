@@ -10,14 +10,17 @@ const (
 	answered    = "answered"
 	refused     = "refused"     // the question was wrong
 	unavailable = "unavailable" // the store was
+	overloaded  = "overloaded"  // there were too many at once
 	failed      = "failed"      // a defect
 )
 
 type metrics struct {
-	seconds  *prometheus.HistogramVec
-	values   prometheus.Histogram
-	asked    *prometheus.CounterVec
-	inFlight prometheus.Gauge
+	seconds   *prometheus.HistogramVec
+	values    prometheus.Histogram
+	asked     *prometheus.CounterVec
+	inFlight  prometheus.Gauge
+	strangers *prometheus.CounterVec
+	panics    prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -30,7 +33,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"outcome"}),
 		values: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "weir_question_values",
-			Help:    "Values that a question asks for: features times entities.",
+			Help:    "Values that a question asks for: features, or their members, times entities.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
 		}),
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
@@ -41,14 +44,23 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_questions_in_flight",
 			Help: "Questions that are being answered.",
 		}),
+		strangers: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_requests_refused_total",
+			Help: "Requests without the token or the certificate that is wanted, by the error's code.",
+		}, []string{"code"}),
+		panics: factory.NewCounter(prometheus.CounterOpts{
+			Name: "weir_panics_total",
+			Help: "Requests that met a defect; the log has the stack of each.",
+		}),
 	}
 }
 
 // ask counts what a question asks for.
 func (m *metrics) ask(q *question) {
 	n := len(q.entities)
-	m.values.Observe(float64(n * len(q.plans)))
-	for _, p := range q.plans {
-		p.asked.Add(float64(n))
+	m.values.Observe(float64(n * q.answers()))
+	for i, p := range q.plans {
+		from, to := q.members.of(i)
+		p.asked.Add(float64(n * max(1, to-from)))
 	}
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -29,35 +30,34 @@ func atKey(e *Error) *Error {
 	return e
 }
 
-// checkMoment refuses a moment that a feature's state does not reach back to:
+// reached stands for the oldest moment of a feature that can answer.
+const reached = math.MinInt64
+
+// reach finds the features whose state does not reach back to the moment:
 // neither by the clock on the wall nor, as in a replay of history, by that of
 // the records.
-func (q *question) checkMoment(ctx context.Context, reader Reader) error {
+func (q *question) reach(ctx context.Context, reader Reader) error {
+	q.oldest = q.oldest[:0]
 	var clock int64
 	asked := false
 	for _, p := range q.plans {
-		keep := p.Keep.Milliseconds()
-		if !p.Forgets() || q.at >= q.now-keep {
-			continue
-		}
-		if !asked {
-			var err error
-			if clock, err = reader.Clock(ctx); err != nil {
-				return &storeError{err}
+		keep, oldest := p.Keep.Milliseconds(), int64(reached)
+		if p.Forgets() && q.at < q.now-keep {
+			if !asked {
+				var err error
+				if clock, err = reader.Clock(ctx); err != nil {
+					return &storeError{err}
+				}
+				asked = true
+				if clock == 0 || clock > q.now {
+					clock = q.now
+				}
 			}
-			asked = true
-			if clock == 0 || clock > q.now {
-				clock = q.now
+			if q.at < clock-keep {
+				oldest = clock - keep
 			}
 		}
-		if q.at >= clock-keep {
-			continue
-		}
-		oldest := clock - keep
-		e := errorf(MomentTooOld, "feature %q is kept for %s: the oldest moment that can be asked for is %d (%s)", p.Name,
-			duration(p.Keep), oldest, time.UnixMilli(oldest).UTC().Format(time.RFC3339Nano))
-		e.Feature, e.Oldest = p.Name, &oldest
-		return atKey(e)
+		q.oldest = append(q.oldest, oldest)
 	}
 	return nil
 }

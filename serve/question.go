@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
 
@@ -28,14 +30,26 @@ type question struct {
 	// echoes are the entities as they were sent, texts their texts: that of
 	// entity e by set s is text e*len(sets)+s.
 	echoes, texts spans
-	values        []*fastjson.Value // of one entity, by set and key
-	literal       []byte            // one value as it was sent
+	members       members
+	asked         []*features.Feature // by plan, about its members
+	values        []*fastjson.Value   // of one entity, by set and key
+	literal       []byte              // one value as it was sent
 
-	reads     []kinds.Read // each once
-	positions map[kinds.Read]int
-	// needs are indices in reads: what each entity needs for each plan.
-	needs    []int
-	gathered []kinds.Slice // of one entity for one plan
+	// pending is what events do that are not yet on the bus; nil for none.
+	// outcomes is what became of them, in JSON.
+	pending  *kinds.Batch
+	outcomes []byte
+
+	wait   *wait  // for an event on the bus; nil for none
+	waited []byte // what came of it, in JSON
+
+	columns *columns // of a question in Feast's protocol, else nil
+
+	// reading is of each entity for each plan.
+	reading features.Reading
+	// oldest is by plan the oldest moment that can be asked for, or reached.
+	oldest []int64
+	since  []int64 // by plan, see plan.completeSince
 
 	parser fastjson.Parser
 	body   []byte
@@ -59,7 +73,7 @@ func (s *spans) bounds(i int) (from, to int) {
 	return from, s.ends[i]
 }
 
-var questions = sync.Pool{New: func() any { return &question{positions: map[kinds.Read]int{}} }}
+var questions = sync.Pool{New: func() any { return new(question) }}
 
 func newQuestion(now time.Time) *question {
 	q := questions.Get().(*question)
@@ -77,13 +91,16 @@ func (q *question) free() {
 	}
 	// What was pointed to belongs to this question alone.
 	clear(q.plans)
-	clear(q.reads)
-	clear(q.gathered[:cap(q.gathered)])
-	clear(q.positions)
+	q.reading.Reset(0)
 	q.plans, q.sets, q.set, q.entities = q.plans[:0], q.sets[:0], q.set[:0], q.entities[:0]
 	q.echoes.reset()
 	q.texts.reset()
-	q.reads, q.needs, q.body, q.out = q.reads[:0], q.needs[:0], q.body[:0], q.out[:0]
+	q.members.reset()
+	clear(q.asked)
+	q.asked = q.asked[:0]
+	q.pending, q.outcomes, q.columns = nil, q.outcomes[:0], nil
+	q.wait, q.waited = nil, q.waited[:0]
+	q.body, q.out = q.body[:0], q.out[:0]
 	questions.Put(q)
 }
 
@@ -97,7 +114,7 @@ func (q *question) decode(x *index, limits Limits) error {
 	if err != nil {
 		return errorf(WrongType, "a question must be an object; %s is not", show(root))
 	}
-	var names, service, entities, at *fastjson.Value
+	var names, service, entities, members, at, pending, waitFor *fastjson.Value
 	object.Visit(func(k []byte, v *fastjson.Value) {
 		if err != nil {
 			return
@@ -110,8 +127,14 @@ func (q *question) decode(x *index, limits Limits) error {
 			part = &service
 		case "entities":
 			part = &entities
+		case "members":
+			part = &members
 		case "at":
 			part = &at
+		case "pending":
+			part = &pending
+		case "wait_for":
+			part = &waitFor
 		default:
 			err = unknownKey(string(k))
 			return
@@ -132,7 +155,21 @@ func (q *question) decode(x *index, limits Limits) error {
 	if err := q.choose(x, names, service, limits); err != nil {
 		return err
 	}
-	return q.take(entities, limits)
+	if err := q.name(members, x, limits); err != nil {
+		return err
+	}
+	if err := q.take(entities, limits); err != nil {
+		return err
+	}
+	if waitFor != nil {
+		if err := q.awaits(x, waitFor); err != nil {
+			return err
+		}
+	}
+	if pending == nil {
+		return nil
+	}
+	return q.pend(x, pending, at != nil)
 }
 
 // parse is strict: fastjson, which finds the values quickly, would let pass
@@ -163,8 +200,8 @@ func (q *question) malformed() error {
 }
 
 func unknownKey(name string) error {
-	e := errorf(UnknownKey, "a question has no key %s; its keys are features, service, entities and at", quote(name))
-	e.Key, e.Nearest = name, nearest(name, []string{"features", "service", "entities", "at"})
+	e := errorf(UnknownKey, "a question has no key %s; its keys are features, service, entities, members, at, pending and wait_for", quote(name))
+	e.Key, e.Nearest = name, nearest(name, []string{"features", "service", "entities", "members", "at", "pending", "wait_for"})
 	return e
 }
 
@@ -182,7 +219,7 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 			return wrongQuestion("features", "a list of names", names)
 		}
 		if len(list) > limits.Values {
-			return tooMany(len(list), 1, limits)
+			return tooMany(fmt.Sprintf("%d features", len(list)), 1, limits)
 		}
 		for _, v := range list {
 			name, err := v.StringBytes()
@@ -238,8 +275,8 @@ func (q *question) take(entities *fastjson.Value, limits Limits) error {
 		return wrongQuestion("entities", "a list of objects", entities)
 	case len(list) == 0:
 		return errorf(MissingEntities, "entities must not be empty")
-	case len(list)*len(q.plans) > limits.Values:
-		return tooMany(len(q.plans), len(list), limits)
+	case len(list)*q.cost() > limits.Values:
+		return q.tooMany(len(list), limits)
 	}
 	for i, v := range list {
 		if v.Type() != fastjson.TypeObject {
@@ -252,9 +289,31 @@ func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	return nil
 }
 
-func tooMany(features, entities int, limits Limits) error {
-	return errorf(TooManyValues, "%d features for %d entities are more than the %d values that one question may ask for",
-		features, entities, limits.Values)
+// cost is how many values an entity takes: one for each member, one for each
+// feature that is asked about none, and those of all members that the features
+// may go through.
+func (q *question) cost() int {
+	n := q.answers()
+	for _, p := range q.plans {
+		n += p.fanOut
+	}
+	return n
+}
+
+// tooMany refuses what the features chosen cost for a number of entities.
+func (q *question) tooMany(entities int, limits Limits) error {
+	what := fmt.Sprintf("%d features", len(q.plans))
+	if n := len(q.members.values); n > 0 {
+		what += fmt.Sprintf(" with %d members", n)
+	}
+	if fanOut := q.cost() - q.answers(); fanOut > 0 {
+		what += fmt.Sprintf(", which go through as many as %d entities more,", fanOut)
+	}
+	return tooMany(what, entities, limits)
+}
+
+func tooMany(what string, entities int, limits Limits) error {
+	return errorf(TooManyValues, "%s for %d entities are more than the %d values that one question may ask for", what, entities, limits.Values)
 }
 
 func wrongQuestion(key, want string, v *fastjson.Value) *Error {

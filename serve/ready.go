@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // health answers as long as the process lives.
@@ -16,6 +17,22 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
 type Readiness struct {
 	Ready  bool     `json:"ready"`
 	Checks []Passed `json:"checks"` // in the order of Config.Checks
+	// Definitions are those at work. One that was refused is no reason not to be
+	// ready: the one before still is at work.
+	Definitions *Definitions `json:"definitions,omitempty"`
+}
+
+// Definitions tells which definitions are at work.
+type Definitions struct {
+	Version string  `json:"version"` // a hash of what they mean
+	Reload  *Reload `json:"last_reload,omitempty"`
+}
+
+// Reload is what came of definitions that have changed.
+type Reload struct {
+	At    time.Time `json:"at"`
+	Taken bool      `json:"taken"`
+	Error string    `json:"error,omitempty"` // why they were refused: their findings
 }
 
 // Passed is how one check went.
@@ -35,6 +52,10 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 		checks.Go(func() { answer.Checks[i] = check.run(ctx) })
 	}
 	checks.Wait()
+	if h.Definitions != nil {
+		definitions := h.Definitions()
+		answer.Definitions = &definitions
+	}
 	status := http.StatusOK
 	for _, check := range answer.Checks {
 		if !check.Ready {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,9 @@ import (
 	"net/http"
 	"time"
 )
+
+// writeTimeout bounds the time from a request's headers to its answer written.
+const writeTimeout = 30 * time.Second
 
 // Server serves a handler on an address.
 type Server struct {
@@ -20,6 +24,12 @@ type Server struct {
 // Start listens on an address and serves. The logger takes what goes wrong
 // with single connections.
 func Start(address string, h http.Handler, logger *slog.Logger) (*Server, error) {
+	return StartTLS(address, h, nil, logger)
+}
+
+// StartTLS is Start with connections that are encrypted, unless the
+// configuration is nil.
+func StartTLS(address string, h http.Handler, encryption *tls.Config, logger *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve on %s: %w", address, err)
@@ -29,16 +39,22 @@ func Start(address string, h http.Handler, logger *slog.Logger) (*Server, error)
 			Handler:           h,
 			ReadHeaderTimeout: 5 * time.Second,
 			ReadTimeout:       10 * time.Second,
-			WriteTimeout:      30 * time.Second,
+			WriteTimeout:      writeTimeout,
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    64 << 10,
+			TLSConfig:         encryption,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		},
 		listener: listener,
 		done:     make(chan error, 1),
 	}
 	go func() {
-		err := s.http.Serve(listener)
+		var err error
+		if encryption == nil {
+			err = s.http.Serve(listener)
+		} else {
+			err = s.http.ServeTLS(listener, "", "")
+		}
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil
 		}

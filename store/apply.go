@@ -1,11 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"time"
 	"unsafe"
@@ -13,29 +12,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/state"
 )
 
-const (
-	// callOps bounds the operations of one script call, and with them the time,
-	// under a millisecond, for which it keeps others waiting.
-	callOps = 500
-	// pruneEvery is how many batches pass between two in which a shard's call
-	// prunes what it touches. More seldom leaves more stale tiles in memory.
-	pruneEvery = 8
-	// slack is how much longer than asked for keys live, in seconds, so that
-	// neither a late event nor a clock that is off meets an expired key.
-	slack = 3600
-)
+// callOps bounds the operations of one script call, and with them the time,
+// under a millisecond, for which it keeps others waiting.
+const callOps = 500
 
 // Writer applies batches. It has memory of its own and serves one goroutine.
 type Writer struct {
 	store    *Store
-	rounds   int
 	byShard  [][]int32 // indices in Batch.Touched
 	combiner combiner
+	packer   state.Packer
 	calls    []scriptCall
 	progress []any // by shard, the progress key
 	sha      any
+	expiry   expiry
+	compactor
 
 	args  []any    // of all calls of a pass
 	texts []string // that args point to
@@ -46,6 +40,7 @@ type Writer struct {
 type scriptCall struct {
 	shard int
 	cmd   *redis.Cmd
+	keys  []any // the state keys
 	moves []move
 }
 
@@ -57,7 +52,7 @@ type move struct {
 
 // NewWriter returns a writer for one goroutine.
 func (s *Store) NewWriter() *Writer {
-	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.script.Hash()}
+	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash()}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
 	}
@@ -77,7 +72,6 @@ func (s *Store) NewWriter() *Writer {
 // confirmed until then stands in the sources' Progress; applying the batch
 // again goes on from there, and nothing counts twice.
 func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
-	w.rounds++
 	for shard := range w.byShard {
 		w.byShard[shard] = w.byShard[shard][:0]
 	}
@@ -95,17 +89,19 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 			return nil
 		}
 		pipe := w.store.redis.Pipeline()
+		w.replace(ctx, pipe)
 		for _, c := range w.calls {
 			_ = pipe.Process(ctx, c.cmd)
 		}
+		w.read(ctx, pipe)
 		_, _ = pipe.Exec(ctx) // each command has its own error
-		err := w.settle(b, verify)
+		err := cmp.Or(w.settle(b, verify), w.compact(ctx, b))
 		switch {
 		case err == nil:
 		case scriptGone(err) && reloaded < 3:
 			// A server that was restarted, or a new master, forgot the script.
 			reloaded++
-			if err := w.store.loadScript(ctx); err != nil {
+			if err := w.store.loadScripts(ctx); err != nil {
 				return err
 			}
 		default:
@@ -168,9 +164,9 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 	keys := w.combiner.keys
 	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[shard])
 	for i := range keys {
-		k := &keys[i]
-		w.arg(appendStateKey(w.bytes, w.store.tags[shard], k.series, k.entity, k.tile))
+		w.arg(w.store.appendEntityKey(w.bytes, shard, keys[i].series.Group, keys[i].entity))
 	}
+	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
 	for _, m := range c.moves {
 		p := b.Sources[m.source].Partition
@@ -179,10 +175,14 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 		w.num(m.to)
 	}
 	w.num(b.Now)
-	now := min(b.Now, time.Now().UnixMilli()) // one clock that is ahead must not prune all
-	w.horizons(now, (w.rounds+shard)%pruneEvery == 0)
 	for i := range keys {
-		w.key(&keys[i], now)
+		w.pack(&keys[i])
+	}
+	for i := range keys {
+		if ttl := w.expiry.due(&keys[i], b.Now); ttl > 0 {
+			w.num(int64(i + 1))
+			w.num(ttl)
+		}
 	}
 	c.cmd = redis.NewCmd(ctx, w.args[start:len(w.args):len(w.args)]...)
 	c.cmd.SetFirstKeyPos(3)
@@ -190,150 +190,24 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 	w.combiner.reset()
 }
 
-// horizons writes the first tile kept of every tiled series in the call, if it
-// is to prune.
-func (w *Writer) horizons(now int64, prune bool) {
-	if !prune {
-		w.num(-1)
-		return
-	}
-	var tiled []*kinds.Series
-	for i := range w.combiner.ops {
-		s := w.combiner.ops[i].Series
-		if s.Measure.State() == kinds.Tiles && s.Keep > 0 && !slices.Contains(tiled, s) {
-			tiled = append(tiled, s)
-		}
-	}
-	w.num(int64(len(tiled)))
-	for _, s := range tiled {
-		w.text(s.ID)
-		w.num(s.Horizon(now))
-	}
-}
-
-// key writes the operations on one state key.
-func (w *Writer) key(k *stateKey, now int64) {
-	w.num(timeToLive(k.series))
-	for _, run := range runs {
-		n := 0
-		for i := k.first; i >= 0; i = w.combiner.ops[i].next {
-			if run.takes(w.combiner.ops[i].Series) {
-				n++
-			}
-		}
-		if n == 0 {
+// pack writes the operations on one state key as one argument.
+func (w *Writer) pack(k *stateKey) {
+	data, ops := w.bytes, w.combiner.ops
+	for i := k.first; i >= 0; i = ops[i].next {
+		if ops[i].packed {
 			continue
 		}
-		w.text(run.code)
-		w.num(int64(n))
-		if run.head != nil {
-			run.head(w, k.series, now)
-		}
-		for i := k.first; i >= 0; i = w.combiner.ops[i].next {
-			if op := &w.combiner.ops[i].Op; run.takes(op.Series) {
-				run.item(w, op)
+		series := ops[i].Series
+		w.packer.Begin(series)
+		for j := i; j >= 0; j = ops[j].next {
+			if ops[j].Series == series {
+				w.packer.Add(&ops[j].Op)
+				ops[j].packed = true
 			}
 		}
-	}
-	if k.series.Measure.State() == kinds.Logs {
-		w.log(k, now)
-	}
-	w.text(".")
-}
-
-// log writes the run that appends the records of a log, all as one argument.
-func (w *Writer) log(k *stateKey, now int64) {
-	w.text("a")
-	w.num(int64(k.series.Max))
-	if k.series.Keep > 0 {
-		w.num(firstKept(k.series, now))
-	} else {
-		w.num(math.MinInt64)
-	}
-	data := w.bytes
-	for i := k.first; i >= 0; i = w.combiner.ops[i].next {
-		data = append(data, w.combiner.ops[i].Member...)
+		data = w.packer.End(data)
 	}
 	w.arg(data)
-}
-
-// timeToLive is how long a state key is kept after it was last added to, in
-// seconds; 0 is for ever.
-func timeToLive(s *kinds.Series) int64 {
-	keep := s.GroupKeep
-	if s.Measure.State() != kinds.Tiles {
-		keep = s.Keep
-		if keep > 0 {
-			keep += s.Tile
-		}
-	}
-	if keep == 0 {
-		return 0
-	}
-	return keep/1000 + slack
-}
-
-// runs are the forms in which operations stand in a call; see apply.lua.
-var runs = []struct {
-	code  string
-	takes func(*kinds.Series) bool
-	head  func(*Writer, *kinds.Series, int64)
-	item  func(*Writer, *kinds.Op)
-}{
-	{code: "+", takes: addsIntegers, item: (*Writer).fieldAndNumber},
-	{code: "f", takes: addsFloats, item: (*Writer).fieldAndNumber},
-	{code: "<", takes: measures(kinds.Min), item: (*Writer).fieldAndNumber},
-	{code: ">", takes: measures(kinds.Max), item: (*Writer).fieldAndNumber},
-	{code: "m", takes: measures(kinds.Distinct),
-		head: func(w *Writer, s *kinds.Series, now int64) { w.num(firstKept(s, now)) },
-		item: func(w *Writer, op *kinds.Op) {
-			w.arg(appendMember(w.bytes, op.Member))
-			w.num(op.Tile)
-		}},
-	{code: "h", takes: measures(kinds.Approx),
-		item: func(w *Writer, op *kinds.Op) { w.text(viewString(op.Member)) }},
-	{code: "z", takes: measures(kinds.Touch),
-		head: func(w *Writer, s *kinds.Series, now int64) {
-			w.num(int64(s.Max))
-			if s.Keep == 0 {
-				w.text("")
-			} else {
-				w.num(firstKept(s, now))
-			}
-		},
-		item: func(w *Writer, op *kinds.Op) {
-			w.num(op.Num)
-			w.text(viewString(op.Member))
-		}},
-}
-
-func measures(m kinds.Measure) func(*kinds.Series) bool {
-	return func(s *kinds.Series) bool { return s.Measure == m }
-}
-
-func addsFloats(s *kinds.Series) bool { return s.Measure == kinds.Sum && s.Type == kinds.Float }
-
-func addsIntegers(s *kinds.Series) bool {
-	return s.Measure == kinds.CountEvents || s.Measure == kinds.CountValues ||
-		s.Measure == kinds.Sum && s.Type != kinds.Float
-}
-
-// firstKept is the first tile of a series that is kept; of one kept for ever,
-// the only one.
-func firstKept(s *kinds.Series, now int64) int64 {
-	if s.Keep == 0 {
-		return 0
-	}
-	return s.Horizon(now)
-}
-
-func (w *Writer) fieldAndNumber(op *kinds.Op) {
-	w.arg(appendTileField(w.bytes, op.Series, op.Tile))
-	if op.Series.Type == kinds.Float && op.Series.Measure != kinds.CountValues {
-		w.arg(strconv.AppendFloat(w.bytes, floatOf(op.Num), 'g', -1, 64))
-		return
-	}
-	w.num(op.Num)
 }
 
 // arg takes w.bytes with one argument appended. The argument is passed as a
@@ -392,9 +266,19 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		return false, errReply
 	}
 	if refused, ok := reply[0].(int64); ok {
-		if refused > 0 && len(reply) > 1 {
+		if len(reply) < 2 {
+			return false, errReply
+		}
+		if refused > 0 {
 			b.Refused += int(refused)
 			b.Refusal, _ = reply[1].(string)
+		}
+		for _, heavy := range reply[2:] {
+			i, ok := heavy.(int64)
+			if !ok || i < 1 || i > int64(len(c.keys)) {
+				return false, errReply
+			}
+			w.grown(c.shard, c.keys[i-1])
 		}
 		for _, m := range c.moves {
 			b.Sources[m.source].Progress[c.shard] = m.to
@@ -411,9 +295,14 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		}
 		if found < m.from {
 			b.Sources[m.source].Behind = true
+			w.expiry = expiry{} // an older copy has older times to live
 		} else {
 			b.Sources[m.source].Progress[c.shard] = found
 		}
 	}
 	return false, nil
 }
+
+// housekeeping is the moment by which state is pruned: one record whose clock
+// is ahead must not prune all.
+func housekeeping(now int64) int64 { return min(now, time.Now().UnixMilli()) }

@@ -2,13 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -175,31 +174,59 @@ func TestScriptForgotten(t *testing.T) {
 	})
 }
 
-// What Redis refuses because of its data is counted, and the rest applied.
+// A key that something else has written into is counted, and the rest applied.
 func TestRefused(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
-		w := s.NewWriter()
 		b := begin(t, s, transactions)
+		s.redis.SAdd(ctx, string(appendStateKey(nil, s.tags[0], users.Group, []byte("d2"))), "not ours")
 		fill(b, 0,
-			event{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: math.MaxInt64},
-			event{offset: 1, device: "d1", user: "u2", time: 101 * day, cents: 1})
-		apply(t, w, b)
-		wraps := strings.HasSuffix(t.Name(), "miniredis") // where an integer that overflows goes on at the other end
-		if !wraps && (b.Refused != 1 || !strings.Contains(b.Refusal, "overflow")) {
-			t.Errorf("%d refused, %q; want the sum that overflows", b.Refused, b.Refusal)
-		}
-		slices, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
-		if err != nil || slices[0].Cells[0].Value.Num != 2 {
-			t.Errorf("count %+v, %v; want 2", slices, err)
-		}
-		s.redis.Set(ctx, string(appendStateKey(nil, s.tags[0], users, []byte("d2"), 0)), "not ours", 0)
-		b = begin(t, s, transactions)
-		fill(b, 0, event{offset: 2, device: "d2", user: "u1", time: 101 * day})
-		apply(t, w, b)
-		if b.Refused == 0 || !strings.Contains(b.Refusal, "WRONGTYPE") {
+			event{offset: 0, device: "d2", user: "u1", time: 101 * day},
+			event{offset: 1, device: "d1", user: "u1", time: 101 * day})
+		apply(t, s.NewWriter(), b)
+		if b.Refused != 1 || !strings.Contains(b.Refusal, "WRONGTYPE") {
 			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
+		}
+		slices, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		if err != nil || slices[0].Cells[0].Value.Num != 1 || slices[1].Cells[0].Value.Num != 1 {
+			t.Errorf("counts %+v, %v; want 1 of each", slices, err)
+		}
+		_, err = s.Read(ctx, []kinds.Read{{Series: events, Entity: "d2", First: 101, Last: 101}})
+		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("reading the foreign key: %v", err)
+		}
+	})
+}
+
+// A string that is no state is refused where it would be compacted, stays as it
+// is, and is an error of reading that has the key; its text does not name the entity.
+func TestForeignString(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		key := string(appendStateKey(nil, s.tags[0], users.Group, []byte("d1")))
+		foreign := strings.Repeat("\xff", 800)
+		s.redis.Set(ctx, key, foreign, 0)
+		b := begin(t, s, transactions)
+		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
+		w := s.NewWriter()
+		apply(t, w, b)
+		refused, refusal, refusedKey := tend(t, s, w)
+		shown := strings.TrimSuffix(key, "d1") + "…"
+		if want := fmt.Sprintf("key %q: the state is damaged", shown); refused != 1 || refusal != want || refusedKey != key {
+			t.Errorf("%d refused, %q, %q; want %q, %q", refused, refusal, refusedKey, want, key)
+		}
+		if held := s.redis.Get(ctx, key).Val(); !strings.HasPrefix(held, foreign) {
+			t.Errorf("the foreign string became %q", held)
+		}
+		_, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
+		if want := fmt.Sprintf("read features: key %q: the state is damaged", shown); err == nil || err.Error() != want {
+			t.Errorf("reading it: %v, want %s", err, want)
+		}
+		var named interface{ Key() string }
+		if !errors.As(err, &named) || named.Key() != key {
+			t.Errorf("the error names the key %v, want %s", named, key)
 		}
 	})
 }
@@ -223,64 +250,6 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 	client.ConfigSet(ctx, "maxmemory", "0")
 	apply(t, w, b)
 	checkAll(t, s, list)
-}
-
-// Old tiles and members go, what is kept stays, and keys expire only later.
-func TestPruning(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		start(t, s, transactions)
-		w := s.NewWriter()
-		for i := range int64(60) {
-			b := begin(t, s, transactions)
-			fill(b, 0, event{offset: i, device: "d1", user: fmt.Sprint("u", i%40), time: (100 + i) * day, cents: i})
-			apply(t, w, b)
-		}
-		tiles := string(appendStateKey(nil, s.tags[0], events, []byte("d1"), 0))
-		members := string(appendStateKey(nil, s.tags[0], users, []byte("d1"), 0))
-		if n := s.redis.HLen(ctx, tiles).Val(); n < 5*9 || n > 5*(9+2*pruneEvery) {
-			t.Errorf("%d tiles are held, of which 45 are wanted", n)
-		}
-		if n := s.redis.HLen(ctx, members).Val(); n < 9 || n > 9+2*pruneEvery {
-			t.Errorf("%d members are held, of which 9 are wanted", n)
-		}
-		got := holds(t, s, "d1", 152, 159)
-		if !strings.HasPrefix(got, "152=1 153=1 154=1 155=1 156=1 157=1 158=1 159=1 ") {
-			t.Errorf("the tiles kept are\n%s", got)
-		}
-		for _, key := range []string{tiles, members} {
-			if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour || ttl > 10*24*time.Hour {
-				t.Errorf("%s expires after %v, want a little more than 9 days", key, ttl)
-			}
-		}
-		if ttl := s.redis.TTL(ctx, string(appendStateKey(nil, s.tags[0], ever, []byte("d1"), 0))).Val(); ttl != -1 {
-			t.Errorf("what is kept for ever expires after %v", ttl)
-		}
-	})
-}
-
-// A large hash is pruned step by step, and keeps no trace of the walk.
-func TestPruningLarge(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		start(t, s, transactions)
-		w := s.NewWriter()
-		b := begin(t, s, transactions)
-		for i := range int64(1000) {
-			fill(b, 0, event{offset: i, device: "d1", user: fmt.Sprint("old", i), time: 100 * day})
-		}
-		apply(t, w, b)
-		for i := range int64(40 * pruneEvery) {
-			b := begin(t, s, transactions)
-			fill(b, 0, event{offset: 1000 + i, device: "d1", user: fmt.Sprint("new", i%10), time: (200 + i/10) * day})
-			apply(t, w, b)
-		}
-		members := string(appendStateKey(nil, s.tags[0], users, []byte("d1"), 0))
-		left := s.redis.HKeys(ctx, members).Val()
-		if len(left) < 10 || len(left) > 10+8 || slices.Contains(left, cursorField) {
-			t.Errorf("%d fields are left, of which 10 members are wanted: %q", len(left), left)
-		}
-	})
 }
 
 // Random histories: two owners at once, requests sent twice, owners that start
@@ -419,60 +388,4 @@ func shardKeys(t *testing.T, s *Store, shard int) []string {
 		t.Fatal(err)
 	}
 	return keys
-}
-
-// What another has written into a key of ours is refused and counted, whatever
-// it is, and all other operations of the call are applied.
-func TestForeignValuesSpoilNothingElse(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		start(t, s, transactions)
-		w := s.NewWriter()
-		key := func(series *kinds.Series) string {
-			return string(appendStateKey(nil, s.tags[0], series, []byte("d1"), 101))
-		}
-		s.redis.HSet(ctx, key(events), string(appendTileField(nil, smallest, 101)), "much", "count?!", "1", "?", "1")
-		for i := range 20 {
-			s.redis.HSet(ctx, key(events), fmt.Sprint("other", i), "x") // enough to be looked through
-			s.redis.HSet(ctx, key(users), fmt.Sprint("x", i), "never")
-		}
-		s.redis.HSet(ctx, key(users), "u1", "yesterday")
-		s.redis.Set(ctx, key(history), "no log at all", 0)
-		for i := range int64(2 * pruneEvery) {
-			b := begin(t, s, transactions)
-			fill(b, 0, event{offset: i, device: "d1", user: "u1", time: 101 * day, cents: 1})
-			b.Add(kinds.Op{Series: history, Tile: 101 * day, Member: kinds.AppendLogRecord(nil, kinds.AppendLogTime(nil, 101*day))})
-			apply(t, w, b)
-			lenient := strings.HasSuffix(t.Name(), "miniredis") // its Lua compares what is no number
-			if !lenient && (b.Refused == 0 || b.Refusal == "") {
-				t.Errorf("batch %d: nothing was refused", i)
-			}
-		}
-		slices, err := s.Read(ctx, []kinds.Read{
-			{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: recent, Entity: "d1", First: 0, Last: 102 * day},
-			{Series: ever, Entity: "d1"},
-		})
-		if err != nil {
-			// A field of no tile is an error of reading, which names it.
-			if !strings.Contains(err.Error(), "is no tile") {
-				t.Fatal(err)
-			}
-			s.redis.HDel(ctx, key(events), "count?!")
-			for i := range 20 {
-				s.redis.HDel(ctx, key(events), fmt.Sprint("other", i))
-			}
-			if slices, err = s.Read(ctx, []kinds.Read{
-				{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: recent, Entity: "d1", First: 0, Last: 102 * day},
-				{Series: ever, Entity: "d1"},
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := slices[0].Cells[0].Value.Num; n != 2*pruneEvery {
-			t.Errorf("%d events counted, want %d", n, 2*pruneEvery)
-		}
-		if slices[1].Count != 1 || slices[2].Cells[0].Value.Num != 2*pruneEvery {
-			t.Errorf("%d values seen, %v events ever", slices[1].Count, slices[2].Cells)
-		}
-	})
 }

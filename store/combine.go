@@ -19,16 +19,16 @@ type combiner struct {
 // stateKey is one key of Redis with the operations on it.
 type stateKey struct {
 	hash   uint64
-	series *kinds.Series // one of those that stand in the key
+	series *kinds.Series // one of those of the key's group
 	entity []byte
-	tile   int64 // of the key, for Sketches
 	first  int32 // its operations, linked: index in ops, -1 for none
 	last   int32
 }
 
 type combined struct {
 	kinds.Op
-	next int32
+	next   int32
+	packed bool
 }
 
 func (c *combiner) reset() {
@@ -39,7 +39,7 @@ func (c *combiner) reset() {
 // add takes an operation on an entity whose hash is known.
 func (c *combiner) add(entity []byte, hash uint64, op *kinds.Op) {
 	key := c.key(entity, hash, op)
-	if op.Series.Measure == kinds.Record {
+	if m := op.Series.Measure; m == kinds.Record || m == kinds.Spread || m == kinds.Identify {
 		c.append(key, op) // no event stands for another
 		return
 	}
@@ -68,20 +68,19 @@ func (c *combiner) key(entity []byte, hash uint64, op *kinds.Op) *stateKey {
 	if len(c.table) < 2*(len(c.keys)+1) {
 		c.grow()
 	}
-	tile := int64(0)
-	if op.Series.Measure.State() == kinds.Sketches {
-		tile = op.Tile
+	group := op.Series.Group
+	for i := range len(group) {
+		hash = bits.RotateLeft64(hash, 8) ^ uint64(group[i])*0x9e3779b97f4a7c15
 	}
-	hash = bits.RotateLeft64(hash^keySalt(op.Series), 29) + uint64(tile)*0x9e3779b97f4a7c15
 	mask := uint64(len(c.table) - 1)
 	i := hash & mask
 	for ; c.table[i] != 0; i = (i + 1) & mask {
 		k := &c.keys[c.table[i]-1]
-		if k.hash == hash && k.tile == tile && sameKey(k.series, op.Series) && bytes.Equal(k.entity, entity) {
+		if k.hash == hash && k.series.Group == group && bytes.Equal(k.entity, entity) {
 			return k
 		}
 	}
-	c.keys = append(c.keys, stateKey{hash: hash, series: op.Series, entity: entity, tile: tile, first: -1})
+	c.keys = append(c.keys, stateKey{hash: hash, series: op.Series, entity: entity, first: -1})
 	c.table[i] = int32(len(c.keys))
 	return &c.keys[len(c.keys)-1]
 }
@@ -98,62 +97,44 @@ func (c *combiner) grow() {
 	}
 }
 
-// keySalt tells the state keys of one entity apart; equal for series that
-// share a key.
-func keySalt(s *kinds.Series) uint64 {
-	id := s.ID
-	if s.Measure.State() == kinds.Tiles {
-		id = s.Group
-	}
-	salt := uint64(s.Measure.State())
-	for i := range len(id) {
-		salt = salt<<8 | uint64(id[i])
-	}
-	return salt * 0xff51afd7ed558ccd
-}
-
-// sameKey says whether two series of an entity stand in one state key.
-func sameKey(a, b *kinds.Series) bool {
-	if a == b {
-		return true
-	}
-	state := a.Measure.State()
-	if state != b.Measure.State() {
-		return false
-	}
-	if state == kinds.Tiles {
-		return a.Group == b.Group
-	}
-	return a.ID == b.ID
-}
-
 // merge folds op into into and says whether it could: they must touch the same
 // field, and do there what one operation can do.
 func merge(into, op *kinds.Op) bool {
 	if into.Series != op.Series && into.Series.ID != op.Series.ID {
 		return false
 	}
-	switch into.Series.Measure {
-	case kinds.CountEvents, kinds.CountValues, kinds.Sum:
+	if !bytes.Equal(into.Key, op.Key) {
+		return false
+	}
+	switch measure := into.Series.Measure; measure {
+	case kinds.CountEvents, kinds.CountValues, kinds.CountHolds, kinds.Sum:
 		if into.Tile != op.Tile {
 			return false
 		}
-		if into.Series.Type == kinds.Float && into.Series.Measure == kinds.Sum {
+		if into.Series.Type == kinds.Float && measure == kinds.Sum {
 			into.Num = floatBits(floatOf(into.Num) + floatOf(op.Num))
 			return true
 		}
 		sum := into.Num + op.Num
 		if (sum > into.Num) != (op.Num > 0) && op.Num != 0 {
-			return false // the sum overflows here; Redis refuses it and says so
+			return false // where it overflows is for the state to say
 		}
 		into.Num = sum
 		return true
-	case kinds.Min, kinds.Max:
+	case kinds.Min, kinds.Max, kinds.Earliest, kinds.Latest:
 		if into.Tile != op.Tile {
 			return false
 		}
-		if less := numLess(into.Series.Type, op.Num, into.Num); less == (into.Series.Measure == kinds.Min) {
+		if less := numLess(into.Series.Type, op.Num, into.Num); less == (measure == kinds.Min || measure == kinds.Earliest) {
 			into.Num = op.Num
+		}
+		return true
+	case kinds.FirstValue, kinds.LastValue, kinds.LeastText, kinds.GreatestText:
+		if into.Tile != op.Tile {
+			return false
+		}
+		if measure.Replaces(op.Num, op.Member, into.Num, into.Member) {
+			into.Num, into.Member = op.Num, op.Member
 		}
 		return true
 	case kinds.Touch:
@@ -162,7 +143,7 @@ func merge(into, op *kinds.Op) bool {
 		}
 		into.Num = max(into.Num, op.Num)
 		return true
-	default: // Distinct, Approx: once is enough
+	default: // Distinct, Approx, Seen: once is enough
 		return into.Tile == op.Tile && bytes.Equal(into.Member, op.Member)
 	}
 }

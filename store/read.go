@@ -1,42 +1,51 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
+	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/state"
 )
 
-// fewFields is the number of fields up to which they are asked for one by one
-// of a hash that may hold many more; else the hash is read whole. Looking up a
-// field of a small hash walks over it, so asking for many costs more than all.
-const fewFields = 64
-
 // Read answers all reads with one pipeline, which is one round trip, or one to
-// each of a cluster's nodes concerned. The slices are in the order of the reads;
+// each of a cluster's nodes concerned; readers at the same time share it. The
+// slices are in the order of the reads;
 // reads that stand in one key share one command. It writes nothing.
 func (s *Store) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	return s.ReadAsIf(ctx, reads, nil)
+}
+
+// ReadAsIf answers all reads as Read would if a batch, which may be nil, had
+// just been applied, but for events that have arrived meanwhile; see
+// state.Think. It writes nothing.
+func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
 	slices := make([]kinds.Slice, len(reads))
 	lookups := s.lookups(reads)
-	pipe := s.redis.Pipeline()
+	commands := make([]redis.Cmder, 0, len(lookups))
 	for _, l := range lookups {
-		l.send(ctx, pipe, reads)
+		if pending != nil {
+			s.remember(l, pending)
+		}
+		commands = l.ask(ctx, commands)
 	}
-	if len(lookups) > 0 {
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if len(commands) > 0 {
+		if err := s.gatherer.do(ctx, commands); err != nil {
+			return nil, fmt.Errorf("read features: %w", err)
+		}
+	}
+	for _, c := range commands {
+		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return nil, fmt.Errorf("read features: %w", err)
 		}
 	}
 	for _, l := range lookups {
-		if err := l.receive(reads, slices); err != nil {
-			return nil, fmt.Errorf("read features: key %q: %w", l.key, err)
+		if err := l.receive(reads, slices, pending); err != nil {
+			return nil, fmt.Errorf("read features: %w", &keyError{l.key, err})
 		}
 	}
 	return slices, nil
@@ -44,209 +53,125 @@ func (s *Store) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, er
 
 // lookup is one state key to be read, and what reads it.
 type lookup struct {
-	key   string
-	reads []int // indices
+	key, group, entity string
 
-	// The replies, those of the key's state kind.
-	all    *redis.MapStringStringCmd // Tiles, Members
-	fields *redis.SliceCmd           // Tiles, where few are wanted
-	count  *redis.IntCmd             // Sketches; LastSeen: in the tiles wanted
-	after  *redis.IntCmd             // LastSeen
-	card   *redis.IntCmd             // LastSeen
-	log    *redis.StringCmd          // Logs
+	reads []int // indices
+	held  *redis.StringCmd
+
+	// ids are series that say which pending events have arrived at the entity.
+	// Where they stand in another key, idsKey, both are read at one moment.
+	ids    []*kinds.Series
+	idsKey string
+	both   *redis.SliceCmd
 }
 
-// lookups gathers the reads by key. A LastSeen or Sketches read has one of its
-// own, since its commands depend on the tiles wanted.
+// lookups gathers the reads by key.
 func (s *Store) lookups(reads []kinds.Read) []*lookup {
 	var list []*lookup
 	byKey := make(map[string]*lookup, len(reads))
 	var buf []byte
 	for i, r := range reads {
-		entity := []byte(r.Entity)
-		tag := s.tags[kinds.Shard(kinds.EntityHash(entity), len(s.tags))]
-		buf = appendStateKey(buf[:0], tag, r.Series, entity, r.First)
-		state := r.Series.Measure.State()
-		if l := byKey[string(buf)]; l != nil && (state == kinds.Tiles || state == kinds.Members || state == kinds.Logs) {
-			l.reads = append(l.reads, i)
-			continue
+		buf = s.appendKey(buf[:0], r.Series, r.Entity)
+		l := byKey[string(buf)]
+		if l == nil {
+			l = &lookup{key: string(buf), group: r.Series.Group, entity: r.Entity}
+			byKey[l.key] = l
+			list = append(list, l)
 		}
-		l := &lookup{key: string(buf), reads: []int{i}}
-		byKey[l.key] = l
-		list = append(list, l)
+		l.reads = append(l.reads, i)
 	}
 	return list
 }
 
-// send puts the lookup's commands into the pipeline.
-func (l *lookup) send(ctx context.Context, pipe redis.Pipeliner, reads []kinds.Read) {
-	r := reads[l.reads[0]]
-	switch r.Series.Measure.State() {
-	case kinds.Tiles:
-		wanted := int64(0)
-		for _, i := range l.reads {
-			wanted += reads[i].Last - reads[i].First + 1
-		}
-		if wanted > fewFields || r.Series.GroupTiles > 0 && r.Series.GroupTiles <= 4*fewFields {
-			l.all = pipe.HGetAll(ctx, l.key)
-			return
-		}
-		fields := make([]string, 0, wanted)
-		for _, i := range l.reads {
-			for tile := reads[i].First; tile <= reads[i].Last; tile++ {
-				fields = append(fields, string(appendTileField(nil, reads[i].Series, tile)))
-			}
-		}
-		l.fields = pipe.HMGet(ctx, l.key, fields...)
-	case kinds.Members:
-		l.all = pipe.HGetAll(ctx, l.key)
-	case kinds.Sketches:
-		base := strings.TrimSuffix(l.key, strconv.FormatInt(r.First, 36))
-		keys := make([]string, 0, r.Last-r.First+1)
-		for tile := r.First; tile <= r.Last; tile++ {
-			keys = append(keys, base+strconv.FormatInt(tile, 36))
-		}
-		l.count = pipe.PFCount(ctx, keys...)
-	case kinds.Logs:
-		l.log = pipe.Get(ctx, l.key)
-	case kinds.LastSeen:
-		last := strconv.FormatInt(r.Last, 10)
-		l.count = pipe.ZCount(ctx, l.key, strconv.FormatInt(r.First, 10), last)
-		l.after = pipe.ZCount(ctx, l.key, "("+last, "+inf")
-		l.card = pipe.ZCard(ctx, l.key)
-	}
+// appendKey appends the key that holds a series of an entity.
+func (s *Store) appendKey(dst []byte, series *kinds.Series, entity string) []byte {
+	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // it is only read
+	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
 }
 
-// receive takes the replies into the slices of the lookup's reads.
-func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice) error {
-	r := reads[l.reads[0]]
-	switch r.Series.Measure.State() {
-	case kinds.Tiles:
-		if l.fields != nil {
-			return l.receiveFields(reads, slices)
-		}
-		return l.receiveTiles(reads, slices)
-	case kinds.Members:
-		return l.receiveMembers(reads, slices)
-	case kinds.Logs:
-		for _, i := range l.reads {
-			slices[i].Log = kinds.Log(l.log.Val())
-		}
-	case kinds.Sketches:
-		slices[l.reads[0]].Count = l.count.Val()
-	case kinds.LastSeen:
-		count, after := l.count.Val(), l.after.Val()
-		slices[l.reads[0]] = kinds.Slice{
-			Count: count, After: after,
-			// Where an older value is kept, none in the window was put out.
-			Capped: l.card.Val() >= int64(r.Series.Max) && l.card.Val() == count+after,
-		}
-	}
-	return nil
+// shardOf is the shard of an entity.
+func (s *Store) shardOf(entity string) int {
+	return kinds.Shard(kinds.EntityHash(unsafe.Slice(unsafe.StringData(entity), len(entity))), len(s.tags)) // it is only read
 }
 
-func (l *lookup) receiveFields(reads []kinds.Read, out []kinds.Slice) error {
-	n := 0
+// ask appends the commands.
+func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder {
+	if l.idsKey == "" {
+		l.held = redis.NewStringCmd(ctx, "get", l.key)
+		return append(commands, l.held)
+	}
+	// An event that is applied between two commands would be in one reply and not
+	// in the other. To MGET, a key that holds no string is none; to STRLEN it is
+	// an error, as it is to GET.
+	l.both = redis.NewSliceCmd(ctx, "mget", l.key, l.idsKey)
+	return append(commands, redis.NewIntCmd(ctx, "strlen", l.key), l.both)
+}
+
+// reply is what the key holds, and what the ids' key does.
+func (l *lookup) reply() (packed, ids []byte) {
+	if l.held != nil {
+		text, _ := l.held.Result() // its error is that there is no such key
+		packed = unsafe.Slice(unsafe.StringData(text), len(text))
+		return packed, packed
+	}
+	both := l.both.Val()
+	text, _ := both[0].(string)
+	idsText, _ := both[1].(string)
+	return []byte(text), []byte(idsText)
+}
+
+// receive takes the reply into the slices of the lookup's reads.
+func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch) error {
+	packed, packedIDs := l.reply() // they are only read
+	if len(packed) == 0 && pending == nil {
+		return nil
+	}
+	held := make(states, 0, len(l.reads))
 	for _, i := range l.reads {
-		for tile := reads[i].First; tile <= reads[i].Last; tile++ {
-			if text, ok := l.fields.Val()[n].(string); ok {
-				if err := addCell(&out[i], reads[i].Series, tile, text); err != nil {
-					return err
-				}
-			}
-			n++
-		}
+		held.want(reads[i].Series)
 	}
-	return nil
-}
-
-func (l *lookup) receiveTiles(reads []kinds.Read, out []kinds.Slice) error {
-	for field, text := range l.all.Val() {
-		if len(field) < seriesIDLength+1 {
-			continue // the cursor of a walk that prunes
-		}
-		id := field[:seriesIDLength]
-		tile, err := strconv.ParseInt(field[seriesIDLength:], 36, 64)
-		if err != nil {
-			return fmt.Errorf("field %q is no tile", field)
-		}
-		for _, i := range l.reads {
-			if r := &reads[i]; r.Series.ID == id && r.First <= tile && tile <= r.Last {
-				if err := addCell(&out[i], r.Series, tile, text); err != nil {
-					return err
-				}
-			}
-		}
+	err := held.merge(packed)
+	if err == nil && pending != nil {
+		err = l.think(held, packedIDs, pending)
 	}
 	for _, i := range l.reads {
-		slices.SortFunc(out[i].Cells, func(a, b kinds.Cell) int { return cmp.Compare(a.Tile, b.Tile) })
+		slices[i] = held.of(reads[i].Series.Tag()).Read(&reads[i])
 	}
-	return nil
+	return err
 }
 
-// seriesIDLength is the length of a series' ID, with which a tile's field begins.
-const seriesIDLength = 5
-
-// addCell adds the number that stands in a tile.
-func addCell(s *kinds.Slice, series *kinds.Series, tile int64, text string) (err error) {
-	v := kinds.Value{Type: series.Type, Scale: series.Scale}
-	if m := series.Measure; m == kinds.CountEvents || m == kinds.CountValues {
-		v = kinds.Value{Type: kinds.Int}
-	}
-	if v.Type == kinds.Float {
-		v.Flt, err = strconv.ParseFloat(text, 64)
-	} else {
-		v.Num, err = strconv.ParseInt(text, 10, 64)
-	}
-	if err != nil {
-		return fmt.Errorf("tile %d of series %s holds %q, which is no %s", tile, series.ID, text, v.Type)
-	}
-	s.Cells = append(s.Cells, kinds.Cell{Tile: tile, Value: v})
-	return nil
+// wanted is the state of a series that reads look at.
+type wanted struct {
+	tag   uint32
+	state state.State
 }
 
-func (l *lookup) receiveMembers(reads []kinds.Read, slices []kinds.Slice) error {
-	for field, tiles := range l.all.Val() {
-		if field == cursorField {
-			continue
-		}
-		for _, i := range l.reads {
-			met, err := metWithin(tiles, reads[i].First, reads[i].Last)
-			if err != nil {
-				return fmt.Errorf("member %q: %w", field, err)
-			}
-			if met {
-				slices[i].Members = append(slices[i].Members, memberOf(field))
-			}
+// states are those of some series of an entity.
+type states []wanted
+
+// want makes room for a series.
+func (w *states) want(s *kinds.Series) {
+	if tag := s.Tag(); w.of(tag) == nil {
+		*w = append(*w, wanted{tag, state.New(s)})
+	}
+}
+
+// of is the state of the series with a tag, nil where it is not wanted.
+func (w states) of(tag uint32) state.State {
+	for i := range w {
+		if w[i].tag == tag {
+			return w[i].state
 		}
 	}
 	return nil
 }
 
-// metWithin says whether one of a member's tiles lies in the bounds. They stand
-// as the newest one and the gaps to the older ones; see apply.lua.
-func metWithin(tiles string, first, last int64) (bool, error) {
-	var tile int64
-	for newest := true; ; newest = false {
-		text, older, more := strings.Cut(tiles, ",")
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return false, fmt.Errorf("%q is no list of tiles", tiles)
+// merge takes in what is packed of them.
+func (w states) merge(packed []byte) error {
+	return state.Sections(packed, func(tag uint32, body []byte) error {
+		if s := w.of(tag); s != nil {
+			return s.Merge(body)
 		}
-		if newest {
-			tile = n
-		} else {
-			tile -= n
-		}
-		if tile < first {
-			return false, nil
-		}
-		if tile <= last {
-			return true, nil
-		}
-		if !more {
-			return false, nil
-		}
-		tiles = older
-	}
+		return nil
+	})
 }

@@ -10,29 +10,43 @@ import (
 	_ "embed"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/weir-stream/weir/features/kinds"
 )
 
 // format is the version of the layout of keys and values.
-const format = 1
+const format = 2
 
 //go:embed apply.lua
 var applySource string
 
+//go:embed compact.lua
+var compactSource string
+
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
-	redis     redis.UniversalClient
-	namespace string
-	tags      []string // by shard
-	script    *redis.Script
+	redis      redis.UniversalClient
+	namespace  string
+	tags       []string // by shard
+	apply      *redis.Script
+	compact    *redis.Script
+	gatherer   *gatherer
+	plans      planCache
+	pseudonyms *pseudonyms // nil where keys have the entities themselves
 }
 
+// Option changes how a store keeps state.
+type Option func(*Store)
+
 // New returns the store of a namespace with its fixed number of shards.
-func New(client redis.UniversalClient, namespace string, shards int) *Store {
-	s := &Store{redis: client, namespace: namespace, script: redis.NewScript(applySource)}
+func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
+	s := &Store{
+		redis: client, namespace: namespace, gatherer: &gatherer{redis: client},
+		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
+	}
 	for shard := range shards {
 		s.tags = append(s.tags, shardTag(namespace, shard))
+	}
+	for _, option := range options {
+		option(s)
 	}
 	return s
 }
@@ -60,6 +74,9 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
+	if found["format"] != "" && found[hashEntities] == "" {
+		found[hashEntities] = notHashed // made before there was a choice
+	}
 	for what, wanted := range s.layout() {
 		if found[what] != "" && found[what] != wanted {
 			return &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
@@ -69,9 +86,16 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 }
 
 // Create makes the namespace where it is not there yet, checks its layout and
-// loads the script.
+// loads the scripts.
 func (s *Store) Create(ctx context.Context) error {
-	for what, wanted := range s.layout() {
+	if err := s.CheckLayout(ctx); err != nil {
+		return err
+	}
+	layout := s.layout()
+	// Whoever finds another field finds this one too, or a namespace that was made
+	// before there was a choice.
+	for _, what := range []string{hashEntities, "format", "shards"} {
+		wanted := layout[what]
 		if err := s.redis.HSetNX(ctx, layoutKey(s.namespace), what, wanted).Err(); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
@@ -79,17 +103,17 @@ func (s *Store) Create(ctx context.Context) error {
 	if err := s.CheckLayout(ctx); err != nil {
 		return err
 	}
-	return s.loadScript(ctx)
+	return s.loadScripts(ctx)
 }
 
 func (s *Store) layout() map[string]string {
-	return map[string]string{"format": strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags))}
+	return map[string]string{"format": strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.pseudonyms.layout()}
 }
 
-// loadScript loads the script on every master.
-func (s *Store) loadScript(ctx context.Context) error {
+// loadScripts loads the scripts on every master.
+func (s *Store) loadScripts(ctx context.Context) error {
 	load := func(ctx context.Context, c redis.Cmdable) error {
-		return c.ScriptLoad(ctx, applySource).Err()
+		return errors.Join(c.ScriptLoad(ctx, applySource).Err(), c.ScriptLoad(ctx, compactSource).Err())
 	}
 	var err error
 	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
@@ -98,65 +122,7 @@ func (s *Store) loadScript(ctx context.Context) error {
 		err = load(ctx, s.redis)
 	}
 	if err != nil {
-		return fmt.Errorf("load the script: %w", err)
-	}
-	return nil
-}
-
-// Absent is the progress of a shard that has none.
-const Absent int64 = -1
-
-// Progress reads for each partition, by shard, the next offset to apply, or
-// Absent.
-func (s *Store) Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error) {
-	fields := make([]string, len(partitions))
-	for i, p := range partitions {
-		fields[i] = progressField(p)
-	}
-	pipe := s.redis.Pipeline()
-	replies := make([]*redis.SliceCmd, len(s.tags))
-	for shard, tag := range s.tags {
-		replies[shard] = pipe.HMGet(ctx, progressKey(tag), fields...)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("read the progress: %w", err)
-	}
-	progress := make([][]int64, len(partitions))
-	for i := range partitions {
-		progress[i] = make([]int64, len(s.tags))
-		for shard, reply := range replies {
-			offset, err := parseOffset(reply.Val()[i])
-			if err != nil {
-				return nil, fmt.Errorf("progress of %s in %s: %w", fields[i], progressKey(s.tags[shard]), err)
-			}
-			progress[i][shard] = offset
-		}
-	}
-	return progress, nil
-}
-
-// Start gives the shards that have no progress in a partition one: the offset
-// from which the partition is read.
-func (s *Store) Start(ctx context.Context, p kinds.Partition, offset int64) error {
-	pipe := s.redis.Pipeline()
-	for _, tag := range s.tags {
-		pipe.HSetNX(ctx, progressKey(tag), progressField(p), offset)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("write the first progress of %s: %w", progressField(p), err)
-	}
-	return nil
-}
-
-// Forget takes back the progress of a partition in all shards, so that it is
-// read anew from where Start says.
-func (s *Store) Forget(ctx context.Context, p kinds.Partition) error {
-	pipe := s.redis.Pipeline()
-	for _, tag := range s.tags {
-		pipe.HDel(ctx, progressKey(tag), progressField(p))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("delete the progress of %s: %w", progressField(p), err)
+		return fmt.Errorf("load the scripts: %w", err)
 	}
 	return nil
 }

@@ -46,15 +46,19 @@ const day = 24 * 60 * 60 * 1000
 
 // Series of every state kind, as the plan of a registry would make them.
 var (
-	events   = &kinds.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: kinds.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
-	amount   = &kinds.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
-	weight   = &kinds.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
-	smallest = &kinds.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: kinds.Min, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
-	biggest  = &kinds.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: kinds.Max, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, GroupTiles: 50}
-	users    = &kinds.Series{ID: "users", By: []string{"device"}, Measure: kinds.Distinct, Type: kinds.String, Tile: day, Keep: 8 * day}
-	approx   = &kinds.Series{ID: "hllog", By: []string{"device"}, Measure: kinds.Approx, Type: kinds.String, Tile: day, Keep: 8 * day}
-	recent   = &kinds.Series{ID: "lasts", By: []string{"device"}, Measure: kinds.Touch, Type: kinds.String, Tile: 1, Keep: 8 * day, Max: 20}
+	events   = &kinds.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: kinds.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	amount   = &kinds.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	weight   = &kinds.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	smallest = &kinds.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: kinds.Min, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	biggest  = &kinds.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: kinds.Max, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	users    = &kinds.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: kinds.Distinct, Type: kinds.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	approx   = &kinds.Series{ID: "hllog", Group: "devic", By: []string{"device"}, Measure: kinds.Approx, Type: kinds.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	recent   = &kinds.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: kinds.Touch, Type: kinds.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
 	ever     = &kinds.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: kinds.CountEvents}
+	ids      = &kinds.Series{ID: "idsxx", Group: "devic", By: []string{"device"}, Measure: kinds.Identify, Tile: 1000, Keep: 600_000, GroupKeep: 9 * day, Max: 30}
+	history  = &kinds.Series{ID: "logxx", Group: "devic", By: []string{"device"}, Measure: kinds.Record, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 40}
+
+	allSeries = []*kinds.Series{events, amount, weight, smallest, biggest, users, approx, recent, ever, history, ids}
 )
 
 var (
@@ -72,6 +76,7 @@ type event struct {
 
 // fill maps events into a batch, as a plan with all the series above would.
 func fill(b *kinds.Batch, source int, list ...event) {
+	b.Series = allSeries
 	for _, e := range list {
 		b.Now = max(b.Now, e.time)
 		b.Touch(source, e.offset, []byte(e.device))

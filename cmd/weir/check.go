@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/operate/doctor"
 )
 
 // checkTimeout bounds a whole check.
@@ -45,6 +44,11 @@ func checkAll(ctx context.Context, out io.Writer, cfg *config.Config, registry *
 	list := &checkList{out: out}
 	list.ok("settings", "namespace %s, %s", cfg.Namespace, number(cfg.Shards, "shard"))
 	list.ok("features", "%s", summary(registry))
+	if a, err := newAccess(cfg.API, nil); err != nil {
+		list.fail("api", err)
+	} else if what := a.summary(); what != "" {
+		list.ok("api", "%s", what)
+	}
 	if roles.processor {
 		checkKafka(ctx, list, cfg, registry)
 	}
@@ -62,8 +66,12 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		list.fail("kafka", err)
 		return
 	}
-	dead := cfg.Kafka.DeadLetterTopic
-	found, err := findTopics(ctx, client, append(registry.Topics(), dead))
+	topics, err := topicNames(registry, cfg.Kafka)
+	if err != nil {
+		list.fail("topics", err)
+		return
+	}
+	found, err := findTopics(ctx, client, topics)
 	missing, isMissing := errors.AsType[missingTopicsError](err)
 	if err != nil && !isMissing {
 		list.fail("kafka", fmt.Errorf("%s: %w", strings.Join(cfg.Kafka.Brokers, ","), err))
@@ -80,6 +88,16 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 			list.warn("topic "+name, "is missing; weir run will create it")
 		} else {
 			list.fail("topic "+name, missingTopicsError{name})
+		}
+	}
+	for _, s := range registry.Streams {
+		if s.Enrich == nil {
+			continue
+		}
+		from, to := partitionsOf(found, s.Topic), partitionsOf(found, s.Enrich.Topic)
+		if from > 0 && to > 0 && from != to {
+			list.warn("topic "+s.Enrich.Topic, "has %s, and %s has %d: enriched events go by their keys, not to the partition of the same number",
+				number(to, "partition"), s.Topic, from)
 		}
 	}
 }
@@ -114,7 +132,12 @@ func checkRedis(ctx context.Context, list *checkList, cfg *config.Config) {
 	} else {
 		checkServer(ctx, list, "redis", client)
 	}
-	if err := store.New(client, cfg.Namespace, cfg.Shards).CheckLayout(ctx); err != nil {
+	state, err := newStore(cfg, client)
+	if err != nil {
+		list.fail("layout", err)
+		return
+	}
+	if err := state.CheckLayout(ctx); err != nil {
 		list.fail("layout", err)
 		return
 	}
@@ -128,8 +151,8 @@ func checkServer(ctx context.Context, list *checkList, name string, client redis
 		list.fail(name, err)
 		return
 	}
-	info := parseInfo(text)
-	if err := supported(info["redis_version"]); err != nil {
+	info := doctor.ParseInfo(text)
+	if err := doctor.Supported(info["redis_version"]); err != nil {
 		list.fail(name, err)
 	} else {
 		list.ok(name, "version %s", info["redis_version"])
@@ -147,27 +170,4 @@ func orUnknown(text string) string {
 		return "unknown"
 	}
 	return text
-}
-
-// parseInfo reads the answer of INFO.
-func parseInfo(text string) map[string]string {
-	info := map[string]string{}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		if key, value, ok := strings.Cut(lines.Text(), ":"); ok {
-			info[key] = value
-		}
-	}
-	return info
-}
-
-// supported says whether a version of Redis is 6.2 or later.
-func supported(version string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return fmt.Errorf("does not tell its version (%q)", version)
-	}
-	if major < 6 || major == 6 && minor < 2 {
-		return fmt.Errorf("version %s is too old: 6.2 or later is needed", version)
-	}
-	return nil
 }

@@ -93,6 +93,7 @@ func TestBadUse(t *testing.T) {
 		{"validate", "weir: requires at least 1 arg(s), only received 0"},
 		{"validate /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"explain /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"explain ../../config/features --load much", `weir: --load: "much": write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted`},
 		{"run --roles judge", `weir: --roles: "judge" is no role: processor, api or both with a comma`},
 		{"run --roles=", "weir: --roles: at least one of processor and api is wanted"},
 		{"run --config /none.yaml", "weir: settings: open /none.yaml: no such file or directory"},
@@ -106,6 +107,21 @@ func TestBadUse(t *testing.T) {
 		{"demo --exit", "weir: --exit needs a number of --events to wait for"},
 		{"demo --rate -1", "weir: --events and --rate are not below 0"},
 		{"demo --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"deadletters list --reason wrong", `weir: "wrong" is no reason of a dead letter; there are malformed_json, wrong_type, missing_field, ` +
+			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, late`},
+		{"deadletters list --since yesterday", `weir: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
+		{"deadletters replay --until -1h", `weir: --until: "-1h" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
+		{"deadletters show payments", `weir: "payments" is no place of a record: write topic/partition/offset, such as transactions/3/1040`},
+		{"deadletters show", "weir: accepts 1 arg(s), received 0"},
+		{"deadletters replay --batch 0", "weir: --batch 0: at least 1"},
+		{"deadletters replay --kafka.isolation read_uncommitted", "weir: kafka.isolation is read_uncommitted: " +
+			"processors would count what a broken replay has rolled back; set read_committed"},
+		{"state", "weir: name an entity by its keys, such as user_id=u000001"},
+		{"state u1", `weir: "u1" is no key with a value, such as user_id=u000001`},
+		{"state user_id=1 user_id=2", `weir: key "user_id" is given twice`},
+		{"state user_id=1 --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"progress --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"doctor --shards 0", "--shards: shards 0 is not allowed: 1 to 16384"},
 		{"dance", `weir: unknown command "dance" for "weir"`},
 	} {
 		t.Run(b.args, func(t *testing.T) {

@@ -75,6 +75,23 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
+func TestExplainLoad(t *testing.T) {
+	out, err := weir(t, "explain", shipped, "--load", "events=100k/s,entities=100M")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\ntransactions  50k ", "\nRedis masters  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	out, err = weir(t, "explain", shipped, "--load", "events=100k/s,entities=100M", "--json")
+	var sizing features.Sizing
+	if err != nil || json.Unmarshal([]byte(out), &sizing) != nil || sizing.Masters < 2 || len(sizing.Topics) != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestSchema(t *testing.T) {
 	out, err := weir(t, "schema")
 	if err != nil {

@@ -141,15 +141,21 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	cfg.Kafka.Brokers = broker.ListenAddrs()
 	cfg.Redis.Addresses = []string{server.Addr()}
 	cfg.API.Listen = o.listen
+	cfg.Features = o.features
+	cfg.Kafka.CreateTopics, cfg.Kafka.TopicPartitions, cfg.Kafka.TopicReplication = true, demoPartitions, 1
 	cfg.Shards = demoShards
 	cfg.Log.Level = "warn"
-	log := newLogger(screen, cfg.Log)
+	log, _ := newLogger(screen, cfg.Log)
 	redis.SetLogger(redisLog{log})
 	client, err := kafkaClient(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := createDemoTopics(ctx, client, append(registry.Topics(), cfg.Kafka.DeadLetterTopic)); err != nil {
+	topics, err := topicNames(registry, cfg.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	if err := createDemoTopics(ctx, client, topics); err != nil {
 		return nil, err
 	}
 	d.writer = newKafkaWriter(client.Transport, cfg.Kafka.Brokers)

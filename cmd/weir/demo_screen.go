@@ -26,8 +26,8 @@ func (d *demo) introduce() {
   definitions %s
   API         http://%s
 
-`, c.Kafka.Brokers[0], strings.Join(d.node.registry.Topics(), ", "), c.Kafka.DeadLetterTopic, c.Redis.Addresses[0],
-		summary(d.node.registry), d.node.api.Addr())
+`, c.Kafka.Brokers[0], strings.Join(d.node.reloader.registry().Topics(), ", "), c.Kafka.DeadLetterTopic, c.Redis.Addresses[0],
+		summary(d.node.reloader.registry()), d.node.api.Addr())
 }
 
 // watch shows each second how far things are, asks some questions once there
@@ -92,14 +92,14 @@ func isTerminal(w io.Writer) bool {
 func (d *demo) ask(ctx context.Context) {
 	fmt.Fprint(d.screen, "\n\nAsk from another shell:\n\n")
 	base := "http://" + d.node.api.Addr().String()
-	for _, f := range d.node.registry.Features {
+	for _, f := range d.node.reloader.registry().Features {
 		if entity, ok := d.sample.entity(f); ok {
 			address := base + "/v1/features/" + f.Name + "?" + entity.Encode()
 			fmt.Fprintf(d.screen, "  curl '%s'\n\n%s\n", address, get(ctx, address))
 			break
 		}
 	}
-	for _, s := range d.node.registry.Services {
+	for _, s := range d.node.reloader.registry().Services {
 		if entity, ok := d.sample.entity(s.Features...); ok {
 			args := []string{"query", "--address", base, "--service", s.Name}
 			for _, key := range slices.Sorted(maps.Keys(entity)) {

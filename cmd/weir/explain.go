@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -9,20 +11,36 @@ import (
 )
 
 func newExplainCommand() *cobra.Command {
-	var asJSON bool
+	var (
+		asJSON bool
+		load   string
+	)
 	cmd := &cobra.Command{
 		Use:   "explain PATH...",
 		Short: "Say what feature definitions cost",
 		Long: `Say what every event writes, what every question reads, what an entity takes in
-Redis, and which features share their state.`,
-		Example: "  weir explain config/features",
-		Args:    cobra.MinimumNArgs(1),
+Redis, and which features share their state.
+
+With --load say what a workload needs of Redis, topics and processors: events a
+second, of all streams or of one (transaction=60k/s); entities that are alive at a
+time, all of them or those of one kind (user_id=20M, device_id+user_id=50M); and
+where wanted questions=5k/s and memory=64GiB of a Redis master's machine.`,
+		Example: `  weir explain config/features
+  weir explain config/features --load events=100k/s,entities=100M,questions=5k/s`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			registry, err := features.Load(paths...)
 			if err != nil {
 				return err
 			}
-			plan := registry.Explain()
+			var plan interface{ WriteText(io.Writer) error } = registry.Explain()
+			if cmd.Flags().Changed("load") {
+				workload, err := registry.ParseWorkload(load)
+				if err != nil {
+					return fmt.Errorf("--load: %w", err)
+				}
+				plan = registry.Size(workload)
+			}
 			if !asJSON {
 				return plan.WriteText(cmd.OutOrStdout())
 			}
@@ -32,5 +50,6 @@ Redis, and which features share their state.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().StringVar(&load, "load", "", "say what this workload needs, such as events=100k/s,entities=100M")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // an image from scratch has no database of time zones
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"

@@ -36,13 +36,15 @@ answer questions in production, and write for each event its id and its features
 as of that event, itself included.
 
 The input is a .csv, whose column names are paths of the stream's fields, or an
-.ndjson, a JSON object on each line, as the topic has them. The output is a .csv;
-what is null is empty. Each may be compressed: .gz behind the name. The output is
-there once it is whole. An event that cannot be used ends the command with its
-file:line: message.`,
+.ndjson, a JSON object on each line, as the topic has them. The output is a .csv,
+in which null is empty, or a .parquet, whose columns have the types of the
+features and fields; only it can hold features that answer with a list. A .csv and
+an .ndjson may be compressed: .gz behind the name. The output is there once it is
+whole. An event that cannot be used ends the command with its file:line: message.`,
 		Example: `  weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv
   weir materialize --features config/features --stream login --input logins.ndjson --output train.csv.gz \
-      --columns user_id,device_users_30d`,
+      --columns user_id,device_users_30d
+  weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.parquet`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.ErrOrStderr()) },
 	}
@@ -50,7 +52,7 @@ file:line: message.`,
 	flags.StringSliceVar(&o.features, "features", nil, "definitions: files, or folders of *.yaml")
 	flags.StringVar(&o.stream, "stream", "", "the stream whose events the input holds")
 	flags.StringVar(&o.input, "input", "", "events: .csv or .ndjson, each also .gz")
-	flags.StringVar(&o.output, "output", "", "the training set: .csv or .csv.gz")
+	flags.StringVar(&o.output, "output", "", "the training set: .csv, .csv.gz or .parquet")
 	flags.StringSliceVar(&o.columns, "columns", nil, "features and fields to write, in order (default: all features over the stream)")
 	for _, name := range []string{"features", "stream", "input", "output"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -73,12 +75,13 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 		}
 		return fmt.Errorf("--stream: %s", features.Unknown("stream", o.stream, "", known))
 	}
-	columns, err := materialize.Columns(registry, stream, o.columns)
+	newWriter, err := o.writer()
+	if err != nil {
+		return err
+	}
+	columns, err := materialize.Columns(registry, stream, o.columns, o.parquet())
 	if err != nil {
 		return fmt.Errorf("--columns: %w", err)
-	}
-	if name := strings.TrimSuffix(o.output, ".gz"); filepath.Ext(name) != ".csv" {
-		return fmt.Errorf("--output: %s is neither .csv nor .csv.gz", o.output)
 	}
 	in, err := os.Open(o.input)
 	if err != nil {
@@ -96,17 +99,40 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 	replay := materialize.Replay{Stream: stream, Columns: columns, State: memory.New(), Progress: progress.show}
 	var summary materialize.Summary
 	err = whole(o.output, func(out io.Writer) error {
-		summary, err = replay.Run(ctx, source, out)
+		w, err := newWriter(out, stream, columns)
+		if err == nil {
+			summary, err = replay.Run(ctx, source, w)
+		}
 		return err
 	})
 	progress.end(summary, err)
 	return err
 }
 
+// parquet says whether the output is a Parquet file.
+func (o *materializeOptions) parquet() bool { return filepath.Ext(o.output) == ".parquet" }
+
+// writer finds what writes the output by its name.
+func (o *materializeOptions) writer() (func(io.Writer, *features.Stream, []materialize.Column) (materialize.Writer, error), error) {
+	switch name := strings.TrimSuffix(o.output, ".gz"); {
+	case o.parquet():
+		return materialize.NewParquetWriter, nil
+	case filepath.Ext(name) == ".csv":
+		return materialize.NewCSVWriter, nil
+	case filepath.Ext(name) == ".parquet":
+		return nil, fmt.Errorf("--output: %s: a .parquet is compressed inside; leave out .gz", o.output)
+	default:
+		return nil, fmt.Errorf("--output: %s is none of .csv, .csv.gz and .parquet", o.output)
+	}
+}
+
 // source opens the input by its name.
 func (o *materializeOptions) source(in io.Reader, stream *features.Stream) (materialize.Source, error) {
 	name, compressed := strings.CutSuffix(o.input, ".gz")
 	format := filepath.Ext(name)
+	if format == ".parquet" {
+		return nil, fmt.Errorf("--input: %s: a .parquet can only be written; events are read from .csv and .ndjson, each also .gz", o.input)
+	}
 	if format != ".csv" && format != ".ndjson" {
 		return nil, fmt.Errorf("--input: %s is none of .csv, .ndjson, .csv.gz and .ndjson.gz", o.input)
 	}

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/weir-stream/weir/materialize"
 )
 
@@ -90,11 +93,35 @@ func TestMaterialize(t *testing.T) {
 	}
 }
 
+// A Parquet file is one to the tools that read it.
+func TestMaterializeParquet(t *testing.T) {
+	dir := t.TempDir()
+	definitions, input := writeFile(t, dir, "features.yaml", trainingDefinitions), writeFile(t, dir, "in.csv", trainingEvents)
+	output := filepath.Join(dir, "out.parquet")
+	if _, err := weir(t, "materialize", "--features", definitions, "--stream", "pay", "--input", input, "--output", output); err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		ID   string `parquet:"id"`
+		Paid *int64 `parquet:"paid,optional,decimal(2:18)"`
+	}
+	rows, err := parquet.ReadFile[row](output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid := []int64{110, 310}
+	if diff := cmp.Diff([]row{{"a", &paid[0]}, {"b", &paid[1]}}, rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestMaterializeBadUse(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "features.yaml", trainingDefinitions)
 	writeFile(t, dir, "in.csv", trainingEvents)
 	writeFile(t, dir, "bad.csv", trainingEvents+"c,1700000002000,u,x\n")
+	writeFile(t, dir, "great.csv", trainingEvents+"c,1700000002000,u,20000000000000000\n")
+	writeFile(t, dir, "old.parquet", "PAR1")
 	if err := os.WriteFile(filepath.Join(dir, "plain.csv.gz"), []byte(trainingEvents), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +134,16 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--features DIR --stream pay --input DIR/none.csv --output DIR/out.csv", "weir: --input: open DIR/none.csv: no such file or directory"},
 		{"--features DIR --stream pay --input DIR/features.yaml --output DIR/out.csv", "weir: --input: DIR/features.yaml is none of .csv, .ndjson, .csv.gz and .ndjson.gz"},
 		{"--features DIR --stream pay --input DIR/plain.csv.gz --output DIR/out.csv", "weir: --input: DIR/plain.csv.gz: gzip: invalid header"},
-		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.parquet", "weir: --output: DIR/out.parquet is neither .csv nor .csv.gz"},
+		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.txt", "weir: --output: DIR/out.txt is none of .csv, .csv.gz and .parquet"},
+		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.gz", "weir: --output: DIR/out.gz is none of .csv, .csv.gz and .parquet"},
+		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.parquet.gz", "weir: --output: DIR/out.parquet.gz: a .parquet is compressed inside; leave out .gz"},
+		{"--features DIR --stream pay --input DIR/in.parquet --output DIR/out.csv", "weir: --input: open DIR/in.parquet: no such file or directory"},
+		{"--features DIR --stream pay --input DIR/old.parquet --output DIR/out.csv", "weir: --input: DIR/old.parquet: a .parquet can only be written; events are read from .csv and .ndjson, each also .gz"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/in.csv", "weir: --output: DIR/in.csv is the input"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/none/out.csv", "weir: --output: open DIR/none/out.csv: no such file or directory"},
+		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.parquet", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
+		{"--features DIR --stream pay --input DIR/great.csv --output DIR/out.parquet --columns amount",
+			"weir: DIR/great.csv:4: column amount: 20000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
 		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.csv", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
 	} {
 		t.Run(b.args, func(t *testing.T) {
@@ -126,7 +160,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		t.Errorf("a failure has left %q in the output", got)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) != 5 {
+	if err != nil || len(files) != 7 {
 		t.Errorf("a failure has left files behind: %v, %v", files, err)
 	}
 }

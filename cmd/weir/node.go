@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/serve"
@@ -25,7 +26,8 @@ import (
 // node is one process: a processor, an API or both, wired to Kafka and Redis.
 type node struct {
 	cfg       *config.Config
-	registry  *features.Registry
+	access    *access
+	reloader  *reloader
 	redis     redis.UniversalClient
 	store     *store.Store
 	kafka     *kafka.Client       // nil without the role of a processor
@@ -37,14 +39,23 @@ type node struct {
 // newNode wires a process and begins to answer on api.listen. Nothing is asked
 // of Kafka and Redis yet. Run the node; it closes what newNode has opened.
 func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *slog.Logger) (*node, error) {
+	access, err := newAccess(cfg.API, log)
+	if err != nil {
+		return nil, err
+	}
 	client, err := cfg.RedisClient()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{cfg: cfg, registry: registry, redis: client, store: store.New(client, cfg.Namespace, cfg.Shards), log: log}
+	state, err := newStore(cfg, client)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	n := &node{cfg: cfg, access: access, redis: client, store: state, log: log}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		poolMetrics{client})
+	n.reloader = newReloader(cfg.Features, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
 	checks := []serve.Check{{Name: "redis", Check: n.store.CheckLayout}}
 	if roles.processor {
@@ -54,31 +65,64 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		checks = append(checks, serve.Check{Name: "processor", Check: n.processor.Ready})
 	}
 	handler := serve.New(serve.Config{
-		Registry: func() *features.Registry { return registry },
-		Reader:   n.store,
-		Checks:   checks,
-		Limits:   serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout},
+		DeadLetters: n.deadLetters(),
+		Registry:    n.reloader.registry,
+		Reader:      n.store,
+		History:     n.store.History,
+		Applied:     n.applied,
+		Definitions: n.reloader.definitions,
+		Checks:      checks,
+		Limits: serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
+			Concurrent: cfg.API.MaxConcurrent},
+		Access:   n.access.rules(),
 		Gatherer: metrics, Registerer: metrics, Logger: log,
 	})
 	if !roles.api {
 		handler = withoutQuestions(handler)
 	}
-	if n.api, err = serve.Start(cfg.API.Listen, handler, log); err != nil {
+	if n.api, err = serve.StartTLS(cfg.API.Listen, handler, n.access.tls(), log); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	if roles.api {
+		n.access.warn(n.api.Addr())
+	}
 	return n, nil
+}
+
+// applied asks the store under the plan that the processors should have.
+func (n *node) applied(ctx context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
+	return n.store.Applied(ctx, p.Under(n.reloader.registry().Plan().Version), offset, reads)
+}
+
+// deadLetters tells of the last that the processor has set aside; nil without one.
+func (n *node) deadLetters() func() []serve.DeadLetter {
+	if n.processor == nil {
+		return nil
+	}
+	return func() (letters []serve.DeadLetter) {
+		for _, d := range n.processor.DeadLetters() {
+			letters = append(letters, serve.DeadLetter{
+				Topic: d.Partition.Topic, Partition: d.Partition.ID, Offset: d.Offset, Timestamp: d.Timestamp,
+				Stream: d.Stream, Reason: string(d.Reason), Path: d.Path,
+			})
+		}
+		return letters
+	}
 }
 
 // withoutQuestions leaves what operators ask of every process.
 func withoutQuestions(handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/{$}", "/page/"} {
 		mux.Handle(path, handler)
 	}
 	return mux
 }
 
 func (n *node) addProcessor(metrics prometheus.Registerer) error {
+	if _, err := topicNames(n.reloader.registry(), n.cfg.Kafka); err != nil {
+		return err
+	}
 	transport, err := n.cfg.KafkaTransport()
 	if err != nil {
 		return err
@@ -87,31 +131,52 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 	if err != nil {
 		return err
 	}
-	isolation := fetch.ReadCommitted
-	if n.cfg.Kafka.Isolation == "read_uncommitted" {
-		isolation = fetch.ReadUncommitted
-	}
 	k, p := n.cfg.Kafka, n.cfg.Processor
 	n.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
 	n.processor = pipeline.New(pipeline.Config{
-		Registry:  n.registry,
+		Registry:  n.reloader.registry(),
 		Store:     n.store,
 		NewWriter: func() pipeline.Writer { return n.store.NewWriter() },
 		Transport: transport, Dialer: dialer, Brokers: k.Brokers, Group: k.Group,
-		Isolation: isolation, Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
+		Isolation: isolation(n.cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
 		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
 		CommitInterval: p.CommitInterval, ShutdownTimeout: p.ShutdownTimeout,
 		SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, HeartbeatInterval: k.HeartbeatInterval,
 		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
 		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
+		Settle:  serve.MaxHistoryAge + 100*time.Millisecond,
 		Metrics: metrics, Logger: n.log,
 	})
 	return nil
 }
 
-// topics are those that the processor needs, dead letters last.
-func (n *node) topics() []string { return append(n.registry.Topics(), n.cfg.Kafka.DeadLetterTopic) }
+// errNoStreams refuses definitions that a processor has nothing to do for.
+var errNoStreams = errors.New("no stream is defined")
+
+// take puts other definitions to work. Those that need a topic which is not
+// there are refused: the processor would wait for it, and carry no other.
+func (n *node) take(ctx context.Context, r *features.Registry) error {
+	if n.processor == nil {
+		return nil
+	}
+	if len(r.Streams) == 0 {
+		return errNoStreams
+	}
+	if err := ensureTopics(ctx, n.kafka, n.cfg.Kafka, r); err != nil {
+		return err
+	}
+	n.processor.Reload(r)
+	return nil
+}
+
+// isolation is that with which events are read.
+func isolation(cfg *config.Config) fetch.Isolation {
+	if cfg.Kafka.Isolation == "read_uncommitted" {
+		return fetch.ReadUncommitted
+	}
+	return fetch.ReadCommitted
+}
 
 // run works until the context ends, then lets what is under way finish in the
 // set times. Its error says what it cannot work with; a Kafka or Redis that is
@@ -131,6 +196,16 @@ func (n *node) run(ctx context.Context) error {
 		if err := n.process(ctx); err != nil {
 			cancel(err)
 		}
+	})
+	parts.Go(func() {
+		looks := time.NewTicker(lookEach)
+		defer looks.Stop()
+		n.reloader.run(ctx, looks.C)
+	})
+	parts.Go(func() {
+		looks := time.NewTicker(lookEach)
+		defer looks.Stop()
+		n.access.run(ctx, looks.C)
 	})
 	parts.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
@@ -164,7 +239,7 @@ func (n *node) process(ctx context.Context) error {
 		return err
 	}
 	err := n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
-		return ensureTopics(ctx, n.kafka, n.cfg.Kafka, n.topics())
+		return ensureTopics(ctx, n.kafka, n.cfg.Kafka, n.reloader.registry())
 	})
 	if err != nil {
 		return err

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,17 +18,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/serve"
 )
 
 // inquiry is one use of weir query.
 type inquiry struct {
 	address  string
+	server   connection
 	features []string
 	service  string
 	entity   map[string]string
 	keys     []string // of entity, as given
+	members  []string
 	at       string
+	pending  string // JSON, or the name of a file of it
 	raw      bool
 	timeout  time.Duration
 }
@@ -37,9 +43,14 @@ func newQueryCommand() *cobra.Command {
 		Use:   "query FEATURE... KEY=VALUE...",
 		Short: "Ask a running server for features of an entity",
 		Example: `  weir query device_tx_7d user_amount_1d device_id=d000001 user_id=u000001
-  weir query --service payment_risk device_id=d000001 user_id=u000001 --at 2018-07-25T05:21:16Z`,
+  weir query --service payment_risk device_id=d000001 user_id=u000001 --at 2018-07-25T05:21:16Z
+  weir query user_merchant_seen user_id=u000001 --member m000001 --member m000002
+  weir query device_tx_7d device_id=d000001 --pending '{"stream": "transaction", "event": {"device_id": "d000001", …}}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := q.parse(args); err != nil {
+				return err
+			}
+			if err := q.server.load(); err != nil {
 				return err
 			}
 			cmd.SilenceUsage = true // what fails from here on is no matter of usage
@@ -50,10 +61,15 @@ func newQueryCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&q.address, "address", "http://127.0.0.1:8080", "URL of the server")
+	q.server.add(flags)
 	flags.StringVar(&q.service, "service", "", "ask for the features of a service")
+	flags.StringArrayVar(&q.members, "member", nil, "value that features like seen are asked about; may be given several times")
 	flags.StringVar(&q.at, "at", "", "moment asked for: milliseconds since 1970 or RFC 3339 (default now)")
+	flags.StringVar(&q.pending, "pending", "", `events to count that are not yet on the bus: {"stream": …, "event": …}, a list of them, or a file of either`)
 	flags.BoolVar(&q.raw, "json", false, "print the server's answer as it is")
 	flags.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the server")
+	cmd.ValidArgsFunction = q.complete
+	completeFlag(cmd, "service", q.completeService)
 	return cmd
 }
 
@@ -75,10 +91,7 @@ func (q *inquiry) parse(args []string) error {
 	if len(q.features) == 0 && q.service == "" {
 		return errors.New("name a feature or a --service; GET /v1/features of the server lists them")
 	}
-	q.address = strings.TrimSuffix(q.address, "/")
-	if !strings.Contains(q.address, "://") {
-		q.address = "http://" + q.address
-	}
+	q.address = serverURL(q.address)
 	return nil
 }
 
@@ -157,10 +170,59 @@ func (q *inquiry) question(asked []serve.CatalogueFeature) ([]byte, error) {
 	if q.service != "" {
 		question["service"] = q.service
 	}
+	if len(q.members) > 0 {
+		question["members"] = q.named(asked)
+	}
 	if q.at != "" {
 		question["at"] = literal(q.at, false)
 	}
+	if q.pending != "" {
+		pending, err := q.pendingEvents()
+		if err != nil {
+			return nil, err
+		}
+		question["pending"] = pending
+	}
 	return json.Marshal(question)
+}
+
+// named are the members, for the features that need some. Where none does, they
+// are for all: the server knows best which take any.
+func (q *inquiry) named(asked []serve.CatalogueFeature) any {
+	list := func(isString bool) (members []any) {
+		for _, member := range q.members {
+			members = append(members, literal(member, isString))
+		}
+		return members
+	}
+	lists, isString := map[string]any{}, false
+	for _, f := range asked {
+		isString = isString || f.Members == "string"
+		if f.MembersNeeded {
+			lists[f.Name] = list(f.Members == "string")
+		}
+	}
+	if len(lists) == 0 {
+		return list(isString)
+	}
+	return lists
+}
+
+// pendingEvents are those given by JSON or in a file of it.
+func (q *inquiry) pendingEvents() (json.RawMessage, error) {
+	text, what := []byte(q.pending), "--pending"
+	if !strings.HasPrefix(q.pending, "{") && !strings.HasPrefix(q.pending, "[") {
+		var err error
+		if text, err = os.ReadFile(q.pending); err != nil {
+			return nil, fmt.Errorf("--pending: %w", err)
+		}
+		what += ": " + q.pending
+	}
+	var events json.RawMessage
+	if err := json.Unmarshal(text, &events); err != nil {
+		return nil, fmt.Errorf("%s is no JSON: %w", what, err)
+	}
+	return events, nil
 }
 
 // literal is a value in JSON: as it stands if that is JSON, else a string,
@@ -179,9 +241,9 @@ func (q *inquiry) call(ctx context.Context, method, path string, body []byte, an
 		return fmt.Errorf("--address: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
+	response, err := q.server.do(request)
 	if err != nil {
-		return fmt.Errorf("no server answers at --address %s: %w", q.address, errors.Unwrap(err))
+		return fmt.Errorf("no server answers at --address %s: %w", q.address, cmp.Or(errors.Unwrap(err), err))
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
@@ -208,15 +270,26 @@ type answer struct {
 	}
 }
 
+// member is what is answered about one member.
+type member struct {
+	Member json.RawMessage
+	Value  bool
+	Status string
+}
+
 type value struct {
 	Value         json.RawMessage
 	Status        string
+	Members       []member
 	From          *int64
 	To            int64
 	Exact         bool
 	StandardError float64 `json:"standard_error"`
+	RelativeError float64 `json:"relative_error"`
+	FalsePositive float64 `json:"false_positive_rate"`
 	Uncertain     int64
 	Capped        bool
+	CompleteSince *int64 `json:"complete_since"`
 }
 
 // print writes one line for each feature.
@@ -226,7 +299,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []serve.CatalogueFeature)
 		entity = append(entity, key+"="+q.entity[key])
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ENTITY\tFEATURE\tVALUE\tSTATUS\tFROM\tTO\tEXACT")
+	fmt.Fprintln(table, "ENTITY\tFEATURE\tVALUE\tSTATUS\tFROM\tTO\tEXACT\tCOMPLETE SINCE")
 	for _, result := range a.Results {
 		for _, f := range asked {
 			v := result.Features[f.Name]
@@ -234,8 +307,22 @@ func (q *inquiry) print(out io.Writer, a answer, asked []serve.CatalogueFeature)
 			if v.From != nil {
 				from = timestamp(*v.From)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-				strings.Join(entity, " "), f.Name, v.cell(), v.Status, from, timestamp(v.To), v.exactness())
+			since := "ever"
+			if v.CompleteSince != nil {
+				since = timestamp(*v.CompleteSince)
+			} else if v.Status == string(features.OutsideMaxAge) {
+				since = "-"
+			}
+			row := func(name, cell, status string) {
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+					strings.Join(entity, " "), name, cell, status, from, timestamp(v.To), v.exactness(), since)
+			}
+			if v.Members == nil {
+				row(f.Name, v.cell(), v.Status)
+			}
+			for _, m := range v.Members {
+				row(f.Name+" "+string(m.Member), strconv.FormatBool(m.Value), m.Status)
+			}
 		}
 	}
 	return table.Flush()
@@ -272,6 +359,12 @@ func (v value) exactness() string {
 	var why []string
 	if v.StandardError != 0 {
 		why = append(why, "standard error "+strconv.FormatFloat(v.StandardError*100, 'g', 3, 64)+"%")
+	}
+	if v.RelativeError != 0 {
+		why = append(why, "within "+strconv.FormatFloat(v.RelativeError*100, 'g', 3, 64)+"%")
+	}
+	if v.FalsePositive != 0 {
+		why = append(why, "true is wrong with "+strconv.FormatFloat(v.FalsePositive*100, 'g', 3, 64)+"%")
 	}
 	if v.Uncertain != 0 {
 		why = append(why, fmt.Sprintf("up to %d more", v.Uncertain))

@@ -14,13 +14,17 @@ import (
 const catalogue = `{"features": [
 	{"name": "device_cards_7d", "keys": [{"name": "device_id", "type": "string"}]},
 	{"name": "device_tx_7d", "keys": [{"name": "device_id", "type": "string"}]},
+	{"name": "pages_seen", "members": "string", "members_needed": true, "keys": [{"name": "device_id", "type": "string"}]},
+	{"name": "pages_count", "members": "string", "keys": [{"name": "device_id", "type": "string"}]},
 	{"name": "merchant_last", "keys": [{"name": "merchant", "type": "int"}, {"name": "online", "type": "bool"}]}],
 	"services": [{"name": "risk", "features": ["merchant_last", "device_tx_7d"]}]}`
 
 const answerOfAll = `{"at":1532520000000,"results":[{"entity":{},"features":{` +
 	`"device_cards_7d":{"value":12345,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"standard_error":0.0081},` +
-	`"device_tx_7d":{"value":3,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"uncertain":2,"capped":true},` +
-	`"merchant_last":{"value":null,"status":"NOT_FOUND","from":null,"to":1532520000016,"exact":true}}}]}`
+	`"device_tx_7d":{"value":3,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"uncertain":2,"capped":true,"complete_since":1532044800000},` +
+	`"pages_seen":{"members":[{"member":"7","value":true,"status":"PRESENT"},{"member":"a b","value":false,"status":"PRESENT"}],` +
+	`"from":1531958400000,"to":1532520000000,"exact":false,"false_positive_rate":0.00123},` +
+	`"merchant_last":{"value":null,"status":"OUTSIDE_MAX_AGE","from":null,"to":1532520000016,"exact":true}}}]}`
 
 // server answers every question with one response and keeps the question.
 func server(t *testing.T, status int, response string) (address string, question *string) {
@@ -61,11 +65,28 @@ func TestQuery(t *testing.T) {
 		{
 			"a table", []string{"device_tx_7d", "device_cards_7d", "--service", "risk", "device_id=d1", "merchant=17", "online=true"},
 			`{"entities":[{"device_id":"d1","merchant":17,"online":true}],"features":["device_tx_7d","device_cards_7d"],"service":"risk"}`,
-			`ENTITY                                FEATURE          VALUE  STATUS     FROM                  TO                        EXACT
-device_id=d1 merchant=17 online=true  device_tx_7d     3      PRESENT    2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: up to 2 more, capped
-device_id=d1 merchant=17 online=true  device_cards_7d  12345  PRESENT    2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: standard error 0.81%
-device_id=d1 merchant=17 online=true  merchant_last    null   NOT_FOUND  -                     2018-07-25T12:00:00.016Z  yes
+			`ENTITY                                FEATURE          VALUE  STATUS           FROM                  TO                        EXACT                     COMPLETE SINCE
+device_id=d1 merchant=17 online=true  device_tx_7d     3      PRESENT          2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: up to 2 more, capped  2018-07-20T00:00:00Z
+device_id=d1 merchant=17 online=true  device_cards_7d  12345  PRESENT          2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: standard error 0.81%  ever
+device_id=d1 merchant=17 online=true  merchant_last    null   OUTSIDE_MAX_AGE  -                     2018-07-25T12:00:00.016Z  yes                       -
 `,
+		},
+		{
+			"members, one line each", []string{"device_tx_7d", "pages_seen", "device_id=d1", "--member", "7", "--member", "a b"},
+			`{"entities":[{"device_id":"d1"}],"features":["device_tx_7d","pages_seen"],"members":{"pages_seen":["7","a b"]}}`,
+			`ENTITY        FEATURE           VALUE  STATUS   FROM                  TO                    EXACT                          COMPLETE SINCE
+device_id=d1  device_tx_7d      3      PRESENT  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: up to 2 more, capped       2018-07-20T00:00:00Z
+device_id=d1  pages_seen "7"    true   PRESENT  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
+device_id=d1  pages_seen "a b"  false  PRESENT  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
+`,
+		},
+		{
+			"members of what may be asked about some", []string{"--json", "pages_count", "device_id=d1", "--member", "7"},
+			`{"entities":[{"device_id":"d1"}],"features":["pages_count"],"members":["7"]}`, answerOfAll + "\n",
+		},
+		{
+			"members of what takes none are the server's to refuse", []string{"--json", "device_tx_7d", "device_id=d1", "--member", "7"},
+			`{"entities":[{"device_id":"d1"}],"features":["device_tx_7d"],"members":[7]}`, answerOfAll + "\n",
 		},
 		{
 			"JSON, of a moment in milliseconds", []string{"--json", "device_tx_7d", "device_id=17", "--at", "1532496076032"},
@@ -74,6 +95,14 @@ device_id=d1 merchant=17 online=true  merchant_last    null   NOT_FOUND  -      
 		{
 			"a moment as text, a value with =", []string{"--json", "device_tx_7d", "device_id=a=b", "--at", "2018-07-25T05:21:16Z"},
 			`{"at":"2018-07-25T05:21:16Z","entities":[{"device_id":"a=b"}],"features":["device_tx_7d"]}`, answerOfAll + "\n",
+		},
+		{
+			"an event in hand", []string{"--json", "device_tx_7d", "device_id=17", "--pending", `{"stream": "transaction", "event": {"at": 1e3}}`},
+			`{"entities":[{"device_id":"17"}],"features":["device_tx_7d"],"pending":{"stream":"transaction","event":{"at":1e3}}}`, answerOfAll + "\n",
+		},
+		{
+			"events in a file", []string{"--json", "device_tx_7d", "device_id=17", "--pending", "testdata/pending.json"},
+			`{"entities":[{"device_id":"17"}],"features":["device_tx_7d"],"pending":[{"stream":"transaction","event":{"id":"t1"}}]}`, answerOfAll + "\n",
 		},
 		{
 			"a value of the wrong type is the server's to refuse", []string{"--json", "merchant_last", "merchant=x"},
@@ -115,6 +144,18 @@ func TestQueryErrors(t *testing.T) {
 			"a key of no feature", []string{"device_tx_7d", "merchant_last", "device=d1", "--address", refusing},
 			`no feature asked for has the key "device"; their keys: device_id, merchant, online`,
 		},
+		{
+			"pending events in no file", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", "testdata/missing.json"},
+			"--pending: open testdata/missing.json: no such file or directory",
+		},
+		{
+			"pending events that are no JSON", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", `{"stream": transaction}`},
+			"--pending is no JSON: invalid character 'a' in literal true (expecting 'u')",
+		},
+		{
+			"a file that is no JSON", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", "query_test.go"},
+			"--pending: query_test.go is no JSON: invalid character 'p' looking for beginning of value",
+		},
 		{"refused", []string{"device_tx", "device_id=d1", "--address", refusing}, `there is no feature "device_tx"`},
 		{
 			"no JSON", []string{"device_tx_7d", "device_id=d1", "--address", broken},
@@ -154,6 +195,16 @@ func TestCellOfAValue(t *testing.T) {
 	} {
 		if got := (value{Value: []byte(given)}).cell(); got != want {
 			t.Errorf("%s\n got %s\nwant %s", given, got, want)
+		}
+	}
+}
+
+func TestExactnessOfAValue(t *testing.T) {
+	for want, v := range map[string]value{
+		"yes": {Exact: true}, "no": {}, "no: within 1%": {RelativeError: 0.01}, "no: within 2.5%, capped": {RelativeError: 0.025, Capped: true},
+	} {
+		if got := v.exactness(); got != want {
+			t.Errorf("%+v is %q, want %q", v, got, want)
 		}
 	}
 }

@@ -23,7 +23,8 @@ func newRunCommand() *cobra.Command {
 
 Start it as often as there is work for: processors of one group share the
 topics' partitions, and every API answers the same. The first SIGINT or SIGTERM
-lets what is under way finish; a second one ends the process at once.
+lets what is under way finish; a second one ends the process at once. SIGUSR1
+makes it log more, down to debug, and SIGUSR2 again what the settings say.
 
 Every setting of the file has an environment variable and, passwords apart, a
 flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
@@ -43,7 +44,8 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			if err != nil {
 				return err
 			}
-			log := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			log, level := newLogger(cmd.ErrOrStderr(), cfg.Log)
+			defer followSignals(level, log)()
 			redis.SetLogger(redisLog{log})
 			if check {
 				return checkAll(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)
@@ -62,6 +64,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 	cmd.Flags().StringVar(&file, "config", "", "file of settings; see config/weir.yaml")
 	cmd.Flags().StringSliceVar(&roleNames, "roles", []string{"processor", "api"}, "what to do: processor, api or both")
 	cmd.Flags().BoolVar(&check, "check", false, "try the settings, Kafka and Redis out, say how it went, and end")
+	completeFlag(cmd, "roles", cobra.FixedCompletions([]cobra.Completion{"processor", "api", "processor,api"}, cobra.ShellCompDirectiveNoFileComp))
 	config.Flags(cmd.Flags())
 	return cmd
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 )
 
 // kafkaClient makes the client for requests about topics.
@@ -19,6 +21,31 @@ func kafkaClient(cfg *config.Config) (*kafka.Client, error) {
 		return nil, err
 	}
 	return &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}, nil
+}
+
+// topicNames are the topics that a processor needs, dead letters last. The error
+// says that one would be taken for another.
+func topicNames(r *features.Registry, cfg config.Kafka) ([]string, error) {
+	dead := cfg.DeadLetterTopic
+	for _, s := range r.Streams {
+		if s.Enrich != nil && s.Enrich.Topic == dead {
+			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, s.Name)
+		}
+	}
+	// A topic of enriched events may be read by another stream.
+	names := append(r.Topics(), r.EnrichedTopics()...)
+	slices.Sort(names)
+	return append(slices.Compact(names), dead), nil
+}
+
+// partitionsOf is the number of a topic's partitions, 0 where it is not there.
+func partitionsOf(found *kafka.MetadataResponse, topic string) int {
+	for _, t := range found.Topics {
+		if t.Name == topic {
+			return len(t.Partitions)
+		}
+	}
+	return 0
 }
 
 // missingTopicsError names topics that the brokers do not have.
@@ -50,17 +77,31 @@ func findTopics(ctx context.Context, client *kafka.Client, names []string) (*kaf
 	return found, nil
 }
 
-// ensureTopics creates the topics that are missing, if the settings allow it.
-func ensureTopics(ctx context.Context, client *kafka.Client, cfg config.Kafka, names []string) error {
-	_, err := findTopics(ctx, client, names)
+// ensureTopics creates the topics that are missing, if the settings allow it;
+// those of enriched events with as many partitions as what they are made of has.
+func ensureTopics(ctx context.Context, client *kafka.Client, cfg config.Kafka, r *features.Registry) error {
+	names, err := topicNames(r, cfg)
+	if err != nil {
+		return err
+	}
+	found, err := findTopics(ctx, client, names)
 	missing, ok := errors.AsType[missingTopicsError](err)
 	if !ok || !cfg.CreateTopics {
 		return err
 	}
 	request := &kafka.CreateTopicsRequest{}
 	for _, name := range missing {
+		partitions := 0
+		for _, s := range r.Streams {
+			if s.Enrich != nil && s.Enrich.Topic == name {
+				partitions = max(partitions, partitionsOf(found, s.Topic))
+			}
+		}
+		if partitions == 0 {
+			partitions = cfg.TopicPartitions
+		}
 		request.Topics = append(request.Topics, kafka.TopicConfig{
-			Topic: name, NumPartitions: cfg.TopicPartitions, ReplicationFactor: cfg.TopicReplication,
+			Topic: name, NumPartitions: partitions, ReplicationFactor: cfg.TopicReplication,
 		})
 	}
 	made, err := client.CreateTopics(ctx, request)

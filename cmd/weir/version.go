@@ -1,17 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
+)
+
+// What a release is built with: go build -ldflags "-X main.release=1.2.3 …".
+// Without them the binary says what the Go tool has stamped into it.
+var (
+	release string // version, 1.2.3
+	commit  string // hash
+	date    string // of the commit, RFC 3339
 )
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Long: `Print the version, the commit and its date, the Go release and the machine that
+the binary is made for.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
 			return err
@@ -19,18 +32,31 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// version is what the Go tool has stamped into the binary: the module's
-// version or the commit, and the Go release.
+// version says what this binary is, in one line.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "weir (version unknown)"
-	}
-	text := "weir " + info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			text += " " + s.Value
+	info, _ := debug.ReadBuildInfo()
+	return describe(info, release, commit, date)
+}
+
+// describe puts a version together: what was given when it was built, else what
+// the Go tool knows, which may be nil.
+func describe(info *debug.BuildInfo, release, commit, date string) string {
+	stamped := map[string]string{}
+	if info != nil {
+		release = cmp.Or(release, strings.TrimPrefix(info.Main.Version, "v"))
+		for _, s := range info.Settings {
+			stamped[s.Key] = s.Value
 		}
 	}
-	return text + " " + info.GoVersion
+	text := "weir " + cmp.Or(release, "(unknown)")
+	if commit = cmp.Or(commit, stamped["vcs.revision"]); commit != "" {
+		text += ", commit " + commit
+		if date = cmp.Or(date, stamped["vcs.time"]); date != "" {
+			text += " of " + date
+		}
+		if stamped["vcs.modified"] == "true" {
+			text += ", with changes"
+		}
+	}
+	return fmt.Sprintf("%s, %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -2,8 +2,12 @@ package kinds
 
 // approxCountDistinct estimates the number of different values with
 // HyperLogLogs of 2^14 registers (Flajolet et al., "HyperLogLog", 2007; in the
-// variant of Redis), united over the window's tiles.
-type approxCountDistinct struct{}
+// variant of Redis), united over the window's tiles. countDistinctHLL is the
+// same by the name of count_distinct.
+type (
+	approxCountDistinct struct{}
+	countDistinctHLL    struct{ approxCountDistinct }
+)
 
 func (approxCountDistinct) Spec() Spec {
 	return Spec{
@@ -13,9 +17,16 @@ func (approxCountDistinct) Spec() Spec {
 	}
 }
 
+func (k countDistinctHLL) Spec() Spec {
+	s := k.approxCountDistinct.Spec()
+	s.Name, s.Method = "count_distinct", "hll"
+	s.Example = "COUNT_DISTINCT(30d, transaction, device, user, method=hll)"
+	return s
+}
+
 func (approxCountDistinct) Measures(Call) []Measure { return []Measure{Approx} }
 
-func (approxCountDistinct) Merge(_ Call, s []Slice) Result {
+func (approxCountDistinct) Merge(_ Call, _ int64, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count > 0}
 }
 

@@ -12,7 +12,7 @@ func (avg) Spec() Spec {
 
 func (avg) Measures(Call) []Measure { return []Measure{Sum, CountValues} }
 
-func (avg) Merge(c Call, s []Slice) Result {
+func (avg) Merge(c Call, _ int64, s []Slice) Result {
 	return average(c, s[0].Cells, total(s[1].Cells))
 }
 
@@ -25,5 +25,6 @@ func average(c Call, cells []Cell, n int64) Result {
 	if n == 0 {
 		return Result{}
 	}
-	return Result{Value: Value{Type: Float, Flt: add(c, cells).Float64() / float64(n)}, Found: true}
+	sum := add(c, cells)
+	return Result{Value: Value{Type: Float, Flt: sum.Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
 }

@@ -6,16 +6,25 @@ type Partition struct {
 	ID    int32
 }
 
+// Under is the name of a partition's progress while a plan is applied to it:
+// batches of another plan then meet none, and change nothing.
+func (p Partition) Under(version string) Partition {
+	return Partition{Topic: p.Topic + "@" + version, ID: p.ID}
+}
+
 // Op is what one event does to one series of one entity.
 type Op struct {
 	Series *Series
-	Tile   int64 // the event's tile
-	// Num is the amount of Count and Sum, the candidate of Min and Max, and for
-	// Touch the event's time in milliseconds. Floats stand in it by their bits.
+	Tile   int64 // the event's tile; for Identify that of its record
+	// Num is the amount of counts and Sum, the candidate of Min and Max, the value
+	// of Spread, for the measures of a time the event's, in milliseconds, and for
+	// Identify the IdentityHash. Floats stand in it by their bits.
 	Num int64
-	// Member is the value as text for Distinct, Approx and Touch, and for Record
-	// the record of the log with its length.
+	// Member is the value as text for Distinct, Approx, Touch, Seen, LeastText and
+	// GreatestText, as of AppendValue for FirstValue and LastValue, and for
+	// Record the record of the log with its length.
 	Member []byte
+	Key    []byte // for Groups
 }
 
 // Touched is one entity that one event touched.
@@ -48,16 +57,23 @@ type Batch struct {
 	Sources []Source
 	Touched []Touched
 	Ops     []Op
+	// Series are all that the definitions have which made the batch, also those
+	// that it does not touch.
+	Series []*Series
 	// Now is the greatest timestamp of a record in the batch, in milliseconds;
 	// state that is too old by it may be pruned.
 	Now int64
 	// EveryShard asks to move the progress of all shards, also of those that
 	// no event touched, and so to find out whether one has gone back in time.
 	EveryShard bool
-	// Refused counts the operations that the store refused because of their
-	// data, such as a sum that overflows; Refusal is the first one's reason.
+	// Refused counts the entities of which the store could not take in what the
+	// batch does to them, because something else has written into their keys;
+	// Refusal is the first one's reason.
 	Refused int
 	Refusal string
+	// RefusedKey is the store's key that it is about, where it is known. It names
+	// the entity, so it is not for everybody's eyes.
+	RefusedKey string
 
 	bytes []byte
 }
@@ -94,4 +110,15 @@ func (b *Batch) Touch(source int, offset int64, entity []byte) {
 func (b *Batch) Add(op Op) {
 	b.Ops = append(b.Ops, op)
 	b.Touched[len(b.Touched)-1].To++
+}
+
+// Identity is the operation by which an entity remembers the identity of the
+// event that touched it; nil where it does not.
+func (b *Batch) Identity(t *Touched) *Op {
+	for i := t.From; i < t.To; i++ {
+		if b.Ops[i].Series.Measure == Identify {
+			return &b.Ops[i]
+		}
+	}
+	return nil
 }

@@ -5,14 +5,14 @@ type count struct{}
 
 func (count) Spec() Spec {
 	return Spec{
-		Name: "count", Title: "number of events", Exact: true, Neutral: Value{Type: Int},
+		Name: "count", Title: "number of events", Exact: true, Through: true, Neutral: Value{Type: Int},
 		Result: Int, Example: "COUNT(7d, transaction, device)",
 	}
 }
 
 func (count) Measures(Call) []Measure { return []Measure{CountEvents} }
 
-func (count) Merge(_ Call, s []Slice) Result {
+func (count) Merge(_ Call, _ int64, s []Slice) Result {
 	return Result{Value: Value{Type: Int, Num: total(s[0].Cells)}, Found: len(s[0].Cells) > 0}
 }
 

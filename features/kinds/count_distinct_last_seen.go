@@ -18,7 +18,7 @@ func (countDistinctLastSeen) Spec() Spec {
 
 func (countDistinctLastSeen) Measures(Call) []Measure { return []Measure{Touch} }
 
-func (countDistinctLastSeen) Merge(_ Call, s []Slice) Result {
+func (countDistinctLastSeen) Merge(_ Call, _ int64, s []Slice) Result {
 	return Result{
 		Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count+s[0].After > 0,
 		Uncertain: s[0].After, Capped: s[0].Capped,

@@ -7,8 +7,8 @@ type diff struct{}
 func (diff) Spec() Spec {
 	return Spec{
 		Name: "diff", Title: "latest value of a field minus the one before it",
-		Note:  "Null where there is but one value, or where the difference does not fit into 64 bits.",
-		Types: []Type{Int, Float, Decimal}, Exact: true,
+		Note:  "Of moments it is in milliseconds. Null where there is but one value, or where the difference does not fit into 64 bits.",
+		Types: []Type{Int, Float, Decimal, Timestamp}, Exact: true, Span: true,
 		Example: "DIFF(7d, transaction, amount, user)",
 	}
 }
@@ -20,6 +20,9 @@ func (diff) Fold(_ Call, _ int64, events []Sample) Result {
 		return Result{Found: ok}
 	}
 	v := newer
+	if v.Type == Timestamp {
+		v.Type = Int
+	}
 	v.Flt -= older.Flt
 	v.Num -= older.Num
 	if fits := (v.Num < newer.Num) == (older.Num > 0); !fits {

@@ -10,6 +10,15 @@ func (first) Spec() Spec {
 	}
 }
 
+func (first) Measures(Call) []Measure { return []Measure{FirstValue} }
+
+func (first) Merge(_ Call, _ int64, s []Slice) Result {
+	if len(s[0].Cells) == 0 {
+		return Result{}
+	}
+	return Result{Value: s[0].Cells[0].Value, Found: true}
+}
+
 func (first) Fold(_ Call, _ int64, events []Sample) Result {
 	for _, e := range events {
 		if !e.Value.IsNull() {

@@ -1,6 +1,9 @@
 package kinds
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // histogram counts the values of a field by the ranges that they fall into.
 type histogram struct{}
@@ -15,21 +18,57 @@ func (histogram) Spec() Spec {
 	}
 }
 
+func (histogram) Measures(Call) []Measure { return []Measure{CountEvents} }
+
+func (histogram) Keys(c Call) Keys {
+	name := []byte("bins")
+	for _, edge := range c.Bins {
+		name = edge.AppendText(append(name, ' '))
+	}
+	return Keys{Name: string(name), Append: func(dst []byte, v Value) []byte {
+		return binary.AppendUvarint(dst, uint64(rangeOf(c, v)))
+	}}
+}
+
+func (histogram) Merge(c Call, _ int64, s []Slice) Result {
+	if len(s[0].Groups) == 0 {
+		return Result{}
+	}
+	items := ranges(c)
+	for _, g := range s[0].Groups {
+		if i, n := binary.Uvarint([]byte(g.Key)); n > 0 && i < uint64(len(items)) {
+			items[i].Count += total(g.Cells)
+		}
+	}
+	return Result{Items: items, Found: true}
+}
+
 func (histogram) Fold(c Call, _ int64, events []Sample) Result {
 	values := fieldOf(events)
 	if values == nil {
 		return Result{}
 	}
+	items := ranges(c)
+	for _, v := range values {
+		items[rangeOf(c, v)].Count++
+	}
+	return Result{Items: items, Found: true}
+}
+
+// ranges are those between the edges, with nothing in them.
+func ranges(c Call) []Item {
 	items := make([]Item, len(c.Bins)+1)
 	for i, edge := range c.Bins {
 		items[i].To, items[i+1].From = edge, edge
 	}
-	for _, v := range values {
-		i, onEdge := slices.BinarySearchFunc(c.Bins, v, Compare)
-		if onEdge {
-			i++
-		}
-		items[i].Count++
+	return items
+}
+
+// rangeOf is the range that a value falls into.
+func rangeOf(c Call, v Value) int {
+	i, onEdge := slices.BinarySearchFunc(c.Bins, v, Compare)
+	if onEdge {
+		i++
 	}
-	return Result{Items: items, Found: true}
+	return i
 }

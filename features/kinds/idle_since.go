@@ -10,6 +10,10 @@ func (idleSince) Spec() Spec {
 	}
 }
 
+func (idleSince) Measures(Call) []Measure { return []Measure{Latest} }
+
+func (idleSince) Merge(_ Call, _ int64, s []Slice) Result { return extreme(s[0].Cells, +1) }
+
 func (idleSince) Fold(_ Call, _ int64, events []Sample) Result {
 	if len(events) == 0 {
 		return Result{}

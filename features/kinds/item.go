@@ -5,18 +5,20 @@ type Shape uint8
 
 // The shapes.
 const (
-	Scalar Shape = iota
-	List         // of values
-	Counts       // values, and how many events have each
-	Bins         // ranges of values, and how many events fall into each
+	Scalar     Shape = iota
+	List             // of values
+	Counts           // values, and how many events have each
+	Bins             // ranges of values, and how many events fall into each
+	Categories       // one value for each category
 )
 
 // String is the shape's name, empty for a scalar.
-func (s Shape) String() string { return [...]string{"", "list", "counts", "bins"}[s] }
+func (s Shape) String() string { return [...]string{"", "list", "counts", "bins", "categories"}[s] }
 
 // Item is one member of a value that is not a scalar.
 type Item struct {
-	Value Value // of List and Counts
+	Value    Value // of List, Counts and Categories
+	Category Value // of Categories
 	// From and To bound a range of Bins, To being outside of it; a null leaves
 	// the range open.
 	From, To Value

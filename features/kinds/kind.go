@@ -13,13 +13,19 @@ package kinds
 type Call struct {
 	Type  Type  // of the field; Null where the kind takes none
 	Scale uint8 // of the field, for Decimal
-	Max   int   // the greatest number of values kept, for the kinds that cap
+	Max   int   // the greatest number of values or categories, for what caps them
 
 	// What the parameters of the kind were given; see Spec.Parameters.
 	N        int     // k or n
 	P        float64 // p
 	Duration int64   // half_life or unit, in milliseconds
 	Bins     []Value // bins: rising, of the field's type
+	Error    float64 // error
+
+	// Members are the values that a question names, of the field's type, to a
+	// kind that has a Membership. Its result has an item for each then, in their
+	// order: a Bool that says whether it was met.
+	Members []Value
 }
 
 // Kind is one kind of aggregation.
@@ -38,7 +44,23 @@ type Tiled interface {
 	// Merge gets their slices.
 	Measures(Call) []Measure
 	// Merge computes the value from what the series hold in the window.
-	Merge(Call, []Slice) Result
+	// At is the moment asked for; events may be later, up to the end of the tile
+	// that holds it.
+	Merge(c Call, at int64, s []Slice) Result
+}
+
+// Keyed is a kind that counts events by what its field's values fall under.
+type Keyed interface {
+	Tiled
+	Keys(Call) Keys
+}
+
+// Keys are how values are put together under keys.
+type Keys struct {
+	// Name is part of a series' identity; empty: keys are the values' texts.
+	Name string
+	// Append appends the key of a value; nil where keys are texts.
+	Append func(dst []byte, v Value) []byte
 }
 
 // Spec describes a kind to the loader of definitions and to the reader of the
@@ -54,8 +76,14 @@ type Spec struct {
 	// LogTypes are those of the Types for which the kind is answered from the
 	// log, although it is Tiled.
 	LogTypes []Type
-	Result   Type  // of the value, or of the values in it; Null: that of the field
-	Shape    Shape // of the value
+	Result   Type // of the value, or of the values in it; Null: that of the field
+	// Span says that of a field of moments the value is a time between them, an
+	// Int in milliseconds.
+	Span  bool
+	Shape Shape // of the value
+	// Through says that the value can be had of several entities together, as of
+	// one that has all their events; see Unite.
+	Through bool
 	// FieldLast says that the field is the last positional argument of the
 	// one-line form, behind the by-fields, and not the first.
 	FieldLast bool
@@ -66,7 +94,23 @@ type Spec struct {
 	Neutral Value
 	// DefaultMax is the default of Call.Max; 0 where the kind has no cap.
 	DefaultMax int
-	Parameters []Parameter
+	// TilesAreUnits says that tiles are as wide as the parameter unit says.
+	TilesAreUnits bool
+	Parameters    []Parameter
+	Members       Membership // whether a question may name values of the field
+}
+
+// ResultOf is the type of the value, or of the values in it, over a field of a
+// type.
+func (s Spec) ResultOf(field Type) Type {
+	switch {
+	case s.Result != Null:
+		return s.Result
+	case s.Span && field == Timestamp:
+		return Int
+	default:
+		return field
+	}
 }
 
 // Sample is one event as a fold sees it: its time in milliseconds, the value of
@@ -76,6 +120,8 @@ type Sample struct {
 	Time  int64
 	Value Value
 	Holds bool
+	// Category is, for a feature with one value for each, that of the event.
+	Category Value
 }
 
 // Result is the value of a feature.
@@ -90,5 +136,11 @@ type Result struct {
 	// Uncertain is how much greater than stated the value may be, 0 where it is
 	// exact or an estimate with a StandardError.
 	Uncertain int64
-	Capped    bool // a cap was reached: the value may be too small
+	// RelativeError is how far the value may lie off, as a share of it; 0 where it
+	// is exact or an estimate with a StandardError.
+	RelativeError float64
+	Capped        bool // a cap was reached: the value may be too small
+	// FalsePositiveRate is the probability at the most with which a member that
+	// was not met is said to have been; one that was is never missed.
+	FalsePositiveRate float64
 }

@@ -1,7 +1,12 @@
 package kinds
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -125,14 +130,61 @@ func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
 		}
 		spec := k.Spec()
 		t.Run(spec.Name+spec.Method, func(t *testing.T) {
+			types := slices.DeleteFunc(slices.Clone(spec.Types), func(t Type) bool { return slices.Contains(spec.LogTypes, t) })
+			if types == nil {
+				types = []Type{Null}
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				c := drawCall(t, spec)
+				c.Duration = 1
+				if c.Members == nil { // which are of the type
+					c.Type = rapid.SampledFrom(types).Draw(t, "type of tiles")
+				}
+				c.Max = rapid.IntRange(1, 30).Draw(t, "max")
+				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
+				slices.SortStableFunc(events, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
+				got, want := k.Merge(c, 990, slicesOf(k, c, events)), k.Fold(c, 990, events)
+				off := got.RelativeError * math.Abs(want.Value.Float64())
+				if got.RelativeError > 0 && math.Abs(got.Value.Float64()-want.Value.Float64()) <= off*(1+1e-9) {
+					got.Value = want.Value
+				}
+				if asked := c.Members != nil; written(got, spec, asked) != written(want, spec, asked) || got.Found != want.Found || got.Capped != want.Capped {
+					t.Fatalf("%+v, want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What is merged of several entities together is the fold over the events of all.
+func TestMergeOfUnitedSlicesIsTheFold(t *testing.T) {
+	for _, kind := range All {
+		k, ok := kind.(Tiled)
+		if !ok || !kind.Spec().Through {
+			continue
+		}
+		spec := k.Spec()
+		t.Run(spec.Name+spec.Method, func(t *testing.T) {
 			types := spec.Types
 			if types == nil {
 				types = []Type{Null}
 			}
 			rapid.Check(t, func(t *rapid.T) {
 				c := Call{Type: rapid.SampledFrom(types).Draw(t, "type"), Scale: 2, Max: 1 << 30}
-				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
-				got, want := k.Merge(c, slicesOf(k, c, events)), k.Fold(c, 0, events)
+				var all []Sample
+				held := make([][]Slice, len(k.Measures(c))) // by series
+				for range rapid.IntRange(0, 4).Draw(t, "entities") {
+					events := rapid.SliceOfN(samples(c), 0, 8).Draw(t, "events")
+					all = append(all, events...)
+					for i, slice := range slicesOf(k, c, events) {
+						held[i] = append(held[i], slice)
+					}
+				}
+				united := make([]Slice, len(held))
+				for i := range held {
+					united[i] = Unite(held[i])
+				}
+				got, want := k.Merge(c, 0, united), k.Fold(c, 0, all)
 				if string(got.Value.AppendText(nil)) != string(want.Value.AppendText(nil)) || got.Found != want.Found {
 					t.Fatalf("%+v, want %+v", got, want)
 				}
@@ -144,50 +196,236 @@ func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
 func samples(c Call) *rapid.Generator[Sample] {
 	return rapid.Custom(func(t *rapid.T) Sample {
 		n := rapid.Int64Range(-50, 50).Draw(t, "n")
-		v := Value{Type: c.Type, Num: n, Scale: c.Scale, Flt: float64(n) / 4, Str: strconv.AppendInt(nil, n, 10)}
-		if c.Type == Bool {
-			v.Num = n & 1
-		}
-		if rapid.IntRange(0, 4).Draw(t, "null") == 0 {
+		v := valueOf(c, n)
+		if rapid.IntRange(0, 4).Draw(t, "null") == 0 || c.Type == Null {
 			v = Value{}
 		}
-		return Sample{Time: rapid.Int64Range(0, 1000).Draw(t, "time"), Value: v}
+		return Sample{Time: rapid.Int64Range(0, 1000).Draw(t, "time"), Value: v, Holds: rapid.Bool().Draw(t, "holds")}
 	})
 }
 
-// slicesOf is what the series of a kind hold of events, a tile for each event.
+// exactFilter takes no value for another.
+type exactFilter map[string]bool
+
+func (f exactFilter) Has(text []byte) bool       { return f[string(text)] }
+func (f exactFilter) FalsePositiveRate() float64 { return 0 }
+
+// slicesOf is what the series of a kind hold of events, in tiles of a
+// millisecond.
 func slicesOf(k Tiled, c Call, events []Sample) []Slice {
 	var out []Slice
 	for _, m := range k.Measures(c) {
-		var s Slice
-		members := map[string]bool{}
-		for i, e := range events {
-			if m != CountEvents && e.Value.IsNull() {
-				continue
-			}
-			members[string(e.Value.AppendText(nil))] = true
-			switch m {
-			case CountEvents, CountValues:
-				s.Cells = append(s.Cells, Cell{Tile: int64(i), Value: Value{Type: Int, Num: 1}})
-			case Sum, Min, Max:
-				v := e.Value
-				if v.Type != Float {
-					v.Flt = 0
-				}
-				s.Cells = append(s.Cells, Cell{Tile: int64(i), Value: v})
+		keyed, ok := k.(Keyed)
+		if !ok {
+			out = append(out, sliceOf(m, events))
+			continue
+		}
+		appendKey := keyed.Keys(c).Append
+		if appendKey == nil {
+			appendKey = func(dst []byte, v Value) []byte { return v.AppendText(dst) }
+		}
+		of := map[string][]Sample{}
+		for _, e := range events {
+			if !e.Value.IsNull() {
+				key := string(appendKey(nil, e.Value))
+				of[key] = append(of[key], e)
 			}
 		}
-		switch m.State() {
-		case Members:
-			for text := range members {
-				s.Members = append(s.Members, text)
-			}
-		case Sketches, LastSeen:
-			s.Count = int64(len(members))
+		var s Slice
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			s.Groups = append(s.Groups, Group{Key: key, Slice: sliceOf(m, of[key])})
 		}
 		out = append(out, s)
 	}
 	return out
+}
+
+// sliceOf is what one series holds.
+func sliceOf(m Measure, events []Sample) (s Slice) {
+	members := map[string]bool{}
+	cell := func(e Sample, v Value, merge func(held *Value)) {
+		if n := len(s.Cells); n > 0 && s.Cells[n-1].Tile == e.Time {
+			merge(&s.Cells[n-1].Value)
+			return
+		}
+		s.Cells = append(s.Cells, Cell{Tile: e.Time, Value: v})
+	}
+	for _, e := range events {
+		if e.Value.IsNull() && !m.OfEvents() || m == CountHolds && !e.Holds {
+			continue
+		}
+		members[string(e.Value.AppendText(nil))] = true
+		pick := func(sign int) func(*Value) {
+			return func(held *Value) {
+				if Compare(e.Value, *held)*sign > 0 {
+					*held = e.Value
+				}
+			}
+		}
+		switch m {
+		case CountEvents, CountValues, CountHolds:
+			cell(e, integer(1), func(held *Value) { held.Num++ })
+		case Earliest, Latest:
+			cell(e, Value{Type: Timestamp, Num: e.Time}, func(*Value) {})
+		case Sum:
+			cell(e, e.Value, func(held *Value) { *held = Add(*held, e.Value) })
+		case Min, LeastText:
+			cell(e, e.Value, pick(-1))
+		case Max, GreatestText:
+			cell(e, e.Value, pick(+1))
+		case FirstValue:
+			cell(e, e.Value, func(*Value) {})
+		case LastValue:
+			cell(e, e.Value, func(held *Value) { *held = e.Value })
+		case Spread:
+			s.Moments = s.Moments.Add(MomentsOf(e.Value.Float64()))
+		}
+	}
+	switch m.State() {
+	case Members:
+		s.Members = slices.Sorted(maps.Keys(members))
+	case Sketches, LastSeen:
+		s.Count = int64(len(members))
+	case Filters:
+		if len(members) > 0 {
+			s.Filter = exactFilter(members)
+		}
+	}
+	return s
+}
+
+// The text of a value is read back as the value.
+func TestParseText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := Value{Type: rapid.SampledFrom(anyType).Draw(t, "type")}
+		switch v.Type {
+		case String:
+			v.Str = []byte(rapid.String().Draw(t, "text"))
+		case Float:
+			v.Flt = rapid.Float64().Draw(t, "float")
+		case Bool:
+			v.Num = rapid.Int64Range(0, 1).Draw(t, "bool")
+		default:
+			v.Num = rapid.Int64().Draw(t, "number")
+		}
+		if v.Type == Decimal {
+			v.Scale = rapid.Uint8Range(0, 18).Draw(t, "scale")
+		}
+		text := string(v.AppendText(nil))
+		if got := ParseText(v.Type, v.Scale, text); got.IsNull() || Compare(got, v) != 0 || got.Scale != v.Scale {
+			t.Fatalf("%s is read as %+v, want %+v", text, got, v)
+		}
+	})
+	for text, of := range map[string]Type{"1.234": Decimal, "x": Int, "maybe": Bool, "1,2": Location, "1e": Float} {
+		if got := ParseText(of, 2, text); !got.IsNull() {
+			t.Errorf("%s %q is read as %+v", of, text, got)
+		}
+	}
+}
+
+// Moments are the same however the values are put together, up to the last
+// digits, even where the spread is small beside the values.
+func TestMomentsMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		far := rapid.SampledFrom([]float64{0, 1e3, -1e6, 1e9}).Draw(t, "far")
+		values := rapid.SliceOfN(rapid.IntRange(-1000, 1000), 2, 40).Draw(t, "values")
+		parts := make([]Moments, 1+rapid.IntRange(0, 5).Draw(t, "parts"))
+		mean := new(big.Rat)
+		for _, n := range values {
+			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
+			parts[i] = parts[i].Add(MomentsOf(far + float64(n)/8))
+			mean.Add(mean, big.NewRat(int64(n), int64(8*len(values))))
+		}
+		want := new(big.Rat)
+		for _, n := range values {
+			d := new(big.Rat).Sub(big.NewRat(int64(n), 8), mean)
+			want.Add(want, d.Mul(d, d))
+		}
+		var m Moments
+		for _, p := range parts {
+			m = m.Add(p)
+		}
+		squares, _ := want.Float64()
+		if off := math.Abs(m.Squares - squares); m.N != int64(len(values)) || off > 1e-6*max(1, squares) {
+			t.Fatalf("%+v, want %d values and squares of %v", m, len(values), squares)
+		}
+	})
+}
+
+// The bin of every value stands for it within the stated error.
+func TestDDSketchBins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Call{Type: rapid.SampledFrom([]Type{Int, Decimal, Float}).Draw(t, "type"), Scale: 2}
+		c.Error = float64(rapid.IntRange(1, 100).Draw(t, "error")) / 1000
+		d := newDDSketch(c.Type, c.Error)
+		draw := func() Value {
+			v := Value{Type: c.Type, Scale: c.Scale}
+			if c.Type == Float {
+				v.Flt = rapid.Float64().Draw(t, "float")
+				if math.Abs(v.Flt) < 1e-300 { // which have not all their digits
+					v.Flt = 0
+				}
+			} else {
+				v.Num = rapid.OneOf(rapid.Int64(), rapid.Int64Range(-2000, 2000)).Draw(t, "number")
+			}
+			return v
+		}
+		v, w := draw(), draw()
+		of := func(v Value) bin { return binOf(string(d.AppendKey(nil, v))) }
+		got := d.value(c, of(v))
+		if off := math.Abs(got.Float64() - v.Float64()); off > c.Error*math.Abs(v.Float64())*(1+1e-9) {
+			t.Fatalf("%s stands for %s, which is off by more than %v", got.AppendText(nil), v.AppendText(nil), c.Error)
+		}
+		if Compare(v, w) < 0 && of(v).compare(of(w)) > 0 {
+			t.Fatalf("the bin of %s comes after that of %s", v.AppendText(nil), w.AppendText(nil))
+		}
+	})
+}
+
+// Of more categories than may be the first ones count, each with all its events.
+func TestPerCategory(t *testing.T) {
+	category := func(text string) Value { return Value{Type: String, Str: []byte(text)} }
+	events := []Sample{
+		{Category: category("b"), Value: integer(2)}, {Category: category("c"), Value: integer(4)}, {Value: integer(8)},
+		{Category: category("a")}, {Category: category("b"), Value: integer(16)}, {Category: category("d"), Value: integer(32)},
+	}
+	told := func(r Result) string {
+		text := fmt.Sprint(r.Found, " ", r.Capped)
+		for _, i := range r.Items {
+			text += fmt.Sprintf(" %s=%s", i.Category.Str, i.Value.AppendText(nil))
+		}
+		return text
+	}
+	for _, test := range []struct {
+		kind Tiled
+		max  int
+		want string
+	}{
+		{sum{}, 2, "true true b=18 c=4"}, {sum{}, 3, "true false b=18 c=4 d=32"},
+		{count{}, 2, "true true a=1 b=2"}, {avg{}, 9, "true false b=9 c=4 d=32"},
+	} {
+		c := Call{Type: Int, Max: test.max}
+		if got := told(FoldPer(test.kind, c, 0, events)); got != test.want {
+			t.Errorf("%s of the events: %s, want %s", test.kind.Spec().Name, got, test.want)
+		}
+		var s []Slice
+		for _, m := range test.kind.Measures(c) {
+			var per Slice
+			for _, text := range []string{"a", "b", "c", "d"} {
+				of := slices.DeleteFunc(slices.Clone(events), func(e Sample) bool { return string(e.Category.Str) != text })
+				if one := sliceOf(m, of); !one.Empty() {
+					per.Groups = append(per.Groups, Group{text, one})
+				}
+			}
+			s = append(s, per)
+		}
+		if got := told(MergePer(test.kind, c, String, 0, 0, s)); got != test.want {
+			t.Errorf("%s of tiles: %s, want %s", test.kind.Spec().Name, got, test.want)
+		}
+	}
+	if r := FoldPer(sum{}, Call{Type: Int, Max: 2}, 0, nil); r.Found || r.Items != nil {
+		t.Errorf("of nothing: %+v", r)
+	}
 }
 
 // The table names each kind once, and finds them.

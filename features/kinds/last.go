@@ -10,6 +10,16 @@ func (last) Spec() Spec {
 	}
 }
 
+func (last) Measures(Call) []Measure { return []Measure{LastValue} }
+
+func (last) Merge(_ Call, _ int64, s []Slice) Result {
+	n := len(s[0].Cells)
+	if n == 0 {
+		return Result{}
+	}
+	return Result{Value: s[0].Cells[n-1].Value, Found: true}
+}
+
 func (last) Fold(_ Call, _ int64, events []Sample) Result {
 	v, ok := fromLast(events, 0)
 	return Result{Value: v, Found: ok}

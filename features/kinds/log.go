@@ -79,7 +79,25 @@ func AppendLogColumn(dst []byte, c Column, v Value) []byte {
 		return dst
 	}
 	dst = append(dst, byte(c.tag>>16), byte(c.tag>>8), byte(c.tag))
-	switch wires[c.Type] {
+	return appendWire(dst, wires[c.Type], v)
+}
+
+// AppendValue appends a value that is not null such that ReadValue reads it.
+func AppendValue(dst []byte, v Value) []byte { return appendWire(dst, wires[v.Type], v) }
+
+// ReadValue reads the only value in b, of a type and scale. Its string aliases b.
+// The error is that AppendValue has not written it.
+func ReadValue(t Type, scale uint8, b []byte) (Value, error) {
+	v, rest, err := readColumn(b, wires[t])
+	if err == nil && len(rest) > 0 {
+		err = errLog
+	}
+	v.Type, v.Scale = t, scale
+	return v, err
+}
+
+func appendWire(dst []byte, w wire, v Value) []byte {
+	switch w {
 	case wireVarint:
 		dst = binary.AppendVarint(dst, v.Num)
 	case wireFixed:
@@ -206,4 +224,19 @@ func readColumn(b []byte, w wire) (v Value, rest []byte, err error) {
 		return v, b[16:], nil
 	}
 	return v, nil, errLog
+}
+
+// Tags lists the tags of the record's columns.
+func (r LogRecord) Tags() (tags []uint32, err error) {
+	for rest := r.columns; len(rest) > 0; {
+		if len(rest) < 3 {
+			return nil, errLog
+		}
+		tag := uint32(rest[0])<<16 | uint32(rest[1])<<8 | uint32(rest[2])
+		if _, rest, err = readColumn(rest[3:], wire(tag&7)); err != nil {
+			return nil, err
+		}
+		tags = append(tags, tag)
+	}
+	return tags, nil
 }

@@ -6,17 +6,14 @@ type (
 	greatest struct{}
 )
 
-var (
-	ordered = []Type{Int, Float, Decimal, Timestamp, String}
-	textual = []Type{String}
-)
+var ordered = []Type{Int, Float, Decimal, Timestamp, String}
 
 const orderNote = "Strings are ordered byte by byte."
 
 func (least) Spec() Spec {
 	return Spec{
 		Name: "min", Title: "least value of a field", Note: orderNote,
-		Types: ordered, LogTypes: textual, Exact: true,
+		Types: ordered, Exact: true,
 		Example: "MIN(7d, transaction, amount, user)",
 	}
 }
@@ -24,16 +21,27 @@ func (least) Spec() Spec {
 func (greatest) Spec() Spec {
 	return Spec{
 		Name: "max", Title: "greatest value of a field", Note: orderNote,
-		Types: ordered, LogTypes: textual, Exact: true,
+		Types: ordered, Exact: true,
 		Example: "MAX(7d, transaction, amount, user)",
 	}
 }
 
-func (least) Measures(Call) []Measure    { return []Measure{Min} }
-func (greatest) Measures(Call) []Measure { return []Measure{Max} }
+func (least) Measures(c Call) []Measure {
+	if c.Type == String {
+		return []Measure{LeastText}
+	}
+	return []Measure{Min}
+}
 
-func (least) Merge(_ Call, s []Slice) Result    { return extreme(s[0].Cells, -1) }
-func (greatest) Merge(_ Call, s []Slice) Result { return extreme(s[0].Cells, +1) }
+func (greatest) Measures(c Call) []Measure {
+	if c.Type == String {
+		return []Measure{GreatestText}
+	}
+	return []Measure{Max}
+}
+
+func (least) Merge(_ Call, _ int64, s []Slice) Result    { return extreme(s[0].Cells, -1) }
+func (greatest) Merge(_ Call, _ int64, s []Slice) Result { return extreme(s[0].Cells, +1) }
 
 func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
 func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }

@@ -35,7 +35,13 @@ var naive = map[string]func(c Call, at int64, events, values []Sample) string{
 	"max": func(_ Call, _ int64, _, values []Sample) string {
 		return where(values, func(v Sample) bool { return all(values, func(o Sample) bool { return !less(v, o) }) })
 	},
-	"count_distinct":        func(_ Call, _ int64, _, values []Sample) string { return strconv.Itoa(len(groups(values))) },
+	"count_distinct": func(c Call, _ int64, _, values []Sample) string {
+		if c.Members != nil {
+			return memberships(c, values)
+		}
+		return strconv.Itoa(len(groups(values)))
+	},
+	"seen":                  func(c Call, _ int64, _, values []Sample) string { return memberships(c, values) },
 	"approx_count_distinct": func(_ Call, _ int64, _, values []Sample) string { return strconv.Itoa(len(groups(values))) },
 	"variance":              func(_ Call, _ int64, _, values []Sample) string { return spread(values, 1, false) },
 	"var_samp":              func(_ Call, _ int64, _, values []Sample) string { return spread(values, 1, false) },
@@ -43,7 +49,10 @@ var naive = map[string]func(c Call, at int64, events, values []Sample) string{
 	"stddev":                func(_ Call, _ int64, _, values []Sample) string { return spread(values, 1, true) },
 	"stddev_samp":           func(_ Call, _ int64, _, values []Sample) string { return spread(values, 1, true) },
 	"stddev_pop":            func(_ Call, _ int64, _, values []Sample) string { return spread(values, 0, true) },
-	"set": func(_ Call, _ int64, _, values []Sample) string {
+	"set": func(c Call, _ int64, _, values []Sample) string {
+		if c.Members != nil {
+			return memberships(c, values)
+		}
 		var texts []string
 		for rest := groups(values); len(rest) > 0; {
 			least := 0
@@ -336,6 +345,17 @@ func number(r *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
+// memberships says of each member whether it is among the values.
+func memberships(c Call, values []Sample) string {
+	var texts []string
+	for _, m := range c.Members {
+		member := Sample{Value: m}
+		absent := all(values, func(v Sample) bool { return less(v, member) || less(member, v) })
+		texts = append(texts, strconv.FormatBool(!absent))
+	}
+	return listed(texts)
+}
+
 func listed(texts []string) string {
 	if texts == nil {
 		return "null"
@@ -351,8 +371,10 @@ func textOf(v Value) string {
 }
 
 // written is a result in the form of naive.
-func written(r Result, s Spec) string {
-	if !r.Found {
+func written(r Result, s Spec, asked bool) string {
+	if asked {
+		s.Shape = List // of whether each member is there, found or not
+	} else if !r.Found {
 		return textOf(s.Neutral)
 	}
 	if s.Shape == Scalar {
@@ -387,10 +409,17 @@ func drawCall(t *rapid.T, s Spec) Call {
 	if s.Types != nil {
 		c.Type = rapid.SampledFrom(s.Types).Draw(t, "type")
 	}
+	if s.Members == MembersNeeded || s.Members == MembersMay && rapid.Bool().Draw(t, "asked") {
+		for _, n := range rapid.SliceOfN(rapid.Int64Range(-30, 30), 1, 5).Draw(t, "members") {
+			c.Members = append(c.Members, valueOf(c, n))
+		}
+	}
 	for _, p := range s.Parameters {
 		switch p.Form {
 		case Whole:
 			c.N = rapid.IntRange(p.Least, p.Least+5).Draw(t, p.Name)
+		case Accuracy:
+			c.Error = 0.01
 		case Fraction:
 			c.P = float64(rapid.IntRange(0, 100).Draw(t, p.Name)) / 100
 		case Span:
@@ -444,7 +473,7 @@ func TestEveryKindIsWhatItNaivelyIs(t *testing.T) {
 				values := slices.DeleteFunc(slices.Clone(events), func(s Sample) bool { return s.Value.IsNull() })
 				at := int64(1000) + rapid.Int64Range(0, 1000).Draw(t, "later")
 				r := k.Fold(c, at, slices.Clone(events))
-				if got, want := written(r, spec), way(c, at, events, values); !same(got, want) {
+				if got, want := written(r, spec, c.Members != nil), way(c, at, events, values); !same(got, want) {
 					t.Fatalf("%s, naively %s", got, want)
 				}
 				found := len(values) > 0

@@ -9,7 +9,9 @@ const (
 	Fraction              // a number from 0 to 1
 	Span                  // a duration of a millisecond or more
 	Edges                 // a list of rising values of the field
+	Accuracy              // a number from 0.001 to 0.1
 	Condition             // an expression over the stream's fields that is a bool
+	Rate                  // a probability of errors, from a millionth to a half
 )
 
 // Parameter is what a kind takes beside its field, under the same name in both

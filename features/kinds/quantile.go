@@ -3,20 +3,36 @@ package kinds
 import (
 	"slices"
 	"sort"
+	"strconv"
 )
 
 // quantile is the least value of a field that is not exceeded by a share p of
-// its values: SQL's percentile_disc.
+// its values: SQL's percentile_disc; from tiles it is near to that.
 type quantile struct{}
 
 func (quantile) Spec() Spec {
 	return Spec{
 		Name: "quantile", Title: "least value of a field such that a share `p` of its values is not greater",
-		Note:  "It is one of the values, as SQL's percentile_disc: `p=0.5` is the median, the lower one of two.",
-		Types: []Type{Int, Float, Decimal, Timestamp}, Exact: true,
-		Parameters: []Parameter{{Name: "p", Form: Fraction}},
+		Note:  "It is one of the values, as SQL's percentile_disc: `p=0.5` is the median, the lower one of two. From tiles, where values are counted by the bins of a DDSketch, it lies no further from that than the share `error` of it, which the answer states. Times, of which a share means nothing, are answered from the log.",
+		Types: []Type{Int, Float, Decimal, Timestamp}, LogTypes: []Type{Timestamp}, Exact: true,
+		Parameters: []Parameter{{Name: "p", Form: Fraction}, {Name: "error", Form: Accuracy, Default: "0.01"}},
 		Example:    "QUANTILE(30d, transaction, amount, user, p=0.95)",
 	}
+}
+
+func (quantile) Measures(Call) []Measure { return []Measure{CountEvents} }
+
+func (quantile) Keys(c Call) Keys {
+	return Keys{Name: "ddsketch " + strconv.FormatFloat(c.Error, 'g', -1, 64), Append: newDDSketch(c.Type, c.Error).AppendKey}
+}
+
+func (quantile) Merge(c Call, _ int64, s []Slice) Result {
+	r := Result{Found: len(s[0].Groups) > 0, RelativeError: c.Error}
+	if r.Found {
+		d := newDDSketch(c.Type, c.Error)
+		r.Value = d.value(c, d.quantile(c.P, s[0].Groups))
+	}
+	return r
 }
 
 func (quantile) Fold(c Call, _ int64, events []Sample) Result {

@@ -12,15 +12,26 @@ func (ratio) Spec() Spec {
 	}
 }
 
+func (ratio) Measures(Call) []Measure { return []Measure{CountHolds, CountEvents} }
+
+func (ratio) Merge(_ Call, _ int64, s []Slice) Result {
+	return share(total(s[0].Cells), total(s[1].Cells))
+}
+
 func (ratio) Fold(_ Call, _ int64, events []Sample) Result {
-	if len(events) == 0 {
-		return Result{}
-	}
-	n := 0
+	n := int64(0)
 	for _, e := range events {
 		if e.Holds {
 			n++
 		}
 	}
-	return Result{Value: float(float64(n) / float64(len(events))), Found: true}
+	return share(n, int64(len(events)))
+}
+
+// share is n of all.
+func share(n, all int64) Result {
+	if all == 0 {
+		return Result{}
+	}
+	return Result{Value: float(float64(n) / float64(all)), Found: true}
 }

@@ -11,28 +11,62 @@ type Read struct {
 
 // Slice is what a series holds of one entity in the tiles wanted.
 type Slice struct {
-	Cells   []Cell   // Tiles: those that hold something, by rising tile
+	Cells   []Cell   // Tiles and Picks: those that hold something, by rising tile
 	Members []string // Members: the values met, in no order
-	// Count is, for Sketches, the estimated number of distinct values and, for
-	// LastSeen, the number of values last met in the tiles wanted.
+	// Count is, for Sketches, the estimated number of distinct values, for
+	// LastSeen the number of values last met in the tiles wanted, and for
+	// Identities that of identities.
 	Count int64
 	// After is, for LastSeen, the number of values met again after the last
 	// tile wanted: whether they were met in the tiles wanted too is not known.
 	After int64
 	Log   Log // Logs: the whole log
+	// Filter is, for Filters, what was met in the tiles wanted; nil for nothing.
+	Filter Filter
+	// Moments are, for Spreads, those of all values in the tiles wanted.
+	Moments Moments
+	// Groups are what Groups hold under each key that has something in the tiles
+	// wanted, by rising key. Of more than Series.Max keys there are as many and
+	// one or more others: the first ones are complete.
+	Groups []Group
 	// Capped says that LastSeen keeps as many values as it may: others may have
 	// been put out.
 	Capped bool
 }
 
-// Cell is the content of one tile: an Int for CountEvents and CountValues, a
-// value of the field's type for the others.
+// Group is what is held under one key.
+type Group struct {
+	Key string
+	Slice
+}
+
+// Cell is the content of one tile: an Int for counts, a Timestamp for Earliest
+// and Latest, a value of the field's type for the others.
 type Cell struct {
 	Tile  int64
 	Value Value
 }
 
+// Unite is what a series holds of several entities together. Logs, which have
+// edges of their own, are not united, and neither are estimates and LastSeen,
+// which hold numbers and not what they counted.
+func Unite(slices []Slice) Slice {
+	var all Slice
+	met := map[string]bool{}
+	for i := range slices {
+		all.Cells = append(all.Cells, slices[i].Cells...)
+		for _, member := range slices[i].Members {
+			if !met[member] {
+				met[member] = true
+				all.Members = append(all.Members, member)
+			}
+		}
+	}
+	return all
+}
+
 // Empty says whether the slice holds nothing.
 func (s *Slice) Empty() bool {
-	return len(s.Cells) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Count == 0 && s.After == 0
+	return len(s.Cells) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Filter == nil && s.Count == 0 && s.After == 0 &&
+		s.Moments.N == 0 && len(s.Groups) == 0
 }

@@ -1,5 +1,11 @@
 package kinds
 
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+)
+
 // A state series is the unit in which state is written and read: one measure
 // of the events of one stream that pass one filter, for each entity, in tiles
 // of one width. Features that need the same series share it.
@@ -9,11 +15,16 @@ type State uint8
 
 // The state kinds.
 const (
-	Tiles    State = iota // a number for each tile
-	Members               // values, each with the tiles in which it was met
-	Sketches              // a HyperLogLog for each tile
-	LastSeen              // values, each with the time it was last met
-	Logs                  // the events themselves, for exact windows; see Log
+	Tiles      State = iota // a number for each tile
+	Members                 // values, each with the tiles in which it was met
+	Sketches                // a HyperLogLog for each tile
+	LastSeen                // values, each with the time it was last met
+	Logs                    // the events themselves, for exact windows; see Log
+	Filters                 // for each tile hashes of values, or Bloom filters of them
+	Identities              // hashes of the events' own identities, by the time of their records
+	Spreads                 // number, mean and spread of values for each tile; see Moments
+	Picks                   // one value of each tile, chosen among those met
+	Groups                  // Tiles, Members, Sketches, Spreads or Picks for each key
 )
 
 // Measure is what a series keeps of an event.
@@ -21,15 +32,25 @@ type Measure uint8
 
 // The measures.
 const (
-	CountEvents Measure = iota // +1 for every event
-	CountValues                // +1 for every event whose field is not null
-	Sum                        // adds the field: exact for Int and Decimal
-	Min                        // the least value of the field
-	Max                        // the greatest value of the field
-	Distinct                   // the set of the field's values
-	Approx                     // the field's values in a HyperLogLog
-	Touch                      // the field's values with their last event time
-	Record                     // the columns of the event
+	CountEvents  Measure = iota // +1 for every event
+	CountValues                 // +1 for every event whose field is not null
+	Sum                         // adds the field: exact for Int and Decimal
+	Min                         // the least value of the field
+	Max                         // the greatest value of the field
+	Distinct                    // the set of the field's values
+	Approx                      // the field's values in a HyperLogLog
+	Touch                       // the field's values with their last event time
+	Record                      // the columns of the event
+	Seen                        // the field's values in filters
+	Identify                    // the event's own identity; see IdentityHash
+	CountHolds                  // +1 for every event of which the condition holds
+	Earliest                    // the least time of an event
+	Latest                      // the greatest time of an event
+	Spread                      // the field's values as Moments
+	FirstValue                  // the field's value of the earliest event
+	LastValue                   // the field's value of the latest event
+	LeastText                   // the least value of a field of strings
+	GreatestText                // the greatest value of a field of strings
 )
 
 // measures describes every Measure; the name is part of a series' identity
@@ -47,6 +68,17 @@ var measures = [...]struct {
 	Approx:      {"approx", Sketches},
 	Touch:       {"touch", LastSeen},
 	Record:      {"record", Logs},
+	Seen:        {"seen", Filters},
+	Identify:    {"id", Identities},
+
+	CountHolds:   {"count_holds", Tiles},
+	Earliest:     {"earliest", Tiles},
+	Latest:       {"latest", Tiles},
+	Spread:       {"spread", Spreads},
+	FirstValue:   {"first_value", Picks},
+	LastValue:    {"last_value", Picks},
+	LeastText:    {"least_text", Picks},
+	GreatestText: {"greatest_text", Picks},
 }
 
 // String is the measure's name.
@@ -54,6 +86,30 @@ func (m Measure) String() string { return measures[m].name }
 
 // State is the layout in which the measure is kept.
 func (m Measure) State() State { return measures[m].state }
+
+// Counts says whether the measure is a number of events.
+func (m Measure) Counts() bool { return m == CountEvents || m == CountValues || m == CountHolds }
+
+// OfEvents says whether the measure looks at no field of the event.
+func (m Measure) OfEvents() bool {
+	return m == CountEvents || m == CountHolds || m == Earliest || m == Latest
+}
+
+// Replaces says whether, of two candidates for one tile of Picks, the one that
+// came later takes the place of the one held. A candidate is the time of its
+// event and its value.
+func (m Measure) Replaces(time int64, value []byte, heldTime int64, held []byte) bool {
+	switch m {
+	case FirstValue:
+		return time < heldTime
+	case LastValue:
+		return time >= heldTime
+	case LeastText:
+		return bytes.Compare(value, held) < 0
+	default:
+		return bytes.Compare(value, held) > 0
+	}
+}
 
 // Series describes one state series. It is made once, when definitions are
 // loaded, and never changed.
@@ -63,13 +119,21 @@ type Series struct {
 	Where   string   // the filter in canonical form, empty for none
 	By      []string // the entity's fields, sorted
 	Measure Measure
-	Field   string // empty for CountEvents
-	Type    Type   // of the field
+	Field   string // empty for measures of events
+	Type    Type   // of the field; Timestamp for Earliest and Latest
 	Scale   uint8  // of the field, for Decimal
 	Tile    int64  // width of a tile in milliseconds; 0: one tile for ever
 
-	// Group names the entity's hash that holds this series' tiles: all tiled
-	// series with the same By, those kept for ever apart from the others.
+	// Condition is what must hold of an event for CountHolds, in canonical form.
+	Condition string
+	// Per is the field whose values are the keys of Groups: events that lack it
+	// are passed over. It is empty for what is not kept by keys.
+	Per string
+	// Keys names how keys are made of the values of Per; empty: as their texts.
+	Keys string
+
+	// Group names what all series with the same By are kept in of an entity,
+	// those in one tile for ever apart from the others.
 	Group string
 	// Keep is how far back, in milliseconds before the newest record, state
 	// can still be asked for; 0 is for ever. A series that several features
@@ -77,12 +141,27 @@ type Series struct {
 	Keep int64
 	// GroupKeep is the longest Keep plus tile of the Group's series, 0 for ever.
 	GroupKeep int64
-	// GroupTiles is the number of tiles that all series of the Group together
-	// keep of one entity at the most, 0 where that is not known.
-	GroupTiles int
-	// Max is the number of values that LastSeen keeps of an entity, or of events
-	// that its log does.
+	// Max is the number of values that LastSeen keeps of an entity, of events that
+	// its log does, of identities, of values that are expected in a tile of Filters,
+	// or of keys that Groups answer with, 0 being no limit.
 	Max int
+	// Rate is that of false positives in a tile of Filters, at the most.
+	Rate float64
+}
+
+// State is how the series is laid out in the store.
+func (s *Series) State() State {
+	if s.Per != "" {
+		return Groups
+	}
+	return s.Measure.State()
+}
+
+// Tag is 24 bits by which the series is found in what its Group keeps of an
+// entity; their first byte is not 0. No two series of a group have the same.
+func (s *Series) Tag() uint32 {
+	hash := xxhash.Sum64String(s.ID)
+	return uint32(1+hash>>16%255)<<16 | uint32(hash&0xffff)
 }
 
 // TileOf is the index of the tile that holds the moment t, in milliseconds.

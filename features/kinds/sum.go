@@ -7,28 +7,32 @@ var numeric = []Type{Int, Float, Decimal}
 
 func (sum) Spec() Spec {
 	return Spec{
-		Name: "sum", Title: "sum of a field", Types: numeric, Exact: true, Neutral: Value{Type: Int},
+		Name: "sum", Title: "sum of a field", Types: numeric, Exact: true, Through: true, Neutral: Value{Type: Int},
 		Example: "SUM(1d, transaction, amount, user)",
 	}
 }
 
 func (sum) Measures(Call) []Measure { return []Measure{Sum} }
 
-func (sum) Merge(c Call, s []Slice) Result {
-	return Result{Value: add(c, s[0].Cells), Found: len(s[0].Cells) > 0}
+func (sum) Merge(c Call, _ int64, s []Slice) Result {
+	return summed(c, s[0].Cells)
 }
 
 func (sum) Fold(c Call, _ int64, events []Sample) Result {
-	cells := valuesOf(events)
-	return Result{Value: add(c, cells), Found: len(cells) > 0}
+	return summed(c, valuesOf(events))
+}
+
+// summed states a sum that leaves the range of its type as capped.
+func summed(c Call, cells []Cell) Result {
+	v := add(c, cells)
+	return Result{Value: v, Found: len(cells) > 0, Capped: v.Saturated()}
 }
 
 // add adds up cells of the field's type.
 func add(c Call, cells []Cell) Value {
 	v := Value{Type: c.Type, Scale: c.Scale}
 	for _, cell := range cells {
-		v.Num += cell.Value.Num
-		v.Flt += cell.Value.Flt
+		v = Add(v, cell.Value)
 	}
 	return v
 }

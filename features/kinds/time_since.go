@@ -20,18 +20,37 @@ func (timeSinceLast) Spec() Spec {
 	}
 }
 
-const sinceNote = "Up to the moment asked for, less the window's `delay`."
+const sinceNote = "Up to the moment asked for, less the window's `delay`. It is 0 of an event that is later, as the tile that holds the moment may have."
+
+func (timeSinceFirst) Measures(Call) []Measure { return []Measure{Earliest} }
+func (timeSinceLast) Measures(Call) []Measure  { return []Measure{Latest} }
+
+func (timeSinceFirst) Merge(_ Call, at int64, s []Slice) Result {
+	return since(at, extreme(s[0].Cells, -1))
+}
+
+func (timeSinceLast) Merge(_ Call, at int64, s []Slice) Result {
+	return since(at, extreme(s[0].Cells, +1))
+}
 
 func (timeSinceFirst) Fold(_ Call, at int64, events []Sample) Result {
 	if len(events) == 0 {
 		return Result{}
 	}
-	return Result{Value: integer(at - events[0].Time), Found: true}
+	return since(at, Result{Value: integer(events[0].Time), Found: true})
 }
 
 func (timeSinceLast) Fold(_ Call, at int64, events []Sample) Result {
 	if len(events) == 0 {
 		return Result{}
 	}
-	return Result{Value: integer(at - events[len(events)-1].Time), Found: true}
+	return since(at, Result{Value: integer(events[len(events)-1].Time), Found: true})
+}
+
+// since is how long before a moment a time was, if there is any.
+func since(at int64, time Result) Result {
+	if time.Found {
+		time.Value = integer(max(0, at-time.Value.Num))
+	}
+	return time
 }

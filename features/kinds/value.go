@@ -136,3 +136,29 @@ func Compare(a, b Value) int {
 		return cmp.Compare(a.Num, b.Num)
 	}
 }
+
+// Add is the sum of two numbers of one type. One that leaves the type's range
+// stays at its bound, see Saturated.
+func Add(a, b Value) Value {
+	if a.Type == Float {
+		a.Flt = max(-math.MaxFloat64, min(math.MaxFloat64, a.Flt+b.Flt))
+		return a
+	}
+	switch sum := a.Num + b.Num; {
+	case b.Num > 0 && sum < a.Num:
+		a.Num = math.MaxInt64
+	case b.Num < 0 && sum > a.Num:
+		a.Num = math.MinInt64
+	default:
+		a.Num = sum
+	}
+	return a
+}
+
+// Saturated says whether a sum stands at a bound of its type's range.
+func (v Value) Saturated() bool {
+	if v.Type == Float {
+		return math.Abs(v.Flt) == math.MaxFloat64
+	}
+	return v.Num == math.MaxInt64 || v.Num == math.MinInt64
+}

@@ -5,9 +5,7 @@ import (
 	"strings"
 )
 
-// deviation is the variance of a numeric field, or its root, by Welford's
-// method, which does not cancel ("Note on a method for calculating corrected
-// sums of squares and products", Technometrics 4, 1962).
+// deviation is the variance of a numeric field, or its root; see Moments.
 type deviation struct {
 	name   string
 	sample bool // of a sample: divided by n-1, and null for one value
@@ -30,24 +28,28 @@ func (d deviation) Spec() Spec {
 	return s
 }
 
+func (deviation) Measures(Call) []Measure { return []Measure{Spread} }
+
+func (d deviation) Merge(_ Call, _ int64, s []Slice) Result { return d.of(s[0].Moments) }
+
 func (d deviation) Fold(_ Call, _ int64, events []Sample) Result {
-	values := fieldOf(events)
-	var mean, squares float64
-	for i, v := range values {
-		x := v.Float64()
-		delta := x - mean
-		mean += delta / float64(i+1)
-		squares += delta * (x - mean)
+	var m Moments
+	for _, v := range fieldOf(events) {
+		m = m.Add(MomentsOf(v.Float64()))
 	}
-	n := len(values)
+	return d.of(m)
+}
+
+func (d deviation) of(m Moments) Result {
+	n := m.N
 	if d.sample {
 		n--
 	}
-	r := Result{Found: len(values) > 0}
+	r := Result{Found: m.N > 0}
 	if n > 0 {
-		r.Value = float(squares / float64(n))
+		r.Value = float(m.Squares / float64(n))
 		if d.root {
-			r.Value = float(math.Sqrt(squares / float64(n)))
+			r.Value = float(math.Sqrt(m.Squares / float64(n)))
 		}
 	}
 	return r

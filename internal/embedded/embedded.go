@@ -2,8 +2,7 @@
 // for `weir demo` and for fast tests, where nothing is installed.
 //
 // They are stand-ins: kfake and miniredis answer the calls that Weir makes,
-// but keep their data in memory and differ from the real servers where this
-// package does not mend them. What Weir promises is tested on real ones.
+// but keep their data in memory. What Weir promises is tested on real servers.
 package embedded
 
 import (
@@ -21,14 +20,13 @@ func Kafka(topics map[string]int) (*kfake.Cluster, error) {
 	return kfake.NewCluster(opts...)
 }
 
-// Redis starts a server on 127.0.0.1 whose PFCOUNT unites. Keys expire only as
-// its FastForward lets time pass: following the clock, miniredis would walk
-// through all keys at every command. Close it.
+// Redis starts a server on 127.0.0.1. Keys expire only as its FastForward lets
+// time pass: following the clock, miniredis would walk through all keys at every
+// command. Close it.
 func Redis() (*miniredis.Miniredis, error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	m.Server().SetPreHook(unitingPFCount(m.Server()))
 	return m, nil
 }

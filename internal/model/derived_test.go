@@ -71,14 +71,7 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 			}
 			entity := rapid.SampledFrom(m.entitiesAsked(f)).Draw(t, f.Name)
 			at := now - rapid.Int64Range(0, 3600_000).Draw(t, "ago")
-			held, err := s.Read(context.Background(), f.Reads(nil, entity, at))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := f.Answer(held, at, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := answer(t, s, f, entity, at, now)
 			want := m.Answer(f, entity, at)
 			compared++
 			if a, b := string(got.Value.AppendText(nil)), string(want.Value.AppendText(nil)); a != b ||
@@ -90,6 +83,22 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 	if compared == 0 {
 		t.Fatal("nothing was compared")
 	}
+}
+
+// answer is what the store answers.
+func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, at, now int64) features.Answer {
+	t.Helper()
+	var r features.Reading
+	r.Reset(now)
+	r.Want(f, entity, at)
+	if err := r.Read(context.Background(), s); err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // applyRandom applies one batch of random events to a fresh store and to the

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
 )
 
 // exactWindows have every edge, a delay and none.
@@ -22,6 +26,12 @@ var exactWindows = []string{
 // exactDefinitions has every kind over every type that it takes and every
 // window, so that a new kind is tested by being in kinds.All.
 func exactDefinitions() string {
+	return everyKind(exactWindows, func(_, _ int, types []kinds.Type) []kinds.Type { return types })
+}
+
+// everyKind has every kind over every window, each over the types that choose
+// takes for it, given the places of the kind and of the window.
+func everyKind(windows []string, choose func(kind, window int, types []kinds.Type) []kinds.Type) string {
 	var d strings.Builder
 	d.WriteString(`
 streams:
@@ -41,6 +51,7 @@ features:
 `)
 	given := map[string]string{
 		"k": "3", "n": "2", "p": "0.3", "half_life": "4s", "unit": "2s", "bins": "[-2, 1, 3]", "condition": "'int > 1'",
+		"error": "0.05", "fp": "0.01",
 	}
 	for i, k := range kinds.All {
 		spec := k.Spec()
@@ -55,33 +66,46 @@ features:
 		if fields == nil {
 			fields = []kinds.Type{kinds.Null}
 		}
-		for _, field := range fields {
-			arguments := "event, user"
-			switch {
-			case spec.Types == nil:
-			case spec.FieldLast:
-				arguments = "event, user, " + field.String()
-			default:
-				arguments = "event, " + field.String() + ", user"
+		for j, w := range windows {
+			options := options
+			if spec.TilesAreUnits && strings.Contains(w, "calendar") {
+				options = ", unit=15m"
 			}
-			for j, w := range exactWindows {
+			for _, field := range choose(i, j, fields) {
+				arguments := "event, user"
+				switch {
+				case spec.Types == nil:
+				case spec.FieldLast:
+					arguments = "event, user, " + field.String()
+				default:
+					arguments = "event, " + field.String() + ", user"
+				}
 				fmt.Fprintf(&d, "  f%d_%s_%d: %s%s\n", i, field, j, spec.Name, fmt.Sprintf(w, arguments+options))
+				if j%len(exactWindows) == i%len(exactWindows) && spec.Shape == kinds.Scalar && spec.Members != kinds.MembersNeeded {
+					fmt.Fprintf(&d, "  f%d_%s_%d_per: %s%s\n", i, field, j, spec.Name, fmt.Sprintf(w, arguments+options+", per=string"))
+				}
 			}
 		}
 	}
 	return d.String()
 }
 
-// exactEvent draws an event around a moment, each field being absent at times.
+// exactEvent draws a record around a moment, each field being absent at times.
 func exactEvent(t *rapid.T) features.Record {
-	n := func(name string) int64 { return rapid.Int64Range(-4, 4).Draw(t, name) }
 	at := recorded*1000 + rapid.Int64Range(-40, 40).Draw(t, "time")*500
+	return features.Record{Partition: kinds.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
+}
+
+// eventAt draws an event of a time in milliseconds, each field being absent at
+// times.
+func eventAt(t *rapid.T, at int64) []byte {
+	n := func(name string) int64 { return rapid.Int64Range(-4, 4).Draw(t, name) }
 	event := map[string]any{
 		"string": fmt.Sprint("s", n("string")), "int": n("int"), "float": float64(n("float")) / 4,
 		"decimal": float64(n("decimal")) / 8, "bool": rapid.Bool().Draw(t, "bool"), "timestamp": at - 1000*n("timestamp"),
 		"location": map[string]int64{"lat": 20 * n("lat"), "lon": 40 * n("lon")},
 	}
-	for name := range event {
+	for _, name := range slices.Sorted(maps.Keys(event)) {
 		if rapid.IntRange(0, 4).Draw(t, name+" is absent") == 0 {
 			event[name] = nil
 		}
@@ -91,7 +115,7 @@ func exactEvent(t *rapid.T) features.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return features.Record{Partition: kinds.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: value}
+	return value
 }
 
 // Every kind, answered from the log that the mapper writes, equals the model.
@@ -101,7 +125,7 @@ func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		model, mapper, logs := New(r), r.NewMapper(), map[string][]byte{}
+		model, mapper, state := New(r), r.NewMapper(), memory.New()
 		for range rapid.IntRange(0, 30).Draw(t, "events") {
 			rec := exactEvent(t)
 			if err := model.Apply(rec); err != nil {
@@ -111,25 +135,24 @@ func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
 			if _, err := mapper.Map(&rec, 0, b); err != nil {
 				t.Fatal(err)
 			}
-			for _, touched := range b.Touched {
-				for _, op := range b.Ops[touched.From:touched.To] {
-					key := op.Series.ID + string(touched.Entity)
-					if logs[key] == nil {
-						logs[key] = []byte(kinds.LogHeader)
-					}
-					logs[key] = append(logs[key], op.Member...)
-				}
+			if err := state.Apply(context.Background(), b); err != nil {
+				t.Fatal(err)
 			}
 		}
 		at := recorded*1000 + rapid.Int64Range(-40, 80).Draw(t, "at")*500
 		for _, f := range r.Features {
 			for _, user := range []string{"a", "b"} {
-				got, err := f.Answer([]kinds.Slice{{Log: logs[f.Series[0].ID+user]}}, at, at)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := answer(t, state, f, user, at, at)
 				want := model.Answer(f, user, at)
-				if !want.Found {
+				if f.Membership() == kinds.MembersNeeded {
+					members := []kinds.Value{{Type: f.Call.Type, Scale: f.Call.Scale, Str: []byte("s1"), Num: 1}, {Type: f.Call.Type, Str: []byte("x")}}
+					got = answer(t, state, f.AskedAbout(members), user, at, at)
+					want = model.AnswerMembers(f, user, at, members)
+				}
+				switch {
+				case !want.Found && f.Per != "":
+					want.Items = []kinds.Item{}
+				case !want.Found:
 					want.Value = f.Kind.Spec().Neutral
 				}
 				if diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items); diff != "" || want.Found != (got.Status != features.NotFound) {

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features"
@@ -20,7 +19,7 @@ import (
 type Model struct {
 	decoder *features.Decoder
 	streams map[*features.Stream]*stream
-	answers map[string]*feature
+	answers map[*features.Feature]*feature
 	derived map[string]*derived
 	strings map[string][]byte
 }
@@ -40,16 +39,22 @@ type feature struct {
 	where  *features.Expr
 	by     []int
 	field  int                // -1 for none
+	per    int                // -1 for none
 	events map[string][]int32 // of the stream, by entity
+	// every are, for windows that events tell, also those that do not pass the
+	// filter.
+	every map[string][]int32
 
 	condition *features.Expr
 	holds     map[int32]bool // the events for which it does
+
+	pages map[int64]int64 // beginnings of units of the calendar, by quarters of an hour
 }
 
 // New makes an empty model.
 func New(r *features.Registry) *Model {
 	m := &Model{
-		decoder: r.NewDecoder(), streams: map[*features.Stream]*stream{}, answers: map[string]*feature{},
+		decoder: r.NewDecoder(), streams: map[*features.Stream]*stream{}, answers: map[*features.Feature]*feature{},
 		derived: map[string]*derived{}, strings: map[string][]byte{},
 	}
 	for _, f := range r.Features {
@@ -57,23 +62,40 @@ func New(r *features.Registry) *Model {
 			m.derived[f.Name] = newDerived(f)
 			continue
 		}
-		s := m.streams[f.Stream]
-		if s == nil {
-			s = &stream{columns: map[int][]kinds.Value{}}
-			m.streams[f.Stream] = s
+		if f.Through != nil {
+			m.watch(f.Through.Set)
+			m.watch(f.Through.Each)
+			continue
 		}
-		a := newFeature(f, s)
-		if a.field >= 0 && !slices.Contains(s.kept, a.field) {
-			s.kept = append(s.kept, a.field)
-		}
-		s.features = append(s.features, a)
-		m.answers[f.Name] = a
+		m.watch(f)
 	}
 	return m
 }
 
+// watch lets the model keep what a feature over a stream counts.
+func (m *Model) watch(f *features.Feature) {
+	if m.answers[f] != nil {
+		return
+	}
+	s := m.streams[f.Stream]
+	if s == nil {
+		s = &stream{columns: map[int][]kinds.Value{}}
+		m.streams[f.Stream] = s
+	}
+	a := newFeature(f, s)
+	for _, field := range []int{a.field, a.per} {
+		if field >= 0 && !slices.Contains(s.kept, field) {
+			s.kept = append(s.kept, field)
+		}
+	}
+	s.features = append(s.features, a)
+	m.answers[f] = a
+}
+
 func newFeature(f *features.Feature, s *stream) *feature {
-	a := &feature{Feature: f, stream: s, field: -1, events: map[string][]int32{}, holds: map[int32]bool{}}
+	a := &feature{
+		Feature: f, stream: s, field: -1, per: -1, events: map[string][]int32{}, every: map[string][]int32{}, holds: map[int32]bool{},
+	}
 	index := func(name string) int {
 		return slices.IndexFunc(f.Stream.Fields, func(field features.Field) bool { return field.Name == name })
 	}
@@ -82,6 +104,9 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	}
 	if f.Field != "" {
 		a.field = index(f.Field)
+	}
+	if f.Per != "" {
+		a.per = index(f.Per)
 	}
 	a.where, a.condition = compile(f.Where, f.Stream), compile(f.Condition, f.Stream)
 	return a
@@ -146,15 +171,18 @@ func (m *Model) add(e *features.Event) {
 	}
 	var text []byte
 	for _, f := range s.features {
-		if f.where != nil {
-			if passed, _ := f.where.True(e.Values); !passed {
-				continue
-			}
-		}
 		entity, ok := f.entity(text[:0], e.Values)
 		text = entity
 		if !ok || f.late(e) {
 			continue
+		}
+		if f.byEvents() {
+			f.every[string(entity)] = append(f.every[string(entity)], n)
+		}
+		if f.where != nil {
+			if passed, _ := f.where.True(e.Values); !passed {
+				continue
+			}
 		}
 		f.events[string(entity)] = append(f.events[string(entity)], n)
 		if f.condition != nil {
@@ -193,12 +221,16 @@ func (f *feature) late(e *features.Event) bool {
 }
 
 // Entities lists the texts of a feature's entities that have events, sorted. Of
-// a derived feature they are those of its parts that have all its keys.
+// a derived feature they are those of its parts that have all its keys, of one
+// of the second degree those of its first hop.
 func (m *Model) Entities(f *features.Feature) []string {
-	if f.Parts != nil {
+	switch {
+	case f.Parts != nil:
 		return m.entitiesOf(f)
+	case f.Through != nil:
+		return m.Entities(f.Through.Set)
 	}
-	return slices.Sorted(maps.Keys(m.answers[f.Name].events))
+	return slices.Sorted(maps.Keys(m.answers[f].events))
 }
 
 // Answer is the feature's value for the entity with that text, at a moment in
@@ -207,46 +239,59 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Resul
 	if f.Parts != nil {
 		return m.derived[f.Name].answer(m, entity, at)
 	}
-	a := m.answers[f.Name]
-	at -= f.Window.Delay.Milliseconds()
+	return m.call(f, f.Call, entity, at)
+}
+
+// AnswerMembers is Answer to a question that names members: an item for each
+// says whether the window holds it.
+func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, members []kinds.Value) kinds.Result {
+	call := f.Call
+	call.Members = members
+	return m.call(f, call, entity, at)
+}
+
+// call answers a call of the feature's kind.
+func (m *Model) call(f *features.Feature, call kinds.Call, entity string, at int64) kinds.Result {
+	if f.Through != nil {
+		return m.through(f, call, entity, at)
+	}
+	a := m.answers[f]
 	if f.Kind.Spec().Method == "last_seen" && !f.Window.Exact {
 		return a.lastSeen(entity, at)
 	}
-	from, to := int64(math.MinInt64), int64(math.MaxInt64)
-	switch {
-	case f.Window.Exact:
-		// (at-size, at], with the edges turned round where that is wanted.
-		to = at + 1
-		if f.Window.OpenRight {
-			to = at
+	samples, capped := a.within(at, entity)
+	r := fold(f, call, at, samples)
+	r.Capped = r.Capped || capped
+	return r
+}
+
+// fold is what a call of the feature's kind makes of the events of its window.
+func fold(f *features.Feature, call kinds.Call, at int64, samples []kinds.Sample) kinds.Result {
+	asked := *f
+	asked.Call = call
+	return asked.Fold(at-f.Window.Delay.Milliseconds(), samples)
+}
+
+// within are the events of entities in the windows that they have at a moment.
+func (f *feature) within(at int64, entities ...string) (samples []kinds.Sample, capped bool) {
+	for _, entity := range entities {
+		w := f.window(entity, at)
+		for _, n := range w.events {
+			samples = append(samples, f.sample(n))
 		}
-		if f.Window.Size > 0 {
-			from = at - f.Window.Size.Milliseconds()
-			if !f.Window.ClosedLeft {
-				from++
-			}
-		}
-	case f.Window.Size > 0:
-		// The window ends with the tile that holds the moment and is as many
-		// tiles long as fit into its size.
-		tile := f.Window.Tile.Milliseconds()
-		to = (kinds.FloorDiv(at, tile) + 1) * tile
-		from = to - f.Window.Size.Milliseconds()
-	}
-	var samples []kinds.Sample
-	for _, n := range a.events[entity] {
-		if t := a.stream.times[n]; from <= t && t < to {
-			samples = append(samples, a.sample(n))
-		}
+		capped = capped || w.capped
 	}
 	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
-	return f.Kind.Fold(f.Call, at, samples)
+	return samples, capped
 }
 
 func (f *feature) sample(n int32) kinds.Sample {
 	s := kinds.Sample{Time: f.stream.times[n], Holds: f.holds[n]}
 	if f.field >= 0 {
 		s.Value = f.stream.columns[f.field][n]
+	}
+	if f.per >= 0 {
+		s.Category = f.stream.columns[f.per][n]
 	}
 	return s
 }
@@ -270,15 +315,12 @@ func (f *feature) lastSeen(entity string, at int64) kinds.Result {
 	most := f.Series[0].Max
 	times = times[:min(len(times), most)]
 	r := kinds.Result{Value: kinds.Value{Type: kinds.Int}}
-	from := int64(math.MinInt64)
-	if f.Window.Size > 0 {
-		from = at - f.Window.Size.Milliseconds()
-	}
+	from := f.begins(entity, at)
 	for _, t := range times {
 		switch {
 		case t > at:
 			r.Uncertain++
-		case t > from:
+		case t >= from:
 			r.Value.Num++
 		}
 	}

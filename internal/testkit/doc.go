@@ -22,6 +22,8 @@
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
+// [Browser] opens a tab of an installed Chromium.
+//
 // [Start] runs a program under test as a process, and [Proxy] stands between
 // two of all these.
 //

@@ -18,6 +18,7 @@ import (
 type Broker struct {
 	t      testing.TB // nil when shared
 	addrs  []string
+	secure secureListeners
 	runner runner // nil when given
 	origin string
 }
@@ -27,6 +28,10 @@ type KafkaOptions struct {
 	// Config is added to the broker's server.properties, or replaces what the
 	// testkit sets there.
 	Config map[string]string
+	// TLS, where set, signs the certificate of two more listeners: that at
+	// SecureAddr wants a login as SecureUser, that at MutualAddr a client's
+	// certificate of the same authority.
+	TLS *Authority
 }
 
 var sharedKafka struct {
@@ -69,8 +74,16 @@ func Kafka(t testing.TB) *Broker {
 // It ends with the test.
 func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
 	t.Helper()
-	from := mustChoose(t, "Kafka", lackDocker(), offer{local, lackLocalKafka})
+	offers := []offer{lackDocker(), {local, lackLocalKafka}}
+	if opts.TLS != nil {
+		offers = offers[1:] // its ports are not those of a container
+	}
+	from := mustChoose(t, "Kafka", offers...)
 	b := &Broker{t: t}
+	if opts.TLS != nil {
+		b.secure = newSecureListeners(t)
+		opts.Config = b.secure.properties(opts)
+	}
 	if err := b.init(from, t.TempDir(), opts); err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +92,9 @@ func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
 		t.Fatal(err)
 	}
 	announce(t, false, "Kafka from %s at %s", b.origin, b.Addr())
+	if opts.TLS != nil {
+		b.addSecureUser()
+	}
 	return b
 }
 

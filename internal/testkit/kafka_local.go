@@ -100,6 +100,9 @@ func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runn
 	props := brokerProperties("127.0.0.1", "127.0.0.1", port, controller)
 	props["log.dirs"] = filepath.Join(dir, "data")
 	for k, v := range opts.Config {
+		if more, ok := strings.CutPrefix(k, "+"); ok {
+			k, v = more, props[more]+","+v
+		}
 		props[k] = v
 	}
 	file := filepath.Join(dir, "server.properties")
@@ -168,7 +171,7 @@ func brokerProperties(bind, host string, port, controller int) map[string]string
 func propertiesText(props map[string]string) string {
 	lines := make([]string, 0, len(props))
 	for k, v := range props {
-		lines = append(lines, k+"="+v+"\n")
+		lines = append(lines, k+"="+strings.ReplaceAll(v, "\n", `\n`)+"\n")
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")

@@ -30,6 +30,20 @@ func (p *Program) Kill() { p.end(syscall.SIGKILL) }
 // Stop ends the program with SIGTERM and waits until it has ended.
 func (p *Program) Stop() { p.end(syscall.SIGTERM) }
 
+// Pause stops the program in the midst of what it does, with SIGSTOP, until
+// Resume.
+func (p *Program) Pause() { p.signal(syscall.SIGSTOP) }
+
+// Resume lets the program go on with SIGCONT.
+func (p *Program) Resume() { p.signal(syscall.SIGCONT) }
+
+func (p *Program) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.process.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func (p *Program) end(sig syscall.Signal) {
 	p.t.Helper()
 	if err := p.process.end(sig); err != nil {

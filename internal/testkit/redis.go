@@ -16,6 +16,7 @@ import (
 type RedisServer struct {
 	t      testing.TB // nil when shared
 	addr   string
+	secure string
 	dir    string
 	aof    bool
 	runner runner // nil when given
@@ -29,6 +30,9 @@ type RedisOptions struct {
 	AOF bool
 	// Config are further settings of redis.conf, such as "maxmemory": "2mb".
 	Config map[string]string
+	// TLS, where set, signs the certificate of a second port, at SecureAddr, which
+	// asks clients for one of the same authority.
+	TLS *Authority
 }
 
 var sharedRedis struct {
@@ -86,7 +90,11 @@ func newRedis(t testing.TB, portLimit int, opts RedisOptions) *RedisServer {
 	t.Helper()
 	// A container has the machine's network here, to meet its replicas and
 	// the other members of its cluster; a process is nearer when there is one.
-	from := mustChoose(t, "Redis", offer{local, lackLocalRedis}, lackDocker())
+	offers := []offer{{local, lackLocalRedis}, lackDocker()}
+	if opts.TLS != nil {
+		offers = offers[:1] // the files are here
+	}
+	from := mustChoose(t, "Redis", offers...)
 	r := &RedisServer{t: t}
 	if err := r.init(from, t.TempDir(), portLimit, opts); err != nil {
 		t.Fatal(err)
@@ -121,6 +129,15 @@ func (r *RedisServer) init(from source, dir string, portLimit int, opts RedisOpt
 	if opts.AOF {
 		settings["appendonly"] = "yes"
 	}
+	if opts.TLS != nil {
+		port, err := freePort(portLimit)
+		if err != nil {
+			return err
+		}
+		r.secure = fmt.Sprintf("127.0.0.1:%d", port)
+		settings["tls-port"], settings["tls-ca-cert-file"] = fmt.Sprint(port), opts.TLS.CA
+		settings["tls-cert-file"], settings["tls-key-file"] = opts.TLS.Issue("redis")
+	}
 	for k, v := range opts.Config {
 		settings[k] = v
 	}
@@ -145,6 +162,9 @@ func (r *RedisServer) init(from source, dir string, portLimit int, opts RedisOpt
 
 // Addr is the server's address, host:port.
 func (r *RedisServer) Addr() string { return r.addr }
+
+// SecureAddr is the address of the port with TLS.
+func (r *RedisServer) SecureAddr() string { return r.secure }
 
 // Client returns a client of the server's that is closed when the test ends.
 func (r *RedisServer) Client(t testing.TB) *redis.Client {

@@ -57,14 +57,19 @@ func choose(kind, forced string, offers ...offer) (source, error) {
 func mustChoose(t testing.TB, kind string, offers ...offer) source {
 	t.Helper()
 	from, err := choose(kind, os.Getenv("WEIR_TEST_SOURCE"), offers...)
-	if err == nil {
-		return from
+	if err != nil {
+		skip(t, err)
 	}
+	return from
+}
+
+// skip skips the test for what it lacks, or fails it under WEIR_TEST_REQUIRE=1.
+func skip(t testing.TB, err error) {
+	t.Helper()
 	if os.Getenv("WEIR_TEST_REQUIRE") == "1" {
 		t.Fatalf("WEIR_TEST_REQUIRE=1: %v", err)
 	}
 	t.Skip(err)
-	return ""
 }
 
 // lackGiven offers the addresses of an environment variable.

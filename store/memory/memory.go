@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/state"
 )
 
 // Store is the state of one replay. It serves one goroutine.
@@ -22,18 +23,7 @@ type key struct{ series, entity string }
 
 type entry struct {
 	series *kinds.Series
-	state
-}
-
-// state is what a series holds of an entity.
-type state interface {
-	// apply takes in an operation. A reason not to is of the data, such as a
-	// sum that overflows; it is empty where the operation was applied.
-	apply(op *kinds.Op) (refusal string)
-	read(r *kinds.Read) kinds.Slice
-	// prune drops what lies before the first tile kept, as far as it is cheap to
-	// find, and says whether nothing is left.
-	prune(first int64) (empty bool)
+	state.State
 }
 
 // leastSweep is the number of entries below which none are looked for that no
@@ -43,8 +33,7 @@ const leastSweep = 1024
 // New returns an empty store.
 func New() *Store { return &Store{entries: map[key]*entry{}} }
 
-// Apply applies a batch. Operations that are refused because of their data are
-// counted in it; there is no other error.
+// Apply applies a batch; there is no error.
 func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
 	s.now = max(s.now, b.Now)
 	for i := range b.Touched {
@@ -52,13 +41,9 @@ func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
 		for j := t.From; j < t.To; j++ {
 			op := &b.Ops[j]
 			e := s.entry(op.Series, t.Entity)
-			if reason := e.apply(op); reason != "" {
-				if b.Refused++; b.Refused == 1 {
-					b.Refusal = reason
-				}
-			}
+			e.Apply(op)
 			if op.Series.Keep > 0 {
-				e.prune(op.Series.Horizon(s.now))
+				e.Prune(op.Series.Horizon(s.now))
 			}
 		}
 	}
@@ -72,19 +57,7 @@ func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
 func (s *Store) entry(series *kinds.Series, entity []byte) *entry {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
-		e = &entry{series: series}
-		switch series.Measure.State() {
-		case kinds.Tiles:
-			e.state = &tiles{series: series}
-		case kinds.Members:
-			e.state = &members{tiles: map[string][]int64{}}
-		case kinds.Sketches:
-			e.state = sketches{}
-		case kinds.LastSeen:
-			e.state = &lastSeen{max: series.Max, times: map[string]int64{}}
-		case kinds.Logs:
-			e.state = &log{max: series.Max}
-		}
+		e = &entry{series: series, State: state.New(series)}
 		s.entries[key{series.ID, string(entity)}] = e
 	}
 	return e
@@ -94,7 +67,7 @@ func (s *Store) entry(series *kinds.Series, entity []byte) *entry {
 // the entries have doubled, so that it costs little for each.
 func (s *Store) sweep() {
 	for k, e := range s.entries {
-		if e.series.Keep > 0 && e.prune(e.series.Horizon(s.now)) {
+		if e.series.Keep > 0 && e.Prune(e.series.Horizon(s.now)) {
 			delete(s.entries, k)
 		}
 	}
@@ -107,10 +80,39 @@ func (s *Store) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, erro
 	slices := make([]kinds.Slice, len(reads))
 	for i := range reads {
 		if e := s.entries[key{reads[i].Series.ID, reads[i].Entity}]; e != nil {
-			slices[i] = e.read(&reads[i])
+			slices[i] = e.Read(&reads[i])
 		}
 	}
 	return slices, nil
+}
+
+// ReadAsIf answers all reads as Read would if a batch had just been applied, but
+// for events that have arrived meanwhile; see state.Think. It changes nothing.
+func (s *Store) ReadAsIf(_ context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
+	slices := make([]kinds.Slice, len(reads))
+	for i := range reads {
+		r := &reads[i]
+		thought := map[*kinds.Series]state.State{r.Series: s.copied(r.Series, r.Entity)}
+		state.Think(pending, r.Entity, func(series *kinds.Series) state.State {
+			if thought[series] == nil && series.Measure == kinds.Identify {
+				thought[series] = s.copied(series, r.Entity)
+			}
+			return thought[series]
+		})
+		slices[i] = thought[r.Series].Read(r)
+	}
+	return slices, nil
+}
+
+// copied is the state of a series of an entity, to be changed.
+func (s *Store) copied(series *kinds.Series, entity string) state.State {
+	c := state.New(series)
+	if e := s.entries[key{series.ID, entity}]; e != nil {
+		if err := c.Merge(e.Append(nil)); err != nil {
+			panic(err) // it was packed the line before
+		}
+	}
+	return c
 }
 
 // Len is the number of series of entities that are held.

@@ -1,0 +1,261 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/store"
+)
+
+// questionDefinitions are 20 features of users, devices and cards.
+const questionDefinitions = `
+streams:
+  tx:
+    topic: transactions
+    timestamp: timestamp
+    fields:
+      user_id: string
+      device_id: string
+      card_id: string
+      merchant_id: string
+      status: string
+      amount: {type: decimal, scale: 2}
+features:
+  user_tx_1h: COUNT(1h, tx, user_id)
+  user_tx_1d: COUNT(1d, tx, user_id)
+  user_tx_7d: COUNT(7d, tx, user_id)
+  user_amount_1d: SUM(1d, tx, amount, user_id)
+  user_amount_7d: SUM(7d, tx, amount, user_id)
+  user_avg_7d: AVG(7d, tx, amount, user_id)
+  user_max_30d: MAX(30d, tx, amount, user_id)
+  user_declined_1d: COUNT(1d, tx, user_id, where='status == "declined"')
+  user_merchants_7d: COUNT_DISTINCT(7d, tx, user_id, merchant_id)
+  device_tx_1h: COUNT(1h, tx, device_id)
+  device_tx_7d: COUNT(7d, tx, device_id)
+  device_amount_1d: SUM(1d, tx, amount, device_id)
+  device_users_30d: COUNT_DISTINCT(30d, tx, device_id, user_id)
+  device_cards_7d: COUNT_DISTINCT(7d, tx, device_id, card_id)
+  device_max_7d: MAX(7d, tx, amount, device_id)
+  card_tx_1d: COUNT(1d, tx, card_id)
+  card_amount_1d: SUM(1d, tx, amount, card_id)
+  card_amount_30d: SUM(30d, tx, amount, card_id)
+  card_merchants_7d: COUNT_DISTINCT(7d, tx, card_id, merchant_id)
+  card_devices_7d: COUNT_DISTINCT(7d, tx, card_id, device_id)
+services:
+  all: [user_tx_1h, user_tx_1d, user_tx_7d, user_amount_1d, user_amount_7d, user_avg_7d, user_max_30d, user_declined_1d,
+    user_merchants_7d, device_tx_1h, device_tx_7d, device_amount_1d, device_users_30d, device_cards_7d, device_max_7d,
+    card_tx_1d, card_amount_1d, card_amount_30d, card_merchants_7d, card_devices_7d]
+`
+
+const (
+	questionUsers = 25_000 // and as many cards, and twice as many devices: 100,000 entities
+	askers        = 16     // that ask at the same time
+	// asksFor is how long each way to ask is measured.
+	asksFor = 5 * time.Second
+)
+
+// way is one way to ask: it does so once for the entities of a number.
+type way struct {
+	name string
+	ask  func(n uint64) error
+}
+
+// BenchmarkQuestions asks for 20 features of 3 entities each, over HTTP, and
+// beside that has go-redis read the same keys in a pipeline and do nothing with
+// them. Run it once: -benchtime 1x.
+func BenchmarkQuestions(b *testing.B) {
+	for b.Loop() {
+		questions(b)
+	}
+}
+
+func questions(b *testing.B) {
+	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	client := server.Client(b)
+	registry, err := features.Parse("questions.yaml", []byte(questionDefinitions))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := store.New(client, "weir", 64)
+	now := time.Now()
+	loadEntities(b, s, registry, now)
+	api := httptest.NewServer(serve.New(serve.Config{
+		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,
+	}))
+	defer api.Close()
+	transport := &http.Transport{MaxIdleConnsPerHost: askers}
+	defer transport.CloseIdleConnections()
+	ways := []way{
+		{"Weir over HTTP", func(n uint64) error { return post(transport, api.URL+"/v1/query", question(n)) }},
+		{"go-redis, same keys", func(n uint64) error {
+			pipe := client.Pipeline()
+			for _, key := range questionKeys(n, registry) {
+				pipe.Get(context.Background(), key)
+			}
+			_, err := pipe.Exec(context.Background())
+			return err
+		}},
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "\n20 features, 3 entities\tquestions a second\tp50\tp99\tp99.9\tat 1,000 a second: p50\tp99\tp99.9\t\n")
+	var rates []float64
+	for _, w := range ways {
+		full := load(b, w, 0)
+		paced := load(b, w, 1000)
+		rate := float64(len(full)) / asksFor.Seconds()
+		rates = append(rates, rate)
+		fmt.Fprintf(table, "%s\t%.0f\t%v\t%v\t%v\t%v\t%v\t%v\t\n", w.name, rate,
+			quantile(full, 0.5), quantile(full, 0.99), quantile(full, 0.999),
+			quantile(paced, 0.5), quantile(paced, 0.99), quantile(paced, 0.999))
+	}
+	if err := table.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	fmt.Printf("Weir answers %.2f times as many questions as go-redis reads\n", rates[0]/rates[1])
+	b.ReportMetric(rates[0]/rates[1], "rate-ratio")
+}
+
+// load asks for a while, with all askers, as fast as they can or at a rate, and
+// returns how long each took, sorted. At a rate, a question's time begins when it
+// is due.
+func load(b *testing.B, w way, rate int) []time.Duration {
+	var all []time.Duration
+	var mu sync.Mutex
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for asker := range askers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(asker), 1))
+			var took []time.Duration
+			for {
+				due := time.Now()
+				if rate > 0 {
+					due = began.Add(time.Duration(next.Add(1)) * time.Second / time.Duration(rate))
+					time.Sleep(time.Until(due))
+				}
+				if due.Sub(began) > asksFor {
+					break
+				}
+				if err := w.ask(random.Uint64()); err != nil {
+					b.Error(err)
+					break
+				}
+				took = append(took, time.Since(due))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, took...)
+		})
+	}
+	wg.Wait()
+	slices.Sort(all)
+	return all
+}
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(q*float64(len(sorted)-1))].Round(10 * time.Microsecond)
+}
+
+// entitiesOf are the users, devices and cards of a question.
+func entitiesOf(n uint64) (list [3][3]string) {
+	for i := range list {
+		user := (n + uint64(i)*7919) % questionUsers
+		list[i] = [3]string{fmt.Sprintf("u%06d", user), fmt.Sprintf("d%06d", 2*user+n/questionUsers%2), fmt.Sprintf("c%06d", user)}
+	}
+	return list
+}
+
+// question is one in JSON.
+func question(n uint64) []byte {
+	var out bytes.Buffer
+	out.WriteString(`{"service":"all","entities":[`)
+	for i, e := range entitiesOf(n) {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, `{"user_id":%q,"device_id":%q,"card_id":%q}`, e[0], e[1], e[2])
+	}
+	out.WriteString("]}")
+	return out.Bytes()
+}
+
+// questionKeys are the keys in which the answers to a question stand.
+func questionKeys(n uint64, r *features.Registry) (keys []string) {
+	for _, e := range entitiesOf(n) {
+		for i, by := range []string{"user_id", "device_id", "card_id"} {
+			group := r.Series[slices.IndexFunc(r.Series, func(s *kinds.Series) bool { return s.By[0] == by })].Group
+			shard := kinds.Shard(kinds.EntityHash([]byte(e[i])), 64)
+			keys = append(keys, fmt.Sprintf("{weir:%d}%s:%s", shard, group, e[i]))
+		}
+	}
+	return keys
+}
+
+func post(transport *http.Transport, url string, body []byte) error {
+	request, err := http.NewRequest("POST", url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && (response.StatusCode != http.StatusOK || !strings.Contains(string(answer), "PRESENT")) {
+		err = fmt.Errorf("status %d: %s", response.StatusCode, answer)
+	}
+	return err
+}
+
+// loadEntities applies eight events of each user within the last week.
+func loadEntities(b *testing.B, s *store.Store, r *features.Registry, now time.Time) {
+	if err := s.Create(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	p := kinds.Partition{Topic: transactions}
+	if err := s.Start(b.Context(), p, 0); err != nil {
+		b.Fatal(err)
+	}
+	mapper, writer, random := r.NewMapper(), s.NewWriter(), rand.New(rand.NewPCG(3, 4))
+	batch, progress := &kinds.Batch{}, make([]int64, s.Shards())
+	for n := range int64(8 * questionUsers) {
+		user, at := n%questionUsers, now.Add(-time.Duration(8-n/questionUsers)*20*time.Hour).UnixMilli()
+		value := fmt.Appendf(nil, `{"timestamp":%d,"user_id":"u%06d","device_id":"d%06d","card_id":"c%06d","merchant_id":"m%04d","status":"approved","amount":%d.%02d}`,
+			at, user, 2*user+n/questionUsers%2, user, random.IntN(3000), random.IntN(200), random.IntN(100))
+		if len(batch.Sources) == 0 {
+			batch.Sources = append(batch.Sources, kinds.Source{Partition: p, Progress: progress})
+		}
+		if _, err := mapper.Map(&features.Record{Partition: p, Offset: n, Timestamp: at, Value: value}, 0, batch); err != nil {
+			b.Fatal(err)
+		}
+		batch.Sources[0].To = n + 1
+		if n%1000 == 999 {
+			if err := writer.Apply(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+}

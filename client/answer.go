@@ -1,0 +1,135 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Status says what a value rests on.
+type Status string
+
+// The statuses.
+const (
+	Present       Status = "PRESENT"         // computed from events in the window
+	NullValue     Status = "NULL_VALUE"      // events in the window, but no value
+	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
+	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
+)
+
+// Answer answers a question.
+type Answer struct {
+	At      time.Time
+	Pending []Outcome // of the pending events, in their order
+	Results []Result  // of the entities, in their order
+	Applied bool      // whether the record of WaitFor is in the results
+}
+
+// Outcome is what a pending event was taken for.
+type Outcome struct {
+	Stream       string
+	Time         time.Time
+	Deduplicated bool // it was not counted again if it has arrived meanwhile
+	Late         bool // it came too late for some features, which do not count it
+}
+
+// Result is what is answered of one entity.
+type Result struct {
+	Entity   json.RawMessage    // as it was sent
+	Features map[string]Feature // by their names
+}
+
+// Feature is what is answered of one feature. Times are those of events.
+type Feature struct {
+	Value
+	Status Status
+	// From and To are the first and the last millisecond that the value covers;
+	// From is zero for a lifetime.
+	From, To time.Time
+	Exact    bool // exactly that of the events in the window
+	// StandardError is the relative one of an estimate, RelativeError how far
+	// off a value may lie at the most, as a share of it; FalsePositiveRate is the
+	// probability at the most with which a value that was not met is said to have
+	// been, Uncertain how many of those counted may lie outside of the window.
+	StandardError, RelativeError, FalsePositiveRate float64
+	Uncertain                                       int64
+	Capped                                          bool // more was met than the feature keeps
+	// CompleteSince is from when on the state holds all events; zero: all there
+	// ever were.
+	CompleteSince time.Time
+	Oldest        time.Time // with OutsideMaxAge, the oldest moment that can be asked for
+	// Members answer those that the question names, in their order; Value and
+	// Status are empty then.
+	Members []Member
+}
+
+// Member is what is answered of one member.
+type Member struct {
+	Member Value // as it was sent
+	Met    bool
+	Status Status
+}
+
+// UnmarshalJSON reads a feature as the server writes it.
+func (f *Feature) UnmarshalJSON(text []byte) error {
+	var wire struct {
+		Value             json.RawMessage
+		Status            Status
+		From              *int64
+		To                int64
+		Exact             bool
+		StandardError     float64 `json:"standard_error"`
+		RelativeError     float64 `json:"relative_error"`
+		FalsePositiveRate float64 `json:"false_positive_rate"`
+		Uncertain         int64
+		Capped            bool
+		CompleteSince     *int64 `json:"complete_since"`
+		Oldest            *int64
+		Members           []struct {
+			Member json.RawMessage
+			Value  bool
+			Status Status
+		}
+	}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	*f = Feature{
+		Value: Value{wire.Value}, Status: wire.Status, From: moment(wire.From), To: moment(&wire.To), Exact: wire.Exact,
+		StandardError: wire.StandardError, RelativeError: wire.RelativeError, FalsePositiveRate: wire.FalsePositiveRate, Uncertain: wire.Uncertain,
+		Capped: wire.Capped, CompleteSince: moment(wire.CompleteSince), Oldest: moment(wire.Oldest),
+	}
+	for _, m := range wire.Members {
+		f.Members = append(f.Members, Member{Value{m.Member}, m.Value, m.Status})
+	}
+	return nil
+}
+
+// UnmarshalJSON reads an answer as the server writes it.
+func (a *Answer) UnmarshalJSON(text []byte) error {
+	var wire struct {
+		At      int64
+		Results []Result
+		Waited  struct{ Applied bool }
+		Pending []struct {
+			Stream             string
+			Time               int64
+			Deduplicated, Late bool
+		}
+	}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied}
+	for _, p := range wire.Pending {
+		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, p.Late})
+	}
+	return nil
+}
+
+// moment is the time of milliseconds since 1970, in UTC; zero for nil.
+func moment(ms *int64) time.Time {
+	if ms == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(*ms).UTC()
+}

@@ -1,0 +1,14 @@
+// Package client asks a Weir server for features.
+//
+//	weir := client.New("http://localhost:8080")
+//	answer, err := weir.Query(ctx, client.Question{
+//		Features: []string{"device_tx_7d"},
+//		Entities: []client.Entity{{"device_id": "d000001"}},
+//	})
+//	n, ok := answer.Results[0].Features["device_tx_7d"].Int()
+//
+// A question writes nothing, so it is asked again where that may help: when the
+// connection fails, and when the server answers 503 and says after how long to
+// ask again. A Client may be used by many goroutines at once. The package needs
+// the standard library alone.
+package client

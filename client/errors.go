@@ -1,0 +1,64 @@
+package client
+
+import "fmt"
+
+// Error is why the server has not answered.
+type Error struct {
+	Status  int  `json:"-"` // of HTTP
+	Code    Code // empty where it was not Weir that answered
+	Message string
+
+	Feature string // the feature concerned
+	Key     string // of the question or of an entity
+	Entity  *int   // index in the question's Entities
+	Event   *int   // index in the question's Pending
+	Reason  string // for which a pending event would be set aside
+	Path    string // in the event, with dots
+	Nearest string // the name that was perhaps meant
+}
+
+// Error is the message, with the code.
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return "weir: " + e.Message
+	}
+	return fmt.Sprintf("weir: %s (%s)", e.Message, e.Code)
+}
+
+// Code says for programs what the message says for people. A server may have
+// codes that a client does not know.
+type Code string
+
+// The codes.
+const (
+	MalformedJSON       Code = "malformed_json"
+	MalformedQuery      Code = "malformed_query"
+	UnreadableBody      Code = "unreadable_body"
+	UnknownKey          Code = "unknown_key"
+	DuplicateKey        Code = "duplicate_key"
+	WrongType           Code = "wrong_type"
+	MissingFeatures     Code = "missing_features"
+	MissingEntities     Code = "missing_entities"
+	MissingKey          Code = "missing_key"
+	MissingMembers      Code = "missing_members"
+	NoMembers           Code = "no_members"
+	BadMoment           Code = "bad_at"
+	MomentTooFar        Code = "at_too_far"
+	UnknownFeature      Code = "unknown_feature"
+	UnknownService      Code = "unknown_service"
+	UnknownStream       Code = "unknown_stream"
+	UnknownTopic        Code = "unknown_topic"
+	BadEvent            Code = "bad_event"
+	UnknownPath         Code = "unknown_path"
+	MethodNotAllowed    Code = "method_not_allowed"
+	BodyTooLarge        Code = "body_too_large"
+	TooManyValues       Code = "too_many_values"
+	UnsupportedEncoding Code = "unsupported_encoding"
+	StoreUnavailable    Code = "store_unavailable"
+	Overloaded          Code = "overloaded"
+	MissingToken        Code = "missing_token"
+	InvalidToken        Code = "invalid_token"
+	MissingCertificate  Code = "missing_certificate"
+	NoTimeline          Code = "no_timeline"
+	Internal            Code = "internal"
+)

@@ -1,0 +1,84 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/weir-stream/weir/client"
+)
+
+func Example() {
+	address := startServer() // such as http://localhost:8080
+	weir := client.New(address, client.WithToken("secret"))
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	answer, err := weir.Query(ctx, client.Question{
+		Service:  "payment_risk",
+		Entities: []client.Entity{{"device_id": "d000001", "user_id": "u000001"}, {"device_id": "d000002", "user_id": "u000002"}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, result := range answer.Results {
+		transactions, _ := result.Features["device_tx_7d"].Int()
+		amount := result.Features["user_amount_1d"]
+		spent, _ := amount.Float()
+		fmt.Println(transactions, spent, amount.Status)
+	}
+	// Output:
+	// 3 99.75 PRESENT
+	// 0 0 NOT_FOUND
+}
+
+// The payment that must be decided about counts, before it is on the bus.
+func ExampleClient_Query_pending() {
+	weir := client.New(startServer())
+	payment := map[string]any{
+		"id": "t000042", "time": time.Date(2026, 7, 25, 12, 0, 0, 0, time.UTC).UnixMilli(),
+		"user_id": "u000001", "device_id": "d000001", "amount": 12.5,
+	}
+	answer, err := weir.Query(context.Background(), client.Question{
+		Features: []string{"user_amount_1d"},
+		Entities: []client.Entity{{"user_id": "u000001"}},
+		Pending:  []client.Event{{Stream: "transaction", Event: payment}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	spent, _ := answer.Results[0].Features["user_amount_1d"].Number() // exact
+	fmt.Println(spent)
+	// Output: 112.25
+}
+
+func ExampleClient_Query_members() {
+	weir := client.New(startServer())
+	answer, err := weir.Query(context.Background(), client.Question{
+		Features: []string{"user_merchant_seen"},
+		Entities: []client.Entity{{"user_id": "u000001"}},
+		Members:  []any{"m000001", "m000009"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range answer.Results[0].Features["user_merchant_seen"].Members {
+		merchant, _ := m.Member.String()
+		fmt.Println(merchant, m.Met)
+	}
+	// Output:
+	// m000001 true
+	// m000009 false
+}
+
+func ExampleError() {
+	weir := client.New(startServer())
+	_, err := weir.Feature(context.Background(), "device_tx_8d", client.Entity{"device_id": "d000001"})
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == client.UnknownFeature {
+		fmt.Println(refused.Feature, "does not exist; perhaps", refused.Nearest)
+	}
+	// Output: device_tx_8d does not exist; perhaps device_tx_7d
+}

@@ -1,0 +1,145 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Value is a value of any type. Each accessor says whether the value is of its
+// type; no value is turned into one of another type, but for numbers.
+type Value struct{ json json.RawMessage }
+
+// JSON is the value as it was sent; nil where there is none.
+func (v Value) JSON() json.RawMessage { return v.json }
+
+// IsNull says that there is no value.
+func (v Value) IsNull() bool { return len(v.json) == 0 || string(v.json) == "null" }
+
+// Int is an integer; not so a number with digits behind the point.
+func (v Value) Int() (int64, bool) { return as[int64](v) }
+
+// Float is any number, as near as a float64 can be.
+func (v Value) Float() (float64, bool) { return as[float64](v) }
+
+// Number is any number with all its digits, as decimals are exact.
+func (v Value) Number() (json.Number, bool) {
+	if v.IsNull() || v.json[0] == '"' {
+		return "", false
+	}
+	return as[json.Number](v)
+}
+
+// String is a text.
+func (v Value) String() (string, bool) { return as[string](v) }
+
+// Bool is true or false.
+func (v Value) Bool() (value, ok bool) { return as[bool](v) }
+
+// Time is a timestamp, which is sent as milliseconds since 1970.
+func (v Value) Time() (time.Time, bool) {
+	ms, ok := v.Int()
+	if !ok {
+		return time.Time{}, false
+	}
+	return moment(&ms), true
+}
+
+// Location is a place, in degrees.
+func (v Value) Location() (lat, lon float64, ok bool) {
+	place, ok := as[struct{ Lat, Lon *float64 }](v)
+	if !ok || place.Lat == nil || place.Lon == nil {
+		return 0, 0, false
+	}
+	return *place.Lat, *place.Lon, true
+}
+
+// List is a list, as of set and last_k.
+func (v Value) List() ([]Value, bool) {
+	items, ok := as[[]json.RawMessage](v)
+	if !ok {
+		return nil, false
+	}
+	list := make([]Value, len(items))
+	for i, item := range items {
+		list[i] = Value{item}
+	}
+	return list, true
+}
+
+// Categories are values by category.
+func (v Value) Categories() (map[string]Value, bool) {
+	wire, ok := as[map[string]json.RawMessage](v)
+	if !ok {
+		return nil, false
+	}
+	values := make(map[string]Value, len(wire))
+	for category, text := range wire {
+		values[category] = Value{text}
+	}
+	return values, true
+}
+
+// Count is a value and how often it was met.
+type Count struct {
+	Value Value
+	Count int64
+}
+
+// Counts is a list of values with how often each was met, as of top_k.
+func (v Value) Counts() ([]Count, bool) {
+	return listOf(v, func(item struct {
+		Value json.RawMessage
+		Count *int64
+	}) (Count, bool) {
+		if item.Count == nil || item.Value == nil {
+			return Count{}, false
+		}
+		return Count{Value{item.Value}, *item.Count}, true
+	})
+}
+
+// Bin is how many numbers lie from From on and below To; null is without an end.
+type Bin struct {
+	From, To Value
+	Count    int64
+}
+
+// Bins is a list of bins, as of histogram.
+func (v Value) Bins() ([]Bin, bool) {
+	return listOf(v, func(item struct {
+		From, To json.RawMessage
+		Count    *int64
+	}) (Bin, bool) {
+		if item.Count == nil || item.From == nil || item.To == nil {
+			return Bin{}, false
+		}
+		return Bin{Value{item.From}, Value{item.To}, *item.Count}, true
+	})
+}
+
+// listOf makes a list of what its items hold.
+func listOf[W, T any](v Value, read func(W) (T, bool)) ([]T, bool) {
+	wire, ok := as[[]W](v)
+	if !ok {
+		return nil, false
+	}
+	list := make([]T, len(wire))
+	for i, w := range wire {
+		if list[i], ok = read(w); !ok {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// as reads the value as one of Go's types; null is of none.
+func as[T any](v Value) (value T, ok bool) {
+	if v.IsNull() {
+		return value, false
+	}
+	if err := json.Unmarshal(v.json, &value); err != nil {
+		var none T
+		return none, false
+	}
+	return value, true
+}

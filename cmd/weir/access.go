@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/serve"
+)
+
+// access is who may ask the API, by files that are watched.
+type access struct {
+	tokens       *credentials.Tokens       // nil where none are wanted
+	certificates *credentials.Certificates // nil without encryption
+	cfg          config.API
+	log          *slog.Logger
+}
+
+func newAccess(cfg config.API, log *slog.Logger) (*access, error) {
+	a := &access{cfg: cfg, log: log}
+	var err error
+	if cfg.TokensFile != "" {
+		if a.tokens, err = credentials.LoadTokens(cfg.TokensFile); err != nil {
+			return nil, fmt.Errorf("api.tokens_file: %w", err)
+		}
+	}
+	if t := cfg.TLS; t.Cert != "" {
+		if a.certificates, err = credentials.LoadCertificates(t.Cert, t.Key, t.ClientCA); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// rules is what requests must show.
+func (a *access) rules() serve.Access {
+	r := serve.Access{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
+	if a.tokens != nil {
+		r.Token = a.tokens.Valid
+	}
+	return r
+}
+
+// tls is nil for answers that are not encrypted.
+func (a *access) tls() *tls.Config {
+	if a.certificates == nil {
+		return nil
+	}
+	return a.certificates.TLS()
+}
+
+// summary says what requests must show, and is empty where it is nothing.
+func (a *access) summary() string {
+	var wants []string
+	if a.certificates != nil {
+		wants = append(wants, "TLS")
+	}
+	if a.cfg.TLS.ClientCA != "" {
+		wants = append(wants, "a client's certificate")
+	}
+	if a.tokens != nil {
+		wants = append(wants, "one of "+number(a.tokens.Count(), "token"))
+	}
+	if wants == nil {
+		return ""
+	}
+	return "wants " + strings.Join(wants, ", ")
+}
+
+// warn tells of an API that answers strangers.
+func (a *access) warn(listens net.Addr) {
+	tcp, ok := listens.(*net.TCPAddr)
+	if ok && tcp.IP.IsLoopback() || a.tokens != nil || a.cfg.TLS.ClientCA != "" {
+		return
+	}
+	a.log.Warn("whoever reaches this address is answered: set api.tokens_file or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
+}
+
+// run looks at the files at each tick until the context ends.
+func (a *access) run(ctx context.Context, ticks <-chan time.Time) {
+	for {
+		select {
+		case <-ticks:
+			a.look()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look takes what has changed. What is unusable is told of, and the one before
+// stays in use.
+func (a *access) look() {
+	if a.tokens != nil {
+		changed, err := a.tokens.Look()
+		if err != nil {
+			a.log.Error("tokens refused, those before stay valid", "error", err)
+		}
+		if changed {
+			a.log.Info("tokens taken", "tokens", a.tokens.Count())
+		}
+	}
+	if a.certificates != nil {
+		changed, err := a.certificates.Look()
+		if err != nil {
+			a.log.Error("certificates refused, those before stay in use", "error", err)
+		}
+		if changed {
+			a.log.Info("certificates taken")
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+const (
+	oneToken     = "0123456789abcdef"
+	anotherToken = "fedcba9876543210"
+)
+
+// A running API asks for tokens and certificates, takes others when their files
+// change, and is asked with those by the commands.
+func TestAccessToARunningServer(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	dir, authority := t.TempDir(), testkit.NewAuthority(t)
+	tokens := writeFile(t, dir, "tokens", oneToken+"\n")
+	cert, key := authority.Issue("server")
+	clientCert, clientKey := authority.Issue("client")
+	flags = append(flags, "--api.tokens_file", tokens, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", authority.CA)
+	p := start(t, append([]string{"run"}, flags...)...)
+	base := strings.Replace(p.address(t), "http://", "https://", 1)
+
+	with := func(tokenFile string, more ...string) []string {
+		return append([]string{"--address", base, "--ca", authority.CA, "--token-file", tokenFile}, more...)
+	}
+	certificate := []string{"--cert", clientCert, "--key", clientKey}
+	ask := func(args []string) string {
+		t.Helper()
+		_, err := weir(t, append(append([]string{"query"}, args...), "device_tx_7d", "device_id=d1")...)
+		return fmt.Sprint(err)
+	}
+	other := writeFile(t, dir, "other", anotherToken)
+	if got := ask(with(tokens, certificate...)); got != "<nil>" {
+		t.Errorf("with token and certificate: %s", got)
+	}
+	if got, want := ask(with(tokens)), "a client's certificate is wanted that one of the server's authorities has signed"; got != want {
+		t.Errorf("without a certificate\ngot  %s\nwant %s", got, want)
+	}
+	if got, want := ask(with(other, certificate...)), "the token is not valid here: it may be mistyped, or replaced by another"; got != want {
+		t.Errorf("with a wrong token\ngot  %s\nwant %s", got, want)
+	}
+	if got, want := ask([]string{"--address", base, "--token-file", tokens}), "certificate signed by unknown authority"; !strings.Contains(got, want) {
+		t.Errorf("without the authority: %s", got)
+	}
+
+	testkit.Eventually(t, patience, "being ready", func() (bool, string) {
+		out, err := weir(t, "health", "--address", base, "--ca", authority.CA)
+		return err == nil && out == "ready\n", fmt.Sprint(out, err)
+	})
+	// As a container checks itself: by the settings alone.
+	t.Setenv("WEIR_API_LISTEN", strings.TrimPrefix(base, "https://"))
+	t.Setenv("WEIR_API_TLS_CERT", cert)
+	t.Setenv("WEIR_API_TLS_KEY", key)
+	if out, err := weir(t, "health"); err != nil || out != "ready\n" {
+		t.Errorf("health by the settings: %q, %v", out, err)
+	}
+
+	writeFile(t, dir, "tokens", anotherToken)
+	p.shows(t, "tokens taken")
+	if got := ask(with(other, certificate...)); got != "<nil>" {
+		t.Errorf("with the new token: %s", got)
+	}
+	renewed, _ := authority.Issue("server")
+	if renewed != cert {
+		t.Fatalf("%s and %s are two files", renewed, cert)
+	}
+	p.shows(t, "certificates taken")
+	if got := ask(with(other, certificate...)); got != "<nil>" {
+		t.Errorf("with the new certificate: %s", got)
+	}
+	writeFile(t, dir, "tokens", "short")
+	p.shows(t, "tokens refused, those before stay valid")
+	if got := ask(with(other, certificate...)); got != "<nil>" {
+		t.Errorf("with bad tokens in the file: %s", got)
+	}
+	if log := p.err.String(); strings.Contains(log, oneToken) || strings.Contains(log, anotherToken) {
+		t.Errorf("the log has a token:\n%s", log)
+	}
+	// To speak in clear where TLS is wanted is no way in.
+	response, err := http.Get(p.address(t) + "/v1/features")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("in clear: %s", response.Status)
+	}
+}
+
+func TestBadAccess(t *testing.T) {
+	authority := testkit.NewAuthority(t)
+	cert, key := authority.Issue("server")
+	short := writeFile(t, t.TempDir(), "tokens", "short")
+	tooShort := short + ":1: a token of 5 characters can be guessed: at least 16, such as from `openssl rand -hex 32`"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"run", "--features", shipped, "--api.tokens_file", short}, "api.tokens_file: " + tooShort},
+		{[]string{"run", "--features", shipped, "--api.tls.cert", cert, "--api.tls.key", "/none.key"},
+			"api.tls.cert: open /none.key: no such file or directory"},
+		{[]string{"run", "--features", shipped, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", short},
+			"api.tls.client_ca: " + short + " holds no certificate in PEM form"},
+		{[]string{"health", "--address", "http://127.0.0.1:1", "--token-file", short}, "--token-file: " + tooShort},
+		{[]string{"health", "--address", "http://127.0.0.1:1", "--ca", short}, "--ca: " + short + " holds no certificate in PEM form"},
+		{[]string{"health", "--address", "http://127.0.0.1:1", "--cert", cert}, "--cert and --key belong together: give both"},
+		{[]string{"health", "--address", "http://127.0.0.1:1", "--cert", cert, "--key", "/none.key"},
+			"--cert: open /none.key: no such file or directory"},
+	} {
+		if _, err := weir(t, c.args...); fmt.Sprint(err) != c.want {
+			t.Errorf("%v\ngot  %v\nwant %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestCheckOfAccess(t *testing.T) {
+	dir, authority, server := t.TempDir(), testkit.NewAuthority(t), testkit.Miniredis(t)
+	cert, key := authority.Issue("server")
+	tokens := writeFile(t, dir, "tokens", oneToken)
+	args := []string{"run", "--check", "--roles", "api", "--features", shipped, "--redis.addresses", server.Addr(),
+		"--api.tokens_file", tokens, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", authority.CA}
+	out, _ := weir(t, args...)
+	if want := "ok    api                          wants TLS, a client's certificate, one of 1 token\n"; !strings.Contains(out, want) {
+		t.Errorf("no line is\n%s\nin\n%s", want, out)
+	}
+	writeFile(t, dir, "tokens", "")
+	out, _ = weir(t, args...)
+	if want := "FAIL  api                          api.tokens_file: " + tokens + " holds no token\n"; !strings.Contains(out, want) {
+		t.Errorf("no line is\n%s\nin\n%s", want, out)
+	}
+}
+
+func TestWarningOfStrangers(t *testing.T) {
+	tokens := writeFile(t, t.TempDir(), "tokens", oneToken)
+	for _, c := range []struct {
+		address string
+		cfg     config.API
+		warns   bool
+	}{
+		{"127.0.0.1:8080", config.API{}, false},
+		{"[::1]:8080", config.API{}, false},
+		{"0.0.0.0:8080", config.API{}, true},
+		{"[::]:8080", config.API{}, true},
+		{"10.0.0.1:8080", config.API{}, true},
+		{"0.0.0.0:8080", config.API{TokensFile: tokens}, false},
+	} {
+		var log screen
+		a, err := newAccess(c.cfg, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		address, err := net.ResolveTCPAddr("tcp", c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.warn(address)
+		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
+			t.Errorf("on %s, tokens %q: %q", c.address, c.cfg.TokensFile, log.String())
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/operate/deadletter"
+)
+
+func newDeadLettersCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deadletters",
+		Short: "Look at events that could not be used, and replay them",
+	}
+	s := addSettings(cmd)
+	cmd.AddCommand(newDeadLettersListCommand(s), newDeadLettersShowCommand(s), newDeadLettersReplayCommand(s))
+	return cmd
+}
+
+// letterFilter are the flags that pick dead letters.
+type letterFilter struct {
+	deadletter.Filter
+	since, until string
+}
+
+func (f *letterFilter) flags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.Reasons, "reason", nil, "only letters of these reasons")
+	flags.StringSliceVar(&f.Streams, "stream", nil, "only letters of these streams")
+	flags.StringSliceVar(&f.Topics, "topic", nil, "only events of these topics")
+	flags.StringVar(&f.since, "since", "", "only letters set aside from then on: RFC 3339, or how long ago, such as 24h")
+	flags.StringVar(&f.until, "until", "", "only letters set aside before: RFC 3339, or how long ago")
+}
+
+// parse reads the flags and the places given as arguments.
+func (f *letterFilter) parse(places []string, now time.Time) (err error) {
+	if f.Since, err = parseMoment("--since", f.since, now); err != nil {
+		return err
+	}
+	if f.Until, err = parseMoment("--until", f.until, now); err != nil {
+		return err
+	}
+	for _, text := range places {
+		place, err := deadletter.ParsePlace(text)
+		if err != nil {
+			return err
+		}
+		f.Places = append(f.Places, place)
+	}
+	return f.Check()
+}
+
+// parseMoment reads a moment, or how long before now it was; zero for no text.
+func parseMoment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("%s: %q is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h", flag, text)
+	}
+	return t, nil
+}
+
+// deadLetterTopic is the topic of the settings.
+func deadLetterTopic(cfg *config.Config) (*deadletter.Topic, error) {
+	client, err := kafkaClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic}, nil
+}
+
+func newDeadLettersListCommand(s *settings) *cobra.Command {
+	var (
+		filter letterFilter
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters, and how many there are of each reason",
+		Example: `  weir deadletters list --config config/weir.yaml --since 24h
+  weir deadletters list --config config/weir.yaml --reason wrong_type,missing_field --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := filter.parse(nil, time.Now()); err != nil {
+				return err
+			}
+			cfg, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			topic, err := deadLetterTopic(cfg)
+			if err != nil {
+				return err
+			}
+			letters, err := deadletter.List(cmd.Context(), topic, &filter.Filter)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return deadletter.WriteJSON(cmd.OutOrStdout(), letters)
+			}
+			return deadletter.WriteTable(cmd.OutOrStdout(), letters)
+		},
+	}
+	filter.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func newDeadLettersShowCommand(s *settings) *cobra.Command {
+	var asJSON, raw bool
+	cmd := &cobra.Command{
+		Use:   "show TOPIC/PARTITION/OFFSET",
+		Short: "Show a dead letter with the original record",
+		Long: `Show a dead letter with the original record, by its own place or by that of the
+event. What cannot be printed is shown in hexadecimal.`,
+		Example: `  weir deadletters show --config config/weir.yaml transactions/3/1040
+  weir deadletters show --config config/weir.yaml weir.dead-letters/0/12 --value > event`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			place, err := deadletter.ParsePlace(args[0])
+			if err != nil {
+				return err
+			}
+			cfg, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			topic, err := deadLetterTopic(cfg)
+			if err != nil {
+				return err
+			}
+			letters, err := deadletter.Find(cmd.Context(), topic, place)
+			if err != nil {
+				return err
+			}
+			if len(letters) == 0 {
+				return fmt.Errorf("topic %s has no dead letter at or of %s", topic.Name, place)
+			}
+			letter, out := letters[len(letters)-1], cmd.OutOrStdout()
+			switch {
+			case raw:
+				_, err = out.Write(letter.Value)
+				return err
+			case asJSON:
+				e := json.NewEncoder(out)
+				e.SetIndent("", "  ")
+				return e.Encode(letter)
+			}
+			return letter.WriteText(out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&raw, "value", false, "print the bytes of the original value and nothing else")
+	cmd.MarkFlagsMutuallyExclusive("json", "value")
+	return cmd
+}
+
+func newDeadLettersReplayCommand(s *settings) *cobra.Command {
+	var (
+		filter letterFilter
+		dry    bool
+	)
+	replay := &deadletter.Replay{}
+	cmd := &cobra.Command{
+		Use:   "replay [TOPIC/PARTITION/OFFSET...]",
+		Short: "Put the original records of dead letters back on their topics",
+		Long: `Put the original records of dead letters back on the topics and partitions they
+came from, with their keys, values, headers and times: those at or of the places
+given, or all that the flags pick. Mend first what was wrong: a record that still
+cannot be used becomes a dead letter again, with the header weir-replays.
+
+Each event is replayed once, however often this is run or broken off. Events of
+the reason late are passed over: the features that they were not too late for
+have counted them.`,
+		Example: `  weir deadletters replay --config config/weir.yaml --reason wrong_type --since 24h --dry-run
+  weir deadletters replay --config config/weir.yaml transactions/3/1040`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if replay.MaxLetters < 1 {
+				return fmt.Errorf("--batch %d: at least 1", replay.MaxLetters)
+			}
+			if err := filter.parse(args, time.Now()); err != nil {
+				return err
+			}
+			cfg, err := s.load(cmd)
+			if err != nil {
+				return err
+			}
+			if cfg.Kafka.Isolation != "read_committed" {
+				return fmt.Errorf("kafka.isolation is %s: processors would count what a broken replay has rolled back; set read_committed",
+					cfg.Kafka.Isolation)
+			}
+			replay.Filter = filter.Filter
+			if replay.Topic, err = deadLetterTopic(cfg); err != nil {
+				return err
+			}
+			if replay.Producer, err = cfg.KafkaProducer(); err != nil {
+				return err
+			}
+			if dry {
+				summary, err := replay.Plan(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return summary.WriteText(cmd.OutOrStdout(), true)
+			}
+			summary, err := replay.Run(cmd.Context())
+			if summary.Replayed != nil {
+				_ = summary.WriteText(cmd.OutOrStdout(), false)
+			}
+			return err
+		},
+	}
+	filter.flags(cmd.Flags())
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be replayed, and write nothing")
+	cmd.Flags().BoolVar(&replay.StampNow, "stamp-now", false,
+		"give the records the present time: then events from the future of their records, and those older than the topic's retention, can be used")
+	cmd.Flags().IntVar(&replay.MaxLetters, "batch", 500, "events of one transaction")
+	return cmd
+}

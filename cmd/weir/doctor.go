@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/operate/doctor"
+)
+
+func newDoctorCommand() *cobra.Command {
+	var (
+		asJSON bool
+		copies time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at Redis, Kafka and the definitions, and say what to do",
+		Long: `Look at the definitions, at each Redis server (version, role, persistence,
+eviction, replicas, clock), at the namespace, and at each topic (settings,
+retention against the longest window and the copies of Redis that may be
+restored). It writes nothing, and fails if a finding does.`,
+		Example: `  weir doctor --config config/weir.yaml
+  weir doctor --config config/weir.yaml --copies 72h --json`,
+		Args: cobra.NoArgs,
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := s.load(cmd)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
+		defer cancel()
+		findings, err := examine(ctx, cfg, copies)
+		if err != nil {
+			return err
+		}
+		write := findings.WriteText
+		if asJSON {
+			write = findings.WriteJSON
+		}
+		if err := write(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+		if n := findings.Count(doctor.Fail); n > 0 {
+			return fmt.Errorf("%s FAIL", number(n, "finding"))
+		}
+		return nil
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().DurationVar(&copies, "copies", 24*time.Hour, "age of the oldest copy of Redis that you may restore")
+	return cmd
+}
+
+// examine looks at all that there is.
+func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doctor.Findings, error) {
+	registry, findings := doctor.Definitions(cfg.Features)
+	redis, err := cfg.RedisClient()
+	if err != nil {
+		return nil, err
+	}
+	defer redis.Close()
+	state, err := newStore(cfg, redis)
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, doctor.Redis(ctx, redis, state)...)
+	if registry == nil {
+		return findings, nil // nobody knows the topics
+	}
+	client, err := kafkaClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, doctor.Kafka(ctx, client, doctor.Topics{
+		Registry: registry, DeadLetters: cfg.Kafka.DeadLetterTopic, Copies: copies,
+		MaxRecordBytes: int64(cfg.Kafka.MaxRecordBytes), Create: cfg.Kafka.CreateTopics,
+	})...), nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// logins are the ways to log in at a broker: the listener's address, and the
+// section kafka of the settings but for its brokers.
+func logins(broker *testkit.Broker, authority *testkit.Authority) map[string][2]string {
+	cert, key := authority.Issue("client")
+	sasl := func(mechanism string) [2]string {
+		return [2]string{broker.SecureAddr(), fmt.Sprintf("tls: {enabled: true, ca: %s}\n  sasl: {mechanism: %s, username: %s, password: %s}",
+			authority.CA, mechanism, testkit.SecureUser, testkit.SecurePassword)}
+	}
+	return map[string][2]string{
+		"plain": sasl("plain"), "scram-sha-256": sasl("scram-sha-256"), "scram-sha-512": sasl("scram-sha-512"),
+		"certificate": {broker.MutualAddr(), fmt.Sprintf("tls: {enabled: true, ca: %s, cert: %s, key: %s}", authority.CA, cert, key)},
+	}
+}
+
+// Processor, API and the operator's commands work with a broker and a Redis that
+// take encrypted connections only, from clients that they know.
+func TestOverEncryptedConnections(t *testing.T) {
+	authority, stranger := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	broker := testkit.NewKafka(t, testkit.KafkaOptions{TLS: authority})
+	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true, TLS: authority})
+	if err := server.Client(t).ConfigSet(t.Context(), "requirepass", "open sesame").Err(); err != nil {
+		t.Fatal(err)
+	}
+	cert, key := authority.Issue("client")
+
+	settings := func(t *testing.T, login [2]string, namespace string) string {
+		return writeFile(t, t.TempDir(), "weir.yaml", fmt.Sprintf(`
+namespace: %[1]s
+shards: 4
+features: [%[2]s]
+kafka:
+  brokers: [%[3]s]
+  group: %[1]s
+  create_topics: true
+  topic_partitions: 2
+  topic_replication: 1
+  %[4]s
+redis:
+  addresses: [%[5]s]
+  password: open sesame
+  tls: {enabled: true, ca: %[6]s, cert: %[7]s, key: %[8]s}
+api: {listen: '127.0.0.1:0'}
+`, namespace, shipped, login[0], login[1], server.SecureAddr(), authority.CA, cert, key))
+	}
+
+	for name, login := range logins(broker, authority) {
+		t.Run(name, func(t *testing.T) {
+			file := settings(t, login, testkit.Namespace(t))
+			p := start(t, "run", "--config", file)
+			base := p.address(t)
+			ready(t, base)
+			if _, err := weir(t, "generate", "--config", file, "--events", "200", "--live"); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, patience, "an answer", func() (bool, string) {
+				out, err := weir(t, "query", "--address", base, "device_tx_7d", "device_id=d000001")
+				return strings.Contains(out, "PRESENT"), fmt.Sprint(out, err)
+			})
+			for _, command := range []string{"run --check", "doctor", "progress", "deadletters list", "deadletters replay"} {
+				if out, err := weir(t, append(strings.Fields(command), "--config", file)...); err != nil {
+					t.Errorf("weir %s: %v\n%s", command, err, out)
+				}
+			}
+			p.stop()
+			if err := p.wait(t); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	login := logins(broker, authority)["scram-sha-512"]
+	for name, test := range map[string]struct {
+		login [2]string
+		flags []string
+		want  string // a line of the check
+	}{
+		"a broker of another authority": {login, []string{"--kafka.tls.ca", stranger.CA},
+			`FAIL  kafka +127\.0\.0\.1:\d+: .*certificate signed by unknown authority`},
+		"a Redis of another authority": {login, []string{"--redis.tls.ca", stranger.CA},
+			`FAIL  redis +127\.0\.0\.1:\d+: .*certificate signed by unknown authority`},
+		"a broker of another name": {login, []string{"--kafka.tls.server_name", "example.com"},
+			`FAIL  kafka +127\.0\.0\.1:\d+: .*certificate is valid for localhost, not example\.com`},
+		"a wrong password": {[2]string{login[0], strings.Replace(login[1], testkit.SecurePassword, "guessed", 1)}, nil,
+			`FAIL  kafka +127\.0\.0\.1:\d+: .*Authentication failed`},
+		"a broker without our certificate": {[2]string{broker.MutualAddr(), "tls: {enabled: true, ca: " + authority.CA + "}"}, nil,
+			`FAIL  kafka +127\.0\.0\.1:\d+: .*tls: .*certificate`},
+		"a Redis without our certificate": {login, []string{"--redis.tls.cert=", "--redis.tls.key="},
+			`FAIL  redis +127\.0\.0\.1:\d+: .*tls: .*certificate required`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := settings(t, test.login, testkit.Namespace(t))
+			out, err := weir(t, append([]string{"run", "--check", "--config", file}, test.flags...)...)
+			if err == nil || !regexp.MustCompile("(?m)^"+test.want).MatchString(out) {
+				t.Errorf("%v, no line is like\n%s\nin\n%s", err, test.want, out)
+			}
+		})
+	}
+
+	t.Run("a process that waits says why", func(t *testing.T) {
+		p := start(t, "run", "--config", settings(t, login, testkit.Namespace(t)), "--redis.tls.ca", stranger.CA)
+		p.shows(t, "waiting for Redis")
+		p.shows(t, "certificate signed by unknown authority")
+		if code, body := status(t, p.address(t)+"/readyz"); code != http.StatusServiceUnavailable ||
+			!strings.Contains(body, "certificate signed by unknown authority") {
+			t.Errorf("/readyz is %d: %s", code, body)
+		}
+	})
+}

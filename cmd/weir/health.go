@@ -1,0 +1,114 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/serve"
+)
+
+func newHealthCommand() *cobra.Command {
+	var (
+		address, file string
+		timeout       time.Duration
+		server        connection
+	)
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Ask a running process whether it is ready",
+		Long: `Ask GET /readyz of a running process. The exit code is 0 if it is ready, and 1 if
+not; then what it lacks is said. Containers without a shell are checked so. Without
+--address the process is the one that the settings describe, on this machine.`,
+		Example: `  weir health
+  weir health --address http://weir.example.com:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if address == "" {
+				cfg, err := config.Load(file, nil)
+				if err != nil {
+					return err
+				}
+				address = "http://" + nearby(cfg.API.Listen)
+				if cfg.API.TLS.Cert != "" {
+					// Its certificate names the service, not this machine, and nothing is told to it.
+					address = "https://" + nearby(cfg.API.Listen)
+					server.anyServer = true
+				}
+			}
+			if err := server.load(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			if err := askReady(ctx, &server, serverURL(address)); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "ready")
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&address, "address", "", "URL of the process (default that of api.listen)")
+	server.add(flags)
+	flags.StringVar(&file, "config", "", "file of settings that the process runs with")
+	flags.DurationVar(&timeout, "timeout", 3*time.Second, "how long to wait for an answer")
+	return cmd
+}
+
+// nearby is where this machine reaches a server that listens on an address.
+func nearby(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// serverURL completes what was given as the address of a server.
+func serverURL(address string) string {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	return strings.TrimSuffix(address, "/")
+}
+
+// askReady is nil if the process at a URL is ready, and else says what it lacks.
+func askReady(ctx context.Context, server *connection, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	response, err := server.do(request)
+	if err != nil {
+		return fmt.Errorf("nothing answers at %s: %w", url, cmp.Or(errors.Unwrap(err), err))
+	}
+	defer response.Body.Close()
+	var answer serve.Readiness
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Checks == nil {
+		return fmt.Errorf("%s/readyz answered %s; is it a weir server?", url, response.Status)
+	}
+	if answer.Ready {
+		return nil
+	}
+	var lacks []string
+	for _, check := range answer.Checks {
+		if !check.Ready {
+			lacks = append(lacks, check.Name+": "+check.Error)
+		}
+	}
+	return fmt.Errorf("not ready: %s", strings.Join(lacks, "; "))
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestHealth(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	p := start(t, append([]string{"run"}, flags...)...)
+	base := p.address(t)
+	ready(t, base)
+	out, err := weir(t, "health", "--address", base)
+	if err != nil || out != "ready\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	t.Setenv("WEIR_API_LISTEN", base[len("http://"):])
+	if out, err := weir(t, "health"); err != nil || out != "ready\n" {
+		t.Errorf("by the settings: got %q, %v", out, err)
+	}
+}
+
+func TestHealthSaysWhatIsLacking(t *testing.T) {
+	answer := func(code int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/readyz" {
+				t.Errorf("asked for %s", r.URL.Path)
+			}
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	unready := answer(503, `{"ready":false,"checks":[{"name":"redis","ready":false,"error":"it is away"},{"name":"processor","ready":true}]}`)
+	other := answer(404, "<html>")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--address", unready + "/"}, "not ready: redis: it is away"},
+		{[]string{"--address", other}, other + "/readyz answered 404 Not Found; is it a weir server?"},
+		{[]string{"--address", "127.0.0.1:1"}, "nothing answers at http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused"},
+		{[]string{"--address", "http://%zz"}, `--address: parse "http://%zz/readyz": invalid URL escape "%zz"`},
+		{[]string{"--config", "/none.yaml"}, "settings: open /none.yaml: no such file or directory"},
+	} {
+		if _, err := weir(t, append([]string{"health"}, c.args...)...); fmt.Sprint(err) != c.want {
+			t.Errorf("%v\ngot  %v\nwant %s", c.args, err, c.want)
+		}
+	}
+}
+
+func TestNearby(t *testing.T) {
+	for listen, want := range map[string]string{
+		":8080": "127.0.0.1:8080", "0.0.0.0:80": "127.0.0.1:80", "[::]:80": "127.0.0.1:80",
+		"10.0.0.1:80": "10.0.0.1:80", "weir:80": "weir:80", "[::1]:80": "[::1]:80",
+	} {
+		if got := nearby(listen); got != want {
+			t.Errorf("nearby(%s) = %s, want %s", listen, got, want)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+)
+
+const kubernetes = "../../deploy/kubernetes/"
+
+// manifest is what these tests look at in a document for Kubernetes.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Replicas *int
+		Selector struct {
+			MatchLabels map[string]string `yaml:"matchLabels"`
+			Name        string            `yaml:"app.kubernetes.io/name"` // of a Service
+		}
+		PodSelector struct {
+			MatchLabels map[string]string `yaml:"matchLabels"`
+		} `yaml:"podSelector"`
+		Template struct {
+			Metadata struct{ Labels, Annotations map[string]string }
+			Spec     pod
+		}
+		ScaleTargetRef struct{ Name string } `yaml:"scaleTargetRef"`
+		Ports          []struct {
+			TargetPort string `yaml:"targetPort"`
+		}
+		Triggers []struct{ Metadata map[string]string }
+	}
+}
+
+type pod struct {
+	Grace          int         `yaml:"terminationGracePeriodSeconds"`
+	ServiceLinks   *bool       `yaml:"enableServiceLinks"`
+	Containers     []container `yaml:"containers"`
+	InitContainers []container `yaml:"initContainers"`
+	Volumes        []struct {
+		Name      string
+		ConfigMap struct{ Name string } `yaml:"configMap"`
+	}
+}
+
+type container struct {
+	Name, Image string
+	Args        []string
+	Ports       []struct {
+		Name string
+		Port int `yaml:"containerPort"`
+	}
+	LivenessProbe, ReadinessProbe, StartupProbe probe
+	Lifecycle                                   struct {
+		PreStop struct{ Sleep struct{ Seconds int } } `yaml:"preStop"`
+	}
+	VolumeMounts []struct {
+		Name string
+		Path string `yaml:"mountPath"`
+	} `yaml:"volumeMounts"`
+}
+
+type probe struct {
+	Get *struct{ Path, Port string } `yaml:"httpGet"`
+}
+
+// UnmarshalYAML takes the probes, whose keys begin with a small letter.
+func (c *container) UnmarshalYAML(n *yaml.Node) error {
+	type plain container
+	var probes struct {
+		Liveness  probe `yaml:"livenessProbe"`
+		Readiness probe `yaml:"readinessProbe"`
+		Startup   probe `yaml:"startupProbe"`
+	}
+	if err := errors.Join(n.Decode((*plain)(c)), n.Decode(&probes)); err != nil {
+		return err
+	}
+	c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = probes.Liveness, probes.Readiness, probes.Startup
+	return nil
+}
+
+type kustomization struct {
+	Resources          []string
+	ConfigMapGenerator []struct {
+		Name  string
+		Files []string
+	} `yaml:"configMapGenerator"`
+}
+
+// manifests reads a folder's kustomization and the documents that it names, of
+// bases too.
+func manifests(t *testing.T, folder string) (k kustomization, all []manifest) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(folder, "kustomization.yaml"))), &k); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range k.Resources {
+		path := filepath.Join(folder, name)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			_, more := manifests(t, path)
+			all = append(all, more...)
+			continue
+		}
+		documents := yaml.NewDecoder(bytes.NewReader([]byte(read(t, path))))
+		for {
+			var m manifest
+			err := documents.Decode(&m)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			all = append(all, m)
+		}
+	}
+	return k, all
+}
+
+// What the manifests run is what the binary understands: its flags, its settings,
+// its port and its paths, and time enough to stop.
+func TestKubernetesRunsWeir(t *testing.T) {
+	for folder, deployments := range map[string][]string{
+		"base": {"weir-processor", "weir-api"}, "examples/sidecar": {"rule-engine"},
+	} {
+		k, all := manifests(t, kubernetes+folder)
+		file := filepath.Join(kubernetes, folder, "weir.yaml")
+		cfg, err := config.Load(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.ConfigMapGenerator[0].Name != "weir-settings" || !slices.Equal(k.ConfigMapGenerator[0].Files, []string{"weir.yaml"}) {
+			t.Errorf("%s makes the settings of %v", folder, k.ConfigMapGenerator)
+		}
+		var names []string
+		for _, m := range all {
+			if m.Kind == "Deployment" {
+				names = append(names, m.Metadata.Name)
+				checkPod(t, m, cfg, file)
+			}
+		}
+		if !slices.Equal(names, deployments) {
+			t.Errorf("%s has the deployments %v", folder, names)
+		}
+	}
+}
+
+func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
+	t.Helper()
+	spec, found := m.Spec.Template.Spec, false
+	for _, c := range append(spec.InitContainers, spec.Containers...) {
+		if c.Image != "weir" {
+			continue
+		}
+		found = true
+		root := newRootCommand()
+		cmd, rest, err := root.Find(c.Args)
+		if err != nil || cmd.Name() != "run" || cmd.ParseFlags(rest) != nil {
+			t.Fatalf("%s: weir does not understand %v", m.Metadata.Name, c.Args)
+		}
+		given, _ := cmd.Flags().GetStringSlice("roles")
+		roles, err := parseRoles(given)
+		if err != nil {
+			t.Error(err)
+		}
+		path, _ := cmd.Flags().GetString("config")
+		if len(c.VolumeMounts) == 0 || path != c.VolumeMounts[0].Path+"/weir.yaml" || spec.Volumes[0].Name != c.VolumeMounts[0].Name ||
+			spec.Volumes[0].ConfigMap.Name != "weir-settings" {
+			t.Errorf("%s: nothing is mounted at %s", m.Metadata.Name, path)
+		}
+		if _, port, _ := net.SplitHostPort(cfg.API.Listen); len(c.Ports) != 1 || strconv.Itoa(c.Ports[0].Port) != port ||
+			m.Spec.Template.Metadata.Annotations["prometheus.io/port"] != port {
+			t.Errorf("%s: ports %v, but %s listens on %s", m.Metadata.Name, c.Ports, file, cfg.API.Listen)
+		}
+		probes := map[string]probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe}
+		if spec.InitContainers != nil { // the readiness of a sidecar's pod is the rule engine's
+			probes = map[string]probe{"/healthz": c.StartupProbe}
+		}
+		for path, p := range probes {
+			if p.Get == nil || p.Get.Path != path || p.Get.Port != c.Ports[0].Name {
+				t.Errorf("%s: the probe of %s is %+v", m.Metadata.Name, path, p.Get)
+			}
+		}
+		stop := cfg.API.ShutdownTimeout + time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second
+		if roles.processor {
+			stop = max(stop, cfg.Processor.ShutdownTimeout)
+		}
+		if grace := time.Duration(spec.Grace) * time.Second; grace < stop+5*time.Second {
+			t.Errorf("%s: killed after %v, and may take %v to stop", m.Metadata.Name, grace, stop)
+		}
+		if spec.ServiceLinks == nil || *spec.ServiceLinks {
+			t.Errorf("%s: takes the variables of services", m.Metadata.Name)
+		}
+	}
+	if !found {
+		t.Errorf("%s does not run weir", m.Metadata.Name)
+	}
+}
+
+// What refers to deployments and pods refers to those that there are.
+func TestKubernetesReferences(t *testing.T) {
+	_, all := manifests(t, kubernetes+"overlays/keda")
+	pods, seen := map[string]manifest{}, map[string]int{}
+	for _, m := range all {
+		if m.Kind == "Deployment" {
+			pods[m.Metadata.Name] = m
+			if name := m.Metadata.Name; m.Spec.Selector.MatchLabels["app.kubernetes.io/name"] != name ||
+				m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name {
+				t.Errorf("%s selects other pods than its own", name)
+			}
+		}
+	}
+	for _, m := range all {
+		seen[m.Kind]++
+		var of string
+		switch m.Kind {
+		case "Deployment":
+			continue
+		case "PodDisruptionBudget":
+			of = m.Spec.Selector.MatchLabels["app.kubernetes.io/name"]
+		case "NetworkPolicy":
+			of = m.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"]
+		case "Service":
+			of = m.Spec.Selector.Name
+			if port := pods[of].Spec.Template.Spec.Containers[0].Ports[0].Name; m.Spec.Ports[0].TargetPort != port {
+				t.Errorf("the service asks for port %s, not %s", m.Spec.Ports[0].TargetPort, port)
+			}
+		case "HorizontalPodAutoscaler":
+			of = m.Spec.ScaleTargetRef.Name
+			if pods[of].Spec.Replicas != nil {
+				t.Errorf("%s has a number of replicas and an autoscaler", of)
+			}
+		case "ScaledObject":
+			of = m.Spec.ScaleTargetRef.Name
+		}
+		if _, ok := pods[of]; !ok {
+			t.Errorf("%s %s is of %q, which is no deployment", m.Kind, m.Metadata.Name, of)
+		}
+	}
+	for kind, n := range map[string]int{
+		"Deployment": 2, "PodDisruptionBudget": 2, "NetworkPolicy": 2, "Service": 1, "HorizontalPodAutoscaler": 1, "ScaledObject": 1,
+	} {
+		if seen[kind] != n {
+			t.Errorf("%d times %s, want %d", seen[kind], kind, n)
+		}
+	}
+}
+
+// The autoscaler watches the lag of the group and of all the topics that the
+// processors read.
+func TestKubernetesScalesByTheLag(t *testing.T) {
+	cfg, err := config.Load(kubernetes+"base/weir.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := features.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := manifests(t, kubernetes+"overlays/keda")
+	var topics []string
+	for _, m := range all {
+		for _, trigger := range m.Spec.Triggers {
+			topics = append(topics, trigger.Metadata["topic"])
+			if trigger.Metadata["consumerGroup"] != cfg.Kafka.Group || trigger.Metadata["bootstrapServers"] != strings.Join(cfg.Kafka.Brokers, ",") {
+				t.Errorf("it watches %v", trigger.Metadata)
+			}
+		}
+	}
+	slices.Sort(topics)
+	if !slices.Equal(topics, registry.Topics()) {
+		t.Errorf("it watches the topics %v", topics)
+	}
+}
+
+// The image holds the settings and definitions where its command looks for them,
+// and asks itself as its own command can.
+func TestImage(t *testing.T) {
+	file := read(t, "../../Dockerfile")
+	for _, want := range []string{
+		"COPY config/features /etc/weir/features\n", "WEIR_FEATURES=/etc/weir/features ", "WEIR_API_LISTEN=:8080\n",
+		"USER 65532:65532\n", "GOOS=$TARGETOS GOARCH=$TARGETARCH",
+	} {
+		if !strings.Contains(file, want) {
+			t.Errorf("the Dockerfile does not say %q", want)
+		}
+	}
+	for _, line := range strings.Split(file, "\n") {
+		_, list, ok := strings.Cut(line, `CMD ["`)
+		if !ok {
+			continue
+		}
+		args := strings.Split(strings.TrimSuffix(strings.TrimPrefix(list, `/weir", "`), `"]`), `", "`)
+		if cmd, rest, err := newRootCommand().Find(args); err != nil || !cmd.Runnable() || cmd.ParseFlags(rest) != nil {
+			t.Errorf("weir does not understand %q", args)
+		}
+	}
+}

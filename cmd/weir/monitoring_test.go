@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/serve"
+)
+
+// described finds a metric's name and its labels in the text of its description.
+var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)".*variableLabels: \{([^}]*)\}\}$`)
+
+// metricLabels are the labels of all metrics that a process tells, by name; of a
+// histogram by the names of its series.
+func metricLabels(t *testing.T) map[string][]string {
+	t.Helper()
+	registry, err := features.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = client.Close() })
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client})
+	newReloader(nil, registry, nil, slog.New(slog.DiscardHandler), metrics)
+	pipeline.New(pipeline.Config{Registry: registry, Metrics: metrics})
+	serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Registerer: metrics, Gatherer: metrics})
+
+	found := map[string][]string{"up": nil}
+	descriptions := make(chan *prometheus.Desc)
+	go func() { metrics.Describe(descriptions); close(descriptions) }()
+	for d := range descriptions {
+		match := described.FindStringSubmatch(d.String())
+		if match == nil {
+			t.Fatalf("no name in %s", d)
+		}
+		name, labels := match[1], strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
+		found[name] = labels
+		if strings.HasSuffix(name, "_total") {
+			continue
+		}
+		// A description does not tell a histogram. A series that is none of one has no rate, and is not asked for one.
+		found[name+"_bucket"] = append(slices.Clone(labels), "le")
+		found[name+"_count"], found[name+"_sum"] = labels, labels
+	}
+	return found
+}
+
+// target are the labels that Prometheus adds.
+var target = []string{"job", "instance"}
+
+// promQL are the words of an expression that are no metrics.
+var promQL = strings.Fields("sum count max rate increase deriv histogram_quantile topk scalar vector time by and or")
+
+var (
+	quotation = regexp.MustCompile(`"[^"]*"`)
+	matchers  = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
+	ranges    = regexp.MustCompile(`\[[^\]]*\]`)
+	grouping  = regexp.MustCompile(`by \(([^)]*)\)`)
+	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
+)
+
+// checkExpression holds the metrics and labels of an expression against those
+// that there are.
+func checkExpression(expression string, known map[string][]string) (wrong []string) {
+	text := ranges.ReplaceAllString(quotation.ReplaceAllString(expression, ""), "")
+	used := func(metric, label string) {
+		if labels, ok := known[metric]; ok && !slices.Contains(labels, label) && !slices.Contains(target, label) {
+			wrong = append(wrong, metric+" has no label "+label)
+		}
+	}
+	for _, m := range matchers.FindAllStringSubmatch(text, -1) {
+		for _, label := range word.FindAllString(m[2], -1) {
+			used(m[1], label)
+		}
+	}
+	text = matchers.ReplaceAllString(text, "$1")
+	labels := grouping.FindAllStringSubmatch(text, -1)
+	for _, name := range word.FindAllString(grouping.ReplaceAllString(text, ""), -1) {
+		if slices.Contains(promQL, name) {
+			continue
+		}
+		if _, ok := known[name]; !ok {
+			wrong = append(wrong, "there is no metric "+name)
+			continue
+		}
+		for _, group := range labels {
+			for _, label := range word.FindAllString(group[1], -1) {
+				used(name, label)
+			}
+		}
+	}
+	return wrong
+}
+
+func TestCheckExpression(t *testing.T) {
+	known := map[string][]string{"weir_a_total": {"stream"}, "weir_b_bucket": {"le"}}
+	for expression, want := range map[string]string{
+		`sum by (stream) (rate(weir_a_total{stream=~"x y", job="weir"}[5m])) > 0`: "",
+		`sum(weir_c_total)`:                      "there is no metric weir_c_total",
+		`weir_a_total{topic="x"}`:                "weir_a_total has no label topic",
+		`sum by (le, stream) (weir_b_bucket)`:    "weir_b_bucket has no label stream",
+		`weir_a_total / on (x) avg(weir_a_tota)`: "there is no metric on; there is no metric x; there is no metric avg; there is no metric weir_a_tota",
+	} {
+		if got := strings.Join(checkExpression(expression, known), "; "); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", expression, got, want)
+		}
+	}
+}
+
+// What the dashboard and the alerts ask for is what processes tell.
+func TestDashboardAsksForWhatThereIs(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			Type, Title string
+			Targets     []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "../../deploy/grafana/dashboards/weir.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	known, asked := metricLabels(t), 0
+	for _, panel := range dashboard.Panels {
+		if panel.Type != "row" && len(panel.Targets) == 0 {
+			t.Errorf("%s shows nothing", panel.Title)
+		}
+		for _, target := range panel.Targets {
+			asked++
+			for _, wrong := range checkExpression(target.Expr, known) {
+				t.Errorf("%s: %s in %s", panel.Title, wrong, target.Expr)
+			}
+		}
+	}
+	if asked < 20 {
+		t.Errorf("the dashboard asks for %d figures only", asked)
+	}
+	for name := range known {
+		root := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if strings.HasPrefix(name, "weir_") && !strings.Contains(read(t, "../../deploy/grafana/dashboards/weir.json"), root) {
+			t.Errorf("the dashboard does not show %s", root)
+		}
+	}
+}
+
+func TestAlertsAskForWhatThereIs(t *testing.T) {
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "../../deploy/prometheus/alerts.yml")), &rules); err != nil {
+		t.Fatal(err)
+	}
+	known, runbook, tests := metricLabels(t), read(t, "../../docs/alerts.md"), read(t, "../../deploy/prometheus/alerts_test.yml")
+	for _, rule := range rules.Groups[0].Rules {
+		for _, wrong := range checkExpression(rule.Expr, known) {
+			t.Errorf("%s: %s in %s", rule.Alert, wrong, rule.Expr)
+		}
+		want := "https://github.com/weir-stream/weir/blob/main/docs/alerts.md#" + strings.ToLower(rule.Alert)
+		if rule.Annotations["runbook_url"] != want || rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
+			t.Errorf("%s: annotations %v, labels %v; want the runbook %s", rule.Alert, rule.Annotations, rule.Labels, want)
+		}
+		_, paragraph, found := strings.Cut(runbook, "\n### "+rule.Alert+"\n")
+		paragraph, _, _ = strings.Cut(paragraph, "\n### ")
+		for _, part := range []string{"**Means** ", "**See** ", "**Do** "} {
+			if !found || !strings.Contains(paragraph, part) {
+				t.Errorf("docs/alerts.md does not say of %s what it %s", rule.Alert, part)
+			}
+		}
+		if !strings.Contains(tests, "alertname: "+rule.Alert+"\n        exp_alerts") {
+			t.Errorf("no unit test has %s fire", rule.Alert)
+		}
+	}
+	if n := strings.Count(runbook, "\n### "); n != len(rules.Groups[0].Rules) || n < 10 {
+		t.Errorf("%d alerts and %d paragraphs", len(rules.Groups[0].Rules), n)
+	}
+}
+
+// What docker compose mounts is there, and what it sets are settings.
+func TestCompose(t *testing.T) {
+	var compose struct {
+		Services map[string]struct {
+			Environment map[string]string
+			Volumes     []string
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "../../docker-compose.yml")), &compose); err != nil {
+		t.Fatal(err)
+	}
+	mounted := 0
+	for name, service := range compose.Services {
+		for _, volume := range service.Volumes {
+			if path, _, _ := strings.Cut(volume, ":"); strings.HasPrefix(path, "./") {
+				mounted++
+				if _, err := os.Stat("../../" + path); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		for variable, value := range service.Environment {
+			if strings.HasPrefix(variable, "WEIR_") {
+				t.Setenv(variable, value)
+			}
+		}
+	}
+	if mounted != 4 {
+		t.Errorf("%d files and folders are mounted", mounted)
+	}
+	cfg, err := config.Load("", nil)
+	if err != nil || cfg.Kafka.Brokers[0] != "kafka:9092" || cfg.Redis.Addresses[0] != "redis:6379" {
+		t.Errorf("the settings are %+v, %v", cfg, err)
+	}
+}

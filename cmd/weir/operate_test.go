@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// look runs a command that must end as wanted, the error being empty for none.
+func look(t *testing.T, wantErr string, args ...string) string {
+	t.Helper()
+	out, err := weir(t, args...)
+	if got := fmt.Sprint(err); got != wantErr && (err != nil || wantErr != "") {
+		t.Errorf("%v: got error %v, want %q", args, err, wantErr)
+	}
+	return out
+}
+
+// What operators look at, of a process that has met good events and bad ones.
+func TestOperate(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	p := start(t, append([]string{"run", "--processor.commit_interval", "10ms"}, flags...)...)
+	ready(t, p.address(t))
+	writer := newKafkaWriter(&kafka.Transport{}, []string{flags[7]})
+	defer writer.Close()
+	now := time.Now()
+	for i, amount := range []string{"1.5", "true", "3"} {
+		event := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u1", "device_id": "d1", "amount": %s, "event_id": "%d"}`,
+			now.UnixMilli(), amount, i)
+		err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Key: []byte("u1"), Value: []byte(event), Time: now,
+			Headers: []kafka.Header{{Key: "trace", Value: []byte("t1")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := func(args ...string) []string { return append(args, flags...) }
+
+	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
+		out, err := weir(t, command("progress", "--max-lag", "0")...)
+		return err == nil && strings.Count(out, "\ntransactions  ") == 2 && regexp.MustCompile(`(?m)^transactions +\d +0 +3 +3 +3 +3 +0$`).MatchString(out) &&
+			strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+	})
+	var progress struct {
+		Partitions []struct{ End int64 }
+		Lag        *int64
+	}
+	if out := look(t, "", command("progress", "--json")...); json.Unmarshal([]byte(out), &progress) != nil ||
+		len(progress.Partitions) != 4 || progress.Lag == nil {
+		t.Errorf("progress --json: %s", out)
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+	if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Key: []byte("u1"), Value: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	look(t, "a lag of 1 is beyond --max-lag 0", command("progress", "--max-lag", "0")...)
+	look(t, "", command("progress", "--max-lag", "1")...)
+
+	out := look(t, "", command("deadletters", "list", "--since", "1h")...)
+	if !strings.HasSuffix(out, "\n1 dead letter: 1 wrong_type, 0 of them replayed\n") {
+		t.Errorf("deadletters list:\n%s", out)
+	}
+	if out := look(t, "", command("deadletters", "list", "--until", "1h")...); out != "0 dead letters, 0 of them replayed\n" {
+		t.Errorf("deadletters list --until:\n%s", out)
+	}
+	source := regexp.MustCompile(`transactions/\d/\d`).FindString(out)
+	if out := look(t, "", command("deadletters", "show", source)...); !strings.Contains(out, "\nheader       trace: \"t1\"\n") ||
+		!strings.Contains(out, `"amount": true`) {
+		t.Errorf("deadletters show:\n%s", out)
+	}
+	if out := look(t, "", command("deadletters", "show", "--value", source)...); !strings.HasPrefix(out, `{"type"`) || !strings.HasSuffix(out, `"}`) {
+		t.Errorf("deadletters show --value:\n%s", out)
+	}
+	if out := look(t, "", command("deadletters", "show", "--json", source)...); !strings.Contains(out, `"reason": "wrong_type"`) {
+		t.Errorf("deadletters show --json:\n%s", out)
+	}
+	look(t, "topic weir.dead-letters has no dead letter at or of a/1/2", command("deadletters", "show", "a/1/2")...)
+	for want, args := range map[string][]string{
+		"would replay 1 event: 1 wrong_type\n": {"--dry-run"}, "would replay 0 events\n": {"--dry-run", "--stream", "login"},
+	} {
+		if out := look(t, "", command(append([]string{"deadletters", "replay"}, args...)...)...); out != want {
+			t.Errorf("deadletters replay %v: got %q, want %q", args, out, want)
+		}
+	}
+
+	out = look(t, "", command("state", "user_id=u1", "--feature", "user_amount_1d")...)
+	if !regexp.MustCompile(`(?s)^user_id=u1\n  key       \{weir:\d\}\w+:u1\n.*: sum of amount in transaction\n.*\n    \S+Z  4\.5\n`).MatchString(out) {
+		t.Errorf("state:\n%s", out)
+	}
+	if out := look(t, "", command("state", "user_id=u1", "--json")...); !json.Valid([]byte(out)) {
+		t.Errorf("state --json:\n%s", out)
+	}
+	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; device_id,user_id; ip_c; user_id",
+		command("state", "user=u1")...)
+}
+
+func TestDoctor(t *testing.T) {
+	broker, server := testkit.Kfake(t, allTopics), testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	flags := []string{"--features", shipped, "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr()}
+	out := look(t, "", append([]string{"doctor"}, flags...)...)
+	for _, want := range []string{
+		`OK    definitions              \d+ features of 2 streams`, `OK    redis                    Redis \d.*`, `OK    layout                   fits the settings`,
+		`OK    topic transactions       2 partitions`, `OK    topic weir\.dead-letters  1 partition`, `\d+ OK, \d+ WARN, 0 FAIL`,
+	} {
+		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
+			t.Errorf("no line is like\n%s\nin\n%s", want, out)
+		}
+	}
+	var found struct {
+		Findings []struct{ Verdict string }
+		Fail     int
+	}
+	out = look(t, "1 finding FAIL", append([]string{"doctor", "--json"}, append(flags, "--kafka.dead_letter_topic", "no-such")...)...)
+	if err := json.Unmarshal([]byte(out), &found); err != nil || found.Fail != 1 || len(found.Findings) < 8 {
+		t.Errorf("%v: %s", err, out)
+	}
+	flags[1] = "/none.yaml"
+	out = look(t, "1 finding FAIL", append([]string{"doctor"}, flags...)...)
+	if !strings.Contains(out, "FAIL  definitions  /none.yaml: cannot read definitions: no such file or directory\n                   -> mend it; weir validate looks at definitions alone\n") {
+		t.Errorf("without definitions:\n%s", out)
+	}
+}

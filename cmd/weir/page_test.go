@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// shows waits until an element of the page has a text in it.
+func shows(t *testing.T, tab *testkit.Tab, selector, text string) {
+	t.Helper()
+	testkit.Eventually(t, patience, fmt.Sprintf("%q in %s", text, selector), func() (bool, string) {
+		var found string
+		tab.Run(t, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ''`, selector), &found))
+		return strings.Contains(found, text), found
+	})
+}
+
+// quiet checks that nothing was wrong so far, and that nobody else was asked.
+func quiet(t *testing.T, tab *testkit.Tab, base string) {
+	t.Helper()
+	if troubles := tab.Troubles(); len(troubles) > 0 {
+		t.Errorf("on the console: %q", troubles)
+	}
+	for _, address := range tab.Addresses() {
+		if !strings.HasPrefix(address, base+"/") {
+			t.Errorf("the page asked for %s", address)
+		}
+	}
+}
+
+func writePayments(t *testing.T, broker string, amounts ...string) {
+	t.Helper()
+	writer := newKafkaWriter(&kafka.Transport{}, []string{broker})
+	defer writer.Close()
+	now := time.Now()
+	for _, amount := range amounts {
+		value := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u7", "device_id": "d7", "amount": %s}`, now.UnixMilli(), amount)
+		if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Value: []byte(value), Time: now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a person does with the page, by the keyboard alone.
+func TestPage(t *testing.T) {
+	tab := testkit.Browser(t)
+	flags, _ := servers(t, allTopics)
+	base := start(t, append([]string{"run"}, flags...)...).address(t)
+	ready(t, base)
+	tab.Run(t, chromedp.Navigate(base))
+	shows(t, tab, "#catalogue", "Payments of a user with this very device")
+	shows(t, tab, "[data-figure=partitions] .value", "4")
+
+	// The live figures move.
+	shows(t, tab, "[data-figure=events] .hint", "0 since the start")
+	writePayments(t, flags[7], "12.50", "7.25", "100", "true")
+	shows(t, tab, "[data-figure=events] .hint", "4 since the start")
+	shows(t, tab, "[data-figure=dead] .value", "1")
+	shows(t, tab, "[data-details=dead]", "wrong_type")
+	shows(t, tab, "[data-details=dead]", "transactions/")
+	shows(t, tab, "[data-figure=freshness] .value", "ms")
+
+	// A question gets the right answer, and what it counts is drawn.
+	tab.Run(t, chromedp.SendKeys("#add", "device_tx_7d"+kb.Enter+"user_amount_1d"+kb.Enter),
+		chromedp.SendKeys("#key-device_id", "d7"), chromedp.SendKeys("#key-user_id", "u7"+kb.Enter))
+	shows(t, tab, "[data-feature=device_tx_7d] .value", "3")
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.75")
+	shows(t, tab, "[data-feature=user_amount_1d] .badge", "PRESENT")
+	shows(t, tab, "[data-feature=device_tx_7d] rect:last-of-type title", ": 3")
+	shows(t, tab, "[data-feature=device_tx_7d] rect:first-of-type title", ": 0")
+	shows(t, tab, "[data-feature=user_amount_1d] rect:nth-of-type(24) title", ": 119.75")
+	writePayments(t, flags[7], "0.05")
+	shows(t, tab, "[data-figure=events] .hint", "5 since the start")
+	tab.Run(t, chromedp.SendKeys("#key-user_id", kb.Enter))
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.8")
+
+	// An event that is not on the bus counts in thought.
+	event := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u7", "device_id": "d7", "amount": 1}`, time.Now().UnixMilli())
+	tab.Run(t, chromedp.Evaluate(`document.querySelector('#question details').open = true`, nil),
+		chromedp.SetValue("#pending-stream", "transaction"), chromedp.SendKeys("#pending-event", event), chromedp.SendKeys("#key-user_id", kb.Enter))
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "120.8")
+
+	// Members are asked for where a feature takes them; a feature can be taken back.
+	tab.Run(t, chromedp.SendKeys("#add", "device_users_30d"+kb.Enter),
+		chromedp.SendKeys("#members-device_users_30d", "u7, u8"+kb.Enter))
+	shows(t, tab, "[data-feature=device_users_30d] tbody tr:last-child", "u8falseNOT_FOUND")
+	tab.Run(t, chromedp.SendKeys("#chosen li:last-child button", kb.Enter), chromedp.SendKeys("#key-user_id", kb.Enter))
+	testkit.Eventually(t, patience, "an answer without the feature", func() (gone bool, detail string) {
+		tab.Run(t, chromedp.Evaluate(`document.querySelector('[data-feature=device_users_30d]') === null`, &gone))
+		return gone, "it is there"
+	})
+
+	tab.Run(t, chromedp.SendKeys("#search", "lifetime"))
+	shows(t, tab, "#count", "1 of 14")
+	quiet(t, tab, base)
+
+	// What is wrong is said as the server says it.
+	tab.Run(t, chromedp.SendKeys("#at", "noon"), chromedp.SendKeys("#key-user_id", kb.Enter))
+	shows(t, tab, "#answer .problem", `at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; "noon" is not`)
+	tab.Run(t, chromedp.SendKeys("#add", "nothing"+kb.Enter))
+	shows(t, tab, "#add-problem", `There is no feature "nothing".`)
+}
+
+// Where the server asks for a token the page says so, and sends it.
+func TestPageSendsItsToken(t *testing.T) {
+	tab := testkit.Browser(t)
+	flags, _ := servers(t, allTopics)
+	behind, err := url.Parse(start(t, append([]string{"run", "--roles", "api"}, flags...)...).address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") && r.Header.Get("Authorization") != "Bearer secret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"error": {"code": "unauthorized", "message": "a bearer token is needed"}}`))
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	tab.Run(t, chromedp.Navigate(server.URL))
+	shows(t, tab, "#catalogue .problem", "a bearer token is needed")
+	shows(t, tab, "#live-details .problem", "a bearer token is needed")
+	tab.Run(t, chromedp.Click("#access summary"), chromedp.SendKeys("#token", "secret"+kb.Enter))
+	shows(t, tab, "#catalogue", "device_tx_7d")
+	shows(t, tab, "#live-note", "This process answers questions only")
+	tab.Run(t, chromedp.Reload())
+	shows(t, tab, "#catalogue", "device_tx_7d")
+}
+
+// A process that only applies events shows what it does.
+func TestPageOfAProcessor(t *testing.T) {
+	tab := testkit.Browser(t)
+	flags, _ := servers(t, allTopics)
+	base := start(t, append([]string{"run", "--roles", "processor"}, flags...)...).address(t)
+	ready(t, base)
+	tab.Run(t, chromedp.Navigate(base))
+	shows(t, tab, "[data-figure=partitions] .value", "4")
+	shows(t, tab, "#catalogue", "This process answers no questions. Open the page of one that has the role api.")
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/operate/lag"
+)
+
+func newProgressCommand() *cobra.Command {
+	var (
+		asJSON bool
+		most   int64
+	)
+	cmd := &cobra.Command{
+		Use:   "progress",
+		Short: "Say how far each partition is applied",
+		Long: `Say for each partition what its log holds, how far the shards of the state have
+applied it, what is committed to Kafka, and the lag: the offsets that some shard
+has still to apply. It reads only.`,
+		Example: `  weir progress --config config/weir.yaml
+  weir progress --config config/weir.yaml --max-lag 10000 > /dev/null || echo "too far behind"`,
+		Args: cobra.NoArgs,
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, registry, err := s.loadAll(cmd)
+		if err != nil {
+			return err
+		}
+		client, err := kafkaClient(cfg)
+		if err != nil {
+			return err
+		}
+		redis, err := cfg.RedisClient()
+		if err != nil {
+			return err
+		}
+		defer redis.Close()
+		state, err := newStore(cfg, redis)
+		if err != nil {
+			return err
+		}
+		if err := state.CheckLayout(cmd.Context()); err != nil {
+			return err
+		}
+		reader := lag.Reader{Client: client, Isolation: isolation(cfg), Group: cfg.Kafka.Group, Store: state}
+		partitions, err := reader.Read(cmd.Context(), registry.Topics())
+		if err != nil {
+			return err
+		}
+		write := lag.WriteText
+		if asJSON {
+			write = lag.WriteJSON
+		}
+		if err := write(cmd.OutOrStdout(), partitions); err != nil || most < 0 {
+			return err
+		}
+		switch n, lost := lag.Total(partitions); {
+		case lost > 0:
+			return fmt.Errorf("%d offsets are lost: they were removed from the log before they were applied", lost)
+		case n > most:
+			return fmt.Errorf("a lag of %d is beyond --max-lag %d", n, most)
+		}
+		return nil
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().Int64Var(&most, "max-lag", -1, "fail if the lag of all partitions together is greater, or if records are lost; -1 never fails")
+	return cmd
+}

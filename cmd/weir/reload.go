@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/serve"
+)
+
+const (
+	// lookEach is how often definitions are looked at. What has changed is taken
+	// once it was found the same twice: writing a file may take a moment.
+	lookEach = 200 * time.Millisecond
+	// takeAgain is how long good definitions wait that could not be taken, such
+	// as for want of a topic.
+	takeAgain = time.Second
+)
+
+// reloader watches files of definitions and takes them when they change. It
+// reads what is there, whatever way files were replaced in: written, renamed,
+// or by the symbolic links that Kubernetes turns.
+type reloader struct {
+	paths []string
+	// take puts definitions to work, or says why it does not.
+	take    func(context.Context, *features.Registry) error
+	now     func() time.Time
+	log     *slog.Logger
+	metrics *reloadMetrics
+
+	seen    string    // fingerprint at the last look
+	settled string    // that of what was taken, or refused for what it says
+	again   time.Time // when to take what could not be taken
+
+	mu      sync.Mutex
+	present *features.Registry
+	last    *serve.Reload
+}
+
+func newReloader(paths []string, r *features.Registry, take func(context.Context, *features.Registry) error,
+	log *slog.Logger, metrics prometheus.Registerer) *reloader {
+	w := &reloader{paths: paths, take: take, now: time.Now, log: log, metrics: newReloadMetrics(metrics), present: r}
+	w.metrics.present(r)
+	return w
+}
+
+// run looks at the definitions at each tick until the context ends.
+func (w *reloader) run(ctx context.Context, ticks <-chan time.Time) {
+	for {
+		select {
+		case <-ticks:
+			w.look(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look takes definitions that are other than those last dealt with.
+func (w *reloader) look(ctx context.Context) {
+	if len(w.paths) == 0 {
+		return // the demo's are in the binary
+	}
+	found := features.Fingerprint(w.paths...)
+	before := w.seen
+	w.seen = found
+	if found != before {
+		w.again = time.Time{}
+		return
+	}
+	if found == w.settled || w.now().Before(w.again) {
+		return
+	}
+	registry, err := features.Load(w.paths...)
+	if features.Fingerprint(w.paths...) != found {
+		return // they are being written
+	}
+	first := w.settled == ""
+	if err != nil {
+		w.settled = found
+		w.refuse(err)
+		return
+	}
+	if registry.Version() == w.registry().Version() {
+		w.settled = found
+		if !first {
+			w.taken(registry)
+		}
+		return
+	}
+	if err := w.take(ctx, registry); err != nil {
+		w.again = w.now().Add(takeAgain)
+		w.refuse(err)
+		return
+	}
+	w.settled, w.again = found, time.Time{}
+	w.taken(registry)
+}
+
+func (w *reloader) taken(r *features.Registry) {
+	w.mu.Lock()
+	w.present, w.last = r, &serve.Reload{At: w.now().UTC(), Taken: true}
+	w.mu.Unlock()
+	w.metrics.reloaded("taken", w.now())
+	w.metrics.present(r)
+	w.log.Info("definitions taken", "version", r.Version(), "definitions", summary(r))
+}
+
+// refuse tells of definitions that are not taken, once for the same reasons.
+func (w *reloader) refuse(err error) {
+	w.mu.Lock()
+	told := w.last != nil && w.last.Error == err.Error()
+	if !told {
+		w.last = &serve.Reload{At: w.now().UTC(), Error: err.Error()}
+	}
+	w.mu.Unlock()
+	if told {
+		return
+	}
+	w.metrics.reloaded("refused", w.now())
+	findings, ok := errors.AsType[features.Findings](err)
+	if !ok {
+		w.log.Error("definitions refused, those before stay at work", "error", err)
+	}
+	for _, f := range findings {
+		w.log.Error("definitions refused, those before stay at work", "finding", f.String())
+	}
+}
+
+// registry is that of the definitions at work.
+func (w *reloader) registry() *features.Registry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.present
+}
+
+// definitions is what /readyz tells of them.
+func (w *reloader) definitions() serve.Definitions {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return serve.Definitions{Version: w.present.Version(), Reload: w.last}
+}
+
+// reloadMetrics are what Prometheus is told of definitions.
+type reloadMetrics struct {
+	info    *prometheus.GaugeVec
+	reloads *prometheus.CounterVec
+	last    prometheus.Gauge
+	good    prometheus.Gauge
+}
+
+func newReloadMetrics(r prometheus.Registerer) *reloadMetrics {
+	factory := promauto.With(r)
+	m := &reloadMetrics{
+		info: factory.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_definitions_info", Help: "1 for the version of the definitions at work.",
+		}, []string{"version"}),
+		reloads: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_definitions_reloads_total", Help: "Changes of the definitions by outcome: taken, refused.",
+		}, []string{"outcome"}),
+		last: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_definitions_last_reload_timestamp_seconds", Help: "When the definitions last changed; 0 if they have not.",
+		}),
+		good: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_definitions_last_reload_taken", Help: "1 if the definitions at work are those in the files, 0 if those were refused.",
+		}),
+	}
+	m.good.Set(1)
+	for _, outcome := range []string{"taken", "refused"} {
+		m.reloads.WithLabelValues(outcome)
+	}
+	return m
+}
+
+func (m *reloadMetrics) present(r *features.Registry) {
+	m.info.Reset()
+	m.info.WithLabelValues(r.Version()).Set(1)
+}
+
+func (m *reloadMetrics) reloaded(outcome string, at time.Time) {
+	m.reloads.WithLabelValues(outcome).Inc()
+	m.last.Set(float64(at.UnixMilli()) / 1000)
+	m.good.Set(0)
+	if outcome == "taken" {
+		m.good.Set(1)
+	}
+}

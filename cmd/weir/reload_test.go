@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+const (
+	reloadStream = "streams:\n  login: {topic: logins, timestamp: {path: t, unit: ms}, fields: {user_id: string}}\nfeatures:\n"
+	one          = reloadStream + "  one: COUNT(7d, login, user_id)\n"
+	two          = reloadStream + "  one: COUNT(7d, login, user_id)\n  two: COUNT(1d, login, user_id)\n"
+	bad          = reloadStream + "  one: COUNT(7d, login, device)\n  two: CONT(1d, login, user_id)\n"
+)
+
+// watched is a reloader on a clock of its own.
+type watched struct {
+	*reloader
+	t       *testing.T
+	file    string
+	clock   time.Time
+	log     screen
+	metrics *prometheus.Registry
+	takes   []string // versions
+	refusal error    // of take
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func watch(t *testing.T, file string) *watched {
+	t.Helper()
+	r, err := features.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{t: t, file: file, clock: time.UnixMilli(1532520000000), metrics: prometheus.NewRegistry()}
+	take := func(_ context.Context, r *features.Registry) error {
+		w.takes = append(w.takes, r.Version())
+		return w.refusal
+	}
+	w.reloader = newReloader([]string{file}, r, take, slog.New(slog.NewTextHandler(&w.log, nil)), w.metrics)
+	w.now = func() time.Time { return w.clock }
+	w.ticks(2)
+	return w
+}
+
+func (w *watched) ticks(n int) {
+	ticks := make(chan time.Time)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		w.run(ctx, ticks)
+		close(ended)
+	}()
+	for range n {
+		w.clock = w.clock.Add(lookEach)
+		ticks <- w.clock
+	}
+	cancel()
+	<-ended
+}
+
+// has wants that one and two are, or are not, features at work.
+func (w *watched) has(one, two bool) {
+	w.t.Helper()
+	_, isOne := w.registry().Feature("one")
+	_, isTwo := w.registry().Feature("two")
+	if isOne != one || isTwo != two {
+		w.t.Errorf("one is there: %v, two: %v; want %v and %v; the log says\n%s", isOne, isTwo, one, two, w.log.String())
+	}
+}
+
+// counted wants numbers of reloads, and whether the last one was taken.
+func (w *watched) counted(taken, refused, good int) {
+	w.t.Helper()
+	want := fmt.Sprintf(`# HELP weir_definitions_last_reload_taken 1 if the definitions at work are those in the files, 0 if those were refused.
+# TYPE weir_definitions_last_reload_taken gauge
+weir_definitions_last_reload_taken %d
+# HELP weir_definitions_reloads_total Changes of the definitions by outcome: taken, refused.
+# TYPE weir_definitions_reloads_total counter
+weir_definitions_reloads_total{outcome="refused"} %d
+weir_definitions_reloads_total{outcome="taken"} %d
+`, good, refused, taken)
+	if err := testutil.GatherAndCompare(w.metrics, strings.NewReader(want),
+		"weir_definitions_last_reload_taken", "weir_definitions_reloads_total"); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// A change is taken at the second look that finds it, whatever way the file was
+// replaced in.
+func TestChangesAreTaken(t *testing.T) {
+	for name, replace := range map[string]func(t *testing.T, file string){
+		"written":  func(t *testing.T, file string) { put(t, file, two) },
+		"in place": func(t *testing.T, file string) { put(t, file, two+"# more\n") },
+		"renamed": func(t *testing.T, file string) {
+			put(t, file+".new", two)
+			if err := os.Rename(file+".new", file); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"gone and back": func(t *testing.T, file string) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			put(t, file, two)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "features.yaml")
+			put(t, file, one)
+			w := watch(t, file)
+			w.ticks(3)
+			w.counted(0, 0, 1)
+			replace(t, file)
+			w.ticks(1)
+			w.has(true, false)
+			w.ticks(1)
+			w.has(true, true)
+			w.ticks(10)
+			w.counted(1, 0, 1)
+			if len(w.takes) != 1 || w.takes[0] != w.registry().Version() {
+				t.Errorf("took %v", w.takes)
+			}
+			d := w.definitions()
+			if d.Version != w.registry().Version() || !d.Reload.Taken || d.Reload.Error != "" || d.Reload.At.Location() != time.UTC {
+				t.Errorf("readiness tells %+v", d.Reload)
+			}
+		})
+	}
+}
+
+// Kubernetes turns a symbolic link from one folder to another.
+func TestFolderBehindASymbolicLink(t *testing.T) {
+	dir := t.TempDir()
+	for version, text := range map[string]string{"..1": one, "..2": two} {
+		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, filepath.Join(dir, version, "features.yaml"), text)
+	}
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..1", "..data")
+	link("..data/features.yaml", "features.yaml")
+	w := watch(t, dir)
+	w.has(true, false)
+	link("..2", "..data_tmp")
+	if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+		t.Fatal(err)
+	}
+	w.ticks(2)
+	w.has(true, true)
+	// A file more in the folder is a change as well.
+	put(t, filepath.Join(dir, "more.yaml"), "features: {three: 'COUNT(1h, login, user_id)'}\n")
+	w.ticks(2)
+	if _, ok := w.registry().Feature("three"); !ok {
+		t.Error("a new file in the folder was passed over")
+	}
+}
+
+// A file that is still being written is let be.
+func TestFileThatIsBeingWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	w := watch(t, file)
+	for n := len(reloadStream); n < len(two); n += 5 {
+		put(t, file, two[:n])
+		w.ticks(1)
+	}
+	w.counted(0, 0, 1)
+	put(t, file, two)
+	w.ticks(2)
+	w.has(true, true)
+	w.counted(1, 0, 1)
+}
+
+// What is wrong is told once, with every finding, and changes nothing.
+func TestBadChangesAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	w := watch(t, file)
+	put(t, file, bad)
+	w.ticks(10)
+	w.has(true, false)
+	w.counted(0, 1, 0)
+	findings := []string{
+		file + `:4:25: unknown field \"device\" in stream \"login\"; known: user_id`,
+		file + `:5:8: unknown function \"CONT\"; did you mean \"count\"?`,
+	}
+	for _, want := range findings {
+		if n := strings.Count(w.log.String(), want); n != 1 {
+			t.Errorf("the log says %d times %s:\n%s", n, want, w.log.String())
+		}
+	}
+	if d := w.definitions(); d.Reload == nil || d.Reload.Taken || strings.Count(d.Reload.Error, file) != 2 {
+		t.Errorf("readiness tells %+v", d.Reload)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	w.ticks(2)
+	w.has(true, false)
+	w.counted(0, 2, 0)
+	if want := file + ": cannot read definitions: no such file or directory"; !strings.Contains(w.log.String(), want) {
+		t.Errorf("the log does not say %s:\n%s", want, w.log.String())
+	}
+	put(t, file, one) // as before
+	w.ticks(2)
+	w.has(true, false)
+	w.counted(1, 2, 1)
+	if len(w.takes) != 0 {
+		t.Errorf("took %v", w.takes)
+	}
+}
+
+// Good definitions that cannot be put to work yet are tried again.
+func TestChangesThatCannotBeTakenYet(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	w := watch(t, file)
+	w.refusal = errors.New("no topic logins: create it, or set kafka.create_topics")
+	put(t, file, two)
+	w.ticks(2)
+	w.has(true, false)
+	w.ticks(3)
+	if len(w.takes) != 1 {
+		t.Errorf("tried %d times within a second", len(w.takes))
+	}
+	w.ticks(20)
+	if len(w.takes) < 3 || strings.Count(w.log.String(), "no topic logins") != 1 {
+		t.Errorf("tried %d times; the log says\n%s", len(w.takes), w.log.String())
+	}
+	w.counted(0, 1, 0)
+	w.refusal = nil
+	w.ticks(6)
+	w.has(true, true)
+	w.counted(1, 1, 1)
+}
+
+// A change that means the same is no change.
+// The demo's definitions are in the binary: there is nothing to look at, and
+// nothing to refuse.
+func TestDefinitionsOfNoFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	w := watch(t, file)
+	w.paths = nil
+	w.ticks(3)
+	if d := w.definitions(); d.Reload != nil || w.log.String() != "" {
+		t.Errorf("the last reload was %+v\n%s", d.Reload, w.log.String())
+	}
+}
+
+func TestChangeOfFormAlone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	w := watch(t, file)
+	before := w.registry()
+	put(t, file, strings.Replace(one, "one: COUNT(7d, login, user_id)", "one: {function: count, window: 7d, stream: login, by: user_id}", 1))
+	w.ticks(3)
+	if len(w.takes) != 0 || w.registry().Version() != before.Version() {
+		t.Errorf("took %v", w.takes)
+	}
+}
+
+// A process takes what is written into its file: its answers, its readiness and
+// its metrics say so, and a broken file changes nothing.
+func TestRunTakesOtherDefinitions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	flags, _ := servers(t, map[string]int{"logins": 2, "weir.dead-letters": 1})
+	p := start(t, append([]string{"run"}, append(flags, "--features", file)...)...)
+	base := p.address(t)
+	ready(t, base)
+	asked := func(name string, want int) {
+		t.Helper()
+		testkit.Eventually(t, patience, name, func() (bool, string) {
+			code, body := status(t, base+"/v1/features/"+name+"?user_id=u1")
+			return code == want, body
+		})
+	}
+	asked("two", 404)
+	put(t, file, two)
+	asked("two", 200)
+	put(t, file, strings.Replace(two, "topic: logins", "topic: others", 1))
+	p.shows(t, "no topic others: create it, or set kafka.create_topics")
+	asked("two", 200)
+	if code, body := status(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"taken":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
+		t.Errorf("%d %s", code, body)
+	}
+	put(t, file, "streams: {}\n")
+	p.shows(t, "no stream is defined")
+	put(t, file, bad)
+	p.shows(t, file+":4:25:")
+	put(t, file, one)
+	asked("two", 404)
+	if _, body := status(t, base+"/metrics"); !strings.Contains(body, `weir_definitions_reloads_total{outcome="refused"} 3`) ||
+		!strings.Contains(body, `weir_definitions_reloads_total{outcome="taken"} 2`) || strings.Count(body, "weir_definitions_info{") != 1 {
+		t.Errorf("metrics\n%s", body)
+	}
+}

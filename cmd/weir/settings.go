@@ -1,0 +1,45 @@
+package main
+
+import (
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/store"
+)
+
+// settings are the flags of a command that works on what weir run does.
+type settings struct{ file string }
+
+// addSettings gives a command, and those below it, the settings of weir run.
+func addSettings(cmd *cobra.Command) *settings {
+	s := &settings{}
+	cmd.PersistentFlags().StringVar(&s.file, "config", "", "file of settings; see config/weir.yaml")
+	config.Flags(cmd.PersistentFlags())
+	return s
+}
+
+// load reads the settings.
+func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
+	return config.Load(s.file, cmd.Flags())
+}
+
+// newStore is the store of the settings' namespace.
+func newStore(cfg *config.Config, client redis.UniversalClient) (*store.Store, error) {
+	key, err := cfg.EntityKey()
+	if err != nil {
+		return nil, err
+	}
+	return store.New(client, cfg.Namespace, cfg.Shards, store.HashEntities(key)), nil
+}
+
+// loadAll reads the settings and the definitions.
+func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Registry, error) {
+	cfg, err := s.load(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	registry, err := features.Load(cfg.Features...)
+	return cfg, registry, err
+}

@@ -1,0 +1,140 @@
+// Package examples_test holds the examples to what they promise: it replays the
+// events of each and compares every answer.
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/materialize"
+	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+// state is what memory holds, with the clock of the records.
+type state struct {
+	*memory.Store
+	clock int64
+}
+
+func (s *state) Clock(context.Context) (int64, error) { return s.clock, nil }
+
+func load(t *testing.T, folder string) *features.Registry {
+	t.Helper()
+	r, err := features.Load(filepath.Join(folder, "features.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func read(t *testing.T, elements ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(elements...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// replay applies the events of an example, each a second after it happened.
+func replay(t *testing.T, r *features.Registry, events []byte) *state {
+	t.Helper()
+	s := &state{Store: memory.New()}
+	mapper, batch := r.NewMapper(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	for line := range bytes.Lines(events) {
+		var event struct{ Time time.Time }
+		if err := json.Unmarshal(line, &event); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		s.clock = event.Time.Add(time.Second).UnixMilli()
+		record := features.Record{Partition: kinds.Partition{Topic: r.Topics()[0]}, Timestamp: s.clock, Value: bytes.TrimSpace(line)}
+		batch.Reset()
+		outcome, err := mapper.Map(&record, 0, batch)
+		if err != nil || len(outcome.Streams) != 1 {
+			t.Fatalf("%s: taken by %q, %v", line, outcome.Streams, err)
+		}
+		if err := s.Apply(context.Background(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// script is questions of an example with their answers, both in JSON, asked at
+// one moment.
+type script struct {
+	Now       time.Time
+	Questions []struct{ About, Question, Answer string }
+}
+
+func TestQuestions(t *testing.T) {
+	for _, folder := range []string{"session-store"} {
+		r := load(t, folder)
+		held := replay(t, r, read(t, folder, "events.ndjson"))
+		var script script
+		if err := yaml.Unmarshal(read(t, folder, "questions.yaml"), &script); err != nil || len(script.Questions) == 0 {
+			t.Fatalf("%d questions, %v", len(script.Questions), err)
+		}
+		metrics := prometheus.NewRegistry()
+		handler := serve.New(serve.Config{
+			Registry: func() *features.Registry { return r }, Reader: held, Registerer: metrics, Gatherer: metrics,
+			Now: func() time.Time { return script.Now },
+		})
+		for _, a := range script.Questions {
+			t.Run(folder+": "+a.About, func(t *testing.T) {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/query", strings.NewReader(a.Question)))
+				if diff := cmp.Diff(decode(t, a.Answer), decode(t, w.Body.String())); diff != "" {
+					t.Errorf("%s\nanswer (-want +got):\n%s", w.Body, diff)
+				}
+			})
+		}
+	}
+}
+
+func decode(t *testing.T, text string) (value any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+// The training set of page views says of each whether it was the first.
+func TestFirstVisits(t *testing.T) {
+	const folder = "session-store"
+	r := load(t, folder)
+	stream, _ := r.Stream("page_view")
+	columns, err := materialize.Columns(r, stream, []string{"page", "user_pages_seen"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	source := materialize.NewLines("events.ndjson", bytes.NewReader(read(t, folder, "events.ndjson")))
+	replay := materialize.Replay{Stream: stream, Columns: columns, State: memory.New()}
+	writer, err := materialize.NewCSVWriter(&out, stream, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replay.Run(context.Background(), source, writer); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(read(t, folder, "first_visits.csv")), out.String()); diff != "" {
+		t.Errorf("first_visits.csv (-want +got):\n%s", diff)
+	}
+}

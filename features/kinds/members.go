@@ -1,0 +1,60 @@
+package kinds
+
+import "github.com/cespare/xxhash/v2"
+
+// Membership says whether a question may name members: values of the kind's
+// field, of each of which the answer says whether the window holds it.
+type Membership uint8
+
+// The memberships.
+const (
+	NoMembers     Membership = iota // the kind has none
+	MembersMay                      // asked with members, it answers about them, and else with its value
+	MembersNeeded                   // there is no answer without
+)
+
+// Filter tells values that were met from those that were not.
+type Filter interface {
+	// Has says whether a value, by its text, was met. It is true for each that was.
+	Has(text []byte) bool
+	// FalsePositiveRate is the probability at the most with which Has is true for
+	// a value that was not met.
+	FalsePositiveRate() float64
+}
+
+// MemberHash is the hash by which filters know a value, by its text.
+func MemberHash(text []byte) uint64 { return xxhash.Sum64(text) }
+
+// asked is the result of a call with members: for each of them, in their order,
+// whether it was met.
+func (c Call) asked(found bool, met func(text []byte) bool) Result {
+	r := Result{Found: found}
+	var text []byte
+	for _, member := range c.Members {
+		text = member.AppendText(text[:0])
+		v := Value{Type: Bool}
+		if met(text) {
+			v.Num = 1
+		}
+		r.Items = append(r.Items, Item{Value: v})
+	}
+	return r
+}
+
+// askedOf is asked of the values of events.
+func (c Call) askedOf(events []Sample) Result {
+	var texts []string
+	for _, v := range fieldOf(events) {
+		texts = append(texts, string(v.AppendText(nil)))
+	}
+	return c.askedAmong(texts)
+}
+
+// askedAmong is asked of the texts of the values that were met.
+func (c Call) askedAmong(texts []string) Result {
+	values := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		values[text] = true
+	}
+	return c.asked(len(values) > 0, func(text []byte) bool { return values[string(text)] })
+}

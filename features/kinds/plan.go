@@ -1,0 +1,128 @@
+package kinds
+
+import (
+	"math"
+	"slices"
+)
+
+// A plan is what processors keep of events under some definitions. Definitions
+// change while events flow, and not everywhere at once; a history says which
+// plans state has been written by, and so since when it holds all events.
+
+// Unit is one thing that a feature needs of state: a series, or a column of a
+// log, fed by the events of one topic.
+type Unit struct {
+	// Key names the unit: the ID of its series first, then whatever else gives
+	// what is kept its meaning.
+	Key   string
+	Topic string
+	Kept
+	Future int64 // how far an event's time may lie after its record's, in milliseconds
+	Tile   int64 // of the series, in milliseconds
+}
+
+// Kept is how much is kept of a unit.
+type Kept struct {
+	Keep int64 `json:"keep,omitempty"` // see Series; 0 is for ever
+	Max  int   `json:"max,omitempty"`  // see Series; only where more than that is forgotten unseen
+}
+
+// covers says whether what is kept is at least what is wanted.
+func (k Kept) covers(wanted Kept) bool {
+	return k.Max >= wanted.Max && (k.Keep == 0 || wanted.Keep > 0 && k.Keep >= wanted.Keep)
+}
+
+// Plan is what one processor keeps.
+type Plan struct {
+	Version string          `json:"-"` // a hash of the rest: letters, digits, '-' and '_'
+	Units   map[string]Kept `json:"units"`
+}
+
+// Covers says whether everything that another plan keeps is kept by this one.
+func (p *Plan) Covers(other *Plan) bool {
+	for key, wanted := range other.Units {
+		if kept, ok := p.Units[key]; !ok || !kept.covers(wanted) {
+			return false
+		}
+	}
+	return true
+}
+
+// Series are the IDs of the series that the plan keeps, sorted.
+func (p *Plan) Series() []string {
+	var ids []string
+	for key := range p.Units {
+		ids = append(ids, key[:min(len(key), SeriesIDLength)])
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// SeriesIDLength is the length of a series' ID.
+const SeriesIDLength = 5
+
+// The ends of what CompleteSince may say.
+const (
+	Ever   int64 = math.MinInt64 // all events there ever were
+	NotYet int64 = math.MaxInt64 // events are still applied that do not reach the state
+)
+
+// Gap is the version of a mark for records that no plan was applied to.
+const Gap = "!"
+
+// Mark says until when a plan was applied to the records of a topic.
+type Mark struct {
+	Topic, Version string
+	// Last is the greatest timestamp of a record that the plan may have been
+	// applied to, in milliseconds; NotYet while it still is.
+	Last int64
+}
+
+// History is which plans state has been written by.
+type History struct {
+	Marks []Mark
+	Plans map[string]*Plan // by version; a plan that is not known keeps nothing
+}
+
+// CompleteSince is the event time, in milliseconds, from which on state holds
+// all events that the units need; Ever and NotYet apart. It may be later than
+// need be, never earlier.
+func (h *History) CompleteSince(units []Unit) int64 {
+	since := Ever
+	for i := range units {
+		since = max(since, h.completeSince(&units[i]))
+	}
+	return since
+}
+
+func (h *History) completeSince(u *Unit) int64 {
+	since, begun := Ever, false
+	for _, m := range h.Marks {
+		if m.Topic != u.Topic {
+			continue
+		}
+		begun = begun || m.Last == NotYet
+		var kept Kept
+		known := false
+		if plan := h.Plans[m.Version]; plan != nil {
+			kept, known = plan.Units[u.Key]
+		}
+		if known && kept.covers(u.Kept) {
+			continue
+		}
+		if m.Last == NotYet {
+			return NotYet
+		}
+		last := m.Last + u.Future
+		if known && u.Tile > 0 {
+			// What stands in tiles that were begun by the plan may be dropped when
+			// its own time is over.
+			last = (FloorDiv(last, u.Tile)+1)*u.Tile - 1
+		}
+		since = max(since, last+1)
+	}
+	if !begun {
+		return NotYet
+	}
+	return since
+}

@@ -1,0 +1,30 @@
+package features
+
+import "github.com/weir-stream/weir/features/kinds"
+
+// LogColumn is a column of a log by its name: a field, or the text of a filter
+// or condition, whose column is there where it holds.
+type LogColumn struct {
+	kinds.Column
+	Name string
+}
+
+// LogColumns are the columns that the definitions give a log; nil for a series
+// that is no log.
+func (r *Registry) LogColumns(s *kinds.Series) (list []LogColumn) {
+	for _, stream := range r.Streams {
+		for _, w := range stream.writes {
+			if w.log == nil || w.log.series != s {
+				continue
+			}
+			for _, c := range w.log.columns {
+				if c.where != nil {
+					list = append(list, LogColumn{c.Column, c.where.Source})
+				} else {
+					list = append(list, LogColumn{c.Column, stream.Fields[c.field].Name})
+				}
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,30 @@
+package features
+
+import "github.com/weir-stream/weir/features/kinds"
+
+// Membership says whether a question for the feature may name members, values
+// of its field.
+func (f *Feature) Membership() kinds.Membership {
+	if f.Kind == nil || f.Per != "" {
+		return kinds.NoMembers
+	}
+	return f.Kind.Spec().Members
+}
+
+// AskedAbout is the feature asked about members, one or more, where it has a
+// Membership. Its answer has Items: Bools, for each member in its order whether
+// the window holds it; its Value is not of interest.
+func (f *Feature) AskedAbout(members []kinds.Value) *Feature {
+	asked := *f
+	asked.Call.Members = members
+	if f.Through != nil {
+		through := *f.Through
+		through.Each = f.Through.Each.AskedAbout(members)
+		asked.Through = &through
+	}
+	return &asked
+}
+
+// Own is the value that an event has itself of the feature's field, the member
+// about which the event's own row asks; null where it lacks it.
+func (f *Feature) Own(e *Event) kinds.Value { return e.Values[fieldIndex(e.Stream, f.Field)] }

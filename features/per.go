@@ -1,0 +1,85 @@
+package features
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// defaultCategories is how many categories are answered with from tiles.
+const defaultCategories = 100
+
+// per reads the field for each of whose values there is a value, and returns its
+// index, -1 for none.
+func (l *loader) per(d *definition, f *Feature) int {
+	if !d.per.given() {
+		return -1
+	}
+	switch spec := f.Kind.Spec(); {
+	case spec.Shape != kinds.Scalar:
+		l.report(d.per.place, "per does not apply to %s, which answers with a list; leave per out", called(spec))
+	case spec.Members == kinds.MembersNeeded:
+		l.report(d.per.place, "per does not apply to %s, which answers about members; leave per out", called(spec))
+	}
+	i := l.fieldNamed(f.Stream, d.per)
+	if i < 0 {
+		return -1
+	}
+	if t := f.Stream.Fields[i].Type; t == kinds.Float || t == kinds.Location {
+		l.report(d.per.place, "field %q is of type %s and cannot name a category; use a string, int, bool, decimal or timestamp", f.Per, t)
+	}
+	return i
+}
+
+// fromLog names what is answered from the log, whatever its window: a kind, over
+// a field of a type, per category or over a lifetime; empty for what has tiles.
+func fromLog(kind kinds.Kind, field kinds.Type, per, lifetime bool) string {
+	spec := kind.Spec()
+	tiled, ok := kind.(kinds.Tiled)
+	switch {
+	case !ok:
+		return spec.Name
+	case slices.Contains(spec.LogTypes, field):
+		return spec.Name + " of a " + field.String()
+	case spec.TilesAreUnits && lifetime:
+		return spec.Name + " over a lifetime"
+	case !per:
+		return ""
+	}
+	// State is kept apart by the keys of one field, and only if it has tiles.
+	_, keyed := kind.(kinds.Keyed)
+	if keyed || tiled.Measures(kinds.Call{Type: field})[0].State() == kinds.LastSeen {
+		return called(spec) + " per category"
+	}
+	return ""
+}
+
+// Fold computes the feature from the events of its window; see kinds.Kind.
+func (f *Feature) Fold(at int64, events []kinds.Sample) kinds.Result {
+	if f.Per != "" {
+		return kinds.FoldPer(f.Kind, f.Call, at, events)
+	}
+	return f.Kind.Fold(f.Call, at, events)
+}
+
+// merge computes the feature from what its series hold in tiles.
+func (f *Feature) merge(slices []kinds.Slice, at int64) kinds.Result {
+	kind := f.Kind.(kinds.Tiled)
+	if f.Per != "" {
+		per := f.Stream.Fields[fieldIndex(f.Stream, f.Per)]
+		return kinds.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
+	}
+	return kind.Merge(f.Call, at, slices)
+}
+
+// Shape is what the feature's value looks like.
+func (f *Feature) Shape() kinds.Shape {
+	switch {
+	case f.Kind == nil:
+		return kinds.Scalar
+	case f.Per != "":
+		return kinds.Categories
+	default:
+		return f.Kind.Spec().Shape
+	}
+}

@@ -1,0 +1,167 @@
+package features
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Plan is what a processor with these definitions keeps.
+func (r *Registry) Plan() *kinds.Plan { return r.plan }
+
+// Units are what the feature needs of state. Those of a derived feature are
+// all of its parts'.
+func (f *Feature) Units() []kinds.Unit { return f.units }
+
+// makePlan finds what is kept, and what of it each feature needs.
+func (r *Registry) makePlan() {
+	r.plan = &kinds.Plan{Units: map[string]kinds.Kept{}}
+	for _, s := range r.Streams {
+		for _, w := range s.writes {
+			for _, sw := range w.series {
+				r.plan.Units[seriesUnit(s, sw.series)] = kinds.Kept{Keep: sw.series.Keep, Max: putOut(sw.series)}
+			}
+			if w.ids != nil {
+				r.plan.Units[seriesUnit(s, w.ids)] = kinds.Kept{Keep: w.ids.Keep}
+			}
+			if w.log != nil {
+				w.log.units(s, func(key string) { r.plan.Units[key] = kinds.Kept{Keep: w.log.series.Keep} })
+			}
+		}
+	}
+	text, err := json.Marshal(r.plan)
+	if err != nil {
+		panic(err) // of strings and numbers
+	}
+	r.plan.Version = hashID("plan 1\n"+string(text), versionLength)
+	for _, f := range r.Features {
+		f.needUnits()
+	}
+}
+
+const versionLength = 12
+
+// putOut is the cap of a series that forgets unseen what is over it; 0 for
+// those that have none, and for logs, which say what they cut off.
+func putOut(s *kinds.Series) int {
+	if s.Measure.State() == kinds.LastSeen {
+		return s.Max
+	}
+	return 0
+}
+
+// units names what a log keeps: each column; each filter whose events are
+// sure to be there; and all events, if they are.
+func (l *logWrite) units(s *Stream, name func(key string)) {
+	for _, c := range l.columns {
+		text := ""
+		if c.where != nil {
+			text = c.where.Source
+		} else {
+			text = s.Fields[c.field].Name
+		}
+		name(columnUnit(s, l.series, c.Column, text))
+		if c.where != nil && (l.every || c.filters) {
+			name(columnUnit(s, l.series, c.Column, text) + filtered)
+		}
+	}
+	if l.every {
+		name(seriesUnit(s, l.series))
+	}
+}
+
+// filtered ends the unit of a filter whose events are kept.
+const filtered = "!"
+
+// needUnits finds what the feature needs.
+func (f *Feature) needUnits() {
+	if f.Parts != nil {
+		f.units = nil
+		for _, part := range f.Parts {
+			part.needUnits()
+			f.units = append(f.units, part.units...)
+		}
+		return
+	}
+	if f.Through != nil {
+		f.Through.Set.needUnits()
+		f.Through.Each.needUnits()
+		f.units = slices.Concat(f.Through.Set.units, f.Through.Each.units)
+		return
+	}
+	keep := f.reach()
+	f.units = nil
+	need := func(s *kinds.Series, key string) {
+		u := kinds.Unit{
+			Key: key, Topic: f.Stream.Topic, Kept: kinds.Kept{Keep: keep},
+			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
+		}
+		if putOut(s) > 0 {
+			u.Max = f.Call.Max
+		}
+		f.units = append(f.units, u)
+	}
+	for _, s := range f.Series {
+		if !f.Window.Exact {
+			need(s, seriesUnit(f.Stream, s))
+			continue
+		}
+		if f.field != nil {
+			need(s, columnUnit(f.Stream, s, *f.field, f.Field))
+		}
+		if f.category != nil {
+			need(s, columnUnit(f.Stream, s, *f.category, f.Per))
+		}
+		if f.condition != nil {
+			need(s, columnUnit(f.Stream, s, *f.condition, f.Condition))
+		}
+		if f.filter != nil {
+			need(s, columnUnit(f.Stream, s, *f.filter, f.Where)+filtered)
+		}
+		if f.filter == nil || f.Window.byEvents() {
+			need(s, seriesUnit(f.Stream, s))
+		}
+	}
+}
+
+// seriesUnit names a series as events of the stream, as it is defined, feed it.
+func seriesUnit(stream *Stream, s *kinds.Series) string {
+	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))
+}
+
+// columnUnit names a column of a log, made of a field's name or an expression.
+func columnUnit(stream *Stream, s *kinds.Series, c kinds.Column, text string) string {
+	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text), c.Tag())
+}
+
+// origin is a hash of where a stream's events come from, and of where those of
+// their fields stand that a text of names and expressions rests on. It is not
+// part of a series' identity: a stream that is read in another way goes on with
+// the state it has, which is then complete since the change. Plans outlive a
+// release: what is hashed must not change but with its version.
+func origin(stream *Stream, rests string) string {
+	var b strings.Builder
+	var fields []string
+	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",
+		stream.Topic, stream.Format, stream.Timestamp.Path, stream.Timestamp.Unit)
+	if stream.Match != nil {
+		fmt.Fprintf(&b, "match %q\n", stream.Match.Source)
+		rests += " " + stream.Match.Source
+	}
+	for _, f := range slices.Backward(stream.Fields) {
+		if !slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
+			continue
+		}
+		fields = append(fields, fmt.Sprintf("field %s %q %s %d %s\n", f.Name, f.Path, f.Type, f.Scale, f.Unit))
+		if f.Expr != nil {
+			rests += " " + f.Expr.Source
+		}
+	}
+	slices.Sort(fields) // whose order in the stream means nothing
+	return hashID(b.String()+strings.Join(fields, ""), originLength)
+}
+
+const originLength = 6

@@ -1,0 +1,171 @@
+package features
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Reader reads state.
+type Reader interface {
+	// Read answers all reads in one round trip; the slices are in the order of
+	// the reads.
+	Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error)
+}
+
+// Reading reads what a number of answers need, equal reads once, in one round
+// trip, or in two where some of the features are of the second degree:
+//
+//	r.Reset(now)
+//	r.Want(feature, entity, at) // for each answer
+//	err := r.Read(ctx, reader)
+//	answer, err := r.Next() // for each answer, in the same order
+//
+// It keeps its memory for the next time. Its zero value is ready for Reset.
+type Reading struct {
+	now int64 // milliseconds
+
+	wishes    []wish
+	reads     []kinds.Read
+	positions map[kinds.Read]int
+	slices    []kinds.Slice // by read
+	// needs are indices in reads: of what the wanted features need in the first
+	// round trip, in their order, and behind them of what the hops need in the
+	// second.
+	needs []int
+	hops  []hop // of the wanted features of the second degree, in their order
+
+	// Where Next is.
+	next, need, hop int
+	gathered        []kinds.Slice // of one feature
+}
+
+// wish is an answer that is wanted.
+type wish struct {
+	feature *Feature
+	at      int64 // milliseconds
+}
+
+// Reset begins anew. The present moment is in milliseconds.
+func (r *Reading) Reset(now int64) {
+	if r.positions == nil {
+		r.positions = map[kinds.Read]int{}
+	}
+	clear(r.wishes)
+	clear(r.reads)
+	clear(r.positions)
+	clear(r.hops)
+	clear(r.gathered[:cap(r.gathered)])
+	r.wishes, r.reads, r.slices, r.needs, r.hops = r.wishes[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
+	r.now, r.next, r.need, r.hop = now, 0, 0, 0
+}
+
+// Want adds an answer: that of the feature for the entity with that text, at a
+// moment in milliseconds.
+func (r *Reading) Want(f *Feature, entity string, at int64) {
+	r.wishes = append(r.wishes, wish{f, at})
+	r.want(f, entity, at)
+}
+
+func (r *Reading) want(f *Feature, entity string, at int64) {
+	switch {
+	case f.Parts != nil:
+		for i, part := range f.Parts {
+			r.want(part, f.entityOf(i, entity), at)
+		}
+	case f.Through != nil:
+		r.hops = append(r.hops, hop{Through: f.Through, at: at, set: len(r.needs)})
+		r.plan(f.Through.Set, entity, at)
+	default:
+		r.plan(f, entity, at)
+	}
+}
+
+// plan adds what a feature over a stream needs of an entity.
+func (r *Reading) plan(f *Feature, entity string, at int64) {
+	known := len(r.reads)
+	needed := f.reads(r.reads, entity, at)
+	r.reads = needed[:known]
+	for _, read := range needed[known:] {
+		position, ok := r.positions[read]
+		if !ok {
+			position = len(r.reads)
+			r.positions[read] = position
+			r.reads = append(r.reads, read)
+		}
+		r.needs = append(r.needs, position)
+	}
+}
+
+// Reads is what the first round trip reads, equal reads once; it holds until
+// Reset.
+func (r *Reading) Reads() []kinds.Read { return r.reads }
+
+// Read reads all that is needed. The error is that of the reader, or that the
+// store holds what this program cannot read.
+func (r *Reading) Read(ctx context.Context, from Reader) error {
+	if err := r.round(ctx, from); err != nil {
+		return err
+	}
+	if len(r.hops) == 0 {
+		return nil
+	}
+	for i := range r.hops {
+		if err := r.goThrough(&r.hops[i]); err != nil {
+			return err
+		}
+	}
+	return r.round(ctx, from)
+}
+
+// round reads in one round trip what has not been read yet.
+func (r *Reading) round(ctx context.Context, from Reader) error {
+	reads := r.reads[len(r.slices):]
+	if len(reads) == 0 {
+		return nil
+	}
+	read, err := from.Read(ctx, reads)
+	if err != nil {
+		return err
+	}
+	if len(read) != len(reads) {
+		return fmt.Errorf("the store answered %d of %d reads", len(read), len(reads))
+	}
+	if r.slices == nil {
+		r.slices = read
+	} else {
+		r.slices = slices.Concat(r.slices, read)
+	}
+	return nil
+}
+
+// Next is the answer that was wanted next.
+func (r *Reading) Next() (Answer, error) {
+	w := r.wishes[r.next]
+	r.next++
+	return r.answer(w.feature, w.at)
+}
+
+func (r *Reading) answer(f *Feature, at int64) (Answer, error) {
+	switch {
+	case f.Parts != nil:
+		return f.derive(r, at)
+	case f.Through != nil:
+		r.hop++
+		return r.second(&r.hops[r.hop-1])
+	default:
+		r.need += len(f.Series)
+		return f.answer(r.gather(r.need-len(f.Series), r.need), at, r.now)
+	}
+}
+
+// gather is what was read for some of the needs, until the next time.
+func (r *Reading) gather(from, to int) []kinds.Slice {
+	r.gathered = r.gathered[:0]
+	for _, position := range r.needs[from:to] {
+		r.gathered = append(r.gathered, r.slices[position])
+	}
+	return r.gathered
+}

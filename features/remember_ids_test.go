@@ -1,0 +1,92 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const rememberingDefinitions = `
+streams:
+  transaction:
+    topic: events
+    timestamp: timestamp
+    id: event_id
+    remember_ids: 10m
+    fields: {user_id: string, device_id: string, amount: decimal}
+features:
+  user_tx_1d: COUNT(1d, transaction, user_id, where='amount > 5')
+  user_tx: COUNT(lifetime, transaction, user_id)
+  device_tx: COUNT(lifetime, transaction, device_id)
+  pair_last_7d: LAST(7d, transaction, amount, user_id, device_id, where='amount > 100')
+`
+
+// Each entity that an event does something to remembers its identity, by the
+// time of its record.
+func TestMapRemembersIDs(t *testing.T) {
+	m := parse(t, rememberingDefinitions).NewMapper()
+	id := func(text string) string {
+		return fmt.Sprintf("3@42 %%s id() tile 1700000000 num %d member \"\"", kinds.IdentityHash([]byte(text)))
+	}
+	for value, want := range map[string][]string{
+		`{"event_id":"t1","timestamp":1699999996000,"user_id":"u","device_id":"d","amount":7}`: {
+			`3@42 d count() tile 0 num 1 member ""`, fmt.Sprintf(id("t1"), "d"),
+			`3@42 u count() tile 0 num 1 member ""`, `3@42 u count() tile 472222 where amount > 5 num 1 member ""`, fmt.Sprintf(id("t1"), "u"),
+		},
+		`{"event_id":17,"timestamp":NOW,"user_id":"u"}`: {
+			`3@42 u count() tile 0 num 1 member ""`, fmt.Sprintf(id("17"), "u"),
+		},
+		`{"event_id":null,"timestamp":NOW,"user_id":"u"}`: {`3@42 u count() tile 0 num 1 member ""`},
+		`{"event_id":"t1","timestamp":NOW}`:               nil,
+	} {
+		b := &kinds.Batch{}
+		mustMap(t, m, event(value), b)
+		equalLines(t, operations(b), want)
+	}
+}
+
+// The identities stand with what is forgotten one day, so that they expire.
+func TestSeriesOfIDs(t *testing.T) {
+	r := parse(t, rememberingDefinitions)
+	var ids []SeriesPlan
+	plan := r.Explain()
+	for _, s := range plan.Series {
+		if s.Measure == "id" {
+			ids = append(ids, s)
+		}
+	}
+	recent, ever := feature(t, r, "user_tx_1d").Series[0], feature(t, r, "user_tx").Series[0]
+	if len(ids) != 3 || ids[2].Group != recent.Group || ids[2].Group == ever.Group {
+		t.Fatalf("%+v", ids)
+	}
+	if diff := cmp.Diff(SeriesPlan{
+		ID: ids[2].ID, Group: recent.Group, Stream: "transaction", By: []string{"user_id"}, Measure: "id", State: "ids",
+		Tile: "1s", Keep: "10m", Max: 1000, Features: []string{},
+	}, ids[2]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := plan.Streams[0].Operations; got != 3+1+3 {
+		t.Errorf("%d operations", got)
+	}
+	// A device has a key for its lifetime, and one for the identities.
+	if got, want := plan.Entities[0].BytesFull, int64(2*150+2*8+5+1000*10); got != want {
+		t.Errorf("a device takes %d bytes, want %d", got, want)
+	}
+	for _, s := range r.Series {
+		if s.Measure == kinds.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile {
+			t.Errorf("the key of a device's identities is kept for %d", s.GroupKeep)
+		}
+	}
+}
+
+// Whoever does not remember ids does not keep all that the definitions want.
+func TestPlanHasIDs(t *testing.T) {
+	with, without := parse(t, rememberingDefinitions).Plan(), parse(t, strings.Replace(rememberingDefinitions, "remember_ids: 10m", "", 1)).Plan()
+	if without.Covers(with) || !with.Covers(without) || with.Version == without.Version {
+		t.Errorf("with ids %+v, without %+v", with, without)
+	}
+}

@@ -1,0 +1,68 @@
+package features
+
+import "github.com/weir-stream/weir/features/kinds"
+
+// A feature of the second degree is asked in two hops: the first answers with a
+// list, and the second is about all members of it together. An event counts for
+// the member it is of, so the answer is that of one entity that has all of their
+// events.
+
+// FanOut is how many entities more than the one asked about the feature may
+// look at.
+func (f *Feature) FanOut() int {
+	n := 0
+	if f.Through != nil {
+		n = f.Through.Max
+	}
+	for _, part := range f.Parts {
+		n += part.FanOut()
+	}
+	return n
+}
+
+// hop is a feature of the second degree on its way.
+type hop struct {
+	*Through
+	at       int64 // milliseconds
+	set      int   // where its needs of the first round trip begin
+	need, to int   // its needs of the second
+	// first is the answer of the first hop, Capped also where its list has more
+	// members than are asked about.
+	first Answer
+}
+
+// goThrough answers a first hop, and adds what the second one needs of the
+// members: each different one once, in the order of the list.
+func (r *Reading) goThrough(h *hop) (err error) {
+	h.first, err = h.Set.answer(r.gather(h.set, h.set+len(h.Set.Series)), h.at, r.now)
+	if err != nil {
+		return err
+	}
+	h.need = len(r.needs)
+	members := map[string]bool{}
+	var text []byte
+	for _, item := range h.first.Items {
+		text = kinds.AppendEntity(text[:0], true, item.Value)
+		if members[string(text)] {
+			continue
+		}
+		if len(members) == h.Max {
+			h.first.Capped = true
+			break
+		}
+		members[string(text)] = true
+		r.plan(h.Each, string(text), h.at)
+	}
+	h.to = len(r.needs)
+	return nil
+}
+
+// second answers a second hop. What it covers is what the second hop does; it is
+// exact and whole if both are.
+func (r *Reading) second(h *hop) (Answer, error) {
+	r.need += len(h.Set.Series)
+	a, err := h.Each.answer(r.gather(h.need, h.to), h.at, r.now)
+	a.Capped = a.Capped || h.first.Capped
+	a.Exact = a.Exact && h.first.Exact && !a.Capped
+	return a, err
+}

@@ -1,0 +1,78 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// maxTiles bounds the tiles of one window: every answer reads all of them.
+const maxTiles = 20_000
+
+// niceTiles are the widths that a finding proposes.
+var niceTiles = []time.Duration{
+	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour, 8 * time.Hour, 12 * time.Hour,
+	day, 2 * day, 5 * day, 7 * day, 10 * day, 15 * day, 30 * day,
+}
+
+// defaultTile is one unit below the window's: days for windows of whole days
+// but one, hours for one day, minutes for whole hours, seconds for whole
+// minutes, and 100ms for whole seconds. Other windows have none: it is 0.
+func defaultTile(window time.Duration) time.Duration {
+	switch {
+	case window == day:
+		return time.Hour
+	case window%day == 0:
+		return day
+	case window%time.Hour == 0:
+		return time.Minute
+	case window%time.Minute == 0:
+		return time.Second
+	case window%time.Second == 0:
+		return 100 * time.Millisecond
+	default:
+		return 0
+	}
+}
+
+// checkTile says what is wrong with a tile for a window, nil for nothing.
+func checkTile(window, tile time.Duration) error {
+	w, t := FormatDuration(window), FormatDuration(tile)
+	switch {
+	case tile == 0:
+		return fmt.Errorf("window %s is not in whole seconds and has no default tile; choose one that divides it, such as tile: %s",
+			w, fitting(window, window/10))
+	case tile > window:
+		return fmt.Errorf("tile %s is wider than the window %s", t, w)
+	case window%tile != 0:
+		return fmt.Errorf("tile %s does not divide the window %s; the nearest that do: %s", t, w, fitting(window, tile))
+	case window/tile > maxTiles:
+		return fmt.Errorf("window %s has %d tiles of %s, more than %d; choose a wider tile, such as tile: %s",
+			w, window/tile, t, maxTiles, fitting(window, window/1000))
+	}
+	return nil
+}
+
+// fitting are the nearest tiles below and above a width that divide the window.
+func fitting(window, tile time.Duration) string {
+	var below, above time.Duration
+	for _, nice := range append(slices.Clip(niceTiles), window) {
+		switch {
+		case window%nice != 0:
+		case nice <= tile:
+			below = nice
+		case above == 0 || nice < above:
+			above = nice
+		}
+	}
+	switch {
+	case below == 0:
+		return FormatDuration(above)
+	case above == 0:
+		return FormatDuration(below)
+	}
+	return alternatives([]string{FormatDuration(below), FormatDuration(above)})
+}

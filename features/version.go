@@ -1,0 +1,43 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Version is a hash of all that the definitions mean: equal for definitions
+// that differ in their files, their order and their form alone.
+func (r *Registry) Version() string { return r.version }
+
+// makeVersion writes the definitions in one form, and hashes that.
+func (r *Registry) makeVersion() {
+	var b strings.Builder
+	for _, s := range r.Streams {
+		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
+			s.ID, s.MaxFuture, s.LateToDeadLetter)
+		if s.Match != nil {
+			fmt.Fprintf(&b, "match %q\n", s.Match.Source)
+		}
+		if s.Enrich != nil {
+			fmt.Fprintf(&b, "enrich %s %s\n", s.Enrich.Service.Name, s.Enrich.Topic)
+		}
+		for _, f := range s.Fields {
+			fmt.Fprintf(&b, "field %s %s %d %s %t %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.Path)
+			if f.Expr != nil {
+				fmt.Fprintf(&b, " %q", f.Expr.Source)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	for _, f := range r.Features {
+		fmt.Fprintf(&b, "feature %s %s %q %q\n", f.Name, f.Definition, f.Description, f.Owner)
+	}
+	for _, s := range r.Services {
+		fmt.Fprintf(&b, "service %s", s.Name)
+		for _, f := range s.Features {
+			b.WriteString(" " + f.Name)
+		}
+		b.WriteByte('\n')
+	}
+	r.version = hashID("definitions 1\n"+b.String(), versionLength)
+}

@@ -1,0 +1,174 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Calendar is the window since the beginning of the hour, day, week or month
+// that the clocks of a time zone show at the moment asked for. A day on which
+// they are put back over its midnight begins with the first one, an hour that
+// they show twice begins twice, and where they are put forward over a beginning
+// it is that moment.
+type Calendar struct {
+	Unit string
+	Zone *time.Location
+	// First is the day with which a week begins.
+	First time.Weekday
+
+	// grid is the widest duration such that all windows begin at a multiple of
+	// it, and longest how long one may last: see survey.
+	grid, longest time.Duration
+}
+
+// calendarUnits are the units, each with the part of it that all units of its
+// kind are made of, its greatest length where no clock is changed and the width
+// of tiles that suits it.
+var calendarUnits = map[string]struct{ part, longest, tile time.Duration }{
+	"hour":  {time.Hour, time.Hour, time.Minute},
+	"day":   {day, day, time.Hour},
+	"week":  {day, 7 * day, day},
+	"month": {day, 31 * day, day},
+}
+
+// weekdays are the names with which a week's first day is chosen.
+var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+// newCalendar makes the windows of a unit, one of calendarUnits.
+func newCalendar(unit string, zone *time.Location, first time.Weekday) Calendar {
+	c := Calendar{Unit: unit, Zone: zone, First: first}
+	c.survey()
+	return c
+}
+
+func (c Calendar) String() string {
+	text := "calendar " + c.Unit + " tz " + c.Zone.String()
+	if c.Unit == "week" && c.First != time.Monday {
+		text += " starts " + weekdays[c.First]
+	}
+	return text
+}
+
+// Reach is how long a window may last.
+func (c Calendar) Reach() time.Duration { return c.longest }
+
+func (c Calendar) begin(at, _ int64) int64 {
+	for {
+		t := time.UnixMilli(at).In(c.Zone)
+		unit := c.floor(wallClock(t))
+		opening := unit - offset(t)
+		changed, _ := t.ZoneBounds()
+		if again := c.Unit == "hour" && opening == changed.UnixMilli(); changed.IsZero() || opening > changed.UnixMilli() || again {
+			return opening
+		}
+		// The unit began before the clocks were changed last, or by that.
+		before := changed.Add(-time.Millisecond)
+		if c.floor(wallClock(before)) < unit {
+			return changed.UnixMilli()
+		}
+		at = before.UnixMilli()
+	}
+}
+
+// offset is by how much a time's clock is ahead of UTC, in milliseconds.
+func offset(t time.Time) int64 {
+	_, seconds := t.Zone()
+	return int64(seconds) * 1000
+}
+
+// wallClock is what a time's clock shows, as milliseconds since it showed the
+// beginning of 1970.
+func wallClock(t time.Time) int64 { return t.UnixMilli() + offset(t) }
+
+// floor is the beginning of the unit that holds what a clock shows.
+func (c Calendar) floor(wall int64) int64 {
+	const hour, dayLong = int64(time.Hour / time.Millisecond), int64(day / time.Millisecond)
+	switch c.Unit {
+	case "hour":
+		return kinds.FloorDiv(wall, hour) * hour
+	case "week":
+		// 1970 began with a Thursday.
+		days := kinds.FloorDiv(wall, dayLong)
+		return (kinds.FloorDiv(days+int64(time.Thursday-c.First), 7)*7 - int64(time.Thursday-c.First)) * dayLong
+	case "month":
+		t := time.UnixMilli(wall).UTC()
+		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	default:
+		return kinds.FloorDiv(wall, dayLong) * dayLong
+	}
+}
+
+// survey finds grid and longest: it looks at all changes of the zone's clocks
+// from 1970 to 2100.
+func (c *Calendar) survey() {
+	unit := calendarUnits[c.Unit]
+	c.grid, c.longest = unit.part, unit.longest
+	end := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	for t := time.Unix(0, 0).In(c.Zone); t.Before(end); {
+		c.grid = divisor(c.grid, milliseconds(offset(t)))
+		_, changed := t.ZoneBounds()
+		switch {
+		case changed.IsZero():
+			return
+		case !changed.After(t):
+			// The last day of a leap year is said to end before it has begun.
+			changed = t.Add(day)
+		case offset(changed) != offset(t) && c.begin(changed.UnixMilli(), 1) == changed.UnixMilli():
+			c.grid = divisor(c.grid, milliseconds(changed.UnixMilli()))
+		}
+		c.longest = max(c.longest, unit.longest+milliseconds(offset(t)-offset(changed)))
+		t = changed
+	}
+}
+
+// divisor is the greatest one of both.
+func divisor(a, b time.Duration) time.Duration {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return max(a, -a)
+}
+
+func (c Calendar) defaultTile() time.Duration {
+	tile := niceTiles[0]
+	for _, nice := range niceTiles {
+		if nice <= calendarUnits[c.Unit].tile && c.grid%nice == 0 {
+			tile = nice
+		}
+	}
+	return tile
+}
+
+func (c Calendar) checkTile(tile time.Duration) error {
+	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
+	case c.grid%tile != 0:
+		return fmt.Errorf("tile %s does not divide every %s of %s; choose %s or what divides it, or tile: exact", t, c.Unit, c.Zone, grid)
+	case c.longest/tile > maxTiles:
+		advice := "choose a wider tile, such as tile: " + FormatDuration(c.defaultTile())
+		if c.longest/c.defaultTile() > maxTiles {
+			advice = "no wider one divides it: use tile: exact"
+		}
+		return fmt.Errorf("window %s has %d tiles of %s, more than %d; %s", c, c.longest/tile, t, maxTiles, advice)
+	}
+	return nil
+}
+
+// zone finds a time zone by its name in the IANA database. The machine's own is
+// none: what a feature means must not depend on where it is asked for.
+func zone(name string) (*time.Location, error) {
+	z, err := time.LoadLocation(name)
+	if err != nil || strings.EqualFold(name, "local") || name == "" {
+		return nil, fmt.Errorf("unknown time zone %q; write a name of the IANA database, such as Europe/Berlin or UTC", name)
+	}
+	return z, nil
+}
+
+// dayOfWeek finds a day of the week by its name.
+func dayOfWeek(name string) (time.Weekday, bool) {
+	i := slices.Index(weekdays, strings.ToLower(name))
+	return time.Weekday(i), i >= 0
+}

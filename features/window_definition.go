@@ -1,0 +1,211 @@
+package features
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// window reads a feature's window and what goes with it: tile, bounds, delay
+// and exclude.
+func (l *loader) window(d *definition, kind kinds.Kind) Window {
+	var w Window
+	form, ok := l.form(d.window)
+	if last, ok := d.window.keys["last"]; ok {
+		w.Last = l.number(last, "last")
+	}
+	if !ok {
+		return Window{} // what is wrong with it is said already
+	}
+	w.Form = form
+	if d.exclude.given() {
+		w.Exclude = Exclusion(max(0, slices.Index(exclusions, d.exclude.text)))
+		if w.Exclude == ExcludeNothing {
+			l.report(d.exclude.place, "%s", unknown("exclude", d.exclude.text, exclusions[1:]))
+		}
+	}
+	w.Exact = l.fromTheLog(d, kind, w)
+	if !w.Exact {
+		w.Tile = l.tile(d, kind, w.form().(clocked))
+		if d.exclude.given() {
+			l.report(d.exclude.place, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
+		}
+	}
+	l.edges(d, &w)
+	l.delay(d, kind, &w)
+	return w
+}
+
+// number reads a number of events or values to keep.
+func (l *loader) number(w word, what string) int {
+	n, err := strconv.Atoi(w.text)
+	if err != nil || n < 1 || n > maxMax {
+		l.report(w.place, "bad %s %q: it is a number from 1 to %d", what, w.text, maxMax)
+	}
+	return n
+}
+
+// fromTheLog says whether the window is answered from the log: by the tile
+// that is written, because of the kind, or as nothing else tells the window.
+func (l *loader) fromTheLog(d *definition, kind kinds.Kind, w Window) bool {
+	if strings.EqualFold(d.tile.text, "exact") {
+		return true
+	}
+	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Form == nil), w.onlyLog()
+	if what == "" && onlyLog != "" {
+		what = onlyLog
+		// Who chooses a state of its own for a function does not expect a log.
+		if state := kind.(kinds.Tiled).Measures(kinds.Call{})[0].State(); state == kinds.LastSeen || state == kinds.Sketches {
+			l.report(d.window.whole.place, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
+				what, called(kind.Spec()))
+			return true
+		}
+	}
+	if what != "" && d.tile.given() {
+		l.report(d.tile.place, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
+			d.tile.text, what)
+	}
+	return what != ""
+}
+
+// measuredType is the type of the definition's field, Null where there is none.
+func (l *loader) measuredType(d *definition) kinds.Type {
+	if stream, ok := l.registry.Stream(d.stream.text); ok {
+		if i := fieldIndex(stream, d.field.text); i >= 0 {
+			return stream.Fields[i].Type
+		}
+	}
+	return kinds.Null
+}
+
+// tile reads the width of a window's tiles. A kind whose state has an exact
+// edge of its own has none: its tile is a millisecond.
+func (l *loader) tile(d *definition, kind kinds.Kind, form clocked) time.Duration {
+	if kind.(kinds.Tiled).Measures(kinds.Call{})[0].State() == kinds.LastSeen {
+		if d.tile.given() {
+			l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
+		}
+		return time.Millisecond
+	}
+	if kind.Spec().TilesAreUnits {
+		return l.unitTile(d, kind.Spec(), form)
+	}
+	tile, at := form.defaultTile(), d.window.whole.place
+	if d.tile.given() {
+		at = d.tile.place
+		var ok bool
+		if tile, ok = l.duration(d.tile); !ok {
+			return 0
+		}
+		if tile == 0 {
+			l.report(at, "a tile must be longer than 0")
+			return 0
+		}
+	}
+	if err := form.checkTile(tile); err != nil {
+		l.report(at, "%s", err)
+	}
+	return tile
+}
+
+// unitTile is the width of tiles that are the units of what is counted.
+func (l *loader) unitTile(d *definition, spec kinds.Spec, form clocked) time.Duration {
+	if d.tile.given() {
+		l.report(d.tile.place, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
+		return 0
+	}
+	w := *d.parameters["unit"]
+	if !w.given() {
+		w = word{text: spec.Parameters[0].Default, place: d.window.whole.place}
+	}
+	unit, err := parseDuration(w.text)
+	if err != nil || unit == 0 {
+		return 0 // which is said of the parameter
+	}
+	if err := form.checkTile(unit); err != nil {
+		l.report(w.place, "%s; the tiles of %s are its units: choose another unit, or write tile: exact", err, spec.Name)
+	}
+	return unit
+}
+
+// edges reads the bounds of an exact window.
+func (l *loader) edges(d *definition, w *Window) {
+	if !d.bounds.given() {
+		return
+	}
+	edges, ok := bounds[d.bounds.text]
+	switch w.Form.(type) {
+	case nil, Rolling:
+	default:
+		l.report(d.bounds.place, "bounds are those of a rolling window: a window %s has its first moment; leave bounds out", w.Form)
+		return
+	}
+	switch {
+	case !w.Exact:
+		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
+	case !ok:
+		l.report(d.bounds.place, "%s", unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
+	}
+	w.ClosedLeft, w.OpenRight = edges.closedLeft, edges.openRight
+}
+
+// delay reads by how much a window ends before the moment asked for.
+func (l *loader) delay(d *definition, kind kinds.Kind, w *Window) {
+	if !d.delay.given() {
+		return
+	}
+	switch {
+	case !w.Exact && kind.Spec().Method == "last_seen":
+		l.report(d.delay.place, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
+		return
+	case !w.Forgets() && w.Last > 0:
+		l.report(d.delay.place, "delay does not apply to the last %d of a lifetime; give the window a length, such as {rolling: 30d, last: %d}", w.Last, w.Last)
+		return
+	case !w.Forgets():
+		l.report(d.delay.place, "delay does not apply to a lifetime")
+		return
+	}
+	w.Delay, _ = l.duration(d.delay)
+	if w.Tiled() && w.Delay%w.Tile != 0 {
+		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
+			FormatDuration(w.Delay), FormatDuration(w.Tile))
+	}
+}
+
+// maximum reads the greatest number of values or events to keep.
+func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
+	f.Call.Max = f.defaultMax()
+	if !d.max.given() {
+		return
+	}
+	if f.Call.Max == 0 {
+		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
+	}
+	f.Call.Max = l.number(d.max, "max")
+	if least := f.Window.leastMax(); 0 < f.Call.Max && f.Call.Max < least {
+		l.report(d.max.place, "max %d keeps too few events for last %d; it must be %d or more", f.Call.Max, f.Window.Last, least)
+	}
+}
+
+// defaultMax is the cap where none is chosen, 0 where the kind has none.
+func (f *Feature) defaultMax() int {
+	if f.Window.Exact {
+		return max(defaultLogMax, f.Window.leastMax())
+	}
+	if f.Per != "" {
+		return defaultCategories
+	}
+	return f.Kind.Spec().DefaultMax
+}
+
+// leastMax is how many events the log must keep for the window's last ones.
+func (w Window) leastMax() int {
+	if w.Last > 0 && w.Exclude != ExcludeNothing {
+		return w.Last + 1
+	}
+	return w.Last
+}

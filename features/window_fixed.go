@@ -1,0 +1,51 @@
+package features
+
+import (
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Fixed is the window that begins with the entity's first event and lasts for
+// Size; the first event after it begins the next one. After the end of one and
+// before the beginning of the next no window is open.
+//
+// Windows of an entity that never rests for Size hang on each other back to its
+// first event, which is not kept. So they are followed from the last rest. Time
+// is divided into stretches of MaxLength from 1970-01-01T00:00Z on; where there
+// was no rest since the beginning of the stretch before that of the moment, a
+// window begins with the first event since then, and the answer says that it is
+// capped.
+type Fixed struct{ Size, MaxLength time.Duration }
+
+func (f Fixed) String() string {
+	return "fixed " + FormatDuration(f.Size) + maxLength(f.Size, f.MaxLength)
+}
+
+// Reach is two stretches.
+func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
+
+func (f Fixed) open(at, since int64, times []int64) (from int64, sure bool) {
+	size, stretch := f.Size.Milliseconds(), f.MaxLength.Milliseconds()
+	since = max(since, (kinds.FloorDiv(at, stretch)-1)*stretch)
+	end, previous := since, since-1 // of the window; the event before
+	from = since
+	for _, t := range times {
+		if t < since {
+			continue
+		}
+		sure = sure || t-previous >= size
+		if t >= end {
+			from, end = t, t+size
+		}
+		previous = t
+	}
+	switch {
+	case at < end:
+		return from, sure
+	case !sure && at-previous >= size:
+		return previous + size, true // wherever the last one began, it has ended by then
+	default:
+		return end, sure
+	}
+}

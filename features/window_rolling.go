@@ -1,0 +1,44 @@
+package features
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Rolling is a window of one length that ends at the moment asked for. In tiles
+// it ends with the tile of the moment.
+type Rolling struct{ Size time.Duration }
+
+func (r Rolling) String() string { return FormatDuration(r.Size) }
+
+// Reach is the window's length.
+func (r Rolling) Reach() time.Duration { return r.Size }
+
+func (r Rolling) begin(at, tile int64) int64 {
+	return (kinds.FloorDiv(at, tile)+1)*tile - r.Size.Milliseconds()
+}
+
+func (r Rolling) defaultTile() time.Duration { return defaultTile(r.Size) }
+
+func (r Rolling) checkTile(tile time.Duration) error { return checkTile(r.Size, tile) }
+
+// lifetime is all there ever was: the form of a window without one.
+type lifetime struct{}
+
+func (lifetime) String() string { return "lifetime" }
+
+func (lifetime) Reach() time.Duration { return 0 }
+
+func (lifetime) begin(int64, int64) int64 { return math.MinInt64 }
+
+func (lifetime) defaultTile() time.Duration { return 0 }
+
+func (lifetime) checkTile(tile time.Duration) error {
+	if tile != 0 {
+		return errors.New("tile does not apply to a lifetime, which has no tiles")
+	}
+	return nil
+}

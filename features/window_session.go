@@ -1,0 +1,48 @@
+package features
+
+import "time"
+
+// Session is the window since the last Gap or more in which the entity had no
+// event, up to the moment asked for; where that is a Gap away from the entity's
+// last event, no session is open. Of one that lasts longer than MaxLength only
+// so much is looked at, and the answer says that it is capped.
+type Session struct{ Gap, MaxLength time.Duration }
+
+func (s Session) String() string {
+	return "session " + FormatDuration(s.Gap) + maxLength(s.Gap, s.MaxLength)
+}
+
+// Reach is the greatest length and the gap before it.
+func (s Session) Reach() time.Duration { return s.MaxLength + s.Gap }
+
+func (s Session) open(at, _ int64, times []int64) (from int64, sure bool) {
+	gap, earliest := s.Gap.Milliseconds(), at-s.MaxLength.Milliseconds()+1
+	i := len(times) - 1
+	if i < 0 {
+		return earliest, true
+	}
+	if at-times[i] >= gap {
+		return times[i] + gap, true
+	}
+	for i > 0 && times[i]-times[i-1] < gap {
+		i--
+	}
+	if times[i] < earliest {
+		return earliest, false
+	}
+	return times[i], true
+}
+
+// defaultMaxLength is how far back the beginning of a window is looked for that
+// begins with an event, for a window of that length or gap.
+func defaultMaxLength(length time.Duration) time.Duration {
+	return max(day, 10*min(length, longest/10))
+}
+
+// maxLength is the option as it stands in one line, empty for the default.
+func maxLength(length, given time.Duration) string {
+	if given == defaultMaxLength(length) {
+		return ""
+	}
+	return " max_length " + FormatDuration(given)
+}

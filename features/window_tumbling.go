@@ -1,0 +1,25 @@
+package features
+
+import (
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Tumbling is the one of windows of one length, which follow on each other from
+// 1970-01-01T00:00Z, that holds the moment asked for, up to that moment.
+type Tumbling struct{ Size time.Duration }
+
+func (t Tumbling) String() string { return "tumbling " + FormatDuration(t.Size) }
+
+// Reach is the windows' length.
+func (t Tumbling) Reach() time.Duration { return t.Size }
+
+func (t Tumbling) begin(at, _ int64) int64 {
+	size := t.Size.Milliseconds()
+	return kinds.FloorDiv(at, size) * size
+}
+
+func (t Tumbling) defaultTile() time.Duration { return defaultTile(t.Size) }
+
+func (t Tumbling) checkTile(tile time.Duration) error { return checkTile(t.Size, tile) }

@@ -1,0 +1,210 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// Each transaction comes out once and in order, to one who passes over repeated
+// offsets, with what a plain loop over its partition says of it, whatever is
+// killed or put back in time.
+func TestEnrichedEvents(t *testing.T) {
+	const events = 40_000
+	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	paths, err := filepath.Abs("testdata/enrich.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSceneOf(t, server.Client(t), []string{paths}, "--redis.addresses", server.Addr())
+	api := s.start("api")
+	first, second := s.start("processor"), s.start("processor")
+	var old testkit.RedisCopy
+	s.flow(generate.New(seed, stream(200)), events,
+		fault{"a processor is killed and replaced", func() {
+			s.kill(first)
+			first = s.start("processor")
+		}},
+		fault{"Redis is killed and started from its AOF", func() {
+			s.kill(server)
+			server.Start()
+		}},
+		fault{"a copy of Redis is taken", func() { old = server.SaveCopy() }},
+		fault{"the broker is killed and started", func() {
+			s.kill(s.broker)
+			s.broker.Start()
+		}},
+		fault{"Redis is put back to the copy", func() {
+			awaitShared(t, first, second)
+			before := s.rewinds()
+			server.RestoreCopy(old)
+			s.awaitRewind(before)
+		}},
+		fault{"all processors are killed, and two started", func() {
+			s.kill(first, second)
+			first, second = s.start("processor"), s.start("processor")
+		}},
+	)
+	s.finish(api, events)
+	s.checkEnriched("transaction")
+}
+
+// checkEnriched compares what was written of a stream's events with the model
+// of each partition, event by event.
+func (s *scene) checkEnriched(name string) {
+	s.t.Helper()
+	stream, _ := s.registry.Stream(name)
+	got, repeated := s.firsts(stream.Enrich.Topic)
+	decoder, compared, wrong := s.registry.NewDecoder(), 0, 0
+	loop := model.New(s.registry)
+	for p, records := range s.readAll(stream.Topic) {
+		rest := got[p]
+		for _, r := range records {
+			record := features.Record{
+				Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: r.Value,
+			}
+			if loop.Apply(record) != nil {
+				continue // poison
+			}
+			events, err := decoder.Decode(&record)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if len(rest) == 0 || header(rest[0], "weir-source-offset") != strconv.FormatInt(r.Offset, 10) {
+				s.t.Fatalf("%s: offset %d comes next; %d are left, from %v", p, r.Offset, len(rest), rest[:min(1, len(rest))])
+			}
+			n, differences := compareEnriched(stream, &events[0], loop, r, rest[0])
+			rest, compared = rest[1:], compared+n
+			for _, d := range differences {
+				if wrong++; wrong <= shown {
+					s.t.Errorf("%s/%d: %s", p, r.Offset, d)
+				}
+			}
+		}
+		if len(rest) > 0 {
+			s.t.Errorf("%s: %d more than there are events", p, len(rest))
+		}
+	}
+	s.t.Logf("%d events were written again; %d answers compared, %d differ", repeated, compared, wrong)
+	if repeated == 0 || compared == 0 {
+		s.t.Error("the faults came to nothing")
+	}
+}
+
+// compareEnriched compares one event with the model that has applied it last.
+func compareEnriched(stream *features.Stream, e *features.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
+	var value struct {
+		Event    json.RawMessage
+		Features map[string]answer
+	}
+	if err := json.Unmarshal(out.Value, &value); err != nil {
+		return 0, []string{err.Error()}
+	}
+	if !bytes.Equal(value.Event, in.Value) || !bytes.Equal(out.Key, in.Key) || out.Partition != in.Partition || !out.Timestamp.Equal(in.Timestamp) {
+		differences = append(differences, "the event is not as it came: "+string(out.Value))
+	}
+	for _, f := range stream.Enrich.Service.Features {
+		entity, ok := e.Entity(nil, slices.Sorted(slices.Values(f.By)))
+		got := value.Features[f.Name]
+		if !ok {
+			if string(got.Value) != "null" || got.Status != features.NotFound {
+				differences = append(differences, f.Name+" of nobody is "+string(got.Value))
+			}
+			continue
+		}
+		if slices.Contains(f.By, "device_id") {
+			// Other partitions have events of the device.
+			if got.Status == "" || len(got.Value) == 0 {
+				differences = append(differences, f.Name+" is missing")
+			}
+			continue
+		}
+		compared++
+		if d := differs(got, f, loop.Answer(f, string(entity), e.Time)); d != "" {
+			differences = append(differences, f.Name+" of "+string(entity)+": "+d)
+		}
+	}
+	return compared, differences
+}
+
+// firsts are by source partition the records of a topic of enriched events, but
+// for those whose offset came before.
+func (s *scene) firsts(topic string) (firsts map[string][]*kgo.Record, repeated int) {
+	s.t.Helper()
+	firsts = map[string][]*kgo.Record{}
+	seen := map[string]int64{}
+	for _, records := range s.readAll(topic) {
+		for _, r := range records {
+			p := header(r, "weir-source-topic") + "/" + header(r, "weir-source-partition")
+			offset, err := strconv.ParseInt(header(r, "weir-source-offset"), 10, 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if last, ok := seen[p]; ok && offset <= last {
+				repeated++
+				continue
+			}
+			seen[p] = offset
+			firsts[p] = append(firsts[p], r)
+		}
+	}
+	return firsts, repeated
+}
+
+// readAll reads a topic to its end, without what was rolled back, by partition.
+func (s *scene) readAll(topic string) map[string][]*kgo.Record {
+	s.t.Helper()
+	patient, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	asked := map[string][]kafka.OffsetRequest{}
+	for p := range topics[topic] {
+		asked[topic] = append(asked[topic], kafka.LastOffsetOf(p))
+	}
+	reply, err := s.kafka.ListOffsets(patient, &kafka.ListOffsetsRequest{Topics: asked})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	left := map[int32]int64{} // ends of the partitions that are not read
+	for _, p := range reply.Topics[topic] {
+		if p.LastOffset > 0 {
+			left[int32(p.Partition)] = p.LastOffset
+		}
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addrs()...), kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer client.Close()
+	all := map[string][]*kgo.Record{}
+	for len(left) > 0 {
+		fetches := client.PollFetches(patient)
+		if patient.Err() != nil {
+			s.t.Fatalf("topic %s is not read to its ends %v", topic, left)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if r.Offset == left[r.Partition]-1 {
+				delete(left, r.Partition)
+			}
+			if !r.Attrs.IsControl() {
+				p := topic + "/" + strconv.Itoa(int(r.Partition))
+				all[p] = append(all[p], r)
+			}
+		})
+	}
+	return all
+}

@@ -1,0 +1,180 @@
+package integration_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// added are features that processes learn of while they run: of new series in
+// tiles and as a set, of a log with new columns, of a series that others have
+// and that is to be kept for longer, and of others.
+const added = `
+features:
+  new_tx_1h: COUNT(1h, transaction, user_id, where='amount > 5', keep=10d)
+  new_merchants_1d: COUNT_DISTINCT(1d, transaction, device_id, merchant_id, keep=5d)
+  new_exact_2h: SUM(2h, transaction, amount, user_id, tile=exact, where='status == "approved"', max=100000, keep=10d)
+  new_active: ACTIVE(1d, login, user_id, unit=30m, tile=exact, max=100000, keep=5d)
+  device_tx_9d: COUNT(9d, transaction, device_id)
+  new_ratio: {expr: new_tx_1h / user_tx_lifetime, default: 0}
+  new_lifetime: COUNT(lifetime, transaction, merchant_id, where='amount > 5')
+`
+
+// defined is a process whose definitions can be changed.
+type defined struct {
+	*weir
+	file string
+}
+
+// startDefined starts a process with the scene's definitions and a file more.
+func (s *scene) startDefined(role, text string) *defined {
+	s.t.Helper()
+	d := &defined{file: filepath.Join(s.t.TempDir(), "more.yaml")}
+	d.put(s.t, text)
+	d.weir = s.start(role, "--features", strings.Join(append(definitions(s.t), d.file), ","))
+	return d
+}
+
+// put replaces the process's file, as careful editors do.
+func (d *defined) put(t testing.TB, text string) {
+	t.Helper()
+	if err := os.WriteFile(d.file+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(d.file+".new", d.file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// take changes the process's definitions and waits until it says it took them.
+func (d *defined) take(t testing.TB, text string) {
+	t.Helper()
+	taken := strings.Count(d.Log(), "definitions taken")
+	d.put(t, text)
+	testkit.Eventually(t, time.Minute, "the definitions are taken", func() (bool, string) {
+		return strings.Count(d.Log(), "definitions taken") > taken, d.Log()
+	})
+}
+
+// since is since when a feature of a user says to be complete; ok if that lies
+// before the end of what its answer covers.
+func (s *scene) since(api *weir, feature string) (since int64, ok bool) {
+	s.t.Helper()
+	answers, err := api.ask(question{Features: []string{feature}, Entities: []json.RawMessage{json.RawMessage(`{"user_id":"u000001"}`)}, At: time.Now().UnixMilli()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a := answers[0][feature]
+	if a.CompleteSince == nil {
+		s.t.Fatalf("%s is complete for ever", feature)
+	}
+	return *a.CompleteSince, *a.CompleteSince <= a.To
+}
+
+func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
+	s.t.Helper()
+	testkit.Eventually(s.t, time.Minute, fmt.Sprintf("new features are complete from some time on: %v", want), func() (bool, string) {
+		var ok bool
+		since, ok = s.since(api, "new_tx_1h")
+		return ok == want, fmt.Sprint(since)
+	})
+	return since
+}
+
+// Processors take a change at different moments; one hangs with the old
+// definitions and wakes up, and another is replaced by one that has them still.
+// No event is lost or counts twice, and new features hold every event since
+// they say so.
+func TestReload(t *testing.T) {
+	const events = 120_000
+	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
+	file := filepath.Join(t.TempDir(), "more.yaml")
+	if err := os.WriteFile(file, []byte(added), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.registry, err = features.Load(append(definitions(t), file)...); err != nil {
+		t.Fatal(err)
+	}
+	s.model = model.New(s.registry)
+	const old = "features: {}\n"
+	api := s.startDefined("api", old)
+	first, second := s.startDefined("processor", old), s.startDefined("processor", old)
+
+	g := generate.New(seed, stream(150))
+	s.flow(g, events,
+		fault{"the API takes new definitions", func() {
+			awaitShared(t, first.weir, second.weir)
+			api.take(t, added)
+			s.awaitComplete(api.weir, false)
+		}},
+		fault{"a processor takes them", func() {
+			first.take(t, added)
+			s.awaitComplete(api.weir, false)
+		}},
+		fault{"a processor takes a bad file", func() {
+			first.put(t, added+"  bad: COUNT(1d, transaction, nobody)\n")
+			testkit.Eventually(t, time.Minute, "it is refused", func() (bool, string) {
+				return strings.Contains(first.Log(), first.file+`:10:31: unknown field \"nobody\"`), first.Log()
+			})
+			first.take(t, added)
+		}},
+		fault{"the one with the old definitions hangs", func() {
+			second.Pause()
+			awaitShared(t, first.weir)
+			s.awaitComplete(api.weir, true)
+		}},
+		fault{"it wakes up, and takes part", func() {
+			second.Resume()
+			awaitShared(t, first.weir, second.weir)
+			s.awaitComplete(api.weir, false)
+		}},
+		fault{"it takes the new definitions", func() {
+			second.take(t, added)
+			s.awaitComplete(api.weir, true)
+		}},
+		fault{"the other is killed, and replaced by one with the old", func() {
+			s.kill(first)
+			first = s.startDefined("processor", old)
+			awaitShared(t, first.weir, second.weir)
+			s.awaitComplete(api.weir, false)
+		}},
+		fault{"which takes the new definitions", func() {
+			first.take(t, added)
+			s.awaitComplete(api.weir, true)
+		}},
+	)
+	s.awaitApplied()
+	since := s.awaitComplete(api.weir, true)
+	if since > s.clock+hour {
+		t.Errorf("complete since %d, after the last record, %d", since, s.clock)
+	}
+	c := comparison{t: t, api: api.weir, model: s.model, partly: true}
+	c.all(s.registry, s.clock, slices.Concat(moments(s.clock), []int64{since + 2*hour, since + day, since + 3*day})...)
+	s.checkDeadLetters()
+	for _, f := range s.registry.Features {
+		isNew := strings.HasPrefix(f.Name, "new_") || f.Name == "device_tx_9d"
+		switch n := c.incomplete[f.Name]; {
+		case !isNew && (n > 0 || c.complete[f.Name] > 0):
+			t.Errorf("%s, which was always kept, is complete since %d", f.Name, c.since[f.Name])
+		case isNew && n == 0:
+			t.Errorf("%s never says that something is missing", f.Name)
+		case f.Name == "new_tx_1h" || f.Name == "new_exact_2h" || f.Name == "new_merchants_1d" || f.Name == "new_active":
+			if c.complete[f.Name] == 0 {
+				t.Errorf("%s, complete since %d, was never compared", f.Name, c.since[f.Name])
+			}
+		}
+	}
+	t.Logf("%d answers compared, of new features %v; passed over %v; complete since %v of %d", c.compared, c.complete, c.incomplete, c.since, s.clock)
+}

@@ -1,0 +1,28 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// through answers a feature of the second degree: the function over the events
+// of all members of the set, of which the first count.
+func (m *Model) through(f *features.Feature, call kinds.Call, entity string, at int64) kinds.Result {
+	set := m.Answer(f.Through.Set, entity, at)
+	var members []string
+	for _, item := range set.Items {
+		member := string(kinds.AppendEntity(nil, true, item.Value))
+		if !slices.Contains(members, member) {
+			members = append(members, member)
+		}
+	}
+	more := len(members) > f.Through.Max
+	members = members[:min(len(members), f.Through.Max)]
+	each := m.answers[f.Through.Each]
+	samples, capped := each.within(at, members...)
+	r := fold(f, call, at, samples)
+	r.Capped = r.Capped || capped || set.Capped || more
+	return r
+}

@@ -1,0 +1,244 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// window is what a feature looks at, at a moment.
+type window struct {
+	events   []int32 // in the order of their times
+	from, to int64   // its first and last millisecond; from is beginning where it has none
+	capped   bool    // it would begin earlier if more of the past counted
+}
+
+// beginning is where a window begins that holds all there ever was.
+const beginning = math.MinInt64
+
+// Covers is the first and the last millisecond of event time that the feature's
+// answer at a moment stands for; from is nil for all there ever was. In tiles,
+// to is the end of the last one.
+func (m *Model) Covers(f *features.Feature, entity string, at int64) (from *int64, to int64) {
+	w := m.answers[f].window(entity, at)
+	if w.from == beginning {
+		return nil, w.to
+	}
+	return &w.from, w.to
+}
+
+// byEvents says whether the entity's events tell the window.
+func (f *feature) byEvents() bool {
+	switch f.Window.Form.(type) {
+	case features.Fixed, features.Session:
+		return true
+	}
+	return f.Window.Last > 0 || f.Window.Exclude != features.ExcludeNothing
+}
+
+// window cuts the window of a moment out of the entity's events.
+func (f *feature) window(entity string, at int64) window {
+	moment := at - f.Window.Delay.Milliseconds()
+	w := window{from: f.begins(entity, moment), to: moment}
+	switch tile := f.Window.Tile.Milliseconds(); {
+	case f.Window.OpenRight:
+		w.to--
+	case tile > 1:
+		w.to = (kinds.FloorDiv(moment, tile)+1)*tile - 1
+	case tile == 0 && !f.Window.Exact:
+		w.to = math.MaxInt64 // a lifetime in one tile
+	}
+	if s, ok := f.Window.Form.(features.Session); ok && w.from <= moment-s.MaxLength.Milliseconds() {
+		w.from, w.capped = moment-s.MaxLength.Milliseconds()+1, true
+	}
+	if fixed, ok := f.Window.Form.(features.Fixed); ok {
+		w.capped = !f.rested(fixed, entity, stretch(fixed, moment), moment)
+	}
+	all := f.events[entity]
+	if f.byEvents() {
+		all = f.every[entity]
+	}
+	for _, n := range all {
+		if t := f.stream.times[n]; w.from <= t && t <= w.to {
+			w.events = append(w.events, n)
+		}
+	}
+	w.events = f.inOrder(w.events)
+	if !f.byEvents() {
+		return w
+	}
+	f.exclude(&w, entity, at)
+	if last := f.Window.Last; last > 0 && len(w.events) >= last {
+		w.events = w.events[len(w.events)-last:]
+		w.from, w.capped = f.stream.times[w.events[0]], false
+	}
+	w.events = slices.DeleteFunc(w.events, func(n int32) bool { return !slices.Contains(f.events[entity], n) })
+	return w
+}
+
+// exclude leaves the newest event at the moment asked for out of the window, or
+// all of its time.
+func (f *feature) exclude(w *window, entity string, at int64) {
+	current := int32(-1)
+	for _, n := range f.inOrder(f.every[entity]) {
+		if f.stream.times[n] <= at {
+			current = n
+		}
+	}
+	if !slices.Contains(w.events, current) {
+		return
+	}
+	time := f.stream.times[current]
+	switch f.Window.Exclude {
+	case features.ExcludeCurrent:
+		w.events = slices.DeleteFunc(w.events, func(n int32) bool { return n == current })
+	case features.ExcludeCurrentTime:
+		w.events = slices.DeleteFunc(w.events, func(n int32) bool { return f.stream.times[n] == time })
+		w.to = time - 1
+	}
+}
+
+// begins is the first millisecond of the window that ends at a moment.
+func (f *feature) begins(entity string, at int64) int64 {
+	switch form := f.Window.Form.(type) {
+	case features.Rolling:
+		// In tiles it is as many tiles long as fit into its size and ends with the
+		// one that holds the moment.
+		if tile := f.Window.Tile.Milliseconds(); tile > 1 {
+			at = (kinds.FloorDiv(at, tile)+1)*tile - 1
+		}
+		from := at - form.Size.Milliseconds() + 1
+		if f.Window.ClosedLeft {
+			from--
+		}
+		return from
+	case features.Tumbling:
+		size := form.Size.Milliseconds()
+		return at - (at%size+size)%size
+	case features.Calendar:
+		return f.page(form, at)
+	case features.Session:
+		return f.session(form, entity, at)
+	case features.Fixed:
+		return f.fixed(form, entity, at)
+	default:
+		return beginning
+	}
+}
+
+// page is the beginning of a unit of the calendar, to which the walk goes back
+// through the quarters of an hour.
+func (f *feature) page(c features.Calendar, at int64) int64 {
+	const quarter = int64(15 * time.Minute / time.Millisecond)
+	t := kinds.FloorDiv(at, quarter) * quarter
+	if f.pages == nil {
+		f.pages = map[int64]int64{}
+	}
+	from, known := f.pages[t]
+	if !known {
+		for from = t; ; from -= quarter {
+			shown := time.UnixMilli(from).In(c.Zone)
+			if c.Unit == "hour" && shown.Minute() == 0 || pageName(c, from-quarter) < pageName(c, t) {
+				break
+			}
+		}
+		f.pages[t] = from
+	}
+	return from
+}
+
+// pageName names the unit that the clocks show at a moment.
+func pageName(c features.Calendar, at int64) string {
+	shown := time.UnixMilli(at).In(c.Zone)
+	switch c.Unit {
+	case "hour":
+		return shown.Format("2006-01-02 15")
+	case "week":
+		back := (int(shown.Weekday()) - int(c.First) + 7) % 7
+		return shown.AddDate(0, 0, -back).Format("2006-01-02")
+	case "month":
+		return shown.Format("2006-01")
+	default:
+		return shown.Format("2006-01-02")
+	}
+}
+
+// session is the beginning of the session at a moment, or the end of the last
+// one if none is open.
+func (f *feature) session(s features.Session, entity string, at int64) int64 {
+	gap := s.Gap.Milliseconds()
+	from, last := at-s.MaxLength.Milliseconds()+1, int64(beginning)
+	for _, n := range f.inOrder(f.every[entity]) {
+		t := f.stream.times[n]
+		if t > at || t <= at-s.Reach().Milliseconds() {
+			continue // what came so long before is not looked at
+		}
+		if last == beginning || t-last >= gap {
+			from = t
+		}
+		last = t
+	}
+	if last != beginning && at-last >= gap {
+		return last + gap
+	}
+	return from
+}
+
+// fixed is the beginning of the fixed window at a moment, or the end of the
+// last one if none is open.
+func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
+	size, last := w.Size.Milliseconds(), stretch(w, at)-1
+	from, end := last+1, last+1
+	for _, n := range f.inOrder(f.every[entity]) {
+		t := f.stream.times[n]
+		if t <= at && t >= end {
+			from, end = t, t+size
+		}
+		if t <= at {
+			last = max(last, t)
+		}
+	}
+	switch {
+	case at < end:
+		return from
+	case f.rested(w, entity, stretch(w, at), last):
+		return end
+	case at-last >= size:
+		return last + size // at the latest
+	default:
+		return end
+	}
+}
+
+// stretch is since when fixed windows are followed.
+func stretch(w features.Fixed, at int64) int64 {
+	length := w.MaxLength.Milliseconds()
+	return (kinds.FloorDiv(at, length) - 1) * length
+}
+
+// rested says whether there was no event between two moments for as long as a
+// fixed window lasts.
+func (f *feature) rested(w features.Fixed, entity string, from, to int64) bool {
+	last := from - 1
+	for _, n := range f.inOrder(f.every[entity]) {
+		if t := f.stream.times[n]; t > last && t <= to {
+			if t-last >= w.Size.Milliseconds() {
+				return true
+			}
+			last = t
+		}
+	}
+	return to-last >= w.Size.Milliseconds()
+}
+
+// inOrder are events in the order of their times, those of one time in the
+// order in which they came.
+func (f *feature) inOrder(events []int32) []int32 {
+	return slices.SortedStableFunc(slices.Values(events), func(a, b int32) int {
+		return cmp.Compare(f.stream.times[a], f.stream.times[b])
+	})
+}

@@ -1,0 +1,39 @@
+package materialize
+
+import (
+	"encoding/csv"
+	"io"
+
+	"github.com/weir-stream/weir/features"
+)
+
+type csvWriter struct {
+	out  *csv.Writer
+	row  []string
+	text []byte
+}
+
+// NewCSVWriter writes a CSV: a line of names, and one for each event. Nulls are
+// empty. Its columns hold no lists.
+func NewCSVWriter(out io.Writer, stream *features.Stream, columns []Column) (Writer, error) {
+	w := &csvWriter{out: csv.NewWriter(out)}
+	header := []string{IDColumn(stream)}
+	for _, c := range columns {
+		header = append(header, c.Name)
+	}
+	return w, w.out.Write(header)
+}
+
+func (w *csvWriter) Write(id []byte, cells []Cell) error {
+	w.row = append(w.row[:0], string(id))
+	for _, c := range cells {
+		w.text = c.Value.AppendText(w.text[:0])
+		w.row = append(w.row, string(w.text))
+	}
+	return w.out.Write(w.row)
+}
+
+func (w *csvWriter) Close() error {
+	w.out.Flush()
+	return w.out.Error()
+}

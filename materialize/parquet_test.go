@@ -1,0 +1,280 @@
+package materialize
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+// toParquet replays lines into a Parquet file with row groups of so many bytes.
+func toParquet(t *testing.T, r *features.Registry, stream, input string, most int, names ...string) *parquet.File {
+	t.Helper()
+	s, ok := r.Stream(stream)
+	if !ok {
+		t.Fatal("no stream", stream)
+	}
+	columns, err := Columns(r, s, names, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w, err := NewParquetWriter(&out, s, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.(*parquetWriter).most = most
+	replay := Replay{Stream: s, Columns: columns, State: memory.New()}
+	if _, err := replay.Run(context.Background(), NewLines("in.ndjson", strings.NewReader(input)), w); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestParquet(t *testing.T) {
+	r := load(t, `
+streams:
+  pay:
+    topic: events
+    timestamp: at
+    id: "the, id.of it"
+    fields:
+      user: string
+      device: string
+      amount: {type: decimal, scale: 2}
+      score: float
+      n: int
+      ok: bool
+      seen: timestamp
+      place: location
+features:
+  paid:      SUM(1h, pay, amount, user)
+  events:    COUNT(1h, pay, user)
+  devices:   SET(1h, pay, user, device)
+  latest:    LAST_K(1h, pay, amount, user, k=2)
+  places:    LAST_K(1h, pay, place, user, k=2)
+  frequent:  TOP_K(1h, pay, device, user, k=2)
+  amounts:   HISTOGRAM(1h, pay, amount, user, bins=[1, 10.5])
+  vat:       {expr: paid * 0.175, default: -1}
+  apart:     SUM(1h, pay, amount, user, per=device)
+  none:      COUNT(1h, pay, user, where='n > 100', per=n)
+  where:     LAST(1h, pay, place, user, per=device)
+`)
+	in := `{"at":1700000000000,"the, id":{"of it":7},"user":"u","device":"d1","amount":1.1,"score":0.5,"n":-3,"ok":true,"seen":1,"place":{"lat":1.5,"lon":-2}}
+{"at":1700000000001,"the, id":{"of it":"b"},"user":"u","device":"d2","amount":-20,"ok":false}
+{"at":1700000000002,"the, id":{"of it":"c"}}
+`
+	file := toParquet(t, r, "pay", in, rowGroupSize,
+		"user", "amount", "score", "n", "ok", "seen", "place", "paid", "events", "devices", "latest", "places", "frequent", "amounts", "vat", "apart", "none", "where")
+	if diff := cmp.Diff(wantSchema, file.Schema().String()); diff != "" {
+		t.Errorf("schema (-want +got):\n%s", diff)
+	}
+	var got []string
+	rows := parquet.NewGenericReader[map[string]any](file, file.Schema())
+	for range rows.NumRows() {
+		row := []map[string]any{{}}
+		if n, err := rows.Read(row); n != 1 {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	if diff := cmp.Diff(wantRows, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+const wantSchema = `message pay {
+	required binary the, id.of it (STRING);
+	optional binary user (STRING);
+	optional int64 amount (DECIMAL(18,2));
+	optional double score;
+	optional int64 n (INT(64,true));
+	optional boolean ok;
+	optional int64 seen (TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS));
+	optional group place {
+		required double lat;
+		required double lon;
+	}
+	optional int64 paid (DECIMAL(18,2));
+	optional int64 events (INT(64,true));
+	optional group devices (LIST) {
+		repeated group list {
+			optional binary element (STRING);
+		}
+	}
+	optional group latest (LIST) {
+		repeated group list {
+			optional int64 element (DECIMAL(18,2));
+		}
+	}
+	optional group places (LIST) {
+		repeated group list {
+			optional group element {
+				required double lat;
+				required double lon;
+			}
+		}
+	}
+	optional group frequent (LIST) {
+		repeated group list {
+			required group element {
+				required int64 count (INT(64,true));
+				optional binary value (STRING);
+			}
+		}
+	}
+	optional group amounts (LIST) {
+		repeated group list {
+			required group element {
+				required int64 count (INT(64,true));
+				optional int64 from (DECIMAL(18,2));
+				optional int64 to (DECIMAL(18,2));
+			}
+		}
+	}
+	optional int64 vat (DECIMAL(18,5));
+	optional group apart (MAP) {
+		repeated group key_value {
+			required binary key (STRING);
+			optional int64 value (DECIMAL(18,2));
+		}
+	}
+	optional group none (MAP) {
+		repeated group key_value {
+			required int64 key (INT(64,true));
+			optional int64 value (INT(64,true));
+		}
+	}
+	optional group where (MAP) {
+		repeated group key_value {
+			required binary key (STRING);
+			optional group value {
+				required double lat;
+				required double lon;
+			}
+		}
+	}
+}`
+
+// The library's maps have decimals without their point.
+var wantRows = []string{
+	`{"amount":1.1,"amounts":[{"count":0,"from":null,"to":1},{"count":1,"from":1,"to":10.5},{"count":0,"from":10.5,"to":null}],"apart":{"d1":110},` +
+		`"devices":["d1"],"events":1,"frequent":[{"count":1,"value":"d1"}],"latest":[1.1],"n":-3,"none":{},"ok":true,"paid":1.1,` +
+		`"place":{"lat":1.5,"lon":-2},"places":[{"lat":1.5,"lon":-2}],"score":0.5,"seen":1,"the, id.of it":"7","user":"u","vat":0.1925,"where":{"d1":{"Lat":1.5,"Lon":-2}}}`,
+	`{"amount":-20,"amounts":[{"count":1,"from":null,"to":1},{"count":1,"from":1,"to":10.5},{"count":0,"from":10.5,"to":null}],"apart":{"d1":110,"d2":-2000},` +
+		`"devices":["d1","d2"],"events":2,"frequent":[{"count":1,"value":"d1"},{"count":1,"value":"d2"}],"latest":[-20,1.1],"n":null,"none":{},"ok":false,"paid":-18.9,` +
+		`"place":null,"places":[{"lat":1.5,"lon":-2}],"score":null,"seen":null,"the, id.of it":"b","user":"u","vat":-3.3075,"where":{"d1":{"Lat":1.5,"Lon":-2}}}`,
+	`{"amount":null,"amounts":null,"apart":null,"devices":null,"events":null,"frequent":null,"latest":null,"n":null,"none":null,"ok":null,"paid":null,` +
+		`"place":null,"places":null,"score":null,"seen":null,"the, id.of it":"c","user":null,"vat":null,"where":null}`,
+}
+
+// A Parquet file of many row groups holds what the CSV of the same events does,
+// value by value.
+func TestParquetEqualsCSV(t *testing.T) {
+	r := load(t, randomDefinitions)
+	in, _ := randomEvents(t)
+	text, _, err := materialize(t, r, "pay", "ndjson", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := toParquet(t, r, "pay", in, 1<<14)
+	if n := len(file.RowGroups()); n < 5 || n > 50 {
+		t.Errorf("%d row groups", n)
+	}
+	var got [][]string
+	header := []string{}
+	for _, c := range file.Root().Columns() {
+		header = append(header, c.Name())
+	}
+	got = append(got, header)
+	for _, group := range file.RowGroups() {
+		rows := group.Rows()
+		buffer := make([]parquet.Row, group.NumRows())
+		if n, err := rows.ReadRows(buffer); n != len(buffer) {
+			t.Fatal(n, err)
+		}
+		for _, row := range buffer {
+			cells := make([]string, len(row))
+			for i, v := range row {
+				cells[i] = cellOf(v, file.Root().Columns()[i].Type().LogicalType())
+			}
+			got = append(got, cells)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-csv +parquet):\n%s", diff)
+	}
+}
+
+// cellOf is a value of a Parquet file as a CSV has it.
+func cellOf(v parquet.Value, t *format.LogicalType) string {
+	var decimal *format.DecimalType
+	if t != nil {
+		decimal, _ = t.Value.(*format.DecimalType)
+	}
+	switch {
+	case v.IsNull():
+		return ""
+	case decimal != nil:
+		return string(kinds.AppendDecimal(nil, v.Int64(), uint8(decimal.Scale)))
+	case v.Kind() == parquet.Double:
+		return string(kinds.Value{Type: kinds.Float, Flt: v.Double()}.AppendText(nil))
+	default:
+		return v.String()
+	}
+}
+
+// What a decimal of Parquet cannot hold is refused.
+func TestParquetDecimals(t *testing.T) {
+	for _, c := range []struct {
+		v     kinds.Value
+		scale uint8
+		want  string
+	}{
+		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: -150}, 4, "-15000"},
+		{kinds.Value{Type: kinds.Int, Num: 3}, 2, "300"},
+		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 999_999_999_999_999_999}, 2, "999999999999999999"},
+		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: -1_000_000_000_000_000_000}, 2,
+			"-10000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
+		{kinds.Value{Type: kinds.Decimal, Num: 1_000_000_000_000_000_000}, 1,
+			"1000000000000000000 has more than the 18 digits of a decimal in Parquet, 1 of them behind the point; write a .csv"},
+		{kinds.Value{Type: kinds.Int, Num: math.MinInt64}, 18,
+			"-9223372036854775808 has more than the 18 digits of a decimal in Parquet, 18 of them behind the point; write a .csv"},
+	} {
+		l := parquetLeaf{kind: kinds.Decimal, scale: c.scale}
+		v, err := l.value(c.v)
+		got := v.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s at scale %d: %s, want %s", c.v.AppendText(nil), c.scale, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package materialize
+
+import (
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// rowGroupSize is how many bytes of values a row group holds: about what the
+// writer holds in memory.
+const rowGroupSize = 64 << 20
+
+type parquetWriter struct {
+	out     *parquet.GenericWriter[any]
+	columns []parquetColumn
+	row     parquet.Row
+	size    int // bytes of values in the row group
+	most    int // of size
+}
+
+// NewParquetWriter writes a Parquet file, compressed with zstd. The id is a
+// string; the columns have the types of their features and fields, and all may
+// be null:
+//
+//	string     STRING                  int    INT64
+//	float      DOUBLE                  bool   BOOLEAN
+//	decimal    DECIMAL(18, scale)      timestamp  TIMESTAMP in milliseconds, UTC
+//	location   a group of lat and lon, DOUBLE
+//
+// A list is a LIST of such values, one of counts a LIST of groups of value and
+// count, one of bins a LIST of groups of from, to and count; values by category
+// are a MAP.
+func NewParquetWriter(out io.Writer, stream *features.Stream, columns []Column) (Writer, error) {
+	w := &parquetWriter{most: rowGroupSize}
+	root := parquetRoot{}
+	add := func(name string, node parquet.Node) { root.fields = append(root.fields, parquetField{node, name}) }
+	add(IDColumn(stream), parquet.String())
+	first := 1
+	for i := range columns {
+		c, node := columns[i].parquet(first)
+		first += len(c.leaves)
+		w.columns = append(w.columns, c)
+		add(columns[i].Name, node)
+	}
+	w.out = parquet.NewGenericWriter[any](out, parquet.NewSchema(stream.Name, root), parquet.Compression(&zstd.Codec{}))
+	return w, nil
+}
+
+func (w *parquetWriter) Write(id []byte, cells []Cell) error {
+	w.row = append(w.row[:0], parquet.ByteArrayValue(id).Level(0, 0, 0))
+	w.size += len(id)
+	for i := range cells {
+		if err := w.cell(&w.columns[i], &cells[i]); err != nil {
+			return err
+		}
+	}
+	if _, err := w.out.WriteRows([]parquet.Row{w.row}); err != nil {
+		return err
+	}
+	if w.size < w.most {
+		return nil
+	}
+	w.size = 0
+	return w.out.Flush()
+}
+
+// cell appends the values of a cell to the row, one leaf of its column after
+// the other. A value of a list repeats the one before it.
+func (w *parquetWriter) cell(c *parquetColumn, cell *Cell) error {
+	scalar := [1]kinds.Item{{Value: cell.Value}}
+	items := scalar[:]
+	if c.list {
+		items = cell.Items
+	}
+	for i := range c.leaves {
+		l := &c.leaves[i]
+		if len(items) == 0 {
+			defined := 0
+			if items != nil {
+				defined = isCell // a list without elements
+			}
+			w.row = append(w.row, parquet.NullValue().Level(0, defined, l.column))
+		}
+		for n := range items {
+			v, defined := l.of(&items[n]), l.level
+			value, err := l.value(v)
+			if err != nil {
+				return &CellError{Column: c.name, Err: err}
+			}
+			if v.IsNull() {
+				defined--
+			}
+			w.row = append(w.row, value.Level(min(n, 1), defined, l.column))
+			w.size += 8 + len(v.Str)
+		}
+	}
+	return nil
+}
+
+func (w *parquetWriter) Close() error { return w.out.Close() }

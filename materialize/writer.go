@@ -1,0 +1,35 @@
+package materialize
+
+import (
+	"fmt"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Writer is where a training set goes, a row for each event.
+type Writer interface {
+	// Write adds a row: the event's id, and a cell for each column. It keeps
+	// nothing of them. What is wrong with a cell is a *CellError.
+	Write(id []byte, cells []Cell) error
+	// Close writes what is held back. What was written before is no training set
+	// without it.
+	Close() error
+}
+
+// CellError is that a file of the writer's format cannot hold a value.
+type CellError struct {
+	Column string
+	Err    error
+}
+
+// Error names the column.
+func (e *CellError) Error() string { return fmt.Sprintf("column %s: %v", e.Column, e.Err) }
+
+// Unwrap returns the error without its column.
+func (e *CellError) Unwrap() error { return e.Err }
+
+// Cell is what a row holds in one column.
+type Cell struct {
+	Value kinds.Value
+	Items []kinds.Item // of features that answer with a list, in the place of Value
+}

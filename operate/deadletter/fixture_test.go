@@ -1,0 +1,150 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// fixture is a topic of events and one of dead letters on a real broker.
+type fixture struct {
+	t      *testing.T
+	broker *testkit.Broker
+	client *kgo.Client
+	source string
+	topic  *Topic
+}
+
+const partitions = 2
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, broker: testkit.Kafka(t)}
+	f.source = testkit.CreateTopic(t, f.broker, partitions)
+	f.topic = &Topic{Client: f.broker.Client(), Name: testkit.CreateTopic(t, f.broker, partitions)}
+	f.client = f.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	return f
+}
+
+func (f *fixture) newClient(options ...kgo.Opt) *kgo.Client {
+	f.t.Helper()
+	client, err := kgo.NewClient(append(options, f.options()...)...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(client.Close)
+	return client
+}
+
+func (f *fixture) options() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(f.broker.Addrs()...)} }
+
+func (f *fixture) context() context.Context {
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
+	f.t.Cleanup(cancel)
+	return ctx
+}
+
+// began is when the first letter of a test was set aside; further ones follow
+// by the second.
+var began = time.Now().Add(-time.Hour).Truncate(time.Second)
+
+// letter is a dead letter to be written.
+type letter struct {
+	partition int32 // of the dead-letter topic
+	source    Place
+	reason    string
+	stream    string
+	second    int // after began when it was set aside
+	age       time.Duration
+	value     string
+	headers   []kgo.RecordHeader
+}
+
+// setAside writes dead letters as the pipeline does.
+func (f *fixture) setAside(letters ...letter) {
+	f.t.Helper()
+	for _, l := range letters {
+		rec := &kgo.Record{
+			Topic: f.topic.Name, Partition: l.partition, Key: []byte("key " + l.value), Value: []byte(l.value),
+			Timestamp: began.Add(time.Duration(l.second) * time.Second), Headers: l.headers,
+		}
+		for _, h := range [...][2]string{
+			{pipeline.HeaderReason, l.reason}, {pipeline.HeaderMessage, "it is " + l.reason}, {pipeline.HeaderStream, l.stream},
+			{pipeline.HeaderTopic, l.source.Topic}, {pipeline.HeaderPartition, strconv.Itoa(int(l.source.Partition))},
+			{pipeline.HeaderOffset, strconv.FormatInt(l.source.Offset, 10)},
+			{pipeline.HeaderTimestamp, strconv.FormatInt(began.Add(-l.age).UnixMilli(), 10)},
+		} {
+			rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
+		}
+		if err := f.client.ProduceSync(f.context(), rec).FirstErr(); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// at is a place in the topic of events.
+func (f *fixture) at(partition int32, offset int64) Place { return Place{f.source, partition, offset} }
+
+// events are the values of the records of the source topic that count, by how
+// often each is there.
+func (f *fixture) events() map[string]int {
+	f.t.Helper()
+	values := map[string]int{}
+	for _, rec := range f.records() {
+		values[string(rec.Value)]++
+	}
+	return values
+}
+
+// records are those of the source topic that count.
+func (f *fixture) records() (records []*kgo.Record) {
+	f.t.Helper()
+	last := map[int32]int64{} // a record in each partition says that all before it is read
+	for p := range int32(partitions) {
+		end := &kgo.Record{Topic: f.source, Partition: p, Key: []byte("end")}
+		if err := f.client.ProduceSync(f.context(), end).FirstErr(); err != nil {
+			f.t.Fatal(err)
+		}
+		last[p] = end.Offset
+	}
+	reader := f.newClient(kgo.ConsumeTopics(f.source), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	for len(last) > 0 {
+		fetches := reader.PollFetches(f.context())
+		if err := fetches.Err(); err != nil {
+			f.t.Fatal(err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if string(r.Key) != "end" {
+				records = append(records, r)
+			} else if r.Offset == last[r.Partition] {
+				delete(last, r.Partition)
+			}
+		})
+	}
+	return records
+}
+
+// replay replays what a filter picks.
+func (f *fixture) replay(change ...func(*Replay)) string {
+	f.t.Helper()
+	r := &Replay{Topic: f.topic, Producer: f.options()}
+	for _, c := range change {
+		c(r)
+	}
+	summary, err := r.Run(f.context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return text(summary)
+}
+
+func text(s Summary) string { return fmt.Sprint(s.Replayed, s.Passed) }

@@ -1,0 +1,97 @@
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// index is what the dead-letter topic holds, without the original records.
+type index struct {
+	letters []*Letter // those that the filter takes, by when they were set aside
+	// copies are by event the places of all letters, also of those that the
+	// filter does not take.
+	copies map[event][]Place
+	// receipts are by event and partition of the dead-letter topic the offset
+	// of the last receipt.
+	receipts map[event]map[int32]int64
+}
+
+// newIndex reads the topic.
+func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error) {
+	x := &index{copies: map[event][]Place{}, receipts: map[event]map[int32]int64{}}
+	err := topic.read(ctx, func(at Place, rec *fetch.Record) error {
+		letter, receipt := parse(at, rec)
+		switch {
+		case letter == nil && receipt.Topic == "": // somebody else's
+		case letter == nil:
+			if x.receipts[receipt] == nil {
+				x.receipts[receipt] = map[int32]int64{}
+			}
+			x.receipts[receipt][at.Partition] = max(x.receipts[receipt][at.Partition], at.Offset)
+		default:
+			x.copies[letter.event()] = append(x.copies[letter.event()], at)
+			if filter.Takes(letter) {
+				x.letters = append(x.letters, letter)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range x.letters {
+		l.Replayed = x.receipts[l.event()] != nil
+	}
+	slices.SortFunc(x.letters, func(a, b *Letter) int {
+		return cmp.Or(cmp.Compare(a.SetAside, b.SetAside), cmp.Compare(a.At.Partition, b.At.Partition),
+			cmp.Compare(a.At.Offset, b.At.Offset))
+	})
+	return x, nil
+}
+
+// uncovered are the partitions of the letters of an event that have no receipt
+// behind them.
+func (x *index) uncovered(of event) (partitions []int32) {
+	for _, at := range x.copies[of] {
+		receipt, ok := x.receipts[of][at.Partition]
+		if (!ok || receipt < at.Offset) && !slices.Contains(partitions, at.Partition) {
+			partitions = append(partitions, at.Partition)
+		}
+	}
+	return partitions
+}
+
+// List lists the letters that a filter takes, by when they were set aside,
+// without the original records.
+func List(ctx context.Context, topic *Topic, filter *Filter) ([]*Letter, error) {
+	if err := filter.Check(); err != nil {
+		return nil, err
+	}
+	x, err := newIndex(ctx, topic, filter)
+	if err != nil {
+		return nil, err
+	}
+	return x.letters, nil
+}
+
+// Find reads the letters at a place, or of a source, with the original records.
+func Find(ctx context.Context, topic *Topic, place Place) ([]*Letter, error) {
+	x, err := newIndex(ctx, topic, &Filter{Places: []Place{place}})
+	if err != nil || len(x.letters) == 0 {
+		return nil, err
+	}
+	wanted := map[Place]*Letter{}
+	for _, l := range x.letters {
+		wanted[l.At] = l
+	}
+	err = topic.read(ctx, func(at Place, rec *fetch.Record) error {
+		if l := wanted[at]; l != nil {
+			l.fill(rec)
+		}
+		return nil
+	})
+	return x.letters, err
+}

@@ -1,0 +1,122 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/operate/topics"
+)
+
+// plan is what a replay is to do.
+type plan struct {
+	index   *index
+	chosen  map[Place]*Letter // by the place of the letter
+	renew   map[event][]int32 // receipts that events replayed before lack, by partition
+	summary Summary
+}
+
+// plan reads the dead-letter topic and decides on each letter.
+func (r *Replay) plan(ctx context.Context) (*plan, error) {
+	if err := r.Filter.Check(); err != nil {
+		return nil, err
+	}
+	x, err := newIndex(ctx, r.Topic, &r.Filter)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{
+		index: x, chosen: map[Place]*Letter{}, renew: map[event][]int32{},
+		summary: Summary{Replayed: map[string]int{}, Passed: map[Why]int{}},
+	}
+	sources, err := r.sources(ctx, x.letters)
+	if err != nil {
+		return nil, err
+	}
+	met := map[event]bool{}
+	for _, l := range x.letters {
+		why := r.passed(l, sources[l.Source.Topic])
+		if why == "" && met[l.event()] {
+			why = Twice
+		}
+		if why != "" {
+			p.summary.Passed[why]++
+		} else {
+			p.chosen[l.At] = l
+		}
+		if partitions := x.uncovered(l.event()); l.Replayed && len(partitions) > 0 {
+			p.renew[l.event()] = partitions
+		}
+		met[l.event()] = true
+	}
+	return p, nil
+}
+
+// passed says why a letter is not to be replayed, empty if it is.
+func (r *Replay) passed(l *Letter, source source) Why {
+	switch {
+	case l.Replayed:
+		return Before
+	case l.Reason == string(features.Late):
+		return Counted
+	case !slices.Contains(source.partitions, l.Source.Partition):
+		return NoTopic
+	case !r.StampNow && source.retention > 0 && l.Timestamp < time.Now().Add(-source.retention).UnixMilli():
+		return Expired
+	}
+	return ""
+}
+
+// source is a topic that records came from.
+type source struct {
+	partitions []int32
+	retention  time.Duration // by the records' own times; 0 for none
+}
+
+// sources looks up the topics of the letters; those that are gone have no
+// partitions.
+func (r *Replay) sources(ctx context.Context, letters []*Letter) (map[string]source, error) {
+	sources := map[string]source{}
+	var names []string
+	for _, l := range letters {
+		if _, known := sources[l.Source.Topic]; !known {
+			sources[l.Source.Topic] = source{}
+			names = append(names, l.Source.Topic)
+		}
+	}
+	if len(names) == 0 {
+		return sources, nil
+	}
+	found, err := r.Topic.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return nil, fmt.Errorf("topics of the dead letters: %w", err)
+	}
+	var there []string
+	for _, topic := range found.Topics {
+		var s source
+		for _, p := range topic.Partitions {
+			s.partitions = append(s.partitions, int32(p.ID))
+		}
+		if sources[topic.Name] = s; topic.Error == nil {
+			there = append(there, topic.Name)
+		}
+	}
+	settings, err := topics.Settings(ctx, r.Topic.Client, there)
+	if err != nil {
+		return nil, err
+	}
+	for name, of := range settings {
+		s := sources[name]
+		ms, _ := strconv.ParseInt(of["retention.ms"], 10, 64) // -1 is for ever
+		if ms > 0 && of["message.timestamp.type"] != "LogAppendTime" {
+			s.retention = time.Duration(ms) * time.Millisecond
+		}
+		sources[name] = s
+	}
+	return sources, nil
+}

@@ -1,0 +1,128 @@
+package deadletter
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// Replay puts the original records of dead letters back on their topics, in the
+// partitions they came from.
+type Replay struct {
+	Topic *Topic
+	// Producer says how the brokers are reached.
+	Producer []kgo.Opt
+	Filter   Filter
+	// StampNow gives the records the present time; else they keep their own, by
+	// which they are judged to be late or from the future.
+	StampNow bool
+	// MaxLetters is the number of letters of one transaction; 0 is 500.
+	MaxLetters int
+
+	// indexed, if not nil, is called when the topic has been read and nothing has
+	// been written: where tests step between two replays.
+	indexed func()
+}
+
+// Summary is what became of the letters that the filter takes.
+type Summary struct {
+	Replayed map[string]int // events by reason
+	Passed   map[Why]int    // letters not replayed
+}
+
+// Why says why a letter is not replayed.
+type Why string
+
+// The reasons for which letters are not replayed.
+const (
+	Before  Why = "replayed before"
+	Twice   Why = "there twice for one event"
+	Counted Why = "late, so counted already by the features that they are not too late for"
+	NoTopic Why = "of a topic or partition that is no longer there"
+	Expired Why = "older than their topic's retention.ms, which would remove them again; --stamp-now gives them the present time"
+	Gone    Why = "removed by the dead-letter topic's retention in the meantime"
+)
+
+// AllWhys lists them in the order in which they are told.
+func AllWhys() []Why { return []Why{Before, Twice, Counted, NoTopic, Expired, Gone} }
+
+// Plan says what Run would do.
+func (r *Replay) Plan(ctx context.Context) (Summary, error) {
+	p, err := r.plan(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	for _, l := range p.chosen {
+		p.summary.Replayed[l.Reason]++
+	}
+	return p.summary, nil
+}
+
+// Run replays. After an error the Summary says what was replayed for sure; it
+// may be run again, and goes on from where it was.
+func (r *Replay) Run(ctx context.Context) (Summary, error) {
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.TransactionalID("weir-replay." + r.Topic.Name), kgo.TransactionTimeout(time.Minute),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(100 << 20),
+	}, r.Producer...)...)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer client.Close()
+	// First, so that nobody else can replay any more once the topic is read.
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		return Summary{}, fmt.Errorf("begin a replay: %w", err)
+	}
+	p, err := r.plan(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	if r.indexed != nil {
+		r.indexed()
+	}
+	w := &writer{client: client, topic: r.Topic.Name, most: r.MaxLetters, replayed: p.summary.Replayed}
+	if w.most == 0 {
+		w.most = maxLetters
+	}
+	err = r.Topic.read(ctx, func(at Place, rec *fetch.Record) error {
+		l := p.chosen[at]
+		if l == nil {
+			return nil
+		}
+		delete(p.chosen, at)
+		l.fill(rec)
+		return w.add(ctx, entry{l.event(), r.record(l), l.Reason, p.index.uncovered(l.event())})
+	})
+	for of, partitions := range p.renew {
+		if err == nil {
+			err = w.add(ctx, entry{event: of, receipts: partitions})
+		}
+	}
+	if err == nil {
+		err = w.flush(ctx)
+	}
+	if err == nil && len(p.chosen) > 0 {
+		p.summary.Passed[Gone] = len(p.chosen)
+	}
+	return p.summary, err
+}
+
+// record is the original record of a letter.
+func (r *Replay) record(l *Letter) *kgo.Record {
+	rec := &kgo.Record{Topic: l.Source.Topic, Partition: l.Source.Partition, Key: l.Key, Value: l.Value}
+	if !r.StampNow {
+		rec.Timestamp = time.UnixMilli(l.Timestamp)
+	}
+	for _, h := range l.Headers {
+		rec.Headers = append(rec.Headers, kgo.RecordHeader(h))
+	}
+	rec.Headers = append(rec.Headers,
+		kgo.RecordHeader{Key: HeaderReplays, Value: strconv.AppendInt(nil, int64(l.Replays+1), 10)},
+		kgo.RecordHeader{Key: HeaderReplayedFrom, Value: []byte(l.At.String())})
+	return rec
+}

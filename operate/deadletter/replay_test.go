@@ -1,0 +1,206 @@
+package deadletter
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func TestReplayPutsBackTheOriginal(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(letter{source: f.at(1, 7), reason: "wrong_type", stream: "s", value: "a", age: time.Hour, headers: []kgo.RecordHeader{
+		{Key: "trace", Value: []byte("x")}, {Key: "empty"}, {Key: HeaderReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
+	}})
+	if got, want := f.replay(), "map[wrong_type:1] map[]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	records := f.records()
+	if len(records) != 1 {
+		t.Fatalf("%d records", len(records))
+	}
+	r := records[0]
+	var headers []string
+	for _, h := range r.Headers {
+		headers = append(headers, fmt.Sprintf("%s=%s,%t", h.Key, h.Value, h.Value == nil))
+	}
+	want := []string{"trace=x,false", "empty=,true", "trace=y,false", "weir-replays=3,false",
+		"weir-replayed-from=" + f.topic.Name + "/0/0,false"}
+	if diff := cmp.Diff(want, headers); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+	if string(r.Key) != "key a" || string(r.Value) != "a" || r.Partition != 1 || !r.Timestamp.Equal(began.Add(-time.Hour)) {
+		t.Errorf("the record is %s=%s in partition %d of %v", r.Key, r.Value, r.Partition, r.Timestamp)
+	}
+}
+
+func TestReplayKeepsNullKeysAndValues(t *testing.T) {
+	rec := (&Replay{}).record(&Letter{Value: []byte{}})
+	if rec.Key != nil || rec.Value == nil {
+		t.Errorf("key %v, value %v; want null and empty", rec.Key, rec.Value)
+	}
+}
+
+func TestReplayIsOnce(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(
+		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a"},
+		// Written again after a kill, and without a key in another partition.
+		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 1},
+		letter{partition: 1, source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 2},
+		letter{partition: 1, source: f.at(0, 2), reason: "missing_field", stream: "s", value: "b", second: 3},
+		letter{partition: 1, source: f.at(0, 3), reason: "late", stream: "s", value: "c", second: 4},
+	)
+	chosen := func(r *Replay) { r.Filter.Reasons = []string{"wrong_type"} }
+	for _, step := range []struct {
+		change func(*Replay)
+		want   string
+	}{
+		{chosen, "map[wrong_type:1] map[there twice for one event:2]"},
+		{chosen, "map[] map[replayed before:3]"},
+		{func(*Replay) {}, "map[missing_field:1] map[" + string(Counted) + ":1 replayed before:3]"},
+		{func(r *Replay) { r.MaxLetters = 1 }, "map[] map[" + string(Counted) + ":1 replayed before:4]"},
+	} {
+		if got := f.replay(step.change); got != step.want {
+			t.Errorf("got  %s\nwant %s", got, step.want)
+		}
+	}
+	// The processor writes a letter again that was replayed already: its receipt
+	// is written again too, so that retention cannot take it before the letter.
+	f.setAside(letter{source: f.at(0, 2), reason: "missing_field", stream: "s", value: "b", second: 9})
+	for range 2 {
+		if got, want := f.replay(), "map[] map["+string(Counted)+":1 replayed before:5]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	receipts := 0
+	x, err := newIndex(f.context(), f.topic, &Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range x.receipts {
+		receipts += len(of)
+	}
+	for of := range x.copies {
+		if left := x.uncovered(of); (of.Place == f.at(0, 3)) != (len(left) > 0) {
+			t.Errorf("%v has no receipt in partitions %v", of, left)
+		}
+	}
+	if receipts != 4 {
+		t.Errorf("receipts in %d partitions, want 4: %v", receipts, x.receipts)
+	}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, f.events()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What a stopped replay has read is of no use any more once another has begun.
+func TestReplayThatIsTakenOver(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "a"}, letter{source: f.at(0, 2), reason: "wrong_type", value: "b"})
+	first := &Replay{Topic: f.topic, Producer: f.options()}
+	first.indexed = func() {
+		if got, want := f.replay(), "map[wrong_type:2] map[]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	summary, err := first.Run(f.context())
+	if err != errTakenOver || text(summary) != "map[] map[]" {
+		t.Errorf("%s, %v", text(summary), err)
+	}
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, f.events()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReplayPassesOverWhatCannotStay(t *testing.T) {
+	f := newFixture(t)
+	const week = 7 * 24 * time.Hour // the brokers' default retention
+	f.setAside(
+		letter{source: f.at(0, 1), reason: "wrong_type", value: "old", age: 2 * week},
+		letter{source: f.at(9, 1), reason: "wrong_type", value: "partition"},
+		letter{source: Place{"no-such-topic", 0, 1}, reason: "wrong_type", value: "topic"},
+	)
+	plan := &Replay{Topic: f.topic, Filter: Filter{Topics: []string{f.source, "no-such-topic"}}}
+	summary, err := plan.Plan(f.context())
+	if want := "map[] map[" + string(NoTopic) + ":2 " + string(Expired) + ":1]"; err != nil || text(summary) != want {
+		t.Errorf("got  %s, %v\nwant %s", text(summary), err, want)
+	}
+	plan.StampNow = true
+	if summary, err = plan.Plan(f.context()); err != nil || summary.Replayed["wrong_type"] != 1 {
+		t.Errorf("%v, %v", summary, err)
+	}
+	if n := len(f.events()); n != 0 {
+		t.Errorf("a plan has written %d events", n)
+	}
+	f.replay(func(r *Replay) { r.StampNow = true })
+	if records := f.records(); len(records) != 1 || time.Since(records[0].Timestamp) > time.Hour {
+		t.Errorf("records %v", records)
+	}
+}
+
+// Many letters are several transactions, and a large one is one of its own.
+func TestReplayOfLargeLetters(t *testing.T) {
+	f := newFixture(t)
+	want := map[string]int{}
+	for i := range 12 {
+		value := fmt.Sprint(i, strings.Repeat("x", 100_000))
+		if i == 5 {
+			value = strings.Repeat("y", 400_000)
+		}
+		want[value] = 1
+		f.setAside(letter{partition: int32(i % 2), source: f.at(int32(i%2), int64(i)), reason: "wrong_type", value: value})
+	}
+	if got, want := f.replay(), "map[wrong_type:12] map[]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(want, f.events()); diff != "" {
+		t.Error("what was replayed differs")
+	}
+}
+
+func TestReadWaitsForOpenTransactions(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "a"})
+	other := f.newClient(kgo.TransactionalID(f.source), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err := other.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.ProduceSync(f.context(), &kgo.Record{Topic: f.topic.Name, Value: []byte("open")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	f.topic.Patience = 100 * time.Millisecond
+	_, err := List(f.context(), f.topic, &Filter{})
+	if err == nil || !strings.Contains(err.Error(), "cannot be read to its end for an open transaction") {
+		t.Errorf("got %v", err)
+	}
+	if err := other.EndTransaction(f.context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	f.topic.Patience = 0
+	if letters, err := List(f.context(), f.topic, &Filter{}); err != nil || len(letters) != 1 {
+		t.Errorf("%v, %v", letters, err)
+	}
+	missing := &Topic{Client: f.topic.Client, Name: "no-such-topic"}
+	_, err = List(f.context(), missing, &Filter{})
+	if err == nil || !strings.HasPrefix(err.Error(), "topic no-such-topic: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A topic that was deleted and made anew has other events at the same places.
+func TestReplayAfterTopicWasMadeAnew(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "old", age: time.Hour})
+	f.replay()
+	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "new"})
+	if got, want := f.replay(), "map[wrong_type:1] map[replayed before:1]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(map[string]int{"old": 1, "new": 1}, f.events()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,214 @@
+package deadletter
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// WriteTable writes letters as a table, and their number by reason below it.
+func WriteTable(out io.Writer, letters []*Letter) error {
+	if len(letters) > 0 {
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "DEAD LETTER\tSOURCE\tSET ASIDE\tREASON\tSTREAM\tREPLAYED\tMESSAGE")
+		for _, l := range letters {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.At, l.Source, moment(l.SetAside), l.Reason,
+				cmp.Or(l.Stream, "-"), yes(l.Replayed), printable(l.Message))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	reasons, replayed := count(letters)
+	_, err := fmt.Fprintf(out, "%s%s, %d of them replayed\n", number(len(letters), "dead letter"), list(reasons), replayed)
+	return err
+}
+
+// count counts letters by reason, and those replayed.
+func count(letters []*Letter) (reasons map[string]int, replayed int) {
+	reasons = map[string]int{}
+	for _, l := range letters {
+		reasons[l.Reason]++
+		if l.Replayed {
+			replayed++
+		}
+	}
+	return reasons, replayed
+}
+
+// list is ": 3 wrong_type, 1 missing_field", the most frequent first; empty for
+// none.
+func list(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	text := ""
+	for i, name := range names {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + strconv.Itoa(counts[name]) + " " + name
+	}
+	return text
+}
+
+// letterJSON is a letter in JSON, its bytes as text where they are UTF-8.
+type letterJSON struct {
+	At          Place        `json:"at"`
+	SetAside    int64        `json:"set_aside"`
+	Source      Place        `json:"source"`
+	Timestamp   int64        `json:"timestamp"`
+	Reason      string       `json:"reason"`
+	Message     string       `json:"message"`
+	Stream      string       `json:"stream,omitempty"`
+	Replays     int          `json:"replays"`
+	Replayed    bool         `json:"replayed"`
+	Key         *string      `json:"key,omitempty"`
+	KeyBase64   []byte       `json:"key_base64,omitempty"`
+	Value       *string      `json:"value,omitempty"`
+	ValueBase64 []byte       `json:"value_base64,omitempty"`
+	Headers     []headerJSON `json:"headers,omitempty"`
+}
+
+type headerJSON struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value,omitempty"`
+	ValueBase64 []byte  `json:"value_base64,omitempty"`
+}
+
+// MarshalJSON writes the letter; key, value and headers only where it has them.
+func (l *Letter) MarshalJSON() ([]byte, error) {
+	j := letterJSON{
+		At: l.At, SetAside: l.SetAside, Source: l.Source, Timestamp: l.Timestamp, Reason: l.Reason,
+		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed,
+	}
+	j.Key, j.KeyBase64 = textOrBytes(l.Key)
+	j.Value, j.ValueBase64 = textOrBytes(l.Value)
+	for _, h := range l.Headers {
+		header := headerJSON{Key: h.Key}
+		header.Value, header.ValueBase64 = textOrBytes(h.Value)
+		j.Headers = append(j.Headers, header)
+	}
+	return json.Marshal(j)
+}
+
+func textOrBytes(b []byte) (*string, []byte) {
+	if b == nil || !utf8.Valid(b) {
+		return nil, b
+	}
+	text := string(b)
+	return &text, nil
+}
+
+// WriteJSON writes letters and their number by reason as one JSON object.
+func WriteJSON(out io.Writer, letters []*Letter) error {
+	reasons, replayed := count(letters)
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Letters  []*Letter      `json:"letters"`
+		Reasons  map[string]int `json:"reasons"`
+		Replayed int            `json:"replayed"`
+	}{append([]*Letter{}, letters...), reasons, replayed})
+}
+
+// WriteText writes a letter with the original record: what can be printed as it
+// is, anything else in hexadecimal.
+func (l *Letter) WriteText(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, moment(l.SetAside))
+	fmt.Fprintf(w, "source\t%s, of %s\n", l.Source, moment(l.Timestamp))
+	fmt.Fprintf(w, "stream\t%s\n", cmp.Or(l.Stream, "none"))
+	fmt.Fprintf(w, "reason\t%s: %s\n", l.Reason, printable(l.Message))
+	fmt.Fprintf(w, "replayed\t%s; %s before\n", yes(l.Replayed), number(l.Replays, "time"))
+	fmt.Fprintf(w, "key\t%s\n", quoted(l.Key))
+	for _, h := range l.Headers {
+		fmt.Fprintf(w, "header\t%s: %s\n", printable(h.Key), quoted(h.Value))
+	}
+	if l.Value == nil {
+		fmt.Fprintf(w, "value\tnone\n")
+		return w.Flush()
+	}
+	fmt.Fprintf(w, "value\t%s\n", number(len(l.Value), "byte"))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	text := string(l.Value) + "\n"
+	if !isPrintable(l.Value) {
+		text = hex.Dump(l.Value)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// isPrintable says whether bytes may go to a terminal as they are.
+func isPrintable(b []byte) bool {
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
+
+// printable is a text on one line, quoted where it has to be.
+func printable(text string) string {
+	if isPrintable([]byte(text)) && !strings.ContainsAny(text, "\n\t") {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
+// quoted is a key or the value of a header.
+func quoted(b []byte) string {
+	if b == nil {
+		return "none"
+	}
+	return strconv.Quote(string(b))
+}
+
+// WriteText says what was replayed and what was not, or what would be.
+func (s Summary) WriteText(out io.Writer, would bool) error {
+	n := 0
+	for _, of := range s.Replayed {
+		n += of
+	}
+	verb := "replayed "
+	if would {
+		verb = "would replay "
+	}
+	text := verb + number(n, "event") + list(s.Replayed) + "\n"
+	for _, why := range AllWhys() {
+		if of := s.Passed[why]; of > 0 {
+			text += fmt.Sprintf("passed over %s %s\n", number(of, "dead letter"), why)
+		}
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+func number(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}

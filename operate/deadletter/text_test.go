@@ -1,0 +1,224 @@
+package deadletter
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// noon is 2026-01-01 at noon, in ms.
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
+
+var letters = []*Letter{
+	{
+		At: Place{"dead", 0, 3}, SetAside: noon, Source: Place{"tx", 1, 40}, Timestamp: noon - 1500, Reason: "wrong_type",
+		Message: "stream pay: amount: a decimal is wanted", Stream: "pay", Replays: 1, Replayed: true,
+	},
+	{
+		At: Place{"dead", 1, 12}, SetAside: noon + 60_000, Source: Place{"tx", 0, 7}, Timestamp: noon, Reason: "malformed_json",
+		Message: "not\nJSON",
+	},
+	{At: Place{"dead", 1, 13}, SetAside: noon + 61_000, Source: Place{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay"},
+}
+
+func written(t *testing.T, write func(*strings.Builder) error) string {
+	t.Helper()
+	var out strings.Builder
+	if err := write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestWriteTable(t *testing.T) {
+	want := strings.Join([]string{
+		`DEAD LETTER  SOURCE   SET ASIDE                 REASON          STREAM  REPLAYED  MESSAGE`,
+		`dead/0/3     tx/1/40  2026-01-01T12:00:00.000Z  wrong_type      pay     yes       stream pay: amount: a decimal is wanted`,
+		`dead/1/12    tx/0/7   2026-01-01T12:01:00.000Z  malformed_json  -       no        "not\nJSON"`,
+		`dead/1/13    tx/0/8   2026-01-01T12:01:01.000Z  wrong_type      pay     no        `,
+		``,
+		`3 dead letters: 2 wrong_type, 1 malformed_json, 1 of them replayed`,
+		``,
+	}, "\n")
+	got := written(t, func(out *strings.Builder) error { return WriteTable(out, letters) })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got = written(t, func(out *strings.Builder) error { return WriteTable(out, nil) })
+	if want := "0 dead letters, 0 of them replayed\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	want := `{
+  "letters": [
+    {
+      "at": {
+        "topic": "dead",
+        "partition": 0,
+        "offset": 3
+      },
+      "set_aside": 1767268800000,
+      "source": {
+        "topic": "tx",
+        "partition": 1,
+        "offset": 40
+      },
+      "timestamp": 1767268798500,
+      "reason": "wrong_type",
+      "message": "stream pay: amount: a decimal is wanted",
+      "stream": "pay",
+      "replays": 1,
+      "replayed": true
+    }
+  ],
+  "reasons": {
+    "wrong_type": 1
+  },
+  "replayed": 1
+}
+`
+	got := written(t, func(out *strings.Builder) error { return WriteJSON(out, letters[:1]) })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	got = written(t, func(out *strings.Builder) error { return WriteJSON(out, nil) })
+	if want := "{\n  \"letters\": [],\n  \"reasons\": {},\n  \"replayed\": 0\n}\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWriteText(t *testing.T) {
+	l := *letters[0]
+	l.Key, l.Value = []byte("u1"), []byte(`{"amount": "ä"}`)
+	l.Headers = []Header{{"trace", []byte{0xff, 'a'}}, {"none", nil}}
+	want := strings.Join([]string{
+		`dead letter  dead/0/3, set aside 2026-01-01T12:00:00.000Z`,
+		`source       tx/1/40, of 2026-01-01T11:59:58.500Z`,
+		`stream       pay`,
+		`reason       wrong_type: stream pay: amount: a decimal is wanted`,
+		`replayed     yes; 1 time before`,
+		`key          "u1"`,
+		`header       trace: "\xffa"`,
+		`header       none: none`,
+		`value        16 bytes`,
+		`{"amount": "ä"}`,
+		``,
+	}, "\n")
+	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return l.WriteText(out) })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	l.Headers, l.Key, l.Value = nil, nil, []byte{0, 'a', 0x1b}
+	want = strings.Join([]string{
+		`key          none`,
+		`value        3 bytes`,
+		`00000000  00 61 1b                                          |.a.|`,
+		``,
+	}, "\n")
+	if got := written(t, func(out *strings.Builder) error { return l.WriteText(out) }); !strings.HasSuffix(got, want) {
+		t.Errorf("got %s\nwant it to end\n%s", got, want)
+	}
+	l.Value = nil
+	if got := written(t, func(out *strings.Builder) error { return l.WriteText(out) }); !strings.HasSuffix(got, "value        none\n") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2}}
+	want := "replayed 4 events: 3 missing_field, 1 wrong_type\n" +
+		"passed over 2 dead letters replayed before\n" +
+		"passed over 1 dead letter late, so counted already by the features that they are not too late for\n"
+	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return s.WriteText(out, false) })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, want := written(t, func(out *strings.Builder) error { return Summary{}.WriteText(out, true) }), "would replay 0 events\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFilter(t *testing.T) {
+	second := time.UnixMilli(noon + 60_000)
+	for _, c := range []struct {
+		filter Filter
+		want   string // the letters taken
+	}{
+		{Filter{}, "012"},
+		{Filter{Reasons: []string{"wrong_type"}}, "02"},
+		{Filter{Streams: []string{"pay", "login"}}, "02"},
+		{Filter{Topics: []string{"other"}}, ""},
+		{Filter{Since: second}, "12"},
+		{Filter{Until: second}, "0"},
+		{Filter{Since: second, Until: second.Add(time.Second)}, "1"},
+		{Filter{Places: []Place{{"tx", 1, 40}, {"dead", 1, 12}}}, "01"},
+		{Filter{Places: []Place{{"tx", 1, 40}}, Reasons: []string{"late"}}, ""},
+	} {
+		got := ""
+		for i, l := range letters {
+			if c.filter.Takes(l) {
+				got += string(rune('0' + i))
+			}
+		}
+		if got != c.want {
+			t.Errorf("%+v takes %q, want %q", c.filter, got, c.want)
+		}
+	}
+	err := (&Filter{Reasons: []string{"wrong"}}).Check()
+	want := `"wrong" is no reason of a dead letter; there are malformed_json, wrong_type, missing_field, invalid_utf8, ` +
+		`missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, late`
+	if err == nil || err.Error() != want {
+		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+}
+
+func TestParsePlace(t *testing.T) {
+	for _, text := range []string{"", "a", "a/1", "/1/2", "a/x/1", "a/-1/2", "a/1/-2", "a/1/2/3", "a/99999999999/1"} {
+		_, err := ParsePlace(text)
+		want := `"` + text + `" is no place of a record: write topic/partition/offset, such as transactions/3/1040`
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if p, err := ParsePlace("a.b-c/3/1040"); err != nil || p != (Place{"a.b-c", 3, 1040}) {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
+func TestFindAndList(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(
+		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 1,
+			headers: []kgo.RecordHeader{{Key: "weir-stream", Value: []byte("theirs")}, {Key: "h", Value: []byte("v")}}},
+		letter{partition: 1, source: f.at(0, 2), reason: "late", stream: "s", value: "b"},
+	)
+	// What is no dead letter is passed over.
+	stranger := &kgo.Record{Topic: f.topic.Name, Value: []byte("hello")}
+	if err := f.client.ProduceSync(f.context(), stranger).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	found, err := List(f.context(), f.topic, &Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 2 || found[0].Reason != "late" || found[1].Reason != "wrong_type" || found[1].Value != nil {
+		t.Errorf("found %v", found)
+	}
+	for _, place := range []Place{f.at(0, 1), {f.topic.Name, 0, 0}} {
+		found, err := Find(f.context(), f.topic, place)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		l := found[0]
+		if diff := cmp.Diff([]Header{{"h", []byte("v")}}, l.Headers); diff != "" || string(l.Value) != "a" ||
+			string(l.Key) != "key a" || l.Stream != "s" || l.Message != "it is wrong_type" {
+			t.Errorf("found %+v", l)
+		}
+	}
+	if found, err := Find(f.context(), f.topic, f.at(0, 9)); err != nil || found != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+}

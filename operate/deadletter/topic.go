@@ -1,0 +1,114 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// Topic is the dead-letter topic.
+type Topic struct {
+	Client *kafka.Client
+	Name   string
+	// Patience is how long to wait for the next records of it; 0 is 30 seconds.
+	Patience time.Duration
+}
+
+// read visits all records that the topic holds when it is called, those of
+// transactions once they are committed.
+func (t *Topic) read(ctx context.Context, visit func(at Place, rec *fetch.Record) error) error {
+	found, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{t.Name}})
+	if err == nil {
+		err = found.Topics[0].Error
+	}
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", t.Name, err)
+	}
+	var partitions []int32
+	for _, p := range found.Topics[0].Partitions {
+		partitions = append(partitions, int32(p.ID))
+	}
+	// Up to the ends of the logs, not only to those of what is committed: what
+	// stands behind an open transaction is waited for, it may be receipts.
+	ends := t.poller(fetch.ReadUncommitted)
+	defer ends.Close()
+	ranges, err := ends.Offsets(ctx, t.Name, partitions...)
+	if err != nil {
+		return err
+	}
+	left := map[int32]int64{}
+	records := t.poller(fetch.ReadCommitted)
+	defer records.Close()
+	for partition, r := range ranges {
+		if r.Start < r.End {
+			left[partition] = r.End
+			records.Add(t.Name, partition, r.Start)
+		}
+	}
+	var decoder fetch.Decoder
+	for len(left) > 0 {
+		part, err := t.next(ctx, records)
+		var outside *fetch.OffsetOutOfRangeError
+		if errors.As(err, &outside) { // retention was quicker
+			records.Seek(t.Name, outside.Partition, outside.LogStart)
+			done(records, t.Name, left, outside.Partition, outside.LogStart)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		decoder.Reset(part)
+		var rec fetch.Record
+		for {
+			ok, err := decoder.Next(&rec)
+			if err != nil {
+				return err
+			}
+			if !ok || rec.Offset >= left[part.Partition] {
+				break
+			}
+			if err := visit(Place{t.Name, part.Partition, rec.Offset}, &rec); err != nil {
+				return err
+			}
+		}
+		done(records, t.Name, left, part.Partition, decoder.NextOffset())
+		part.Release()
+	}
+	return nil
+}
+
+// done takes a partition off those left once it has been read to its end.
+func done(records *fetch.Poller, topic string, left map[int32]int64, partition int32, next int64) {
+	if next >= left[partition] {
+		delete(left, partition)
+		records.Remove(topic, partition)
+	}
+}
+
+func (t *Topic) poller(isolation fetch.Isolation) *fetch.Poller {
+	return fetch.NewPoller(fetch.PollerConfig{Transport: t.Client.Transport, Bootstrap: t.Client.Addr, Isolation: isolation})
+}
+
+// next waits for the next records.
+func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
+	patience := t.Patience
+	if patience == 0 {
+		patience = 30 * time.Second
+	}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	part, err := records.Poll(patient)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return part, err
+	}
+	if troubles := records.Troubles(); len(troubles) > 0 {
+		return nil, fmt.Errorf("topic %s cannot be read: %w", t.Name, troubles[0].Err)
+	}
+	return nil, fmt.Errorf("topic %s cannot be read to its end for an open transaction, be it of a replay that was broken off: "+
+		"try again when the brokers have given it up, at the latest after its transaction timeout", t.Name)
+}

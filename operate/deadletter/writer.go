@@ -1,0 +1,110 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	maxLetters = 500
+	// maxBytes is the most that one transaction has of records, but for one record
+	// alone: so little that no batch is larger than brokers take by default.
+	maxBytes = 512 << 10
+)
+
+// errTakenOver is the end of a replay that another one has fenced.
+var errTakenOver = errors.New("another replay of this dead-letter topic was started, and goes on from here")
+
+// entry is one event to be replayed, or only the receipts that it lacks.
+type entry struct {
+	event    event
+	record   *kgo.Record // nil for one that was replayed before
+	reason   string
+	receipts []int32 // partitions of the dead-letter topic
+}
+
+// writer writes entries in transactions: of each all or nothing.
+type writer struct {
+	client   *kgo.Client
+	topic    string // of the dead letters
+	most     int    // entries of a transaction
+	replayed map[string]int
+
+	entries []entry
+	bytes   int
+}
+
+// add takes an entry, and writes those before it when they are enough.
+func (w *writer) add(ctx context.Context, e entry) error {
+	size := 0
+	if e.record != nil {
+		size = len(e.record.Key) + len(e.record.Value)
+		for _, h := range e.record.Headers {
+			size += len(h.Key) + len(h.Value)
+		}
+	}
+	if len(w.entries) >= w.most || len(w.entries) > 0 && w.bytes+size > maxBytes {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+	}
+	w.entries = append(w.entries, e)
+	w.bytes += size
+	return nil
+}
+
+// flush writes the entries at hand in one transaction.
+func (w *writer) flush(ctx context.Context) error {
+	if len(w.entries) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var records []*kgo.Record
+	for _, e := range w.entries {
+		if e.record != nil {
+			records = append(records, e.record)
+		}
+		for _, partition := range e.receipts {
+			records = append(records, &kgo.Record{Topic: w.topic, Partition: partition, Headers: []kgo.RecordHeader{
+				{Key: HeaderReceipt, Value: []byte(e.event.String())},
+				{Key: HeaderReceiptTimestamp, Value: strconv.AppendInt(nil, e.event.timestamp, 10)},
+			}})
+		}
+	}
+	if err := w.client.BeginTransaction(); err != nil {
+		return fenced(err)
+	}
+	// To end a transaction is not broken off: nobody would know how it ended.
+	whole := context.WithoutCancel(ctx)
+	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		// Where this fails too, the brokers do it when the time of the transaction is
+		// over, or when the next replay begins.
+		_ = w.client.EndTransaction(whole, kgo.TryAbort)
+		return fenced(err)
+	}
+	if err := w.client.EndTransaction(whole, kgo.TryCommit); err != nil {
+		return fenced(err)
+	}
+	for _, e := range w.entries {
+		if e.record != nil {
+			w.replayed[e.reason]++
+		}
+	}
+	w.entries, w.bytes = w.entries[:0], 0
+	return nil
+}
+
+// fenced tells a replay that was taken over from one that failed.
+func fenced(err error) error {
+	if errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) {
+		return errTakenOver
+	}
+	return fmt.Errorf("replay: %w; what was not replayed is still there, run it again", err)
+}

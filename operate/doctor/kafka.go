@@ -1,0 +1,152 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/operate/topics"
+)
+
+// Topics is what the topics are looked at for.
+type Topics struct {
+	Registry    *features.Registry
+	DeadLetters string
+	// Copies is the age of the oldest copy of Redis that may be restored.
+	Copies time.Duration
+	// MaxRecordBytes is that of the settings.
+	MaxRecordBytes int64
+	// Create says that missing topics are created.
+	Create bool
+}
+
+// batchOverhead is what the brokers count of a batch besides its one value.
+const batchOverhead = 61 + 9
+
+// Kafka looks at the brokers and the topics.
+func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
+	names := append(t.Registry.Topics(), t.DeadLetters)
+	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		f.add(Fail, "kafka", err.Error(), "see that it runs at kafka.brokers, and whom it lets in")
+		return f
+	}
+	f.ok("kafka", "%s", plural(len(found.Brokers), "broker"))
+	var there []kafka.Topic
+	for _, name := range names {
+		i := slices.IndexFunc(found.Topics, func(t kafka.Topic) bool { return t.Name == name })
+		switch {
+		case i >= 0 && found.Topics[i].Error == nil:
+			there = append(there, found.Topics[i])
+		case i >= 0 && !errors.Is(found.Topics[i].Error, kafka.UnknownTopicOrPartition):
+			f.add(Fail, "topic "+name, found.Topics[i].Error.Error(), "see whom the brokers let in")
+		case t.Create:
+			f.add(Warn, "topic "+name, "is missing", "weir run will create it; create it before to choose its settings")
+		default:
+			f.add(Fail, "topic "+name, "is missing", "create it, or set kafka.create_topics")
+		}
+	}
+	var wanted []string
+	for _, topic := range there {
+		wanted = append(wanted, topic.Name)
+	}
+	settings, err := topics.Settings(ctx, client, wanted)
+	if err != nil {
+		f.add(Warn, "kafka", err.Error(), "let this user describe the topics' configurations")
+		return f
+	}
+	for _, topic := range there {
+		f = append(f, t.judge(topic, settings[topic.Name])...)
+	}
+	return f
+}
+
+// judge looks at one topic.
+func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Findings) {
+	subject := "topic " + topic.Name
+	f.ok(subject, "%s", plural(len(topic.Partitions), "partition"))
+	for _, p := range topic.Partitions {
+		if len(p.Replicas) == 1 {
+			f.add(Warn, subject, "has partitions with one copy: a broker that is lost takes events with it", "give it a replication factor of 3")
+			break
+		}
+	}
+	if policy := settings["cleanup.policy"]; strings.Contains(policy, "compact") {
+		f.add(Fail, subject, "cleanup.policy is "+policy+": of the records of one key only the last one is kept", "set cleanup.policy=delete")
+	} else {
+		f.ok(subject, "cleanup.policy is %s", policy)
+	}
+	if topic.Name == t.DeadLetters {
+		return f
+	}
+	t.retention(&f, subject, topic.Name, settings)
+	if kind := settings["message.timestamp.type"]; kind == "LogAppendTime" {
+		f.add(Warn, subject, "message.timestamp.type is LogAppendTime: history that is written into it counts as late",
+			"set message.timestamp.type=CreateTime, unless producers' clocks cannot be trusted")
+	} else {
+		f.ok(subject, "message.timestamp.type is %s", kind)
+	}
+	if most := number(settings["max.message.bytes"]); most-batchOverhead > t.MaxRecordBytes {
+		f.add(Warn, subject, fmt.Sprintf("max.message.bytes is %d: values of more than %d become dead letters", most, t.MaxRecordBytes),
+			"raise kafka.max_record_bytes to it")
+	}
+	return f
+}
+
+// retention holds how long a topic keeps events against what may be read again:
+// after a restore of Redis, and for a new namespace.
+func (t *Topics) retention(f *Findings, subject, topic string, settings map[string]string) {
+	if bytes := number(settings["retention.bytes"]); bytes > 0 {
+		f.add(Warn, subject, fmt.Sprintf("retention.bytes is %d for each partition: a burst shortens how far the topic goes back", bytes),
+			"set retention.bytes=-1, and retention.ms by time")
+	}
+	ms, err := strconv.ParseInt(settings["retention.ms"], 10, 64)
+	if err != nil {
+		f.add(Warn, subject, "does not tell its retention.ms", "see to it that it is no less than "+t.Copies.String())
+		return
+	}
+	if ms < 0 {
+		f.ok(subject, "keeps events for ever")
+		return
+	}
+	keeps := time.Duration(ms) * time.Millisecond
+	longest, feature := t.longest(topic)
+	switch wanted := longest + t.Copies; {
+	case keeps < t.Copies:
+		f.add(Fail, subject, fmt.Sprintf("keeps events for %s: a copy of Redis that is %s old cannot be brought up to date", keeps, t.Copies),
+			fmt.Sprintf("set retention.ms=%d, or restore no copies that are so old (--copies)", wanted.Milliseconds()))
+	case keeps < wanted:
+		f.add(Warn, subject, fmt.Sprintf("keeps events for %s: what is longer, such as %s (%s), cannot be computed anew from the log", keeps, feature, longest),
+			fmt.Sprintf("set retention.ms=%d", wanted.Milliseconds()))
+	default:
+		f.ok(subject, "keeps events for %s", keeps)
+	}
+}
+
+// longest is the feature over a topic that looks back furthest, lifetimes apart,
+// and how far it does.
+func (t *Topics) longest(topic string) (back time.Duration, feature string) {
+	for _, f := range t.Registry.Features {
+		if f.Stream == nil || f.Stream.Topic != topic || !f.Window.Forgets() {
+			continue
+		}
+		if of := f.Window.Form.Reach() + f.Window.Delay + f.Keep; of > back {
+			back, feature = of, f.Name
+		}
+	}
+	return back, feature
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

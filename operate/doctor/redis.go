@@ -1,0 +1,94 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Layout compares a namespace with the settings.
+type Layout interface {
+	CheckLayout(ctx context.Context) error
+}
+
+// Redis looks at the servers, and at the layout of the namespace on them.
+func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f Findings) {
+	if err := client.Ping(ctx).Err(); err != nil {
+		f.add(Fail, "redis", err.Error(), "see that it runs at redis.addresses, and whom it lets in")
+		return f
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		f = redisCluster(ctx, cluster)
+	} else {
+		f = redisServer(ctx, "redis", client, false)
+	}
+	if err := layout.CheckLayout(ctx); err != nil {
+		f.add(Fail, "layout", err.Error(), "set the shards with which the namespace was made, or another namespace")
+	} else {
+		f.ok("layout", "fits the settings")
+	}
+	return f
+}
+
+// redisCluster looks at a cluster and all its masters.
+func redisCluster(ctx context.Context, cluster *redis.ClusterClient) (f Findings) {
+	text, err := cluster.ClusterInfo(ctx).Result()
+	switch info := ParseInfo(text); {
+	case err != nil:
+		f.add(Fail, "redis", err.Error(), "see what CLUSTER INFO says")
+	case info["cluster_state"] != "ok":
+		f.add(Fail, "redis", fmt.Sprintf("the cluster's state is %s, with %s of 16384 slots assigned", info["cluster_state"], info["cluster_slots_assigned"]),
+			"see CLUSTER NODES for masters that are lost")
+	default:
+		f.ok("redis", "a cluster of %s masters", info["cluster_size"])
+	}
+	var mu sync.Mutex // masters are visited at once
+	byAddress := map[string]Findings{}
+	err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		of := redisServer(ctx, "redis "+c.Options().Addr, c, true)
+		mu.Lock()
+		defer mu.Unlock()
+		byAddress[c.Options().Addr] = of
+		return nil
+	})
+	if err != nil {
+		f.add(Fail, "redis", err.Error(), "see CLUSTER NODES for masters that are lost")
+	}
+	var servers []Findings
+	for _, of := range byAddress {
+		servers = append(servers, of)
+	}
+	slices.SortFunc(servers, func(a, b Findings) int { return cmp.Compare(a[0].Subject, b[0].Subject) })
+	return append(f, slices.Concat(servers...)...)
+}
+
+// redisServer asks one server.
+func redisServer(ctx context.Context, subject string, client redis.Cmdable, cluster bool) (f Findings) {
+	text, err := client.Info(ctx).Result()
+	if err != nil {
+		f.add(Fail, subject, err.Error(), "let the user of redis.username run INFO")
+		return f
+	}
+	s := server{subject: subject, info: ParseInfo(text), cluster: cluster}
+	for _, name := range []string{"save", "min-replicas-to-write"} {
+		if values, err := client.ConfigGet(ctx, name).Result(); err == nil {
+			if s.config == nil {
+				s.config = map[string]string{}
+			}
+			s.config[name] = values[name]
+		}
+	}
+	asked := time.Now()
+	at, err := client.Time(ctx).Result()
+	if err != nil {
+		f.add(Fail, subject, err.Error(), "let the user of redis.username run TIME")
+		return f
+	}
+	s.skew = at.Sub(asked.Add(time.Since(asked) / 2))
+	return append(f, s.judge()...)
+}

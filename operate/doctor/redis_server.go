@@ -1,0 +1,137 @@
+package doctor
+
+import (
+	"strconv"
+	"time"
+)
+
+// server is what a Redis server tells of itself.
+type server struct {
+	subject string
+	info    map[string]string
+	// config is what CONFIG GET tells; nil where it is refused, as by many who
+	// run Redis for others.
+	config  map[string]string
+	cluster bool // by the settings
+	// skew is how far its clock is ahead of that of this machine.
+	skew time.Duration
+}
+
+const (
+	warnSkew = time.Second
+	failSkew = time.Minute
+	// fullShare is the share of maxmemory, in percent, from which on it is told.
+	fullShare = 85
+)
+
+// judge looks at one server.
+func (s *server) judge() (f Findings) {
+	s.version(&f)
+	s.role(&f)
+	s.persistence(&f)
+	s.memory(&f)
+	s.replicas(&f)
+	s.clock(&f)
+	return f
+}
+
+func (s *server) version(f *Findings) {
+	name, version := "Redis", s.info["redis_version"]
+	if valkey := s.info["valkey_version"]; valkey != "" {
+		name = "Valkey"
+		f.ok(s.subject, "%s %s", name, valkey)
+		return
+	}
+	if err := Supported(version); err != nil {
+		f.add(Fail, s.subject, err.Error(), "install Redis 6.2 or later, or Valkey")
+		return
+	}
+	f.ok(s.subject, "%s %s", name, version)
+}
+
+func (s *server) role(f *Findings) {
+	switch {
+	case s.info["role"] == "slave":
+		f.add(Fail, s.subject, "is a replica, which takes no writes", "set redis.addresses to the master, or use redis.mode sentinel or cluster")
+	case s.info["cluster_enabled"] == "1" && !s.cluster:
+		f.add(Fail, s.subject, "is a member of a cluster, and redis.mode is not cluster", "set redis.mode: cluster")
+	}
+}
+
+func (s *server) persistence(f *Findings) {
+	const again = "after a crash events since then are read again"
+	save, told := s.config["save"]
+	switch {
+	case s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err":
+		f.add(Fail, s.subject, "the last write to the append-only file failed", "look at its log and its disk")
+	case s.info["aof_enabled"] == "1":
+		f.ok(s.subject, "keeps an append-only file")
+	case s.info["rdb_last_bgsave_status"] == "err":
+		f.add(Fail, s.subject, "appendonly is off, and the last snapshot failed", "look at its log and its disk; set appendonly yes")
+	case !told:
+		f.add(Warn, s.subject, "appendonly is off, and it does not tell whether it makes snapshots: "+again, "set appendonly yes")
+	case save != "":
+		f.add(Warn, s.subject, "appendonly is off, only snapshots are made (save "+save+"): "+again, "set appendonly yes")
+	default:
+		f.add(Fail, s.subject, "keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back",
+			"set appendonly yes")
+	}
+}
+
+func (s *server) memory(f *Findings) {
+	policy, most := s.info["maxmemory_policy"], number(s.info["maxmemory"])
+	switch {
+	case policy == "noeviction":
+		f.ok(s.subject, "maxmemory-policy is noeviction")
+	case policy == "":
+		f.add(Warn, s.subject, "does not tell its maxmemory-policy", "see to it that it is noeviction: eviction loses state unseen")
+	case most == 0:
+		f.add(Warn, s.subject, "maxmemory-policy is "+policy+", which does nothing as long as maxmemory is 0", "set maxmemory-policy noeviction")
+	default:
+		f.add(Fail, s.subject, "maxmemory-policy is "+policy+": eviction loses state unseen", "set maxmemory-policy noeviction")
+	}
+	if used := number(s.info["used_memory"]); most > 0 && used*100 >= most*fullShare {
+		f.add(Warn, s.subject, strconv.FormatInt(used*100/most, 10)+"% of maxmemory are in use: once it is full, events wait",
+			"raise maxmemory, or add masters to the cluster")
+	}
+}
+
+func (s *server) replicas(f *Findings) {
+	n := s.info["connected_slaves"]
+	if s.info["role"] != "master" || n == "" {
+		return
+	}
+	if n == "0" {
+		f.add(Warn, s.subject, "has no replica: nobody takes over when it is lost", "add a replica, with Sentinel or in a cluster")
+		return
+	}
+	switch least, told := s.config["min-replicas-to-write"]; {
+	case told && least == "0":
+		f.ok(s.subject, "replicas: %s; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again", n)
+	case told:
+		f.ok(s.subject, "replicas: %s; min-replicas-to-write is %s: with fewer, events wait", n, least)
+	default:
+		f.ok(s.subject, "replicas: %s", n)
+	}
+}
+
+func (s *server) clock(f *Findings) {
+	off, where := s.skew, "ahead of"
+	if off < 0 {
+		off, where = -off, "behind"
+	}
+	found := "its clock is " + off.Round(time.Millisecond).String() + " " + where + " this machine's"
+	switch {
+	case off >= failSkew:
+		f.add(Fail, s.subject, found+": state is dropped too soon or windows end at the wrong moment", "run NTP on both")
+	case off >= warnSkew:
+		f.add(Warn, s.subject, found, "run NTP on both")
+	default:
+		f.ok(s.subject, "its clock is this machine's within %s", warnSkew)
+	}
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64) // what is not told is 0
+	return n
+}

@@ -1,0 +1,190 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// lines are findings on a line each, as far as they concern a subject that
+// begins so.
+func lines(f Findings, subject string) (all []string) {
+	for _, of := range f {
+		if strings.HasPrefix(of.Subject, subject) {
+			all = append(all, strings.TrimSuffix(fmt.Sprintf("%s %s: %s", of.Verdict, of.Found, of.Do), ": "))
+		}
+	}
+	return all
+}
+
+func TestServer(t *testing.T) {
+	well := map[string]string{
+		"redis_version": "7.0.15", "role": "master", "aof_enabled": "1", "maxmemory_policy": "noeviction", "connected_slaves": "2",
+	}
+	good := []string{
+		"OK Redis 7.0.15", "OK keeps an append-only file", "OK maxmemory-policy is noeviction", "OK replicas: 2",
+		"OK its clock is this machine's within 1s",
+	}
+	for name, c := range map[string]struct {
+		info    string // key:value of what is different, with spaces
+		config  map[string]string
+		cluster bool
+		skew    time.Duration
+		place   int // of the line that is different
+		want    string
+	}{
+		"Valkey":         {info: "valkey_version:8.1.0 redis_version:7.2.4", place: 0, want: "OK Valkey 8.1.0"},
+		"old":            {info: "redis_version:6.0.16", place: 0, want: "FAIL version 6.0.16 is too old: 6.2 or later is needed: install Redis 6.2 or later, or Valkey"},
+		"replica":        {info: "role:slave", place: 1, want: "FAIL is a replica, which takes no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster"},
+		"cluster":        {info: "cluster_enabled:1", place: 1, want: "FAIL is a member of a cluster, and redis.mode is not cluster: set redis.mode: cluster"},
+		"failed writes":  {info: "aof_last_write_status:err", place: 1, want: "FAIL the last write to the append-only file failed: look at its log and its disk"},
+		"failed copies":  {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: look at its log and its disk; set appendonly yes"},
+		"silent":         {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not tell whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
+		"snapshots":      {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
+		"nothing kept":   {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
+		"unknown policy": {info: "maxmemory_policy:", place: 2, want: "WARN does not tell its maxmemory-policy: see to it that it is noeviction: eviction loses state unseen"},
+		"may evict":      {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
+		"evicts":         {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unseen: set maxmemory-policy noeviction"},
+		"full":           {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
+		"alone":          {info: "connected_slaves:0", place: 3, want: "WARN has no replica: nobody takes over when it is lost: add a replica, with Sentinel or in a cluster"},
+		"lax":            {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
+		"strict":         {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
+		"ahead":          {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
+		"behind":         {skew: -time.Hour, place: 4, want: "FAIL its clock is 1h0m0s behind this machine's: state is dropped too soon or windows end at the wrong moment: run NTP on both"},
+	} {
+		s := server{subject: "redis", info: map[string]string{}, config: c.config, cluster: c.cluster, skew: c.skew}
+		for key, value := range well {
+			s.info[key] = value
+		}
+		for pair := range strings.FieldsSeq(c.info) {
+			key, value, _ := strings.Cut(pair, ":")
+			s.info[key] = value
+		}
+		got := lines(s.judge(), "redis")
+		if c.place >= len(got) || got[c.place] != c.want {
+			t.Errorf("%s: got\n%s\nwant there\n%s", name, strings.Join(got, "\n"), c.want)
+			continue
+		}
+		for i, line := range got {
+			if i != c.place && !strings.Contains(strings.Join(good, "\n"), line) {
+				t.Errorf("%s: also %s", name, line)
+			}
+		}
+	}
+	s := server{subject: "redis", info: well}
+	if diff := cmp.Diff(good, lines(s.judge(), "redis")); diff != "" {
+		t.Errorf("what is well (-want +got):\n%s", diff)
+	}
+}
+
+type layout func(context.Context) error
+
+func (l layout) CheckLayout(ctx context.Context) error { return l(ctx) }
+
+var fits = layout(func(context.Context) error { return nil })
+
+func TestRealServers(t *testing.T) {
+	primary := testkit.NewRedis(t, testkit.RedisOptions{AOF: true, Config: map[string]string{"min-replicas-to-write": "1"}})
+	replica := testkit.NewRedisReplica(t, primary.Addr())
+	evicting := testkit.NewRedis(t, testkit.RedisOptions{Config: map[string]string{
+		"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "60 1",
+	}})
+	forgetful := testkit.NewRedis(t, testkit.RedisOptions{})
+	version := "OK Redis " + ParseInfo(primary.Client(t).Info(t.Context(), "server").Val())["redis_version"]
+	const clock = "OK its clock is this machine's within 1s"
+	for name, c := range map[string]struct {
+		server *testkit.RedisServer
+		want   []string
+	}{
+		"primary": {primary, []string{version, "OK keeps an append-only file", "OK maxmemory-policy is noeviction",
+			"OK replicas: 1; min-replicas-to-write is 1: with fewer, events wait", clock}},
+		"replica": {replica, []string{version,
+			"FAIL is a replica, which takes no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster",
+			"FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes",
+			"OK maxmemory-policy is noeviction", clock}},
+		"evicting": {evicting, []string{version,
+			"WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes",
+			"FAIL maxmemory-policy is allkeys-lru: eviction loses state unseen: set maxmemory-policy noeviction",
+			"WARN has no replica: nobody takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+		"forgetful": {forgetful, []string{version,
+			"FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes",
+			"OK maxmemory-policy is noeviction",
+			"WARN has no replica: nobody takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+	} {
+		f := Redis(t.Context(), c.server.Client(t), fits)
+		if diff := cmp.Diff(c.want, lines(f, "redis")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
+	s := store.New(client, namespace, 4)
+	for range 2 { // before it is made, and after
+		if got := lines(Redis(t.Context(), client, s), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
+			t.Errorf("got %v", got)
+		}
+		if err := s.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `FAIL namespace "` + namespace + `" was made with shards 4, not 8: use shards 4, or another namespace: ` +
+		`set the shards with which the namespace was made, or another namespace`
+	if got := lines(Redis(t.Context(), client, store.New(client, namespace, 8)), "layout"); len(got) != 1 || got[0] != want {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestRedisThatIsAway(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
+	defer client.Close()
+	want := []string{"FAIL dial tcp 127.0.0.1:1: connect: connection refused: see that it runs at redis.addresses, and whom it lets in"}
+	f := Redis(t.Context(), client, layout(func(context.Context) error { return errors.New("not asked") }))
+	if diff := cmp.Diff(want, lines(f, "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCluster(t *testing.T) {
+	cluster := testkit.RedisCluster(t)
+	f := Redis(t.Context(), cluster.Client(t), fits)
+	if got := lines(f, "redis"); len(got) != 1+3*5 || got[0] != "OK a cluster of 3 masters" || f.Count(Fail) != 0 {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	for _, address := range cluster.Addrs() {
+		if got := lines(f, "redis "+address); len(got) != 5 {
+			t.Errorf("of %s: %v", address, got)
+		}
+	}
+	single := Redis(t.Context(), cluster.Nodes[0].Client(t), fits)
+	const want = "FAIL is a member of a cluster, and redis.mode is not cluster: set redis.mode: cluster"
+	if got := strings.Join(lines(single, "redis"), "\n"); !strings.Contains(got, want) {
+		t.Errorf("asked as a single server:\n%s", got)
+	}
+	client := cluster.Nodes[0].Client(t)
+	if err := client.Do(t.Context(), "CLUSTER", "DELSLOTS", "5").Err(); err != nil {
+		t.Fatal(err)
+	}
+	down := []string{cluster.Nodes[0].Addr()} // the one that knows of it
+	asking := redis.NewClusterClient(&redis.ClusterOptions{Addrs: down, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: down[0]}}}}, nil
+	}})
+	defer asking.Close()
+	const broken = "FAIL the cluster's state is fail, with 16383 of 16384 slots assigned: see CLUSTER NODES for masters that are lost"
+	testkit.Eventually(t, time.Minute, "the cluster's failure", func() (bool, string) {
+		got := strings.Join(lines(Redis(t.Context(), asking, fits), "redis"), "\n")
+		return strings.HasPrefix(got, broken), got
+	})
+}

@@ -1,0 +1,235 @@
+// Package inspect shows what is kept of an entity, as it stands.
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/state"
+)
+
+// Store is what is looked into.
+type Store interface {
+	Inspect(ctx context.Context, group, entity string) (store.Held, error)
+	ShardProgress(ctx context.Context, shard int) (offsets map[kinds.Partition]int64, newest int64, err error)
+}
+
+// Key is one key of Redis with what it holds of an entity.
+type Key struct {
+	Entity map[string]string `json:"entity"`
+	By     []string          `json:"by"`
+	Shard  int               `json:"shard"`
+	Key    string            `json:"key"`
+	// Bytes is the length of what is held; nothing is where it is 0.
+	Bytes int `json:"bytes"`
+	// TimeToLive is in seconds; null for ever, or where nothing is held.
+	TimeToLive *int64     `json:"time_to_live,omitempty"`
+	Progress   []Progress `json:"progress"` // of the shard
+	// Newest is the greatest timestamp of a record that the shard has applied, in
+	// ms; 0 for none.
+	Newest  int64     `json:"newest"`
+	Series  []Series  `json:"series"`
+	Unknown []Unknown `json:"unknown,omitempty"`
+}
+
+// Progress is the next offset of a partition that a shard applies.
+type Progress struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Applied   int64  `json:"applied"`
+}
+
+// Series is what is held of one series.
+type Series struct {
+	features.SeriesPlan
+	Sections int     `json:"sections"` // 1, and those that came since it was compacted
+	Bytes    int     `json:"bytes"`
+	CutOff   *int64  `json:"cut_off,omitempty"` // in ms; up to when a log's cap has cut events off
+	Entries  []Entry `json:"entries"`
+}
+
+// Entry is one thing held: see state.Entry. Times are in ms since 1970, those of
+// tiles the first of the tile.
+type Entry struct {
+	Key       *string           `json:"key,omitempty"` // under which it is kept apart
+	Times     []int64           `json:"times,omitempty"`
+	Member    *string           `json:"member,omitempty"`
+	Value     *string           `json:"value,omitempty"`
+	Estimate  *int64            `json:"estimate,omitempty"`
+	Registers int               `json:"registers,omitempty"`
+	Hashes    int               `json:"hashes,omitempty"`
+	Bits      int               `json:"bits,omitempty"`
+	Moments   *Moments          `json:"moments,omitempty"`
+	Columns   map[string]string `json:"columns,omitempty"` // of an event
+}
+
+// Moments are the number of the values of a tile, their mean, and the sum of the
+// squares of their distances from it.
+type Moments struct {
+	Number  int64   `json:"number"`
+	Mean    float64 `json:"mean"`
+	Squares float64 `json:"squares"`
+}
+
+// Unknown is a series that the definitions do not have, or no longer.
+type Unknown struct {
+	Tag      string `json:"tag"`
+	Sections int    `json:"sections"`
+	Bytes    int    `json:"bytes"`
+}
+
+// Read looks up what is kept of the entities that the given keys make: of the
+// features named, or of all. It reads only.
+func Read(ctx context.Context, s Store, registry *features.Registry, given map[string]string, names []string) ([]Key, error) {
+	all, err := groups(registry, nil)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := groups(registry, names)
+	if err != nil {
+		return nil, err
+	}
+	if wanted, err = of(wanted, given); err != nil {
+		return nil, err
+	}
+	plans := map[string]features.SeriesPlan{}
+	for _, p := range registry.Explain().Series {
+		plans[p.ID] = p
+	}
+	var keys []Key
+	for _, g := range wanted {
+		entity, err := g.entity(given)
+		if err != nil {
+			return nil, err
+		}
+		held, err := s.Inspect(ctx, g.name, entity)
+		if err != nil {
+			return nil, err
+		}
+		offsets, newest, err := s.ShardProgress(ctx, held.Shard)
+		if err != nil {
+			return nil, err
+		}
+		k := newKey(g, given, held, offsets, newest)
+		whole := all[slices.IndexFunc(all, func(a *group) bool { return a.name == g.name })]
+		if err := k.unpack(registry, plans, g, whole, held.Packed); err != nil {
+			return nil, fmt.Errorf("key %q: %w", k.Key, err)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+func newKey(g *group, given map[string]string, held store.Held, offsets map[kinds.Partition]int64, newest int64) Key {
+	k := Key{
+		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: newest,
+		Progress: []Progress{}, Series: []Series{},
+	}
+	for _, key := range g.keys {
+		k.By = append(k.By, key.Name)
+		k.Entity[key.Name] = given[key.Name]
+	}
+	if held.TimeToLive > 0 {
+		seconds := int64(held.TimeToLive / time.Second)
+		k.TimeToLive = &seconds
+	}
+	for p, offset := range offsets {
+		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, offset})
+	}
+	slices.SortFunc(k.Progress, func(a, b Progress) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return k
+}
+
+// unpack takes in what is held of the group's series.
+func (k *Key) unpack(registry *features.Registry, plans map[string]features.SeriesPlan, g, whole *group, packed []byte) error {
+	parts, err := state.Unpack(packed, func(tag uint32) *kinds.Series {
+		i := slices.IndexFunc(whole.series, func(s *kinds.Series) bool { return s.Tag() == tag })
+		if i < 0 {
+			return nil
+		}
+		return whole.series[i]
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Series == nil {
+			k.Unknown = append(k.Unknown, Unknown{fmt.Sprintf("%06x", p.Tag), p.Sections, p.Bytes})
+			continue
+		}
+		if !slices.Contains(g.series, p.Series) {
+			continue // of other features than those asked for
+		}
+		s := Series{SeriesPlan: plans[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
+		entries, cutOff, err := state.Entries(p.Series, p.State)
+		if err != nil {
+			return err
+		}
+		s.CutOff = cutOff
+		columns := registry.LogColumns(p.Series)
+		for i := range entries {
+			e, err := newEntry(p.Series, &entries[i], columns)
+			if err != nil {
+				return err
+			}
+			s.Entries = append(s.Entries, e)
+		}
+		k.Series = append(k.Series, s)
+	}
+	slices.SortFunc(k.Series, func(a, b Series) int { return cmp.Compare(a.ID, b.ID) })
+	return nil
+}
+
+// newEntry turns tiles into times and values into texts.
+func newEntry(s *kinds.Series, from *state.Entry, columns []features.LogColumn) (e Entry, err error) {
+	e = Entry{Key: from.Key, Member: from.Member, Registers: from.Registers, Hashes: from.Hashes, Bits: from.Bits}
+	for _, tile := range from.Tiles {
+		if s.Measure.State() != kinds.LastSeen {
+			if s.Tile == 0 {
+				break // one tile for ever
+			}
+			tile *= s.Tile
+		}
+		e.Times = append(e.Times, tile)
+	}
+	if !from.Value.IsNull() {
+		text := string(from.Value.AppendText(nil))
+		e.Value = &text
+	}
+	if from.Registers > 0 {
+		e.Estimate = &from.Estimate
+	}
+	if m := from.Moments; m.N > 0 {
+		e.Moments = &Moments{m.N, m.Mean, m.Squares}
+	}
+	if from.Record == nil {
+		return e, nil
+	}
+	e.Times = []int64{from.Record.Time}
+	e.Columns = map[string]string{}
+	tags, err := from.Record.Tags()
+	for _, tag := range tags {
+		i := slices.IndexFunc(columns, func(c features.LogColumn) bool { return c.Tag() == tag })
+		if i < 0 {
+			e.Columns[fmt.Sprintf("unknown column %06x", tag)] = ""
+			continue
+		}
+		v, _, err := from.Record.Column(columns[i].Column)
+		if err != nil {
+			return e, err
+		}
+		if columns[i].Type == kinds.Null {
+			v = kinds.Value{Type: kinds.Bool, Num: 1}
+		}
+		e.Columns[columns[i].Name] = string(v.AppendText(nil))
+	}
+	return e, err
+}

@@ -1,0 +1,172 @@
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+)
+
+// WriteJSON writes the keys as one JSON object.
+func WriteJSON(out io.Writer, keys []Key) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Keys []Key `json:"keys"`
+	}{keys})
+}
+
+// WriteText writes the keys in words.
+func WriteText(out io.Writer, keys []Key) error {
+	for i, k := range keys {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := k.writeText(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Key) writeText(out io.Writer) error {
+	var text strings.Builder
+	for i, name := range k.By {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		fmt.Fprintf(&text, "%s=%s", name, k.Entity[name])
+	}
+	fmt.Fprintf(&text, "\n  key       %s\n  shard     %d%s\n", visible(k.Key), k.Shard, k.progress())
+	switch {
+	case k.Bytes == 0:
+		text.WriteString("  holds     nothing\n")
+	case k.TimeToLive == nil:
+		fmt.Fprintf(&text, "  holds     %s, for ever\n", number(k.Bytes, "byte"))
+	default:
+		fmt.Fprintf(&text, "  holds     %s, for %s more\n", number(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
+	}
+	for i := range k.Series {
+		k.Series[i].writeText(&text)
+	}
+	for _, u := range k.Unknown {
+		fmt.Fprintf(&text, "\n  series with tag %s, which these definitions do not have: %s in %s\n",
+			u.Tag, number(u.Bytes, "byte"), number(u.Sections, "section"))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+func (k *Key) progress() string {
+	text := ""
+	for _, p := range k.Progress {
+		text += fmt.Sprintf(", %s/%d at %d", p.Topic, p.Partition, p.Applied)
+	}
+	if k.Newest > 0 {
+		text += ", newest record of " + moment(k.Newest)
+	}
+	return text
+}
+
+func (s *Series) writeText(text *strings.Builder) {
+	fmt.Fprintf(text, "\n  series %s: %s", s.ID, s.Measure)
+	if s.Field != "" {
+		fmt.Fprintf(text, " of %s", s.Field)
+	}
+	if s.Per != "" {
+		fmt.Fprintf(text, " per %s", s.Per)
+	}
+	fmt.Fprintf(text, " in %s", s.Stream)
+	if s.Where != "" {
+		fmt.Fprintf(text, " where %s", s.Where)
+	}
+	if s.Condition != "" {
+		fmt.Fprintf(text, " if %s", s.Condition)
+	}
+	fmt.Fprintf(text, "\n  as %s, tile %s, kept %s: %s in %s\n", s.State, s.Tile, s.Keep, number(s.Bytes, "byte"), number(s.Sections, "section"))
+	fmt.Fprintf(text, "  for %s\n", strings.Join(s.Features, ", "))
+	if s.CutOff != nil {
+		fmt.Fprintf(text, "    events up to %s were cut off by max %d\n", moment(*s.CutOff), s.Max)
+	}
+	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	for _, e := range s.Entries {
+		fmt.Fprintf(table, "    %s\n", strings.Join(e.cells(), "\t"))
+	}
+	_ = table.Flush() // a Builder takes all
+}
+
+// mostTimes is how many of a member's tiles are named.
+const mostTimes = 5
+
+// cells are an entry in words.
+func (e *Entry) cells() (cells []string) {
+	if e.Key != nil {
+		cells = append(cells, visible(*e.Key))
+	}
+	if e.Member != nil {
+		cells = append(cells, visible(*e.Member))
+	}
+	var times []string
+	for i, t := range e.Times {
+		if i == mostTimes {
+			times = append(times, fmt.Sprintf("and %d more", len(e.Times)-i))
+			break
+		}
+		times = append(times, moment(t))
+	}
+	if len(times) > 0 {
+		cells = append(cells, strings.Join(times, " "))
+	}
+	if e.Value != nil {
+		cells = append(cells, visible(*e.Value))
+	}
+	if e.Estimate != nil {
+		cells = append(cells, "about "+number(int(*e.Estimate), "value"), fmt.Sprintf("%s set", number(e.Registers, "register")))
+	}
+	if m := e.Moments; m != nil {
+		cells = append(cells, number(int(m.Number), "value"), fmt.Sprintf("mean %g", m.Mean), fmt.Sprintf("squares %g", m.Squares))
+	}
+	if e.Hashes > 0 || e.Bits > 0 {
+		cells = append(cells, number(e.Hashes, "value")+" as hashes", number(e.Bits, "bit")+" of filters set")
+	}
+	if len(e.Columns) > 0 {
+		var columns []string
+		for _, name := range slices.Sorted(maps.Keys(e.Columns)) {
+			columns = append(columns, visible(name)+": "+visible(e.Columns[name]))
+		}
+		cells = append(cells, strings.Join(columns, ", "))
+	}
+	return cells
+}
+
+// visible is a text on one line, quoted where it has to be.
+func visible(text string) string {
+	if text == "" || !utf8.ValidString(text) {
+		return strconv.Quote(text)
+	}
+	for _, r := range text {
+		if !strconv.IsPrint(r) {
+			return strconv.Quote(text)
+		}
+	}
+	return text
+}
+
+func moment(ms int64) string {
+	text, _ := strings.CutSuffix(time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000"), ".000")
+	return text + "Z"
+}
+
+// number is a count with its noun.
+func number(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}

@@ -1,0 +1,166 @@
+// Package lag says how far each partition has been applied, and how much of it
+// has not.
+package lag
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// Progress reads for each partition, by shard, the next offset to apply; it is
+// negative for a shard that has none.
+type Progress interface {
+	Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error)
+}
+
+// Partition is how far one partition is. Offsets are those of the next record.
+type Partition struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	// Start and End bound what can be read: End is before the first open
+	// transaction unless uncommitted records are read.
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+	// Applied is where the shard is that is least far, Furthest the one that is
+	// furthest; null where a shard has no progress yet, or none has.
+	Applied  *int64 `json:"applied"`
+	Furthest *int64 `json:"furthest"`
+	// Committed is the group's offset in Kafka, which follows; null for none.
+	Committed *int64 `json:"committed"`
+	// Lag is the number of offsets that some shard has still to apply, Lost of
+	// those that it has not and that are no longer in the log.
+	Lag  int64 `json:"lag"`
+	Lost int64 `json:"lost"`
+	// Behind are the shards that are less far than others.
+	Behind []Shard `json:"behind,omitempty"`
+}
+
+// Shard is how far one shard is; Applied is null where it has no progress.
+type Shard struct {
+	Shard   int    `json:"shard"`
+	Applied *int64 `json:"applied"`
+}
+
+// Reader is what is needed to look.
+type Reader struct {
+	Client    *kafka.Client
+	Isolation fetch.Isolation
+	Group     string
+	Store     Progress
+}
+
+// Read looks at all partitions of topics, in their order.
+func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error) {
+	found, err := r.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	if err != nil {
+		return nil, fmt.Errorf("read the topics: %w", err)
+	}
+	asked, all := map[string][]int{}, []kinds.Partition{}
+	for _, topic := range topics {
+		i := slices.IndexFunc(found.Topics, func(t kafka.Topic) bool { return t.Name == topic })
+		if i < 0 || found.Topics[i].Error != nil {
+			return nil, fmt.Errorf("topic %s: %w", topic, found.Topics[max(i, 0)].Error)
+		}
+		for _, p := range found.Topics[i].Partitions {
+			asked[topic] = append(asked[topic], p.ID)
+		}
+		slices.Sort(asked[topic])
+		for _, id := range asked[topic] {
+			all = append(all, kinds.Partition{Topic: topic, ID: int32(id)})
+		}
+	}
+	// The store first: what is applied meanwhile is then no negative lag.
+	progress, err := r.Store.Progress(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	committed, err := r.committed(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := r.ranges(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Partition, len(all))
+	for i, id := range all {
+		list[i] = partition(id, ranges[id], progress[i], committed[id])
+	}
+	return list, nil
+}
+
+// partition works out how far a partition is.
+func partition(id kinds.Partition, r fetch.Range, progress []int64, committed int64) Partition {
+	p := Partition{
+		Topic: id.Topic, Partition: id.ID, Start: r.Start, End: r.End,
+		Applied: known(slices.Min(progress)), Furthest: known(slices.Max(progress)), Committed: known(committed),
+	}
+	from := r.Start
+	if p.Applied != nil {
+		from = max(from, *p.Applied)
+		p.Lost = max(0, r.Start-*p.Applied)
+	}
+	p.Lag = max(0, r.End-from)
+	for shard, offset := range progress {
+		if p.Furthest != nil && offset < *p.Furthest {
+			p.Behind = append(p.Behind, Shard{shard, known(offset)})
+		}
+	}
+	return p
+}
+
+// known is an offset that is there.
+func known(offset int64) *int64 {
+	if offset < 0 {
+		return nil
+	}
+	return &offset
+}
+
+// committed reads the group's offsets, -1 where there is none.
+func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[kinds.Partition]int64, error) {
+	reply, err := r.Client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: r.Group, Topics: asked})
+	if err == nil {
+		err = reply.Error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the offsets of group %s: %w", r.Group, err)
+	}
+	offsets := map[kinds.Partition]int64{}
+	for topic, list := range reply.Topics {
+		for _, p := range list {
+			if p.Error != nil {
+				return nil, fmt.Errorf("read the offsets of group %s: %w", r.Group, p.Error)
+			}
+			offsets[kinds.Partition{Topic: topic, ID: int32(p.Partition)}] = p.CommittedOffset
+		}
+	}
+	return offsets, nil
+}
+
+// ranges are what the partitions hold.
+func (r *Reader) ranges(ctx context.Context, all []kinds.Partition) (map[kinds.Partition]fetch.Range, error) {
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: r.Isolation})
+	defer poller.Close()
+	byTopic := map[string][]int32{}
+	for _, p := range all {
+		byTopic[p.Topic] = append(byTopic[p.Topic], p.ID)
+	}
+	ranges := map[kinds.Partition]fetch.Range{}
+	for topic, ids := range byTopic {
+		found, err := poller.Offsets(ctx, topic, ids...)
+		if err != nil {
+			return nil, err
+		}
+		for id, of := range found {
+			ranges[kinds.Partition{Topic: topic, ID: id}] = of
+		}
+	}
+	return ranges, nil
+}

@@ -1,0 +1,165 @@
+package lag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/store"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func TestPartition(t *testing.T) {
+	id := kinds.Partition{Topic: "tx", ID: 3}
+	at := func(n int64) *int64 { return &n }
+	for name, c := range map[string]struct {
+		progress  []int64
+		committed int64
+		want      Partition
+	}{
+		"even":     {[]int64{50, 50}, 40, Partition{Applied: at(50), Furthest: at(50), Committed: at(40), Lag: 50}},
+		"uneven":   {[]int64{50, 70, 60}, -1, Partition{Applied: at(50), Furthest: at(70), Lag: 50, Behind: []Shard{{0, at(50)}, {2, at(60)}}}},
+		"none yet": {[]int64{-1, -1}, -1, Partition{Lag: 90}},
+		"one new":  {[]int64{-1, 100}, 100, Partition{Furthest: at(100), Committed: at(100), Lag: 90, Behind: []Shard{{0, nil}}}},
+		"lost":     {[]int64{4, 10}, 4, Partition{Applied: at(4), Furthest: at(10), Committed: at(4), Lag: 90, Lost: 6, Behind: []Shard{{0, at(4)}}}},
+		"ahead":    {[]int64{120, 120}, 120, Partition{Applied: at(120), Furthest: at(120), Committed: at(120)}},
+	} {
+		c.want.Topic, c.want.Partition, c.want.Start, c.want.End = "tx", 3, 10, 100
+		got := partition(id, fetch.Range{Start: 10, End: 100}, c.progress, c.committed)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	id, behind := kinds.Partition{Topic: "transactions", ID: 0}, make([]int64, 12)
+	for i := range behind {
+		behind[i] = int64(1000 + i)
+	}
+	list := []Partition{
+		partition(kinds.Partition{Topic: "logins", ID: 11}, fetch.Range{End: 7}, []int64{-1, 7}, -1),
+		partition(id, fetch.Range{Start: 1004, End: 1200}, behind, 999),
+	}
+	want := strings.Join([]string{
+		`TOPIC         PARTITION  START  END   APPLIED  FURTHEST  COMMITTED  LAG`,
+		`logins        11         0      7     -        7         -          7`,
+		`transactions  0          1004   1200  1000     1011      999        196`,
+		``,
+		`logins/11: behind are shard 0 at -`,
+		`transactions/0: 4 offsets were removed from the log before all shards had applied them`,
+		`transactions/0: behind are shard 0 at 1000, shard 1 at 1001, shard 2 at 1002, shard 3 at 1003, shard 4 at 1004, ` +
+			`shard 5 at 1005, shard 6 at 1006, shard 7 at 1007 and 3 more`,
+		`lag 203 in all`,
+		``,
+	}, "\n")
+	var out strings.Builder
+	if err := WriteText(&out, list); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := WriteJSON(&out, list[:1]); err != nil {
+		t.Fatal(err)
+	}
+	want = `{
+  "partitions": [
+    {
+      "topic": "logins",
+      "partition": 11,
+      "start": 0,
+      "end": 7,
+      "applied": null,
+      "furthest": 7,
+      "committed": null,
+      "lag": 7,
+      "lost": 0,
+      "behind": [
+        {
+          "shard": 0,
+          "applied": null
+        }
+      ]
+    }
+  ],
+  "lag": 7,
+  "lost": 0
+}
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// On a real broker with transactions, and a real Redis.
+func TestRead(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	broker, namespace := testkit.Kafka(t), testkit.Namespace(t)
+	topic := testkit.CreateTopic(t, broker, 2)
+	s := store.New(testkit.Redis(t).Client(t), namespace, 3)
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	producer, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.TransactionalID(namespace),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} { // the last one stays open
+		if err := producer.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			if err := producer.ProduceSync(ctx, &kgo.Record{Topic: topic, Partition: 1}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if end == kgo.TryAbort {
+			defer func() { _ = producer.EndTransaction(context.WithoutCancel(ctx), end) }()
+		} else if err := producer.EndTransaction(ctx, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Start(ctx, kinds.Partition{Topic: topic, ID: 1}, 3); err != nil {
+		t.Fatal(err)
+	}
+	client := broker.Client()
+	testkit.Eventually(t, time.Minute, "a commit", func() (bool, string) { // a new broker finds its coordinator first
+		reply, err := client.OffsetCommit(ctx, &kafka.OffsetCommitRequest{
+			GroupID: namespace, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: {{Partition: 1, Offset: 2}}},
+		})
+		return err == nil && reply.Topics[topic][0].Error == nil, fmt.Sprint(reply, err)
+	})
+	three, two := int64(3), int64(2)
+	want := []Partition{
+		{Topic: topic},
+		{Topic: topic, Partition: 1, End: 5, Applied: &three, Furthest: &three, Committed: &two, Lag: 2},
+	}
+	for isolation, end := range map[fetch.Isolation]int64{fetch.ReadCommitted: 5, fetch.ReadUncommitted: 9} {
+		want[1].End, want[1].Lag = end, end-3
+		testkit.Eventually(t, time.Minute, "the end of what can be read", func() (bool, string) {
+			got, err := (&Reader{Client: client, Isolation: isolation, Group: namespace, Store: s}).Read(ctx, []string{topic})
+			diff := cmp.Diff(want, got)
+			return err == nil && diff == "", fmt.Sprint(err, diff)
+		})
+	}
+	_, err = (&Reader{Client: client, Store: s}).Read(ctx, []string{topic, "no-such-topic"})
+	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package lag
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Total sums up the lags and the losses.
+func Total(partitions []Partition) (lag, lost int64) {
+	for _, p := range partitions {
+		lag += p.Lag
+		lost += p.Lost
+	}
+	return lag, lost
+}
+
+// mostShards is how many shards that are behind are named.
+const mostShards = 8
+
+// WriteText writes a table, and below it the shards that are behind.
+func WriteText(out io.Writer, partitions []Partition) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG")
+	for _, p := range partitions {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\n", p.Topic, p.Partition, p.Start, p.End,
+			offset(p.Applied), offset(p.Furthest), offset(p.Committed), p.Lag)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, p := range partitions {
+		if p.Lost > 0 {
+			fmt.Fprintf(&text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
+		}
+		if len(p.Behind) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, "%s/%d: behind are", p.Topic, p.Partition)
+		for i, s := range p.Behind {
+			if i == mostShards {
+				fmt.Fprintf(&text, " and %d more", len(p.Behind)-i)
+				break
+			}
+			fmt.Fprintf(&text, "%s shard %d at %s", map[bool]string{false: "", true: ","}[i > 0], s.Shard, offset(s.Applied))
+		}
+		text.WriteByte('\n')
+	}
+	lag, _ := Total(partitions)
+	fmt.Fprintf(&text, "lag %d in all\n", lag)
+	_, err := io.WriteString(out, "\n"+text.String())
+	return err
+}
+
+func offset(o *int64) string {
+	if o == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*o, 10)
+}
+
+// WriteJSON writes one JSON object.
+func WriteJSON(out io.Writer, partitions []Partition) error {
+	lag, lost := Total(partitions)
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(struct {
+		Partitions []Partition `json:"partitions"`
+		Lag        int64       `json:"lag"`
+		Lost       int64       `json:"lost"`
+	}{append([]Partition{}, partitions...), lag, lost})
+}

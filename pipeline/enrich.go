@@ -1,0 +1,339 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// The headers of an enriched event, behind those that its record came with.
+const (
+	headerSourceStream    = "weir-stream"
+	headerSourceTopic     = "weir-source-topic"
+	headerSourcePartition = "weir-source-partition"
+	headerSourceOffset    = "weir-source-offset"
+)
+
+// enrichPlan is what is told of the events of one stream.
+type enrichPlan struct {
+	stream   string
+	topic    string
+	features []enrichFeature
+}
+
+type enrichFeature struct {
+	*features.Feature
+	keys  []string // sorted
+	label []byte   // its name in JSON, with a colon
+}
+
+// enrichPlans are those of the streams that are enriched.
+func enrichPlans(r *features.Registry) map[*features.Stream]*enrichPlan {
+	plans := map[*features.Stream]*enrichPlan{}
+	for _, s := range r.Streams {
+		if s.Enrich == nil {
+			continue
+		}
+		plan := &enrichPlan{stream: s.Name, topic: s.Enrich.Topic}
+		for _, f := range s.Enrich.Service.Features {
+			plan.features = append(plan.features, enrichFeature{
+				Feature: f, keys: slices.Sorted(slices.Values(f.By)), label: append(features.AppendString(nil, f.Name), ':'),
+			})
+		}
+		plans[s] = plan
+	}
+	return plans
+}
+
+// enriched is an event on its way to a topic of enriched events.
+type enriched struct {
+	plan      *enrichPlan
+	source    int // in the batch
+	partition kinds.Partition
+	offset    int64
+	// before is how many of the batch's Touched those before the event have made,
+	// and touched how many they and the event have.
+	before, touched int
+	at, now         int64    // the event's time and its record's, in milliseconds
+	entities        []entity // by feature
+	answers         []features.Answer
+
+	key, event []byte // as the record had them
+	headers    []kafka.Header
+	value      []byte // of the record to be written
+}
+
+// entity is what a feature is asked about.
+type entity struct {
+	text string
+	// own is the feature where it is asked whether the entity has met the event's
+	// own value before; else nil.
+	own *features.Feature
+	// without is the status where there is nothing to ask: the event lacks one
+	// of the keys or the value to ask about, or came so late that state of its time may be gone. It goes by
+	// the record alone, so that it is the same whenever it is written.
+	without features.Status
+}
+
+// newEnriched copies what is needed of an event.
+func newEnriched(plan *enrichPlan, e *features.Event, p kinds.Partition, rec *fetch.Record) *enriched {
+	n := &enriched{
+		plan: plan, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
+		entities: make([]entity, len(plan.features)),
+		key:      bytes.Clone(rec.Key), event: bytes.Clone(bytes.TrimSpace(rec.Value)),
+		headers: append(headersOf(rec),
+			kafka.Header{Key: headerSourceStream, Value: []byte(plan.stream)},
+			kafka.Header{Key: headerSourceTopic, Value: []byte(p.Topic)},
+			kafka.Header{Key: headerSourcePartition, Value: strconv.AppendInt(nil, int64(p.ID), 10)},
+			kafka.Header{Key: headerSourceOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)}),
+	}
+	var text []byte
+	for i, f := range plan.features {
+		var named bool
+		text, named = e.Entity(text[:0], f.keys)
+		switch {
+		case !named:
+			n.entities[i].without = features.NotFound
+		case f.Forgets() && e.Time < e.Now-f.Keep.Milliseconds():
+			n.entities[i].without = features.OutsideMaxAge
+		default:
+			n.entities[i].text = string(text)
+		}
+		if f.Membership() == kinds.MembersNeeded && n.entities[i].without == "" {
+			n.entities[i].ask(f.Feature, f.Own(e))
+		}
+	}
+	return n
+}
+
+// ask asks a feature about the event's own value.
+func (e *entity) ask(f *features.Feature, own kinds.Value) {
+	if own.IsNull() {
+		e.without = features.NullValue
+		return
+	}
+	own.Str = bytes.Clone(own.Str)
+	e.own = f.AskedAbout([]kinds.Value{own})
+}
+
+// wanted are the event's features that are asked before it is added to the
+// state, or after that.
+func (n *enriched) wanted(before bool) iter.Seq2[int, *features.Feature] {
+	return func(yield func(int, *features.Feature) bool) {
+		for i, f := range n.plan.features {
+			e := &n.entities[i]
+			asked := f.Feature
+			if e.own != nil {
+				asked = e.own
+			}
+			if e.without == "" && (e.own != nil) == before && !yield(i, asked) {
+				return
+			}
+		}
+	}
+}
+
+// want asks for features of the event.
+func (n *enriched) want(r *features.Reading, before bool) {
+	for i, f := range n.wanted(before) {
+		r.Want(f, n.entities[i].text, n.at)
+	}
+}
+
+// record is the event as it is written. Its time is that of the event's record,
+// so that it is the same whenever it is written.
+func (n *enriched) record() kafka.Record {
+	return kafka.Record{
+		Key: kafka.NewBytes(n.key), Value: kafka.NewBytes(n.value), Headers: n.headers, Time: time.UnixMilli(n.now),
+	}
+}
+
+// size is about how many bytes the record takes.
+func (n *enriched) size() int {
+	const rest = 64 // lengths, offset and time
+	size := rest + len(n.key) + len(n.value)
+	for _, h := range n.headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	return size
+}
+
+// enricher answers the events of batches, and writes them. It serves one
+// goroutine.
+//
+// Events are written before their batch is applied. So no shard's progress
+// passes an event that was not written, and those that some shard is beyond
+// are not written again: the greatest progress of all shards says where to go
+// on, whatever was killed. The answers are read from a state that lacks the
+// batch, and the batch is added to them in memory, event by event, in the
+// order of its records. Of the event's own partition they hold, whenever they
+// are computed, exactly the events up to it.
+type enricher struct {
+	store   Store
+	writer  enrichedWriter
+	metrics *metrics
+
+	due     []*enriched // of the batch, those to be written
+	reading features.Reading
+}
+
+// answer makes the values of the batch's events that are to be written. The
+// error says that the store could not be reached.
+func (e *enricher) answer(ctx context.Context, b *batch) error {
+	var state kinds.Following
+	for settled := false; !settled; {
+		e.find(b)
+		if len(e.due) == 0 {
+			return nil
+		}
+		e.reading.Reset(0)
+		for _, n := range e.due {
+			n.want(&e.reading, true)
+			n.want(&e.reading, false)
+		}
+		var err error
+		if state, err = e.store.Follow(ctx, e.reading.Wanted()); err != nil {
+			return err
+		}
+		if settled, err = e.settle(ctx, b); err != nil {
+			return err
+		}
+	}
+	e.find(b) // without the sources that were found behind
+	added := 0
+	add := func(upTo int) {
+		for ; added < upTo; added++ {
+			t := &b.Touched[added]
+			s := &b.Sources[t.Source]
+			if !s.Behind && t.Offset >= s.Progress[kinds.Shard(t.Hash, len(s.Progress))] {
+				state.Add(&b.Batch, t)
+			}
+		}
+	}
+	for _, n := range e.due {
+		n.answers = make([]features.Answer, len(n.plan.features))
+		add(n.before)
+		err := e.ask(ctx, n, state, true)
+		add(n.touched)
+		if err == nil {
+			err = e.ask(ctx, n, state, false)
+		}
+		if err != nil {
+			b.fail(n.source, err)
+			continue
+		}
+		n.encode()
+	}
+	return nil
+}
+
+// find looks for the events that are to be written. Those that a shard has
+// applied were written before.
+func (e *enricher) find(b *batch) {
+	e.due = e.due[:0]
+	for _, n := range b.enriched {
+		s := &b.Sources[n.source]
+		if !s.Behind && n.offset >= slices.Max(s.Progress) {
+			e.due = append(e.due, n)
+		}
+	}
+}
+
+// settle looks whether what was read is the state that the batch goes on from:
+// where the progress is still the one known after the reading, it was so all
+// the time, for it only grows. It is not settled where another owner of a
+// partition has got further; sources of which the store went back in time are
+// marked Behind.
+func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err error) {
+	partitions := make([]kinds.Partition, len(b.Sources))
+	for i := range b.Sources {
+		partitions[i] = b.Sources[i].Partition
+	}
+	progress, err := e.store.Progress(ctx, partitions)
+	if err != nil {
+		return false, err
+	}
+	settled = true
+	for i := range b.Sources {
+		s := &b.Sources[i]
+		for shard, found := range progress[i] {
+			switch known := s.Progress[shard]; {
+			case s.Behind:
+			case found < known:
+				s.Behind = true
+			case found > known:
+				s.Progress[shard] = found
+				settled = false
+			}
+		}
+	}
+	return settled, nil
+}
+
+// ask answers the event's features that are asked before it is added to the
+// state, or after that.
+func (e *enricher) ask(ctx context.Context, n *enriched, state kinds.Following, before bool) error {
+	e.reading.Reset(n.now)
+	n.want(&e.reading, before)
+	if err := e.reading.Read(ctx, features.Followed{State: state}); err != nil {
+		return err
+	}
+	for i := range n.wanted(before) {
+		a, err := e.reading.Next()
+		if err != nil {
+			return err
+		}
+		if before {
+			a.Value, a.Items = a.Items[0].Value, nil
+		}
+		n.answers[i] = a
+	}
+	return nil
+}
+
+// encode makes the value of the event's record from its answers.
+func (n *enriched) encode() {
+	out := make([]byte, 0, len(n.event)+128*(len(n.plan.features)+1))
+	out = append(out, `{"event":`...)
+	out = append(out, n.event...)
+	out = append(out, `,"features":{`...)
+	for i, f := range n.plan.features {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, f.label...)
+		if without := n.entities[i].without; without != "" {
+			out = append(out, `{"value":null,"status":"`+without+`"}`...)
+			continue
+		}
+		out = n.answers[i].AppendJSON(out)
+	}
+	n.value = append(out, "}}"...)
+}
+
+// write writes the events that were answered. Where that fails their sources
+// are left out of the batch: no progress may pass an event that was not written.
+func (e *enricher) write(ctx context.Context, b *batch) {
+	e.due = slices.DeleteFunc(e.due, func(n *enriched) bool { return b.Sources[n.source].Behind })
+	if len(e.due) == 0 {
+		return
+	}
+	failures := e.writer.write(ctx, e.due)
+	for i, n := range e.due {
+		if err := failures[i]; err != nil {
+			b.fail(n.source, fmt.Errorf("write enriched events to %s: %w", n.plan.topic, err))
+			continue
+		}
+		e.metrics.enriched.WithLabelValues(n.plan.stream).Inc()
+	}
+}

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// requestBytes is the size at which a request of enriched events is full;
+// brokers take a megabyte by default.
+const requestBytes = 512 << 10
+
+// enrichedWriter writes enriched events, those of one partition in order.
+type enrichedWriter struct {
+	client *kafka.Client
+}
+
+// write writes events and returns, by their place among them, why one could not
+// be written; nil where all are. Behind one that could not be, no other of the
+// same partition is written: what comes first in a topic must come in order,
+// however often it is tried.
+func (w *enrichedWriter) write(ctx context.Context, events []*enriched) map[int]error {
+	failures := map[int]error{}
+	partitions, err := w.partitions(ctx, events)
+	if err != nil {
+		for i := range events {
+			failures[i] = err
+		}
+		return failures
+	}
+	queues := map[kinds.Partition][]int{}
+	for i, n := range events {
+		to := target(n, partitions)
+		queues[to] = append(queues[to], i)
+	}
+	var mu sync.Mutex
+	var writing sync.WaitGroup
+	for to, queue := range queues {
+		writing.Go(func() {
+			written, err := w.writeTo(ctx, to, events, queue)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, i := range queue[written:] {
+				failures[i] = err
+			}
+		})
+	}
+	writing.Wait()
+	return failures
+}
+
+// partitions are the numbers of partitions of the events' topics.
+func (w *enrichedWriter) partitions(ctx context.Context, events []*enriched) (map[string]int, error) {
+	counts := map[string]int{}
+	for _, n := range events {
+		counts[n.partition.Topic], counts[n.plan.topic] = 0, 0
+	}
+	var topics []string
+	for topic := range counts {
+		topics = append(topics, topic)
+	}
+	found, err := w.client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range found.Topics {
+		if t.Error != nil {
+			return nil, fmt.Errorf("topic %q: %w", t.Name, t.Error)
+		}
+		counts[t.Name] = len(t.Partitions)
+	}
+	return counts, nil
+}
+
+// target is the partition that an event is written to: that of the same number
+// as its own where the topics have as many, else one by its key, or without a
+// key by its own partition's number.
+func target(n *enriched, partitions map[string]int) kinds.Partition {
+	to := kinds.Partition{Topic: n.plan.topic, ID: n.partition.ID}
+	count := partitions[to.Topic]
+	switch {
+	case count == partitions[n.partition.Topic]:
+	case n.key == nil:
+		to.ID %= int32(count)
+	default:
+		to.ID = int32(byKey.Balance(kafka.Message{Key: n.key}, numbers(count)...))
+	}
+	return to
+}
+
+// byKey shares keys out as Kafka's own producers do.
+var byKey kafka.Murmur2Balancer
+
+// numbers are those from 0 to n-1.
+func numbers(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// writeTo writes a queue of events to a partition, one request after the other,
+// each once the one before is acknowledged. It returns how many it has written,
+// and why not all.
+func (w *enrichedWriter) writeTo(ctx context.Context, to kinds.Partition, events []*enriched, queue []int) (written int, err error) {
+	for written < len(queue) {
+		var records []kafka.Record
+		for size := 0; written+len(records) < len(queue); {
+			n := events[queue[written+len(records)]]
+			if size += n.size(); size > requestBytes && len(records) > 0 {
+				break
+			}
+			records = append(records, n.record())
+		}
+		reply, err := w.client.Produce(ctx, &kafka.ProduceRequest{
+			Topic: to.Topic, Partition: int(to.ID), RequiredAcks: kafka.RequireAll, Records: kafka.NewRecordReader(records...),
+		})
+		if err == nil {
+			err = reply.Error
+		}
+		if err != nil {
+			return written, err
+		}
+		written += len(records)
+	}
+	return written, nil
+}

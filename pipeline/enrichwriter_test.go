@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// Behind a request that fails nothing more is written to its partition, so that
+// what is written is the beginning of what should be.
+func TestWriteStopsAtAFailure(t *testing.T) {
+	const n, fails = 60, 1 // three requests to each partition
+	ctx := context.Background()
+	broker := testkit.Kfake(t, map[string]int{"in": 2, "out": 2})
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	requests := 0
+	broker.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: "out", Partitions: []int32{1}, Err: kerr.NotEnoughReplicas, Count: -1,
+		When: func(kmsg.Request) bool { requests++; return requests > fails },
+	})
+	w := enrichedWriter{&kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: transport, Timeout: 10 * time.Second}}
+	var events []*enriched
+	for i := range n {
+		// Ten events fill a request.
+		events = append(events, &enriched{
+			plan: &enrichPlan{topic: "out"}, partition: kinds.Partition{Topic: "in", ID: int32(i % 2)},
+			key: strconv.AppendInt(nil, int64(i), 10), value: make([]byte, requestBytes/10-100),
+		})
+	}
+	failures := w.write(ctx, events)
+	written := map[int][]string{}
+	for p := range 2 {
+		r := kafka.NewReader(kafka.ReaderConfig{Brokers: broker.ListenAddrs(), Topic: "out", Partition: p, MaxBytes: 10 << 20, MaxWait: 50 * time.Millisecond})
+		defer r.Close()
+		for i := range n {
+			if i%2 == p && failures[i] == nil {
+				m, err := r.ReadMessage(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				written[p] = append(written[p], string(m.Key))
+			}
+		}
+	}
+	var want [2][]string
+	for i := range n {
+		want[i%2] = append(want[i%2], strconv.Itoa(i))
+	}
+	if !slices.Equal(written[0], want[0]) {
+		t.Errorf("written to partition 0: %q", written[0])
+	}
+	if most := len(written[1]); most == 0 || most == len(want[1]) || !slices.Equal(written[1], want[1][:most]) || len(failures) != len(want[1])-most {
+		t.Errorf("written to partition 1: %q; failures %v", written[1], failures)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		key  []byte
+		in   int
+		want int32
+	}{
+		{"as many partitions: that of the same number", []byte("k"), 4, 3},
+		{"without a key too", nil, 4, 3},
+		{"another number: by the key, as Kafka's producers do", []byte("foobar"), 2, 2},
+		{"an empty key is one", []byte{}, 2, 1},
+		{"without a key: by the number", nil, 9, 3},
+	} {
+		n := &enriched{plan: &enrichPlan{topic: "out"}, partition: kinds.Partition{Topic: "in", ID: 3}, key: test.key}
+		if got := target(n, map[string]int{"in": test.in, "out": 4}); got.ID != test.want || got.Topic != "out" {
+			t.Errorf("%s: %v, want %d", test.what, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// An alert sees a counter rise only if it was there before.
+func TestCountersOfAlertsBeginAtZero(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	newMetrics(registry).assigned([]kinds.Partition{{Topic: "payments"}, {Topic: "payments", ID: 1}, {Topic: "logins"}})
+	want := `
+# HELP weir_assigned_partitions Partitions assigned to this processor.
+# TYPE weir_assigned_partitions gauge
+weir_assigned_partitions 3
+# HELP weir_lost_records_total Records that were not applied and are no longer in the log, by topic.
+# TYPE weir_lost_records_total counter
+weir_lost_records_total{topic="logins"} 0
+weir_lost_records_total{topic="payments"} 0
+# HELP weir_rewinds_total Partitions read again because the store went back in time, by topic.
+# TYPE weir_rewinds_total counter
+weir_rewinds_total{topic="logins"} 0
+weir_rewinds_total{topic="payments"} 0
+`
+	err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"weir_assigned_partitions", "weir_lost_records_total", "weir_rewinds_total")
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// maxRecent is how many dead letters a processor remembers.
+const maxRecent = 20
+
+// DeadLetter tells of a record that was set aside, and of nothing that is in it.
+type DeadLetter struct {
+	Partition kinds.Partition
+	Offset    int64
+	Timestamp int64 // of the record, in milliseconds
+	Reason    features.Reason
+	Stream    string // empty where no stream was found for it
+	Path      string // in the record, with dots; empty for the whole record
+}
+
+// recent holds the last dead letters, the latest last.
+type recent struct {
+	mu      sync.Mutex
+	letters []DeadLetter
+}
+
+// add notes the dead letters of a batch that was applied.
+func (r *recent) add(b *batch) {
+	if len(b.dead) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range b.dead {
+		if b.Sources[d.source].Behind {
+			continue // it is read again
+		}
+		r.letters = append(r.letters, DeadLetter{
+			Partition: b.partitions[d.source].Partition, Offset: d.offset, Timestamp: d.timestamp,
+			Reason: d.reason, Stream: d.stream, Path: d.path,
+		})
+	}
+	if more := len(r.letters) - maxRecent; more > 0 {
+		r.letters = slices.Delete(r.letters, 0, more)
+	}
+}
+
+// DeadLetters are the last that this processor has set aside, the latest first.
+func (p *Processor) DeadLetters() []DeadLetter {
+	r := &p.stats.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	letters := slices.Clone(r.letters)
+	slices.Reverse(letters)
+	return letters
+}

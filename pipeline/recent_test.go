@@ -1,0 +1,36 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A processor knows the latest of its dead letters, and none of a batch's part
+// that is read again.
+func TestTheLatestDeadLettersAreKnown(t *testing.T) {
+	p := &Processor{}
+	if letters := p.DeadLetters(); len(letters) > 0 {
+		t.Errorf("%d before there is any", len(letters))
+	}
+	one := &partition{Partition: kinds.Partition{Topic: "payments", ID: 1}}
+	for offset := range int64(maxRecent + 5) {
+		b := newBatch()
+		b.dead = append(b.dead, deadLetter{source: b.source(one), offset: offset})
+		b.Sources[0].Behind = offset == maxRecent
+		p.stats.add(b)
+	}
+	letters := p.DeadLetters()
+	if len(letters) != maxRecent {
+		t.Fatalf("%d are known, want %d", len(letters), maxRecent)
+	}
+	want := int64(maxRecent + 4)
+	for _, d := range letters {
+		if d.Offset != want || d.Partition != one.Partition {
+			t.Errorf("%+v, want offset %d of %v", d, want, one.Partition)
+		}
+		if want--; want == maxRecent {
+			want--
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+)
+
+// definitions are those that the processor works with, and the way to learn
+// that there are others.
+type definitions struct {
+	mu       sync.Mutex
+	registry *features.Registry
+	replaced chan struct{} // closed when registry is no longer the present one
+}
+
+func newDefinitions(r *features.Registry) *definitions {
+	return &definitions{registry: r, replaced: make(chan struct{})}
+}
+
+func (d *definitions) present() (*features.Registry, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.registry, d.replaced
+}
+
+func (d *definitions) replace(r *features.Registry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.Version() == d.registry.Version() {
+		return
+	}
+	d.registry = r
+	close(d.replaced)
+	d.replaced = make(chan struct{})
+}
+
+// Reload lets the processor go on with other definitions. What it has mapped by
+// the old ones is applied first; then each partition is claimed for the new
+// ones, and read from where its progress is. Where they read other topics, the
+// processor leaves the group and joins it again for those.
+func (p *Processor) Reload(r *features.Registry) { p.definitions.replace(r) }
+
+// until is a context that also ends when the channel is closed.
+func until(ctx context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// untilOtherTopics is a context that also ends when definitions are to be
+// worked with that read other topics.
+func (p *Processor) untilOtherTopics(ctx context.Context, topics []string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			registry, replaced := p.definitions.present()
+			if !slices.Equal(registry.Topics(), topics) {
+				cancel()
+				return
+			}
+			select {
+			case <-replaced:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// register tells the store from time to time that the plan is in use, so that
+// what it keeps is not taken for what nobody needs.
+func (p *Processor) register(ctx context.Context) {
+	ticker := time.NewTicker(p.cfg.RegisterInterval)
+	defer ticker.Stop()
+	trouble := trouble{log: p.log, what: "registering the definitions"}
+	for {
+		registry, replaced := p.definitions.present()
+		if err := p.cfg.Store.Register(ctx, registry.Plan(), time.Now()); err == nil {
+			trouble.over()
+		} else if ctx.Err() == nil {
+			trouble.failed(err)
+		}
+		select {
+		case <-ticker.C:
+		case <-replaced:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

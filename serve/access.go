@@ -1,0 +1,69 @@
+package serve
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Access says who may ask. The zero value lets everybody.
+type Access struct {
+	// Token says whether a bearer token is valid; it is to take as long for those
+	// that are not. Nil asks for none.
+	Token func(token string) bool
+	// Certificate asks for a client's certificate, which TLS has verified.
+	Certificate bool
+	// OpenMetrics leaves /metrics to everybody.
+	OpenMetrics bool
+}
+
+// open are the paths that everybody may ask: probes, which have no credentials,
+// and what is the same for all who have the program.
+var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
+
+// admit refuses requests that lack what Access asks for.
+func (h *handler) admit(next http.Handler) http.Handler {
+	if h.Access.Token == nil && !h.Access.Certificate {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if open[r.URL.Path] || strings.HasPrefix(r.URL.Path, "/page/") || h.Access.OpenMetrics && r.URL.Path == "/metrics" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if refusal := h.Access.refusal(r); refusal != nil {
+			h.metrics.strangers.WithLabelValues(string(refusal.Code)).Inc()
+			if refusal.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", challenge(refusal.Code))
+			}
+			fail(w, refusal)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refusal is nil for a request that may ask.
+func (a Access) refusal(r *http.Request) *Error {
+	if a.Certificate && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
+		return errorf(MissingCertificate, "a client's certificate is wanted that one of the server's authorities has signed")
+	}
+	if a.Token == nil {
+		return nil
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return errorf(MissingToken, "a token is wanted, in the header Authorization: Bearer <token>")
+	}
+	if !a.Token(strings.TrimSpace(token)) {
+		return errorf(InvalidToken, "the token is not valid here: it may be mistyped, or replaced by another")
+	}
+	return nil
+}
+
+// challenge says how to log in, as RFC 6750 has it.
+func challenge(code Code) string {
+	if code == InvalidToken {
+		return `Bearer realm="weir", error="invalid_token"`
+	}
+	return `Bearer realm="weir"`
+}

@@ -1,0 +1,98 @@
+package serve
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+const goodToken = "0123456789abcdef"
+
+func tokenOnly(a *Access) { a.Token = func(given string) bool { return given == goodToken } }
+
+func TestAccess(t *testing.T) {
+	const (
+		noToken = `{"error":{"code":"missing_token","message":"a token is wanted, in the header Authorization: Bearer \u003ctoken\u003e"}}`
+		wrong   = `{"error":{"code":"invalid_token","message":"the token is not valid here: it may be mistyped, or replaced by another"}}`
+		noCert  = `{"error":{"code":"missing_certificate","message":"a client's certificate is wanted that one of the server's authorities has signed"}}`
+		login   = `Bearer realm="weir"`
+		again   = `Bearer realm="weir", error="invalid_token"`
+	)
+	both := func(a *Access) { tokenOnly(a); a.Certificate = true }
+	for name, test := range map[string]struct {
+		access        func(*Access)
+		path          string
+		authorization string
+		certificate   bool
+		status        int
+		challenge     string
+		body          string // of a refusal
+	}{
+		"nothing is wanted":             {func(*Access) {}, "/v1/features", "", false, 200, "", ""},
+		"a token":                       {tokenOnly, "/v1/features", "Bearer " + goodToken, false, 200, "", ""},
+		"a token, otherwise written":    {tokenOnly, "/v1/features", "bearer  " + goodToken, false, 200, "", ""},
+		"no token":                      {tokenOnly, "/v1/features", "", false, 401, login, noToken},
+		"another scheme":                {tokenOnly, "/v1/features", "Basic " + goodToken, false, 401, login, noToken},
+		"a wrong token":                 {tokenOnly, "/v1/features", "Bearer x" + goodToken, false, 401, again, wrong},
+		"an empty token":                {tokenOnly, "/v1/features", "Bearer", false, 401, again, wrong},
+		"a path that is not there":      {tokenOnly, "/v2", "", false, 401, login, noToken},
+		"a path that is nearly a probe": {tokenOnly, "/healthz/", "", false, 401, login, noToken},
+		"a probe of life":               {both, "/healthz", "", false, 200, "", ""},
+		"a probe of readiness":          {both, "/readyz", "", false, 200, "", ""},
+		"metrics":                       {tokenOnly, "/metrics", "", false, 401, login, noToken},
+		"metrics for all":               {func(a *Access) { both(a); a.OpenMetrics = true }, "/metrics", "", false, 200, "", ""},
+		"features, metrics for all":     {func(a *Access) { both(a); a.OpenMetrics = true }, "/v1/features", "", false, 403, "", noCert},
+		"a certificate":                 {func(a *Access) { a.Certificate = true }, "/v1/features", "", true, 200, "", ""},
+		"no certificate":                {both, "/v1/features", "Bearer " + goodToken, false, 403, "", noCert},
+		"a certificate, and no token":   {both, "/v1/features", "", true, 401, login, noToken},
+		"a certificate and a token":     {both, "/v1/features", "Bearer " + goodToken, true, 200, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHandler(&fakeReader{}, func(c *Config) { test.access(&c.Access) })
+			r := httptest.NewRequest("GET", test.path, nil)
+			r.TLS = &tls.ConnectionState{}
+			if test.certificate {
+				r.TLS.VerifiedChains = [][]*x509.Certificate{{{}}}
+			}
+			if test.authorization != "" {
+				r.Header.Set("Authorization", test.authorization)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if got := w.Header().Get("WWW-Authenticate"); w.Code != test.status || got != test.challenge {
+				t.Errorf("status %d, WWW-Authenticate %q; want %d, %q", w.Code, got, test.status, test.challenge)
+			}
+			if test.body != "" && strings.TrimSpace(w.Body.String()) != strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(test.body) {
+				t.Errorf("\ngot  %s\nwant %s", w.Body, test.body)
+			}
+		})
+	}
+}
+
+// A request that came without encryption has no certificate.
+func TestCertificateWithoutTLS(t *testing.T) {
+	h := newHandler(&fakeReader{}, func(c *Config) { c.Access.Certificate = true })
+	if w := do(t, h, "GET", "/v1/features", ""); w.Code != http.StatusForbidden {
+		t.Errorf("status %d, want 403", w.Code)
+	}
+}
+
+func TestStrangersAreCounted(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	h := newHandler(&fakeReader{}, func(c *Config) { tokenOnly(&c.Access); c.Registerer = metrics })
+	do(t, h, "POST", query, good)
+	do(t, h, "GET", "/v1/features", "")
+	want := `# HELP weir_requests_refused_total Requests without the token or the certificate that is wanted, by the error's code.
+# TYPE weir_requests_refused_total counter
+weir_requests_refused_total{code="missing_token"} 2
+`
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_requests_refused_total"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A history that was read after the state says since when the state is
+// complete, whatever was applied before. Questions share one for a short time.
+const (
+	// refreshAge is when a question reads the history anew; the others go on with
+	// the old one.
+	refreshAge = 200 * time.Millisecond
+	// MaxHistoryAge is the greatest age of a history that answers rest on. A
+	// processor that is about to apply less than others did waits for longer.
+	MaxHistoryAge = 400 * time.Millisecond
+)
+
+// histories keeps the last history that was read.
+type histories struct {
+	read    func(context.Context) (*kinds.History, error) // nil where there is none
+	now     func() time.Time
+	last    atomic.Pointer[datedHistory]
+	reading chan struct{} // holds one token while nobody reads
+}
+
+type datedHistory struct {
+	*kinds.History
+	at time.Time // before it was read
+}
+
+func newHistories(read func(context.Context) (*kinds.History, error), now func() time.Time) *histories {
+	h := &histories{read: read, now: now, reading: make(chan struct{}, 1)}
+	h.reading <- struct{}{}
+	return h
+}
+
+// get is a history that is not too old for an answer from state that has been
+// read; nil where there is none.
+func (h *histories) get(ctx context.Context) (*kinds.History, error) {
+	if h.read == nil {
+		return nil, nil
+	}
+	usable := func(age time.Duration) *datedHistory {
+		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age {
+			return last
+		}
+		return nil
+	}
+	if last := usable(refreshAge); last != nil {
+		return last.History, nil
+	}
+	if last := usable(MaxHistoryAge); last != nil {
+		select {
+		case <-h.reading:
+		default:
+			return last.History, nil
+		}
+	} else {
+		select {
+		case <-h.reading:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	defer func() { h.reading <- struct{}{} }()
+	if last := usable(refreshAge); last != nil { // read by another meanwhile
+		return last.History, nil
+	}
+	at := h.now()
+	history, err := h.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.last.Store(&datedHistory{history, at})
+	return history, nil
+}
+
+// completeness is what a history says of a feature.
+type completeness struct {
+	history *kinds.History
+	since   int64
+}
+
+// completeSince is the event time from which on the feature's state is
+// complete by the history; kinds.Ever where there is none.
+func (p *plan) completeSince(history *kinds.History) int64 {
+	if history == nil {
+		return kinds.Ever
+	}
+	c := p.complete.Load()
+	if c == nil || c.history != history {
+		c = &completeness{history, history.CompleteSince(p.Units())}
+		p.complete.Store(c)
+	}
+	return c.since
+}

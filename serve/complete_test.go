@@ -1,0 +1,185 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const partly = `
+streams:
+  payment: {topic: payments, timestamp: at, max_future: 1m, fields: {user: string, cents: int}}
+  login: {topic: logins, timestamp: at, max_future: 0s, fields: {user: string}}
+features:
+  always: COUNT(1d, payment, user)
+  later: SUM(1d, payment, cents, user)
+  logins: COUNT(1d, login, user)
+  ratio: {expr: later / logins, default: 0}
+`
+
+// partlyKept is a registry and a history: payments were first read without
+// later, logins without all.
+func partlyKept(t *testing.T, more ...kinds.Mark) (*features.Registry, *kinds.History) {
+	t.Helper()
+	r, err := features.Parse("definitions.yaml", []byte(partly))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := features.Parse("definitions.yaml", []byte(partly[:strings.Index(partly, "  later")]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, then := r.Plan(), before.Plan()
+	return r, &kinds.History{
+		Marks: append([]kinds.Mark{
+			{Topic: "payments", Version: then.Version, Last: 1532510000000},
+			{Topic: "payments", Version: now.Version, Last: kinds.NotYet},
+			{Topic: "logins", Version: kinds.Gap, Last: 1532511000000},
+			{Topic: "logins", Version: now.Version, Last: kinds.NotYet},
+		}, more...),
+		Plans: map[string]*kinds.Plan{now.Version: now, then.Version: then},
+	}
+}
+
+func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
+	ask := func(t *testing.T, body string, more ...kinds.Mark) string {
+		t.Helper()
+		r, history := partlyKept(t, more...)
+		h := newHandler(&fakeReader{clock: noon.UnixMilli()}, func(c *Config) {
+			c.Registry = func() *features.Registry { return r }
+			c.History = func(context.Context) (*kinds.History, error) { return history, nil }
+		})
+		return do(t, h, "POST", query, body).Body.String()
+	}
+	all := `{"features": ["always", "later", "logins", "ratio"], "entities": [{"user": "u1"}]}`
+	want := `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
+		`"always":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true},` +
+		`"later":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532510060001},` +
+		`"logins":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532511000001},` +
+		`"ratio":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532511000001}}}]}` + "\n"
+	if diff := cmp.Diff(want, ask(t, all)); diff != "" {
+		t.Error(diff)
+	}
+	// While another processor passes events by, nothing that is covered is sure.
+	want = `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
+		`"later":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532520000001}}}]}` + "\n"
+	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, kinds.Mark{Topic: "payments", Version: "?", Last: kinds.NotYet})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// What has no value has no state to speak of.
+	want = `{"at":1532430000000,"results":[{"entity":{"user":"u1"},"features":{` +
+		`"later":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1532347200000,"to":1532433599999,"exact":false,"oldest":1532516400000}}}]}` + "\n"
+	got = ask(t, `{"features": ["later"], "entities": [{"user": "u1"}], "at": 1532430000000}`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A history is shared for a short time, and read again before it is too old to
+// rest on; whoever comes meanwhile goes on with the one that is not.
+func TestHistoriesAreShared(t *testing.T) {
+	now, reads := noon, 0
+	var read func() (*kinds.History, error)
+	h := newHistories(func(context.Context) (*kinds.History, error) {
+		reads++
+		if read != nil {
+			return read()
+		}
+		return &kinds.History{}, nil
+	}, func() time.Time { return now })
+	get := func() *kinds.History {
+		t.Helper()
+		history, err := h.get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return history
+	}
+	first := get()
+	now = now.Add(refreshAge - 1)
+	if get() != first || reads != 1 {
+		t.Errorf("%d reads", reads)
+	}
+	now = now.Add(1)
+	read = func() (*kinds.History, error) {
+		read = nil
+		if get() != first { // another question, while this one reads
+			t.Error("a history that can still be rested on was not")
+		}
+		now = now.Add(MaxHistoryAge - refreshAge)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := h.get(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("a history that is too old was rested on: %v", err)
+		}
+		return &kinds.History{}, nil
+	}
+	if get() == first || reads != 2 {
+		t.Errorf("%d reads, or still the old one", reads)
+	}
+	now = now.Add(time.Hour)
+	read = func() (*kinds.History, error) { return nil, errors.New("refused") }
+	if _, err := h.get(t.Context()); err == nil || err.Error() != "refused" {
+		t.Errorf("error %v", err)
+	}
+	read = nil
+	get()
+}
+
+// The history is read after the state: what was applied before is in it.
+func TestHistoryIsReadAfterTheState(t *testing.T) {
+	r, history := partlyKept(t)
+	var order []string
+	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		order = append(order, "state")
+		return make([]kinds.Slice, len(reads)), nil
+	}}
+	var failure error
+	h := newHandler(reader, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+		c.History = func(context.Context) (*kinds.History, error) {
+			order = append(order, "history")
+			return history, failure
+		}
+	})
+	const body = `{"features": ["later"], "entities": [{"user": "u1"}]}`
+	do(t, h, "POST", query, body)
+	do(t, h, "POST", query, body)
+	if diff := cmp.Diff([]string{"state", "history", "state"}, order); diff != "" {
+		t.Error(diff)
+	}
+
+	failure = errors.New("dial tcp 10.0.0.1:6379: refused")
+	h = newHandler(reader, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+		c.History = func(context.Context) (*kinds.History, error) { return nil, failure }
+	})
+	if w := do(t, h, "POST", query, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the store cannot be read") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestReadinessTellsOfDefinitions(t *testing.T) {
+	definitions := Definitions{Version: "abc"}
+	h := newHandler(&fakeReader{}, func(c *Config) { c.Definitions = func() Definitions { return definitions } })
+	for want, reload := range map[string]*Reload{
+		`{"ready":true,"checks":[],"definitions":{"version":"abc"}}`:                                                                                          nil,
+		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":true}}}`:                                 {At: noon, Taken: true},
+		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":false,"error":"a.yaml:1:1: bad YAML"}}}`: {At: noon, Error: "a.yaml:1:1: bad YAML"},
+	} {
+		definitions.Reload = reload
+		w := do(t, h, "GET", "/readyz", "")
+		if got := strings.TrimSpace(w.Body.String()); got != want || w.Code != http.StatusOK {
+			t.Errorf("%d %s\nwant %s", w.Code, got, want)
+		}
+	}
+}

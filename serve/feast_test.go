@@ -1,0 +1,171 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+)
+
+const feastPath = "/get-online-features"
+
+// feastHandler serves the fixture, and a feature named in Feast's full way.
+func feastHandler(reader Reader) http.Handler {
+	return newHandler(reader, func(c *Config) {
+		r := registry()
+		f, _ := r.Feature("device_tx_7d")
+		full := *f
+		full.Name = "stats__amount"
+		r.Features = append(r.Features, nil)
+		copy(r.Features[7:], r.Features[6:])
+		r.Features[6] = &full // sorted by name
+		r.Services = append(r.Services, &features.Service{Name: "twice", Features: []*features.Feature{f, &full}})
+		c.Registry = func() *features.Registry { return r }
+		c.Limits.Values = 6
+	})
+}
+
+func TestFeastQuestions(t *testing.T) {
+	const at = `"2018-07-25T12:00:00.000Z"`
+	for _, test := range []struct{ name, question, names, results string }{
+		{
+			"features of views", `{"features": ["any:device_tx_7d", "device_amount_7d"], "entities": {"device_id": ["d1", "d2"]}, "full_feature_names": false}`,
+			`"device_id","device_tx_7d","device_amount_7d"`,
+			`{"values":["d1","d2"],"statuses":["PRESENT","PRESENT"],"event_timestamps":[AT,AT]},` +
+				`{"values":[3,0],"statuses":["PRESENT","NOT_FOUND"],"event_timestamps":[AT,AT]},` +
+				`{"values":[166.6,0],"statuses":["PRESENT","NOT_FOUND"],"event_timestamps":[AT,AT]}`,
+		},
+		{
+			"full names", `{"features": ["any:device_tx_7d", "other:device_tx_7d", "stats:amount"], "entities": {"device_id": ["d1"]}, "full_feature_names": true}`,
+			`"device_id","any__device_tx_7d","other__device_tx_7d","stats__amount"`,
+			`{"values":["d1"],"statuses":["PRESENT"],"event_timestamps":[AT]},` +
+				strings.Repeat(`,{"values":[3],"statuses":["PRESENT"],"event_timestamps":[AT]}`, 3)[1:],
+		},
+		{
+			"a feature that is named in full, by its short name", `{"features": ["stats:amount"], "entities": {"device_id": ["d1"]}}`,
+			`"device_id","amount"`,
+			`{"values":["d1"],"statuses":["PRESENT"],"event_timestamps":[AT]},{"values":[3],"statuses":["PRESENT"],"event_timestamps":[AT]}`,
+		},
+		{
+			"a service, more keys than it needs, and keys of later versions of Feast",
+			`{"feature_service": "twice", "features": ["none:none"], "entities": {"weight": [1.50], "device_id": ["d1"]}, "include_feature_view_version_metadata": false}`,
+			`"device_id","weight","device_tx_7d","stats__amount"`,
+			`{"values":["d1"],"statuses":["PRESENT"],"event_timestamps":[AT]},{"values":[1.50],"statuses":["PRESENT"],"event_timestamps":[AT]},` +
+				strings.Repeat(`,{"values":[3],"statuses":["PRESENT"],"event_timestamps":[AT]}`, 2)[1:],
+		},
+		{
+			"no value", `{"features": ["v:user_last"], "entities": {"user_id": ["u2"]}}`, `"user_id","user_last"`,
+			`{"values":["u2"],"statuses":["PRESENT"],"event_timestamps":[AT]},{"values":[null],"statuses":["NOT_FOUND"],"event_timestamps":[AT]}`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := do(t, feastHandler(&fakeReader{slices: stored()}), "POST", feastPath, test.question)
+			want := `{"metadata":{"feature_names":[` + test.names + `]},"results":[` + strings.ReplaceAll(test.results, "AT", at) + "]}\n"
+			if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Code != 200 {
+				t.Errorf("status %d (-want +got):\n%s", w.Code, diff)
+			}
+		})
+	}
+}
+
+// Errors are strings that hold what Feast's clients raise.
+func TestFeastRefusals(t *testing.T) {
+	for _, test := range []struct {
+		name, question     string
+		status             int
+		class, code, wants string
+	}{
+		{
+			"no JSON", `{"features": x}`, 400, "FeastError", "malformed_json",
+			"the body is no JSON: invalid character 'x' looking for beginning of value, at byte 14",
+		},
+		{"no object", `[]`, 400, "FeastError", "wrong_type", "a question must be an object; a JSON array is not"},
+		{
+			"features of the wrong type", `{"features": [1]}`, 400, "FeastError", "wrong_type",
+			"features must be a list of names; it holds a JSON number",
+		},
+		{
+			"rows in the place of columns", `{"features": ["v:device_tx_7d"], "entities": [{"device_id": "d1"}]}`, 400, "FeastError", "wrong_type",
+			"entities must be an object with a list of values for each key; it holds a JSON array",
+		},
+		{
+			"a value in the place of a column", `{"features": ["v:device_tx_7d"], "entities": {"device_id": "d1"}}`, 400, "FeastError", "wrong_type",
+			"entities must be an object with a list of values for each key; it holds a JSON string",
+		},
+		{
+			"columns of different lengths", `{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"], "user_id": []}}`, 400, "FeastError", "wrong_type",
+			`the lists of entities must be equally long; "device_id" has 1 values, but "user_id" has 0`,
+		},
+		{
+			"an unknown feature", `{"features": ["v:device_tx_8d"], "entities": {"device_id": ["d1"]}}`, 404, "FeatureViewNotFoundException", "unknown_feature",
+			`there is no feature "device_tx_8d"; did you mean "device_tx_7d"?`,
+		},
+		{
+			"an unknown service", `{"feature_service": "thrice", "entities": {"device_id": ["d1"]}}`, 404, "FeatureServiceNotFoundException", "unknown_service",
+			`there is no service "thrice"; did you mean "twice"?`,
+		},
+		{
+			"two features of one name", `{"features": ["a:device_tx_7d", "b:device_tx_7d"], "entities": {"device_id": ["d1"]}}`, 400,
+			"FeatureNameCollisionError", "duplicate_key",
+			`key "device_tx_7d" stands twice in the answer; full_feature_names tells features of different views apart`,
+		},
+		{
+			"no features", `{"entities": {"device_id": ["d1"]}}`, 400, "FeastError", "missing_features",
+			`a question must name features or a service, such as "features": ["device_tx_7d"]`,
+		},
+		{
+			"no entities", `{"features": ["v:device_tx_7d"], "entities": {}}`, 400, "RequestDataNotFoundInEntityRowsException", "missing_entities",
+			"entities must not be empty",
+		},
+		{
+			"a key too few", `{"features": ["v:device_tx_7d"], "entities": {"user_id": ["u1"]}}`, 400, "RequestDataNotFoundInEntityRowsException", "missing_key",
+			`entity 0 has no key "device_id" (string), which feature "device_tx_7d" needs`,
+		},
+		{
+			"too many entities", `{"features": ["v:device_tx_7d"], "entities": {"device_id": [1, 2, 3, 4, 5, 6, 7]}}`, 413, "FeastError", "too_many_values",
+			"1 features for 7 entities are more than the 6 values that one question may ask for",
+		},
+		{
+			"too many values", `{"features": ["v:device_tx_7d", "v:device_avg_7d"], "entities": {"device_id": [1, 2, 3, 4]}}`, 413, "FeastError", "too_many_values",
+			"2 features for 4 entities are more than the 6 values that one question may ask for",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := do(t, feastHandler(&fakeReader{}), "POST", feastPath, test.question)
+			checkFeastError(t, w.Body.Bytes(), map[string]string{
+				"module": "feast.errors", "class": test.class, "message": test.wants, "code": test.code,
+			})
+			if w.Code != test.status {
+				t.Errorf("status %d, want %d", w.Code, test.status)
+			}
+		})
+	}
+	w := do(t, feastHandler(&fakeReader{err: errors.New("down")}), "POST", feastPath, `{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"]}}`)
+	checkFeastError(t, w.Body.Bytes(), map[string]string{
+		"module": "feast.errors", "class": "FeastError", "code": "store_unavailable",
+		"message": "the store cannot be read; the server's log has the details",
+	})
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("status %d, Retry-After %q; want 503 and 1", w.Code, w.Header().Get("Retry-After"))
+	}
+}
+
+func checkFeastError(t *testing.T, body []byte, want map[string]string) {
+	t.Helper()
+	var detail string
+	if err := json.Unmarshal(body, &detail); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	got := map[string]string{}
+	if err := json.Unmarshal([]byte(detail), &got); err != nil {
+		t.Fatalf("%v: %s", err, detail)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,174 @@
+package serve
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// members are the values that a question names, of each of which it is to be
+// said whether it was met: of all its features one behind the other.
+type members struct {
+	values []kinds.Value
+	echoes spans // as they were sent
+	ends   []int // by plan, in values
+}
+
+func (m *members) reset() {
+	clear(m.values)
+	m.values, m.ends = m.values[:0], m.ends[:0]
+	m.echoes.reset()
+}
+
+// of bounds the members that a plan is asked about; there may be none.
+func (m *members) of(plan int) (from, to int) {
+	if plan > 0 {
+		from = m.ends[plan-1]
+	}
+	return from, m.ends[plan]
+}
+
+// answers is the number of values that one entity is answered with: one for
+// each member, and one for each feature that is asked about none.
+func (q *question) answers() int {
+	n := 0
+	for i := range q.plans {
+		from, to := q.members.of(i)
+		n += max(1, to-from)
+	}
+	return n
+}
+
+// name takes the members: a list for all features that are asked for, or an
+// object with lists for some of them.
+func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
+	lists := make([]*fastjson.Value, len(q.plans))
+	switch {
+	case v == nil:
+	case v.Type() == fastjson.TypeArray:
+		for i := range lists {
+			lists[i] = v
+		}
+	case v.Type() == fastjson.TypeObject:
+		if err := q.listsByFeature(v, x, lists); err != nil {
+			return err
+		}
+	default:
+		return wrongQuestion("members", "a list of values, or an object with such lists by features", v)
+	}
+	for i, p := range q.plans {
+		if err := q.nameOf(p, lists[i], limits); err != nil {
+			return err
+		}
+		q.members.ends = append(q.members.ends, len(q.members.values))
+	}
+	// Only now: the values may have moved while there came more.
+	for i, p := range q.plans {
+		asked := p.Feature
+		if from, to := q.members.of(i); from < to {
+			asked = asked.AskedAbout(q.members.values[from:to])
+		}
+		q.asked = append(q.asked, asked)
+	}
+	return nil
+}
+
+// listsByFeature fills in the lists that stand in an object under the features'
+// names.
+func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson.Value) (err error) {
+	v.GetObject().Visit(func(name []byte, list *fastjson.Value) {
+		if err != nil {
+			return
+		}
+		i := slices.IndexFunc(q.plans, func(p *plan) bool { return p.Name == string(name) })
+		switch {
+		case i < 0 && x.plans[string(name)] == nil:
+			err = x.unknownFeature(string(name))
+		case i < 0:
+			e := errorf(NoMembers, "members are named for feature %q, which is not asked for", name)
+			e.Feature, e.Key = string(name), "members"
+			err = e
+		case lists[i] != nil:
+			err = duplicateKey(string(name), "members")
+		default:
+			lists[i] = list
+		}
+	})
+	return err
+}
+
+// nameOf takes the members that a feature is asked about, nil for none.
+func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
+	refuse := func(e *Error) error {
+		e.Feature, e.Key = p.Name, "members"
+		return e
+	}
+	membership := p.Membership()
+	switch {
+	case list == nil && membership == kinds.MembersNeeded:
+		return refuse(errorf(MissingMembers, `feature %q is asked about values of %q: name them, such as "members": [%s]`,
+			p.Name, p.Field, p.member.example()))
+	case list == nil:
+		return nil
+	case membership == kinds.NoMembers:
+		return refuse(errorf(NoMembers, `feature %q cannot be asked about members; name the features that can: "members": {"FEATURE": ["a"]}`, p.Name))
+	case list.Type() != fastjson.TypeArray:
+		return refuse(errorf(WrongType, "members of feature %q must be a list of values; %s is not", p.Name, show(list)))
+	}
+	values := list.GetArray()
+	if len(values) == 0 {
+		return refuse(errorf(MissingMembers, "members of feature %q must not be empty", p.Name))
+	}
+	if n := len(q.members.values) + len(values); n > limits.Values {
+		return tooMany(fmt.Sprintf("%d features with %d members", len(q.plans), n), 1, limits)
+	}
+	for i, v := range values {
+		// As sent, and first: fastjson unescapes in place what is looked at.
+		q.members.echoes.bytes = v.MarshalTo(q.members.echoes.bytes)
+		q.members.echoes.end()
+		member, ok := q.valueOf(v, p.member)
+		if !ok {
+			return refuse(errorf(WrongType, "member %d of feature %q must be %s; %s is not", i, p.Name, p.member.want(), show(v)))
+		}
+		member.Str = slices.Clone(member.Str) // it holds until the next value only
+		q.members.values = append(q.members.values, member)
+	}
+	return nil
+}
+
+// example is a value of the key in JSON.
+func (k key) example() string {
+	switch k.typ {
+	case kinds.String:
+		return `"a", "b"`
+	case kinds.Bool:
+		return "true"
+	default:
+		return "1, 2"
+	}
+}
+
+// appendMembers writes what is answered about members: for each its value, in
+// the order of the question, and once what they have in common.
+func (q *question) appendMembers(dst []byte, a *features.Answer, first int) []byte {
+	dst = append(dst, `{"members":[`...)
+	for i := range a.Items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		from, to := q.members.echoes.bounds(first + i)
+		dst = append(dst, `{"member":`...)
+		dst = append(dst, q.members.echoes.bytes[from:to]...)
+		dst = append(dst, `,"value":`...)
+		dst = strconv.AppendBool(dst, a.Items[i].Value.Num != 0)
+		dst = append(dst, `,"status":"`...)
+		dst = append(dst, a.Status...)
+		dst = append(dst, `"}`...)
+	}
+	return a.AppendCoverage(append(dst, ']'))
+}

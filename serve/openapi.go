@@ -1,0 +1,14 @@
+package serve
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// openAPI describes all paths in OpenAPI 3.1.
+func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request) {
+	respondAs(w, http.StatusOK, "application/yaml", openAPI)
+}

@@ -1,0 +1,212 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+)
+
+// contract is /openapi.yaml, made ready to check what is asked and answered.
+type contract struct {
+	root     map[string]any
+	compiler *jsonschema.Compiler
+	lock     sync.Mutex
+}
+
+var theContract = sync.OnceValue(func() *contract {
+	var parsed any
+	if err := yaml.Unmarshal(openAPI, &parsed); err != nil {
+		panic(err)
+	}
+	closeObjects(parsed.(map[string]any)["components"].(map[string]any)["schemas"])
+	text, err := json.Marshal(parsed)
+	if err != nil {
+		panic(err)
+	}
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		panic(err)
+	}
+	c := &contract{root: root.(map[string]any), compiler: jsonschema.NewCompiler()}
+	c.compiler.AssertFormat()
+	if err := c.compiler.AddResource("openapi.json", root); err != nil {
+		panic(err)
+	}
+	return c
+})
+
+// closeObjects lets objects have no properties but those that are described.
+// Clients must take others, so the document does not say so.
+func closeObjects(schema any) {
+	switch s := schema.(type) {
+	case map[string]any:
+		if _, ok := s["properties"].(map[string]any); ok && s["additionalProperties"] == nil {
+			s["additionalProperties"] = false
+		}
+		for _, part := range s {
+			closeObjects(part)
+		}
+	case []any:
+		for _, part := range s {
+			closeObjects(part)
+		}
+	}
+}
+
+// at follows a way through the document, and the reference at its end.
+func (c *contract) at(way ...string) (pointer string, value map[string]any) {
+	value = c.root
+	for _, step := range way {
+		value, _ = value[step].(map[string]any)
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step)
+	}
+	if ref, ok := value["$ref"].(string); ok {
+		return c.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+	}
+	return pointer, value
+}
+
+// path is the documented path that a request's stands for; empty if none.
+func (c *contract) path(path string) string {
+	_, paths := c.at("paths")
+	if paths[path] != nil {
+		return path
+	}
+	for template := range paths {
+		if before, _, ok := strings.Cut(template, "{"); ok && strings.HasPrefix(path, before) && len(path) > len(before) &&
+			!strings.Contains(path[len(before):], "/") {
+			return template
+		}
+	}
+	return ""
+}
+
+// check says what the schema below a place of the document finds in JSON.
+func (c *contract) check(t testing.TB, what string, body []byte, place string) {
+	t.Helper()
+	c.lock.Lock()
+	schema, err := c.compiler.Compile("openapi.json#" + place + "/content/application~1json/schema")
+	c.lock.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err == nil {
+		err = schema.Validate(instance)
+	}
+	if err != nil {
+		t.Errorf("%s is not as /openapi.yaml has it: %v\n%s", what, err, body)
+	}
+}
+
+// checkContract compares a request that was answered, and any response, with
+// the document.
+func checkContract(t testing.TB, method, target, body string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	c := theContract()
+	address, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure, _ := c.at("components", "responses", "Refused")
+	path := c.path(address.Path)
+	if path == "" {
+		if w.Code != http.StatusNotFound {
+			t.Errorf("%s answers %d, but is not in /openapi.yaml", address.Path, w.Code)
+		}
+		c.check(t, "the refusal", w.Body.Bytes(), failure)
+		return
+	}
+	way := []string{"paths", path, strings.ToLower(method)}
+	if _, operation := c.at(way...); operation == nil {
+		if w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s %s answers %d, but is not in /openapi.yaml", method, path, w.Code)
+		}
+		c.check(t, "the refusal", w.Body.Bytes(), failure)
+		return
+	}
+	if place, request := c.at(append(way, "requestBody")...); request != nil && w.Code == http.StatusOK {
+		c.check(t, "the question", []byte(body), place)
+	}
+	status := strconv.Itoa(w.Code)
+	place, response := c.at(append(way, "responses", status)...)
+	if response == nil {
+		place, response = c.at(append(way, "responses", status[:1]+"XX")...)
+	}
+	if response == nil {
+		t.Errorf("%s %s answers %d, which /openapi.yaml does not know", method, path, w.Code)
+		return
+	}
+	c.check(t, "the answer", w.Body.Bytes(), place)
+}
+
+func TestOpenAPIIsServed(t *testing.T) {
+	w := httptest.NewRecorder()
+	newHandler(&fakeReader{}, nil).ServeHTTP(w, httptest.NewRequest("GET", "/openapi.yaml", nil))
+	if w.Code != 200 || w.Header().Get("Content-Type") != "application/yaml" || !bytes.Equal(w.Body.Bytes(), openAPI) {
+		t.Errorf("%d %s, %d bytes", w.Code, w.Header(), w.Body.Len())
+	}
+}
+
+// The document has no paths but those that there are; checkContract sees to the
+// others.
+func TestOpenAPIPaths(t *testing.T) {
+	_, paths := theContract().at("paths")
+	for path, methods := range paths {
+		for method := range methods.(map[string]any) {
+			w := httptest.NewRecorder()
+			target := strings.NewReplacer("{name}", "device_tx_7d", "{file}", "page.css").Replace(path)
+			newHandler(&fakeReader{}, nil).ServeHTTP(w, httptest.NewRequest(strings.ToUpper(method), target, nil))
+			if w.Code == http.StatusNotFound || w.Code == http.StatusMethodNotAllowed {
+				t.Errorf("%s %s is in the document, but is answered with %d", method, path, w.Code)
+			}
+		}
+	}
+}
+
+// The document has every code, with its status.
+func TestOpenAPICodes(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
+			if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "Code" {
+				code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want[code] = strconv.Itoa(errorf(Code(code), "").Status)
+			}
+		}
+		return true
+	})
+	if len(want) == 0 {
+		t.Fatal("errors.go has no codes")
+	}
+	got := map[string]string{}
+	_, schema := theContract().at("components", "schemas", "Code")
+	for _, one := range schema["oneOf"].([]any) {
+		code := one.(map[string]any)
+		status, _, _ := strings.Cut(code["description"].(string), ":")
+		got[code["const"].(string)] = status
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("codes (-errors.go +openapi.yaml):\n%s", diff)
+	}
+}

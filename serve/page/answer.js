@@ -1,0 +1,91 @@
+// Answers, with what they say of themselves.
+
+import { $, el, problem, table } from './dom.js';
+import { ask, token } from './api.js';
+import { bars } from './chart.js';
+import { moment, number, percent, value } from './text.js';
+
+// show shows the answer to a question about one entity.
+export function show({ answer, features, question, keys, took, pending }) {
+  const result = answer.results[0];
+  const cards = Object.entries(result.features).map(([name, a]) => card(name, a));
+  $('answer').replaceChildren(
+    el('p', { class: 'hint' }, `At ${moment(answer.at)} UTC · ${Math.max(1, Math.round(took))} ms to here and back`),
+    ...(answer.pending ?? []).map(p => el('p', { class: 'note' },
+      `Counts an event of ${p.stream} of ${moment(p.time)}` +
+      (p.late ? ', too late for some features' : '') +
+      (p.deduplicated ? '; not again if it has arrived' : '; again if it has arrived'))),
+    ...cards.map(c => c.node),
+    asCommand(question));
+  if (pending) return; // a timeline is of what is on the bus
+  for (const c of cards) {
+    const feature = features.find(f => f.name === c.name);
+    if (feature?.timeline) draw(feature, keys, answer.at, c.node);
+  }
+}
+
+function card(name, a) {
+  const facts = [
+    ['Covers', `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}`],
+    ['Exact', exactness(a)],
+    ['Complete since', a.complete_since != null && moment(a.complete_since)],
+    ['Oldest that can be asked for', a.oldest != null && moment(a.oldest)],
+  ].filter(([, fact]) => fact);
+  return {
+    name,
+    node: el('article', { class: 'card', 'data-feature': name },
+      el('div', { class: 'row' }, el('h3', {}, name), a.status && badge(a.status)),
+      valueOf(a),
+      el('dl', { class: 'facts' }, facts.map(([term, fact]) => el('div', {}, el('dt', {}, term), el('dd', {}, fact))))),
+  };
+}
+
+const badge = status => el('span', { class: `badge ${status.toLowerCase()}` }, status);
+
+function exactness(a) {
+  const notes = [];
+  if (a.standard_error) notes.push(`an estimate, ± ${percent(a.standard_error)}`);
+  if (a.uncertain) notes.push(`may be ${number(a.uncertain)} too great`);
+  if (a.capped) notes.push('a cap was reached: may be too small');
+  if (a.false_positive_rate) notes.push(`true is wrong in ${percent(a.false_positive_rate)} at the most`);
+  return notes.length > 0 ? notes.join('; ') : a.exact ? 'yes' : 'no';
+}
+
+function valueOf(a) {
+  if (a.members) {
+    return table('Members', ['Member', 'Met', 'Status'], a.members.map(m => [value(m.member), value(m.value), badge(m.status)]));
+  }
+  if (!Array.isArray(a.value)) {
+    return el('p', { class: a.value === null ? 'value none' : 'value' }, value(a.value));
+  }
+  const [first] = a.value;
+  if (first === undefined) return el('p', { class: 'value none' }, 'empty');
+  if (first !== null && first.constructor === Object && !('lat' in first)) { // values or ranges, with how many there are
+    const heads = Object.keys(first);
+    return table('Values', heads, a.value.map(item => heads.map(head => (item[head] === null ? '–' : value(item[head])))));
+  }
+  return el('ol', { class: 'chips' }, a.value.map(item => el('li', {}, value(item))));
+}
+
+// draw adds the timeline of a feature to its answer.
+async function draw(feature, keys, at, node) {
+  const query = new URLSearchParams(feature.keys.map(key => [key.name, keys[key.name]]));
+  query.set('at', at);
+  let timeline;
+  try {
+    timeline = await ask(`v1/timeline/${encodeURIComponent(feature.name)}?${query}`);
+  } catch (error) {
+    node.append(problem(error));
+    return;
+  }
+  if (timeline.bars.some(bar => typeof bar.value !== 'object' || bar.value?.text)) node.append(bars(feature, timeline.bars));
+}
+
+// asCommand writes the question for a shell. The token is not in it.
+function asCommand(question) {
+  const quoted = question.replaceAll("'", "'\\''");
+  const header = token() === '' ? '' : ' -H "Authorization: Bearer $WEIR_TOKEN"';
+  const address = new URL('v1/query', document.baseURI).href;
+  return el('details', {}, el('summary', {}, 'The same from a shell'),
+    el('pre', { tabindex: '0' }, `curl -s${header} ${address} -d '${quoted}'`));
+}

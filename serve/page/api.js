@@ -1,0 +1,42 @@
+// How the page asks the server.
+
+const place = 'weir-token';
+
+export const token = () => sessionStorage.getItem(place) ?? '';
+
+export function setToken(text) {
+  if (text === '') sessionStorage.removeItem(place);
+  else sessionStorage.setItem(place, text);
+}
+
+// Digits are a number that JavaScript would round, as the server wrote it.
+class Digits {
+  constructor(text) { this.text = text; }
+  toString() { return this.text; }
+  valueOf() { return Number(this.text); }
+}
+
+const keepDigits = (_, value, context) =>
+  typeof value === 'number' && context?.source && String(value) !== context.source ? new Digits(context.source) : value;
+
+// ask returns the answer of a path below this page's, or throws the server's
+// error, with the members that it has, and the status of HTTP.
+export async function ask(path, question) {
+  const headers = {};
+  if (token() !== '') headers.Authorization = `Bearer ${token()}`;
+  if (question !== undefined) headers['Content-Type'] = 'application/json';
+  let response;
+  try {
+    response = await fetch(path, { method: question === undefined ? 'GET' : 'POST', headers, body: question, cache: 'no-store' });
+  } catch {
+    throw new Error('the server does not answer');
+  }
+  let answer;
+  try {
+    answer = JSON.parse(await response.text(), keepDigits);
+  } catch {
+    throw Object.assign(new Error(`the server answered ${response.status} ${response.statusText}`), { status: response.status });
+  }
+  if (!response.ok) throw Object.assign(new Error(), answer.error, { status: response.status });
+  return answer;
+}

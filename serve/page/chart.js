@@ -1,0 +1,54 @@
+// Small charts.
+
+import { el, svg } from './dom.js';
+import { brief, moment, value } from './text.js';
+
+const width = 600;
+const height = 96;
+
+// bars draws a timeline: one bar for each answer, from its first millisecond on.
+export function bars(feature, answers) {
+  const numbers = answers.map(a => (a.value === null ? 0 : Number(a.value)));
+  const top = Math.max(0, ...numbers);
+  const bottom = Math.min(0, ...numbers);
+  const scale = n => height - ((n - bottom) / (top - bottom || 1)) * height;
+  const step = width / answers.length;
+  const gap = Math.min(3, step * 0.2);
+  const shapes = answers.map((a, i) => {
+    const y = Math.min(scale(numbers[i]), scale(0));
+    const tall = Math.abs(scale(numbers[i]) - scale(0));
+    return svg('rect', {
+      class: incomplete(a) ? 'bar incomplete' : 'bar', x: i * step + gap / 2, width: step - gap,
+      y: tall === 0 ? y : Math.min(y, height - 2), height: tall === 0 ? 0 : Math.max(2, tall),
+    }, svg('title', {}, `${moment(a.from)} to ${moment(a.to)}: ${value(a.value)}`));
+  });
+  const greatest = answers[numbers.indexOf(top)];
+  const label = `${feature.name} over ${feature.window}, in ${answers.length} stretches: ` +
+    `the greatest value is ${value(greatest.value)}, from ${moment(greatest.from)} on`;
+  return el('figure', { class: 'timeline' },
+    el('figcaption', {}, el('span', {}, stretch(answers)), el('span', {}, `greatest ${brief(top)}`)),
+    svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+      svg('line', { class: 'axis', x1: 0, x2: width, y1: scale(0), y2: scale(0) }), shapes),
+    el('div', { class: 'ends hint' }, el('span', {}, toSecond(answers[0].from)), el('span', {}, toSecond(answers.at(-1).to))),
+    answers.some(incomplete) && el('p', { class: 'hint' }, 'Pale bars lie before the state is complete.'));
+}
+
+const toSecond = ms => moment(ms).split('.')[0];
+
+const incomplete = a => a.complete_since != null && Number(a.from) < Number(a.complete_since);
+
+// stretch says how wide a bar is, by the first, which is never cut short.
+function stretch(answers) {
+  const ms = Number(answers[0].to) + 1 - Number(answers[0].from);
+  const units = [['day', 86400000], ['hour', 3600000], ['minute', 60000], ['second', 1000], ['ms', 1]];
+  const [unit, size] = units.find(([, size]) => ms % size === 0) ?? units.at(-1);
+  return ms === size ? `by the ${unit}` : `each bar ${ms / size} ${unit}${unit === 'ms' ? '' : 's'}`;
+}
+
+// line draws the last numbers of something that is watched.
+export function line(numbers, length) {
+  const top = Math.max(...numbers, 1);
+  const points = numbers.map((n, i) => `${((length - numbers.length + i) / (length - 1)) * 100},${23 - (n / top) * 22}`);
+  return svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('polyline', { points: points.join(' ') }));
+}

@@ -1,0 +1,40 @@
+// What the other files make the page of.
+
+export const $ = id => document.getElementById(id);
+
+// el makes an element: attributes by name, with functions as listeners and
+// booleans as flags, and children that are nodes or text.
+export function el(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+// svg makes an element of a drawing.
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') node.addEventListener(name, value);
+    else if (value === true) node.setAttribute(name, '');
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter(child => child != null && child !== false));
+  return node;
+}
+
+// table makes a table that scrolls in a box of its own where it is too wide.
+export function table(caption, heads, rows) {
+  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
+    el('table', {},
+      el('thead', {}, el('tr', {}, heads.map(head => el('th', { scope: 'col' }, head)))),
+      el('tbody', {}, rows.map(row => el('tr', {}, row.map(cell => el('td', {}, cell)))))));
+}
+
+// problem shows an error as the server says it.
+export function problem(error) {
+  const about = ['code', 'feature', 'key', 'entity', 'event', 'reason', 'path', 'nearest']
+    .filter(name => error[name] != null).map(name => `${name}: ${error[name]}`);
+  return el('div', { class: 'problem', role: 'alert' },
+    el('p', {}, error.message), about.length > 0 && el('p', { class: 'hint' }, about.join(' · ')));
+}

@@ -1,0 +1,133 @@
+// What the pipeline of this process does, asked again and again.
+
+import { $, el, problem, table } from './dom.js';
+import { ask } from './api.js';
+import { line } from './chart.js';
+import { moment, number, rate, seconds } from './text.js';
+
+const interval = 2000; // milliseconds
+const kept = 60; // rates, for the line
+
+let before = null; // the status before
+let rates = [];
+
+// watch shows the status, and again while the page is looked at.
+export async function watch() {
+  if (!document.hidden) await look();
+  setTimeout(watch, interval);
+}
+
+// look shows the status of now.
+export async function look() {
+  let status;
+  try {
+    status = await ask('v1/status');
+  } catch (error) {
+    $('live-state').textContent = 'not known';
+    $('live-note').hidden = true;
+    $('figures').replaceChildren();
+    $('live-details').replaceChildren(problem(error));
+    before = null;
+    return;
+  }
+  // Counters that fell are of a process that was started anew.
+  if (before && total(status.processor?.events ?? []) < total(before.processor?.events ?? [])) before = null;
+  const past = before && before.at < status.at ? (status.at - before.at) / 1000 : 0;
+  $('live-state').textContent = `at ${moment(status.at).slice(11, 19)} UTC`;
+  $('live-note').hidden = status.processor !== undefined;
+  $('live-note').textContent = 'This process answers questions only; it applies no events. ' +
+    'Its figures are of questions. Open the page of a process with the role processor to see the pipeline.';
+  const figures = [...(status.processor ? pipeline(status.processor, past) : []), questions(status, past)];
+  $('figures').replaceChildren(...figures.map(figure));
+  $('live-details').querySelector('.problem')?.remove();
+  if (status.processor) details(status.processor);
+  before = status;
+}
+
+const total = list => list.reduce((sum, item) => sum + Number(item.count), 0);
+const only = (list, outcome) => list.filter(item => item.outcome === outcome);
+
+// pipeline lists the figures of a processor; past are the seconds since the last
+// look, 0 for none.
+function pipeline(p, past) {
+  const events = total(p.events);
+  const speed = past > 0 ? (events - total(before.processor.events)) / past : null;
+  if (speed !== null) rates = [...rates, speed].slice(-kept);
+  const fresh = freshness(p.freshness, past > 0 ? before.processor.freshness : null);
+  const late = total(only(p.events, 'late'));
+  const lost = total(p.lost);
+  return [
+    { id: 'events', name: 'Events a second', value: speed === null ? '…' : rate(speed), note: `${number(events)} since the start`, extra: line(rates, kept) },
+    { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: 'records not fetched yet' },
+    { id: 'freshness', name: 'Freshness', value: fresh(0.5), note: `half are applied within; 99 % within ${fresh(0.99)}` },
+    { id: 'dead', name: 'Dead letters', value: number(total(p.dead_letters)), note: `${number(late)} events came late`, warn: total(p.dead_letters) > 0 },
+    { id: 'rewinds', name: 'Rewinds', value: number(total(p.rewinds)), note: lost > 0 ? `${number(lost)} records lost` : 'no record lost', warn: total(p.rewinds) > 0 || lost > 0 },
+    { id: 'partitions', name: 'Partitions', value: number(p.partitions), note: 'assigned to this process', warn: p.partitions === 0 },
+  ];
+}
+
+function questions(status, past) {
+  const all = total(status.questions);
+  const bad = all - total(only(status.questions, 'answered'));
+  const speed = past > 0 ? (all - total(before.questions)) / past : null;
+  return { id: 'questions', name: 'Questions a second', value: speed === null ? '…' : rate(speed), note: `${number(all)} since the start, ${number(bad)} not answered` };
+}
+
+const figure = f => el('div', { class: f.warn ? 'figure warn' : 'figure', 'data-figure': f.id },
+  el('dt', {}, f.name), el('dd', { class: 'value' }, f.value), el('dd', { class: 'hint' }, f.note), f.extra && el('dd', {}, f.extra));
+
+// freshness returns how long a part of the events took: of those since the last
+// look or, where there are none, of all.
+function freshness(now, last) {
+  const recent = last && now.count > last.count;
+  const base = i => (recent ? last.buckets[i].count : 0);
+  const count = now.count - (recent ? last.count : 0);
+  return part => {
+    if (count === 0) return '–';
+    let below = 0;
+    let from = 0;
+    for (const [i, bucket] of now.buckets.entries()) {
+      const upTo = bucket.count - base(i);
+      if (upTo >= part * count) {
+        return seconds(from + (bucket.seconds - from) * ((part * count - below) / (upTo - below)));
+      }
+      [below, from] = [upTo, bucket.seconds];
+    }
+    return `more than ${seconds(from)}`;
+  };
+}
+
+// details shows what stands behind the figures.
+function details(p) {
+  const byPlace = (a, b) => a.topic.localeCompare(b.topic) || Number(a.partition) - Number(b.partition);
+  fold('lag', 'Lag by partition', [...p.lag].sort(byPlace), list =>
+    [table('Lag by partition', ['Topic', 'Partition', 'Records'], list.map(l => [l.topic, l.partition, number(l.count)]))]);
+  fold('dead', 'Dead letters by reason', p.dead_letters, list => [
+    table('Dead letters by reason', ['Reason', 'Stream', 'Records'], list.map(d => [d.reason, d.stream || 'none', number(d.count)])),
+    ...(p.last_dead_letters.length > 0 ? [
+      el('h3', {}, 'The last of them'),
+      table('The last dead letters', ['Record of', 'Reason', 'Path', 'Place'],
+        p.last_dead_letters.map(d => [moment(d.timestamp), d.reason, d.path || '–', el('code', {}, `${d.topic}/${d.partition}/${d.offset}`)])),
+    ] : []),
+    el('p', { class: 'hint' }, 'To see one: ', el('code', {}, 'weir deadletters show topic/partition/offset')),
+  ], p.last_dead_letters);
+  fold('rewinds', 'Rewinds by topic', p.rewinds.filter(r => r.count > 0), list =>
+    [table('Rewinds by topic', ['Topic', 'Rewinds'], list.map(r => [r.topic, number(r.count)]))]);
+}
+
+// fold shows a list that is not empty in details that stay as they were opened.
+// Only where it has changed, or what else is in it, is it made anew, for the sake
+// of who stands in it.
+function fold(id, title, list, content, also) {
+  let node = document.querySelector(`[data-details=${id}]`);
+  if (!node) {
+    node = el('details', { 'data-details': id }, el('summary'), el('div'));
+    $('live-details').append(node);
+  }
+  const now = JSON.stringify([list, also]);
+  if (node.dataset.list === now) return;
+  node.dataset.list = now;
+  node.hidden = list.length === 0;
+  node.firstChild.textContent = `${title} (${list.length})`;
+  node.lastChild.replaceChildren(...content(list));
+}

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// reference finds what a file of the page loads.
+var reference = regexp.MustCompile(`(?:src|href)="([^"#]+)"|from '([^']+)'`)
+
+// The page may load what this server serves and nothing else, and what it loads
+// is there.
+func TestPageIsServedWhole(t *testing.T) {
+	h := newHandler(&fakeReader{}, nil)
+	types := map[string]string{
+		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+	}
+	get := func(path, etag string) *httptest.ResponseRecorder {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		r.Header.Set("If-None-Match", etag)
+		h.ServeHTTP(w, r)
+		return w
+	}
+	files, err := fs.ReadDir(pageFiles, "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		path := "/page/" + file.Name()
+		if file.Name() == "index.html" {
+			path = "/"
+		}
+		w := get(path, "")
+		body := w.Body.String()
+		if want := types[file.Name()[strings.LastIndex(file.Name(), "."):]]; w.Code != http.StatusOK || w.Header().Get("Content-Type") != want {
+			t.Errorf("%s: %d, Content-Type %q; want 200 and %q", path, w.Code, w.Header().Get("Content-Type"), want)
+		}
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; ") ||
+			strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: Content-Security-Policy %q", path, policy)
+		}
+		for _, found := range reference.FindAllStringSubmatch(body, -1) {
+			target := strings.TrimPrefix(found[1], "page/") + strings.TrimPrefix(found[2], "./")
+			if w := get("/page/"+target, ""); w.Code != http.StatusOK {
+				t.Errorf("%s loads %q: %d", path, target, w.Code)
+			}
+		}
+		if again := get(path, w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("%s: asked whether it has changed: %d with %d bytes", path, again.Code, again.Body.Len())
+		}
+	}
+}
+
+func TestPathsThatAreNotThePages(t *testing.T) {
+	h := newHandler(&fakeReader{}, nil)
+	for _, test := range []struct {
+		method, target string
+		status         int
+		want           string
+	}{
+		{"GET", "/page/none.js", 404, `{"error":{"code":"unknown_path","message":"there is no path \"/page/none.js\""}}`},
+		{"GET", "/page/..%2fpage.go", 404, `{"error":{"code":"unknown_path","message":"there is no path \"/page/../page.go\""}}`},
+		{"GET", "/index.html", 404, `{"error":{"code":"unknown_path","message":"there is no path \"/index.html\""}}`},
+		{"POST", "/", 405, `{"error":{"code":"method_not_allowed","message":"/ takes GET, not POST"}}`},
+		{"POST", "/v1/status", 405, `{"error":{"code":"method_not_allowed","message":"/v1/status takes GET, not POST"}}`},
+	} {
+		if w := do(t, h, test.method, test.target, ""); w.Code != test.status || w.Body.String() != test.want+"\n" {
+			t.Errorf("%s %s: %d %s, want %d %s", test.method, test.target, w.Code, w.Body, test.status, test.want)
+		}
+	}
+}

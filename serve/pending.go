@@ -1,0 +1,145 @@
+package serve
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// maxPending is how many pending events a question may have.
+const maxPending = 16
+
+// pend maps the events that are pending as the processor will, once their
+// records are on the bus: as if those were written now. It leaves what they do
+// in q.pending, and what became of them in q.outcomes.
+func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
+	list := []*fastjson.Value{v}
+	switch v.Type() {
+	case fastjson.TypeArray:
+		list = v.GetArray()
+	case fastjson.TypeObject:
+	default:
+		return wrongQuestion("pending", "an object with stream and event, or a list of them", v)
+	}
+	if len(list) > maxPending {
+		return errorf(TooManyValues, "%d pending events are more than the %d that one question may have", len(list), maxPending)
+	}
+	mapper := x.mappers.Get().(*features.Mapper)
+	defer x.mappers.Put(mapper)
+	q.pending = new(kinds.Batch)
+	q.outcomes = append(q.outcomes, '[')
+	for i, v := range list {
+		time, err := q.pendOne(x, mapper, i, v)
+		if err != nil {
+			return err
+		}
+		if !momentGiven && (i == 0 || time > q.at) {
+			q.at = time
+		}
+	}
+	q.outcomes = append(q.outcomes, ']')
+	return nil
+}
+
+// pendOne maps one of the pending events and returns its time.
+func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (time int64, err error) {
+	stream, value, err := x.pendingEvent(i, v)
+	if err != nil {
+		return 0, err
+	}
+	record := features.Record{Partition: kinds.Partition{Topic: stream.Topic}, Timestamp: q.now, Value: value}
+	outcome, err := mapper.Map(&record, 0, q.pending)
+	var poison *features.Poison
+	switch {
+	case errors.As(err, &poison):
+		e := badEvent(i, "pending event %d cannot be used: %v", i, poison)
+		e.Reason, e.Path = string(poison.Reason), poison.Path
+		return 0, e
+	case err != nil:
+		return 0, err
+	}
+	n := slices.Index(outcome.Streams, stream.Name)
+	if n < 0 {
+		return 0, badEvent(i, "pending event %d is none of stream %q, which takes those for which %s", i, stream.Name, stream.Match.Source)
+	}
+	event := &outcome.Events[n]
+	if i > 0 {
+		q.outcomes = append(q.outcomes, ',')
+	}
+	q.outcomes = append(q.outcomes, `{"stream":`...)
+	q.outcomes = features.AppendString(q.outcomes, stream.Name)
+	q.outcomes = append(q.outcomes, `,"time":`...)
+	q.outcomes = strconv.AppendInt(q.outcomes, event.Time, 10)
+	q.outcomes = append(q.outcomes, `,"deduplicated":`...)
+	q.outcomes = strconv.AppendBool(q.outcomes, stream.RememberIDs > 0 && event.ID != nil)
+	if outcome.Late {
+		q.outcomes = append(q.outcomes, `,"late":true`...)
+	}
+	q.outcomes = append(q.outcomes, '}')
+	return event.Time, nil
+}
+
+// pendingEvent takes a pending event apart.
+func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *features.Stream, event []byte, err error) {
+	object, err := v.Object()
+	if err != nil {
+		e := wrongItem("pending", "an object with stream and event, or a list of them", v)
+		e.Event = &i
+		return nil, nil, e
+	}
+	var name *fastjson.Value
+	object.Visit(func(k []byte, v *fastjson.Value) {
+		switch key := string(k); {
+		case err != nil:
+		case key != "stream" && key != "event":
+			e := badEvent(i, "pending event %d has no key %s; its keys are stream and event", i, quote(key))
+			e.Code, e.Key, e.Nearest = UnknownKey, key, nearest(key, []string{"stream", "event"})
+			err = e
+		case key == "stream" && name != nil, key == "event" && event != nil:
+			e := duplicateKey(key, "pending event "+strconv.Itoa(i))
+			e.Event = &i
+			err = e
+		case key == "stream":
+			name = v
+		default:
+			event = v.MarshalTo(nil) // as it was sent: nobody has looked at it
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case name == nil || event == nil:
+		e := badEvent(i, `pending event %d must have stream and event, such as {"stream": "transaction", "event": {…}}`, i)
+		e.Code = MissingKey
+		return nil, nil, e
+	}
+	text, err := name.StringBytes()
+	if err != nil {
+		e := wrongQuestion("stream", "a name", name)
+		e.Event = &i
+		return nil, nil, e
+	}
+	stream, ok := x.registry.Stream(string(text))
+	if !ok {
+		var names []string
+		for _, s := range x.registry.Streams {
+			names = append(names, s.Name)
+		}
+		e := unknown(UnknownStream, "stream", string(text), names)
+		e.Event = &i
+		return nil, nil, e
+	}
+	return stream, event, nil
+}
+
+// badEvent is the error for a pending event that cannot be used.
+func badEvent(i int, format string, args ...any) *Error {
+	e := errorf(BadEvent, format, args...)
+	e.Event = &i
+	return e
+}

@@ -1,0 +1,243 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+const pendingDefinitions = `
+streams:
+  login:
+    topic: logins
+    timestamp: {path: at, unit: ms}
+    id: id
+    fields: {user: string, device: {type: string, required: true}}
+  payment:
+    topic: payments
+    match: type == "payment"
+    timestamp: {path: at, unit: ms}
+    id: id
+    remember_ids: 10m
+    max_future: 1m
+    fields: {user: string, status: string, amount: {type: decimal, path: money.amount}}
+  refused:
+    topic: payments
+    match: status == "refused"
+    timestamp: {path: at, unit: ms}
+    fields: {user: string}
+features:
+  devices: COUNT_DISTINCT(1d, login, user, device)
+  last: LAST(1d, payment, amount, user)
+  paid: SUM(7d, payment, amount, user, where='status == "ok"')
+  per_device: {expr: tx / devices, default: -1}
+  refusals: COUNT(1h, refused, user, tile=exact)
+  tx: COUNT(1d, payment, user)
+services:
+  all: [devices, last, paid, per_device, refusals, tx]
+`
+
+// bus is a registry whose events go to a store in memory.
+type bus struct {
+	*testing.T
+	registry *features.Registry
+	store    *memory.Store
+	handler  http.Handler
+}
+
+// clocked is a store that knows no progress.
+type clocked struct{ *memory.Store }
+
+func (clocked) Clock(context.Context) (int64, error) { return noon.UnixMilli(), nil }
+
+func newBus(t *testing.T) *bus {
+	r, err := features.Parse("pending.yaml", []byte(pendingDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bus{T: t, registry: r, store: memory.New()}
+	b.handler = newHandler(clocked{b.store}, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	return b
+}
+
+// arrive applies an event of a topic.
+func (b *bus) arrive(topic, event string) {
+	b.Helper()
+	batch := &kinds.Batch{}
+	record := &features.Record{Partition: kinds.Partition{Topic: topic}, Timestamp: noon.UnixMilli(), Value: []byte(event)}
+	if _, err := b.registry.NewMapper().Map(record, 0, batch); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.store.Apply(context.Background(), batch); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// ask asks for all features of a user, with more keys of the question.
+func (b *bus) ask(more string) string {
+	b.Helper()
+	w := do(b, b.handler, "POST", query, `{"service": "all", "entities": [{"user": "u1"}]`+more+`}`)
+	if w.Code != http.StatusOK {
+		b.Fatal(w.Body)
+	}
+	return w.Body.String()
+}
+
+func payment(id string, seconds int, status string) string {
+	return fmt.Sprintf(`{"type": "payment", "id": %q, "at": %d, "user": "u1", "status": %q, "money": {"amount": 12.30}}`,
+		id, noon.UnixMilli()+int64(seconds)*1000, status)
+}
+
+// A question with pending events is answered as after they have arrived, and
+// says what became of them.
+func TestPending(t *testing.T) {
+	b := newBus(t)
+	b.arrive("payments", payment("p0", -60, "ok"))
+	b.arrive("logins", `{"id": 1, "at": 1532519980000, "user": "u1", "device": "d1"}`)
+	before := b.ask("")
+	login := `{"id": 2, "at": 1532519990000, "user": "u1", "device": "d2"}`
+	pending := `, "pending": [{"stream": "payment", "event": ` + payment("p1", -7, "refused") + `}, {"event": ` + login + `, "stream": "login"}]`
+	thought := b.ask(pending)
+	if diff := cmp.Diff(before, b.ask("")); diff != "" {
+		t.Errorf("the state was changed (-before +after):\n%s", diff)
+	}
+	b.arrive("payments", payment("p1", -7, "refused"))
+	b.arrive("logins", login)
+	const outcomes = `"pending":[{"stream":"payment","time":1532519993000,"deduplicated":true},{"stream":"login","time":1532519990000,"deduplicated":false}],`
+	if want := strings.Replace(b.ask(`, "at": 1532519993000`), `"results"`, outcomes+`"results"`, 1); thought != want {
+		t.Errorf("with what is pending:\n%safter it has arrived:\n%s", thought, want)
+	}
+	for _, value := range []string{`"tx":{"value":2`, `"refusals":{"value":1`, `"per_device":{"value":1`, `"devices":{"value":2`, `"paid":{"value":12.3`} {
+		if !strings.Contains(thought, value) {
+			t.Errorf("no %s in %s", value, thought)
+		}
+	}
+}
+
+// The moment is that of the latest pending event, or the one asked for.
+func TestMomentOfPending(t *testing.T) {
+	b := newBus(t)
+	for more, want := range map[string]string{
+		`, "pending": []`: `{"at":1532520000000,"pending":[],`,
+		`, "pending": {"stream": "payment", "event": ` + payment("p", 30, "ok") + `}`:                                                                           `{"at":1532520030000,`,
+		`, "pending": {"stream": "payment", "event": ` + payment("p", -3000, "ok") + `}`:                                                                        `{"at":1532517000000,`,
+		`, "pending": [{"stream": "payment", "event": ` + payment("p", -9, "ok") + `}, {"stream": "payment", "event": ` + payment("q", -10, "ok") + `}]`:        `{"at":1532519991000,`,
+		`, "at": 1532519000000, "pending": {"stream": "payment", "event": ` + payment("p", -9, "ok") + `}`:                                                      `{"at":1532519000000,`,
+		`, "at": "2018-07-25T12:00:01Z", "pending": {"stream": "login", "event": {"at": 1532519990000, "user": "u1", "device": "d2"}}`:                          `{"at":1532520001000,`,
+		`, "at": 1532520000000, "pending": {"stream": "payment", "event": ` + strings.Replace(payment("p", 0, "ok"), "1532520000000", "1531000000000", 1) + `}`: `{"at":1532520000000,"pending":[{"stream":"payment","time":1531000000000,"deduplicated":true,"late":true}],`,
+	} {
+		if got := b.ask(more); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\n got %s\nwant %s", more, got, want)
+		}
+	}
+}
+
+// An event that has arrived while it is asked with counts once where its stream
+// remembers ids; where it does not, the answer says so.
+func TestPendingThatHasArrived(t *testing.T) {
+	b := newBus(t)
+	const login = `{"id": 1, "at": 1532520000000, "user": "u1", "device": "d1"}`
+	event := payment("p1", 0, "ok")
+	b.arrive("payments", event)
+	got := b.ask(`, "pending": [{"stream": "payment", "event": ` + event + `}, {"stream": "login", "event": ` + login + `}]`)
+	for _, want := range []string{`"tx":{"value":1,`, `"paid":{"value":12.3,`, `"devices":{"value":1,`, `"deduplicated":true},`, `"deduplicated":false}]`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	got = b.ask(`, "pending": {"stream": "payment", "event": ` + strings.Replace(event, `"id": "p1"`, `"id": null`, 1) + `}`)
+	for _, want := range []string{`"tx":{"value":2,`, `"deduplicated":false}]`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+}
+
+func TestPendingRefusals(t *testing.T) {
+	b := newBus(t)
+	event := func(name, json string) string { return `{"stream": "` + name + `", "event": ` + json + `}` }
+	for pending, want := range map[string]string{
+		`3`:    `{"code":"wrong_type","message":"pending must be an object with stream and event, or a list of them; 3 is not","key":"pending"}`,
+		`null`: `{"code":"wrong_type","message":"pending must be an object with stream and event, or a list of them; null is not","key":"pending"}`,
+		`[{"stream": "login", "event": {"at": 0, "device": "d"}}, "x"]`: `{"code":"wrong_type","message":"pending must be an object with stream and event, or a list of them; \"x\" is not one","key":"pending","event":1}`,
+		`[` + strings.Repeat(`1,`, 16) + `1]`:                           `{"code":"too_many_values","message":"17 pending events are more than the 16 that one question may have"}`,
+		`{"stream": "login"}`:                                           `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
+		`{"event": {}}`:                                                 `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
+		`{"stream": "login", "events": {}}`:                             `{"code":"unknown_key","message":"pending event 0 has no key \"events\"; its keys are stream and event","key":"events","event":0,"nearest":"event"}`,
+		`{"stream": "login", "stream": "login"}`:                        `{"code":"duplicate_key","message":"key \"stream\" stands twice in pending event 0","key":"stream","event":0}`,
+		`{"event": {}, "event": {}}`:                                    `{"code":"duplicate_key","message":"key \"event\" stands twice in pending event 0","key":"event","event":0}`,
+		event("logins", `{}`):                                           `{"code":"unknown_stream","message":"there is no stream \"logins\"; did you mean \"login\"?","event":0,"nearest":"login"}`,
+		`{"stream": 1, "event": {}}`:                                    `{"code":"wrong_type","message":"stream must be a name; 1 is not","key":"stream","event":0}`,
+		event("login", `[]`):                                            `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: expected an object, found an array","event":0,"reason":"wrong_type"}`,
+		event("login", `{"device": "d"}`):                               `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: at: the event has no timestamp","event":0,"reason":"missing_timestamp","path":"at"}`,
+		event("login", `{"at": 1532520000000}`):                         `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: device: the field device is required","event":0,"reason":"missing_field","path":"device"}`,
+		event("payment", payment("p", 120, "ok")):                       `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: at: the event is 2m0s ahead of its record; the limit is 1m0s","event":0,"reason":"future_timestamp","path":"at"}`,
+		event("payment", strings.Replace(payment("p", 0, "ok"), "12.30", `"12.345"`, 1)): `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: money.amount: expected a decimal of 64 bits with at most 2 digits behind the point, found a string","event":0,"reason":"wrong_type","path":"money.amount"}`,
+		event("refused", payment("p", 0, "ok")):                                          `{"code":"bad_event","message":"pending event 0 is none of stream \"refused\", which takes those for which status == \"refused\"","event":0}`,
+	} {
+		w := do(t, b.handler, "POST", query, `{"service": "all", "entities": [{"user": "u1"}], "pending": `+pending+`}`)
+		status := http.StatusBadRequest
+		switch {
+		case strings.Contains(want, "unknown_stream"):
+			status = http.StatusNotFound
+		case strings.Contains(want, "too_many"):
+			status = http.StatusRequestEntityTooLarge
+		}
+		if w.Code != status {
+			t.Errorf("%s: status %d, want %d", pending, w.Code, status)
+		}
+		if diff := cmp.Diff(`{"error":`+want+"}\n", w.Body.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pending, diff)
+		}
+	}
+}
+
+// An event is mapped as it was sent, to the last byte.
+func TestPendingIsTakenAsSent(t *testing.T) {
+	reader := &fakeReader{}
+	r, err := features.Parse("pending.yaml", []byte(pendingDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	const event = `{"a\u0074": 1532520000000, "user": "\ud83d\ude00 \\ \ud800", "device": "d\/\"1", "id": 1e3, "at": 1532520000001}`
+	w := do(t, h, "POST", query, `{"features": ["devices"], "entities": [{"user": "u1"}], "pending": {"stream": "login", "event": `+event+`}}`)
+	if w.Code != http.StatusOK {
+		t.Fatal(w.Body)
+	}
+	want := &kinds.Batch{}
+	if _, err := r.NewMapper().Map(&features.Record{Partition: kinds.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(), Value: []byte(event)}, 0, want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fmt.Sprintf("%s %+v", want.Touched[0].Entity, want.Ops), fmt.Sprintf("%s %+v", reader.pending.Touched[0].Entity, reader.pending.Ops)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Questions at the same time do not mix what is pending.
+func TestPendingOfManyQuestions(t *testing.T) {
+	b := newBus(t)
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			device := fmt.Sprint("d", n)
+			for range 50 {
+				w := do(t, b.handler, "POST", query, fmt.Sprintf(`{"features": ["devices"], "entities": [{"user": "u%d"}],
+					"pending": {"stream": "login", "event": {"at": 1532520000000, "user": "u%[1]d", "device": %q}}}`, n, device))
+				if !strings.Contains(w.Body.String(), `"devices":{"value":1,`) {
+					t.Error(w.Body)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,133 @@
+package serve
+
+import (
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Status is the answer of GET /v1/status: what this process has counted since it
+// was started, as /metrics has it.
+type Status struct {
+	At int64 `json:"at"` // milliseconds
+	// Processor is absent where the process applies no events.
+	Processor *ProcessorStatus `json:"processor,omitempty"`
+	// Questions are those answered and not, by outcome.
+	Questions []StatusCount `json:"questions"`
+}
+
+// ProcessorStatus is what became of the events of this process.
+type ProcessorStatus struct {
+	Partitions  int           `json:"partitions"` // assigned
+	Events      []StatusCount `json:"events"`     // by stream and outcome
+	Lag         []StatusCount `json:"lag"`        // by topic and partition, of those assigned
+	Rewinds     []StatusCount `json:"rewinds"`    // by topic
+	Lost        []StatusCount `json:"lost"`       // by topic
+	DeadLetters []StatusCount `json:"dead_letters"`
+	// Freshness is the time from an event's record until it was applied.
+	Freshness StatusHistogram `json:"freshness"`
+	// LastDeadLetters are the last few, the latest first.
+	LastDeadLetters []DeadLetter `json:"last_dead_letters"`
+}
+
+// StatusCount is a number, with what it is of.
+type StatusCount struct {
+	Stream    string  `json:"stream,omitempty"`
+	Topic     string  `json:"topic,omitempty"`
+	Partition string  `json:"partition,omitempty"`
+	Outcome   string  `json:"outcome,omitempty"`
+	Reason    string  `json:"reason,omitempty"`
+	Count     float64 `json:"count"`
+}
+
+// StatusHistogram is a number of times, and how many of them were how short.
+type StatusHistogram struct {
+	Count   uint64         `json:"count"`
+	Buckets []StatusBucket `json:"buckets"` // rising; what is above the last one is in Count only
+}
+
+// StatusBucket is how many times took no longer than so many seconds.
+type StatusBucket struct {
+	Seconds float64 `json:"seconds"`
+	Count   uint64  `json:"count"`
+}
+
+// DeadLetter tells of a record that was set aside, and of nothing that is in it.
+type DeadLetter struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Timestamp int64  `json:"timestamp"` // of the record, in milliseconds
+	Stream    string `json:"stream,omitempty"`
+	Reason    string `json:"reason"`
+	Path      string `json:"path,omitempty"` // in the record, with dots
+}
+
+func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
+	families, err := h.Gatherer.Gather()
+	if err != nil {
+		h.Logger.Error("the metrics cannot be gathered", "error", err)
+		fail(w, errInternal())
+		return
+	}
+	byName := make(map[string]*dto.MetricFamily, len(families))
+	for _, f := range families {
+		byName[f.GetName()] = f
+	}
+	s := Status{At: h.Now().UnixMilli(), Questions: counts(byName["weir_question_duration_seconds"])}
+	if assigned := byName["weir_assigned_partitions"]; assigned != nil {
+		s.Processor = &ProcessorStatus{
+			Partitions:      int(assigned.Metric[0].GetGauge().GetValue()),
+			Events:          counts(byName["weir_events_total"]),
+			Lag:             counts(byName["weir_lag_records"]),
+			Rewinds:         counts(byName["weir_rewinds_total"]),
+			Lost:            counts(byName["weir_lost_records_total"]),
+			DeadLetters:     counts(byName["weir_dead_letters_total"]),
+			Freshness:       histogram(byName["weir_freshness_seconds"]),
+			LastDeadLetters: []DeadLetter{},
+		}
+		if h.DeadLetters != nil {
+			s.Processor.LastDeadLetters = append(s.Processor.LastDeadLetters, h.DeadLetters()...)
+		}
+	}
+	respond(w, http.StatusOK, appendJSON(nil, s))
+}
+
+// counts are the numbers of a family, which may be nil: of a histogram how many
+// it has seen.
+func counts(f *dto.MetricFamily) []StatusCount {
+	list := []StatusCount{}
+	for _, m := range f.GetMetric() {
+		c := StatusCount{
+			Count: m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount()),
+		}
+		for _, label := range m.GetLabel() {
+			switch label.GetName() {
+			case "stream":
+				c.Stream = label.GetValue()
+			case "topic":
+				c.Topic = label.GetValue()
+			case "partition":
+				c.Partition = label.GetValue()
+			case "outcome":
+				c.Outcome = label.GetValue()
+			case "reason":
+				c.Reason = label.GetValue()
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// histogram is the one of a family, which may be nil.
+func histogram(f *dto.MetricFamily) StatusHistogram {
+	s := StatusHistogram{Buckets: []StatusBucket{}}
+	for _, m := range f.GetMetric() {
+		s.Count = m.GetHistogram().GetSampleCount()
+		for _, b := range m.GetHistogram().GetBucket() {
+			s.Buckets = append(s.Buckets, StatusBucket{b.GetUpperBound(), b.GetCumulativeCount()})
+		}
+	}
+	return s
+}

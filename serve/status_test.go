@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
+)
+
+func TestStatusOfAnAPI(t *testing.T) {
+	h := newHandler(&fakeReader{slices: stored()}, nil)
+	do(t, h, "POST", query, good)
+	do(t, h, "POST", query, good)
+	do(t, h, "POST", query, `{}`)
+	want := `{"at":1532520000000,"questions":[{"outcome":"answered","count":2},{"outcome":"refused","count":1}]}` + "\n"
+	if w := do(t, h, "GET", "/v1/status", ""); w.Code != http.StatusOK || w.Body.String() != want {
+		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+	}
+}
+
+func TestStatusOfAProcessor(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	factory := promauto.With(metrics)
+	counter := func(name string, labels ...string) *prometheus.CounterVec {
+		return factory.NewCounterVec(prometheus.CounterOpts{Name: name}, labels)
+	}
+	factory.NewGauge(prometheus.GaugeOpts{Name: "weir_assigned_partitions"}).Set(2)
+	factory.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_lag_records"}, []string{"topic", "partition"}).WithLabelValues("payments", "1").Set(12)
+	events := counter("weir_events_total", "stream", "outcome")
+	events.WithLabelValues("payment", "applied").Add(7)
+	events.WithLabelValues("", "unmatched").Add(1)
+	counter("weir_rewinds_total", "topic").WithLabelValues("payments").Add(0)
+	counter("weir_dead_letters_total", "stream", "reason").WithLabelValues("payment", "late").Add(3)
+	freshness := factory.NewHistogram(prometheus.HistogramOpts{Name: "weir_freshness_seconds", Buckets: []float64{0.001, 2}})
+	for _, seconds := range []float64{0.0005, 1, 5} {
+		freshness.Observe(seconds)
+	}
+	h := newHandler(&fakeReader{}, func(c *Config) {
+		c.Gatherer = metrics
+		c.DeadLetters = func() []DeadLetter {
+			return []DeadLetter{{Topic: "payments", Partition: 1, Offset: 40, Timestamp: 1532496076032, Stream: "payment", Reason: "late", Path: "at"}}
+		}
+	})
+	want := `{"at":1532520000000,"processor":{"partitions":2,` +
+		`"events":[{"stream":"payment","outcome":"applied","count":7},{"outcome":"unmatched","count":1}],` +
+		`"lag":[{"topic":"payments","partition":"1","count":12}],"rewinds":[{"topic":"payments","count":0}],"lost":[],` +
+		`"dead_letters":[{"stream":"payment","reason":"late","count":3}],` +
+		`"freshness":{"count":3,"buckets":[{"seconds":0.001,"count":1},{"seconds":2,"count":2}]},` +
+		`"last_dead_letters":[{"topic":"payments","partition":1,"offset":40,"timestamp":1532496076032,"stream":"payment","reason":"late","path":"at"}]` +
+		`},"questions":[]}` + "\n"
+	w := do(t, h, "GET", "/v1/status", "")
+	if diff := cmp.Diff(want, w.Body.String()); w.Code != http.StatusOK || diff != "" {
+		t.Errorf("%d (-want +got):\n%s", w.Code, diff)
+	}
+}
+
+func TestStatusThatCannotBeGathered(t *testing.T) {
+	h := newHandler(&fakeReader{}, func(c *Config) {
+		c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, errors.New("secret") })
+	})
+	w := do(t, h, "GET", "/v1/status", "")
+	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

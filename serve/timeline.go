@@ -1,0 +1,90 @@
+package serve
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/weir-stream/weir/features"
+)
+
+// timeline answers about one feature and one entity, which are in q.body, and
+// leaves the response in q.out: an answer for each stretch of the window.
+//
+//	{"at": 1532496076032, "bars": [{"value": 1, "status": "PRESENT", "from": 1531958400000, "to": …}, …]}
+//
+// Where the moment lies further back than the feature is kept for there is one
+// bar, with the status OUTSIDE_MAX_AGE. All is read in one round trip.
+func (h *handler) timeline(ctx context.Context, q *question) error {
+	if err := q.decode(h.index(), h.limits); err != nil {
+		return err
+	}
+	p := q.plans[0]
+	if err := p.checkTimeline(len(q.members.values) > 0); err != nil {
+		return err
+	}
+	if err := q.identify(); err != nil {
+		return err
+	}
+	h.metrics.ask(q)
+	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
+	defer cancel()
+	if err := q.reach(ctx, h.Reader); err != nil {
+		return err
+	}
+	q.reading.Reset(q.now)
+	var bars []features.Bar
+	if q.oldest[0] == reached {
+		bars = p.Timeline(q.at)
+	}
+	for _, bar := range bars {
+		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
+	}
+	if err := q.reading.Read(ctx, h.reader); err != nil {
+		return err
+	}
+	// After the state, as with every answer.
+	history, err := h.history.get(ctx)
+	if err != nil {
+		return &storeError{err}
+	}
+	q.since = append(q.since[:0], p.completeSince(history))
+	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
+	q.out = append(q.out, `,"bars":[`...)
+	for i := range bars {
+		a, err := q.reading.Next()
+		if err != nil {
+			return err
+		}
+		q.complete(&a, 0)
+		if i > 0 {
+			q.out = append(q.out, ',')
+		}
+		q.out = a.AppendJSON(q.out)
+	}
+	if q.oldest[0] != reached {
+		a, err := q.next(0)
+		if err != nil {
+			return err
+		}
+		q.out = a.AppendJSON(q.out)
+	}
+	q.out = append(q.out, "]}\n"...)
+	return nil
+}
+
+// checkTimeline says why a feature cannot be asked for its timeline, nil where it
+// can.
+func (p *plan) checkTimeline(members bool) error {
+	var e *Error
+	switch {
+	case !p.HasTimeline():
+		e = errorf(NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
+	case members:
+		e = errorf(NoMembers, "the timeline of feature %q is of no members: leave them out", p.Name)
+		e.Key = memberParameter
+	default:
+		return nil
+	}
+	e.Feature = p.Name
+	return e
+}

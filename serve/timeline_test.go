@@ -1,0 +1,210 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+const timelineDefinitions = `
+streams:
+  payment: {topic: payments, timestamp: at, max_future: 0s, fields: {user: string, cents: int, shop: string}}
+features:
+  days: COUNT(7d, payment, user)
+  hours: COUNT(1d, payment, user, keep=3d)
+  minutes: COUNT(5h, payment, user)
+  delayed: COUNT(2d, payment, user, delay=1d)
+  month: COUNT(calendar month, payment, user)
+  tumbling: COUNT(tumbling 6h, payment, user)
+  exact: COUNT(1d, payment, user, tile=exact, max=2000)
+  bounds: COUNT(1d, payment, user, tile=exact, bounds='[)', max=2000)
+  spent: SUM(7d, payment, cents, user)
+  ever: COUNT(lifetime, payment, user)
+  part: {expr: spent / days}
+  last: LAST(7d, payment, shop, user)
+  recent: COUNT(last 10, payment, user)
+  seen: SEEN(7d, payment, user, shop)
+  shops: COUNT_DISTINCT(7d, payment, user, shop)
+  through: COUNT(7d, payment, SET(7d, payment, shop, user))
+`
+
+// timelineHandler serves a registry from a state.
+func timelineHandler(t *testing.T, reader *fakeReader) http.Handler {
+	t.Helper()
+	r, err := features.Parse("definitions.yaml", []byte(timelineDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+}
+
+type timelineAnswer struct {
+	At   int64
+	Bars []struct {
+		Value  *float64
+		Status string
+		From   int64
+		To     int64
+		Exact  bool
+		Oldest *int64
+	}
+}
+
+func timelineOf(t *testing.T, h http.Handler, target string) (a timelineAnswer) {
+	t.Helper()
+	w := do(t, h, "GET", target, "")
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", target, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Each bar says what a plain loop over the events says of its stretch; the
+// stretches follow on each other up to the end of the window, none is outside of
+// it, and all are read in one round trip.
+func TestTimelineIsWhatHappened(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	state := memory.New()
+	reader := &fakeReader{read: state.Read, clock: noon.UnixMilli()}
+	h := timelineHandler(t, reader)
+	r, err := features.Parse("definitions.yaml", []byte(timelineDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times, cents []int64
+	mapper := r.NewMapper()
+	for i := range 1500 {
+		at := noon.UnixMilli() - random.Int64N((9 * day).Milliseconds())
+		if i%3 == 0 {
+			at = noon.UnixMilli() - random.Int64N(day.Milliseconds()/8)
+		}
+		n := random.Int64N(500)
+		times, cents = append(times, at), append(cents, n)
+		record := features.Record{
+			Partition: kinds.Partition{Topic: "payments"}, Offset: int64(i), Timestamp: at,
+			Value: fmt.Appendf(nil, `{"at": %d, "user": "u1", "cents": %d, "shop": "s%d"}`, at, n, n),
+		}
+		var batch kinds.Batch
+		if _, err := mapper.Map(&record, 0, &batch); err != nil {
+			t.Fatal(err)
+		}
+		batch.Now = 0 // nothing is dropped
+		if err := state.Apply(t.Context(), &batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		bars int
+		to   time.Time
+	}{
+		{"days", 7, noon}, {"hours", 24, noon}, {"minutes", 60, noon}, {"month", 25, noon}, {"tumbling", 1, noon}, {"spent", 7, noon},
+		{"exact", 48, noon}, {"bounds", 48, noon.Add(-time.Millisecond)},
+		{"delayed", 2, noon.Add(-day / 2).Add(-time.Millisecond)}, // a tile that is over is whole
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var whole struct {
+				Results []struct {
+					Features map[string]struct{ From int64 }
+				}
+			}
+			w := do(t, h, "GET", "/v1/features/"+test.name+"?user=u1", "")
+			if err := json.Unmarshal(w.Body.Bytes(), &whole); err != nil {
+				t.Fatal(err)
+			}
+			window := whole.Results[0].Features[test.name]
+			reader.calls = nil
+			a := timelineOf(t, h, "/v1/timeline/"+test.name+"?user=u1")
+			if len(reader.calls) != 1 {
+				t.Errorf("%d round trips, want 1", len(reader.calls))
+			}
+			if len(a.Bars) != test.bars {
+				t.Fatalf("%d bars, want %d", len(a.Bars), test.bars)
+			}
+			if a.At != noon.UnixMilli() || a.Bars[0].From < window.From || a.Bars[len(a.Bars)-1].To != test.to.UnixMilli() {
+				t.Errorf("at %d from %d to %d, want from %d to %d", a.At, a.Bars[0].From, a.Bars[len(a.Bars)-1].To, window.From, test.to.UnixMilli())
+			}
+			for i, bar := range a.Bars {
+				if i > 0 && bar.From != a.Bars[i-1].To+1 {
+					t.Errorf("bar %d begins at %d, the one before ends at %d", i, bar.From, a.Bars[i-1].To)
+				}
+				var want float64
+				for n, at := range times {
+					switch {
+					case at < bar.From || at > bar.To:
+					case test.name == "spent":
+						want += float64(cents[n])
+					default:
+						want++
+					}
+				}
+				if bar.Value == nil || *bar.Value != want || !bar.Exact {
+					t.Errorf("bar %d is %+v, want %v", i, bar, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTimelineThatIsNotKept(t *testing.T) {
+	h := timelineHandler(t, &fakeReader{clock: noon.UnixMilli()})
+	w := do(t, h, "GET", fmt.Sprintf("/v1/timeline/days?user=u1&at=%d", noon.Add(-2*day).UnixMilli()), "")
+	want := `{"at":1532347200000,"bars":[{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531785600000,"to":1532390399999,` +
+		`"exact":false,"oldest":1532516400000}]}` + "\n"
+	if diff := cmp.Diff(want, w.Body.String()); w.Code != http.StatusOK || diff != "" {
+		t.Errorf("%d (-want +got):\n%s", w.Code, diff)
+	}
+	a := timelineOf(t, h, fmt.Sprintf("/v1/timeline/hours?user=u1&at=%d", noon.Add(-2*day).UnixMilli()))
+	if len(a.Bars) != 24 || a.Bars[23].To != noon.Add(-2*day).Add(day/24).UnixMilli()-1 {
+		t.Errorf("%d bars, the last to %d", len(a.Bars), a.Bars[len(a.Bars)-1].To)
+	}
+}
+
+func TestTimelinesThatAreRefused(t *testing.T) {
+	h := timelineHandler(t, &fakeReader{})
+	none := func(name string) string {
+		return `{"error":{"code":"no_timeline","message":"feature \"` + name + `\" has no timeline: its value is no number, or its window does ` +
+			`not fall into stretches of time; ask for the feature itself","feature":"` + name + `"}}` + "\n"
+	}
+	for _, test := range []struct {
+		target string
+		status int
+		want   string
+	}{
+		{"ever?user=u1", 400, none("ever")},
+		{"part?user=u1", 400, none("part")},
+		{"last?user=u1", 400, none("last")},
+		{"recent?user=u1", 400, none("recent")},
+		{"through?shop=s1", 400, none("through")},
+		{"seen?user=u1&member=s1", 400, none("seen")},
+		{
+			"shops?user=u1&member=s1", 400,
+			`{"error":{"code":"no_members","message":"the timeline of feature \"shops\" is of no members: leave them out","feature":"shops","key":"member"}}` + "\n",
+		},
+		{
+			"days", 400,
+			`{"error":{"code":"missing_key","message":"entity 0 has no key \"user\" (string), which feature \"days\" needs","feature":"days","key":"user","entity":0}}` + "\n",
+		},
+		{
+			"day?user=u1", 404,
+			`{"error":{"code":"unknown_feature","message":"there is no feature \"day\"; did you mean \"days\"?","feature":"day","nearest":"days"}}` + "\n",
+		},
+	} {
+		w := do(t, h, "GET", "/v1/timeline/"+test.target, "")
+		if diff := cmp.Diff(test.want, w.Body.String()); w.Code != test.status || diff != "" {
+			t.Errorf("%s: %d (-want +got):\n%s", test.target, w.Code, diff)
+		}
+	}
+}

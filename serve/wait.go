@@ -1,0 +1,128 @@
+package serve
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// wait is an event that a question waits for: the record that its producer has
+// written, which is to be in the answer.
+type wait struct {
+	partition kinds.Partition
+	offset    int64
+	timeout   time.Duration
+}
+
+const (
+	// defaultWait is how long a question waits that does not say.
+	defaultWait = 100 * time.Millisecond
+	// firstPoll and longestPoll bound the time between two looks at the progress.
+	firstPoll, longestPoll = time.Millisecond, 16 * time.Millisecond
+)
+
+var waitKeys = []string{"topic", "partition", "offset", "timeout_ms"}
+
+// awaits reads the key wait_for.
+func (q *question) awaits(x *index, v *fastjson.Value) error {
+	const whole = "a whole number from 0 on"
+	object, err := v.Object()
+	if err != nil {
+		return wrongQuestion("wait_for", "an object with topic, partition and offset", v)
+	}
+	parts := map[string]*fastjson.Value{}
+	object.Visit(func(k []byte, v *fastjson.Value) {
+		key := string(k)
+		switch {
+		case err != nil:
+		case !slices.Contains(waitKeys, key):
+			e := errorf(UnknownKey, "wait_for has no key %s; its keys are topic, partition, offset and timeout_ms", quote(key))
+			e.Key, e.Nearest = key, nearest(key, waitKeys)
+			err = e
+		case parts[key] != nil:
+			err = duplicateKey(key, "wait_for")
+		default:
+			parts[key] = v
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range waitKeys[:3] {
+		if parts[key] == nil {
+			e := errorf(MissingKey, `wait_for has no %s; it must be such as {"topic": "transactions", "partition": 3, "offset": 1234}`, key)
+			e.Key = key
+			return e
+		}
+	}
+	topic, err := parts["topic"].StringBytes()
+	if err != nil {
+		return wrongQuestion("wait_for.topic", "a name", parts["topic"])
+	}
+	if topics := x.registry.Topics(); !slices.Contains(topics, string(topic)) {
+		e := unknown(UnknownTopic, "stream that reads the topic", string(topic), topics)
+		e.Key = "topic"
+		return e
+	}
+	number := func(key string, most int64) (n int64) {
+		if v := parts[key]; v != nil && err == nil {
+			var ok bool
+			if n, ok = parseDecimal(v.MarshalTo(nil), 0); !ok || n < 0 || n > most {
+				err = wrongQuestion("wait_for."+key, whole, v)
+			}
+		}
+		return n
+	}
+	q.wait = &wait{timeout: defaultWait}
+	q.wait.partition = kinds.Partition{Topic: string(topic), ID: int32(number("partition", math.MaxInt32))}
+	q.wait.offset = number("offset", math.MaxInt64)
+	if parts["timeout_ms"] != nil {
+		q.wait.timeout = time.Duration(number("timeout_ms", math.MaxInt32)) * time.Millisecond
+	}
+	return err
+}
+
+// await waits until the event is applied wherever the question looks, for no
+// longer than it may. The error is the store's.
+func (q *question) await(ctx context.Context, h *handler) error {
+	reads := q.reading.Reads()
+	if slices.ContainsFunc(q.plans, func(p *plan) bool { return p.fanOut > 0 }) {
+		reads = nil // nobody knows yet where the second round trip looks
+	}
+	// The rest of the time is for the answer.
+	waiting, cancel := context.WithTimeout(ctx, min(q.wait.timeout, h.limits.Timeout/2))
+	defer cancel()
+	applied := false
+	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
+		var err error
+		// By the whole question's time: even one that does not wait looks once.
+		applied, err = h.Applied(ctx, q.wait.partition, q.wait.offset, reads)
+		if err != nil {
+			return &storeError{err}
+		}
+		if applied || !sleep(waiting, pause) {
+			break
+		}
+	}
+	q.waited = strconv.AppendBool(append(q.waited, `,"waited":{"applied":`...), applied)
+	q.waited = append(q.waited, '}')
+	return nil
+}
+
+// sleep waits, and says false when the context has ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

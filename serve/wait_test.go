@@ -1,0 +1,172 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// arrival is a record that is applied some time after it was asked for first.
+type arrival struct {
+	after time.Duration
+	err   error
+
+	began     time.Time
+	looks     int
+	partition kinds.Partition
+	offset    int64
+	entities  []string // of the last look's reads
+}
+
+func (a *arrival) applied(_ context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
+	if a.looks == 0 {
+		a.began = time.Now()
+	}
+	a.looks++
+	a.partition, a.offset, a.entities = p, offset, nil
+	for _, r := range reads {
+		a.entities = append(a.entities, r.Entity)
+	}
+	return time.Since(a.began) >= a.after, a.err
+}
+
+// waitingHandler serves definitions over the topic views; a question may take
+// two seconds.
+func waitingHandler(t testing.TB, a *arrival) http.Handler {
+	t.Helper()
+	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		return make([]kinds.Slice, len(reads)), nil
+	}
+	return newHandler(&fakeReader{read: read}, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+		if a != nil {
+			c.Applied = a.applied
+		}
+	})
+}
+
+func TestWaiting(t *testing.T) {
+	const ms = time.Millisecond
+	for _, test := range []struct {
+		name          string
+		after         time.Duration
+		timeout, want string
+		took          time.Duration
+		looks         int
+	}{
+		{"applied already", 0, ``, "true", 0, 1},
+		{"applied soon", 5 * ms, ``, "true", 7 * ms, 4}, // at 0, 1, 3 and 7 ms
+		{"looks are not more than 16 ms apart", 90 * ms, ``, "true", 95 * ms, 10},
+		{"too late", time.Hour, ``, "false", 100 * ms, 10},
+		{"too late for less", time.Hour, `, "timeout_ms": 10`, "false", 10 * ms, 4},
+		{"no wait at all", 5 * ms, `, "timeout_ms": 0`, "false", 0, 1},
+		{"no longer than half of the time", time.Hour, `, "timeout_ms": 60000`, "false", time.Second, 66},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &arrival{after: test.after}
+				h := waitingHandler(t, a)
+				began := time.Now()
+				w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}, {"user": "u2"}],
+					"wait_for": {"topic": "views", "partition": 3, "offset": 1234`+test.timeout+`}}`)
+				if w.Code != 200 || !strings.Contains(w.Body.String(), `"waited":{"applied":`+test.want+`},"results":[{`) {
+					t.Errorf("%d %s, want applied %s", w.Code, w.Body, test.want)
+				}
+				if took := time.Since(began); took != test.took || a.looks != test.looks {
+					t.Errorf("took %v and %d looks, want %v and %d", took, a.looks, test.took, test.looks)
+				}
+				want := kinds.Partition{Topic: "views", ID: 3}
+				if diff := cmp.Diff([]string{"u1", "u2"}, a.entities); diff != "" || a.partition != want || a.offset != 1234 {
+					t.Errorf("looked for %v of %v (-want +got):\n%s", a.offset, a.partition, diff)
+				}
+			})
+		})
+	}
+}
+
+// Nobody knows before where the second round trip looks: everywhere, perhaps.
+func TestWaitingForTheSecondDegree(t *testing.T) {
+	a := &arrival{entities: []string{"not asked"}}
+	h := waitingHandler(t, a)
+	w := do(t, h, "POST", query, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
+	if w.Code != 200 || a.looks != 1 || len(a.entities) != 0 {
+		t.Errorf("%d %s\n%d looks, the last for %v; want one for all", w.Code, w.Body, a.looks, a.entities)
+	}
+}
+
+// Where nobody knows what is applied, nothing is said to be.
+func TestWaitingInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := waitingHandler(t, nil)
+		w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
+		if !strings.Contains(w.Body.String(), `"waited":{"applied":false}`) {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+	h := waitingHandler(t, &arrival{err: errors.New("down")})
+	w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
+	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
+	if w.Code != 503 || w.Body.String() != want {
+		t.Errorf("%d %s\nwant 503 %s", w.Code, w.Body, want)
+	}
+}
+
+func TestWaitRefusals(t *testing.T) {
+	for _, test := range []struct {
+		name, waitFor string
+		status        int
+		want          string
+	}{
+		{"no object", `1234`, 400, `{"code":"wrong_type","message":"wait_for must be an object with topic, partition and offset; 1234 is not","key":"wait_for"}`},
+		{
+			"an unknown key", `{"ofset": 1}`, 400,
+			`{"code":"unknown_key","message":"wait_for has no key \"ofset\"; its keys are topic, partition, offset and timeout_ms","key":"ofset","nearest":"offset"}`,
+		},
+		{"a key twice", `{"offset": 1, "offset": 1}`, 400, `{"code":"duplicate_key","message":"key \"offset\" stands twice in wait_for","key":"offset"}`},
+		{
+			"a key too few", `{"topic": "views", "partition": 1}`, 400,
+			`{"code":"missing_key","message":"wait_for has no offset; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"offset"}`,
+		},
+		{
+			"no name", `{"topic": null, "partition": 1, "offset": 1}`, 400,
+			`{"code":"wrong_type","message":"wait_for.topic must be a name; null is not","key":"wait_for.topic"}`,
+		},
+		{
+			"a topic that nobody reads", `{"topic": "view", "partition": 1, "offset": 1}`, 404,
+			`{"code":"unknown_topic","message":"there is no stream that reads the topic \"view\"; did you mean \"views\"?","key":"topic","nearest":"views"}`,
+		},
+		{
+			"a partition below 0", `{"topic": "views", "partition": -1, "offset": 1}`, 400,
+			`{"code":"wrong_type","message":"wait_for.partition must be a whole number from 0 on; -1 is not","key":"wait_for.partition"}`,
+		},
+		{
+			"an offset in text", `{"topic": "views", "partition": 1, "offset": "1"}`, 400,
+			`{"code":"wrong_type","message":"wait_for.offset must be a whole number from 0 on; \"1\" is not","key":"wait_for.offset"}`,
+		},
+		{
+			"half of a millisecond", `{"topic": "views", "partition": 1, "offset": 1, "timeout_ms": 0.5}`, 400,
+			`{"code":"wrong_type","message":"wait_for.timeout_ms must be a whole number from 0 on; 0.5 is not","key":"wait_for.timeout_ms"}`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := waitingHandler(t, &arrival{})
+			w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": `+test.waitFor+`}`)
+			if diff := cmp.Diff(`{"error":`+test.want+"}\n", w.Body.String()); diff != "" || w.Code != test.status {
+				t.Errorf("status %d, want %d; error (-want +got):\n%s", w.Code, test.status, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+-- Puts compacted state in the place of what it was made of.
+--
+-- KEYS      state keys of one shard
+-- ARGV      for each: the length of what was compacted, its SHA-1, the result
+-- Returns   the number of keys that were replaced
+--
+-- Where a key no longer begins with what was compacted, another has compacted
+-- it, or the store has gone back in time: it stays as it is. What was appended
+-- since stays behind the result.
+
+local call, sub = redis.call, string.sub
+local replaced = 0
+for i = 1, #KEYS do
+  local key, length = KEYS[i], tonumber(ARGV[3 * i - 2])
+  local held = call('GET', key)
+  if held and #held >= length and redis.sha1hex(sub(held, 1, length)) == ARGV[3 * i - 1] then
+    local new = ARGV[3 * i] .. sub(held, length + 1)
+    if new == '' then
+      call('DEL', key)
+    else
+      call('SET', key, new, 'KEEPTTL')
+    end
+    replaced = replaced + 1
+  end
+end
+return replaced

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/state"
+)
+
+// Follow reads what reads look at, whole, with one pipeline, to be followed in
+// memory. It writes nothing.
+func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error) {
+	f := &following{states: make(map[string]map[string]state.State)}
+	lookups := s.lookups(reads)
+	pipe := s.redis.Pipeline()
+	held := make([]*redis.StringCmd, len(lookups))
+	for i, l := range lookups {
+		held[i] = pipe.Get(ctx, l.key)
+	}
+	if len(lookups) > 0 {
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("read features: %w", err)
+		}
+	}
+	for i, l := range lookups {
+		var states []wanted
+		for _, r := range l.reads {
+			states = f.want(states, &reads[r])
+		}
+		text := held[i].Val()                                      // empty where there is no such key
+		packed := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
+		err := state.Sections(packed, func(tag uint32, body []byte) error {
+			for _, w := range states {
+				if w.tag == tag {
+					return w.state.Merge(body)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read features: %w", &keyError{l.key, err})
+		}
+	}
+	return f, nil
+}
+
+// following is the state of series, by entity and by series.
+type following struct {
+	states map[string]map[string]state.State
+}
+
+// want adds the state that a read looks at to those of its key.
+func (f *following) want(states []wanted, r *kinds.Read) []wanted {
+	tag := r.Series.Tag()
+	if slices.ContainsFunc(states, func(w wanted) bool { return w.tag == tag }) {
+		return states
+	}
+	if f.states[r.Entity] == nil {
+		f.states[r.Entity] = make(map[string]state.State)
+	}
+	empty := state.New(r.Series)
+	f.states[r.Entity][r.Series.ID] = empty
+	return append(states, wanted{tag, empty})
+}
+
+func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {
+	held := f.states[string(t.Entity)]
+	for i := t.From; held != nil && i < t.To; i++ {
+		if s := held[b.Ops[i].Series.ID]; s != nil {
+			s.Apply(&b.Ops[i])
+		}
+	}
+}
+
+func (f *following) Read(r *kinds.Read) kinds.Slice { return f.states[r.Entity][r.Series.ID].Read(r) }

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/model"
+)
+
+// What is followed in memory answers as the store does once it has applied the
+// same, for every kind and window.
+func TestFollowingIsAsApplying(t *testing.T) {
+	registry, err := features.Parse("conformance.yaml", []byte(conformanceDefinitions()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		ctx, compared := context.Background(), 0
+		for seed := range uint64(3) {
+			c := &conformance{
+				T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, model: model.New(registry),
+				store: newStore(t, s.redis, 4), now: 1_532_496_076_032,
+			}
+			c.writer, c.mapper = c.store.NewWriter(), registry.NewMapper()
+			start(t, c.store, transactions)
+			for range 6 {
+				b := c.batch()
+				var asked []asking
+				var thought, stored features.Reading
+				thought.Reset(c.now)
+				stored.Reset(c.now)
+				for _, f := range registry.Features {
+					if f.Through != nil {
+						continue // its second hop is not known beforehand
+					}
+					for _, entity := range append(c.model.Entities(f), "nobody") {
+						a := asking{feature: f, entity: entity, at: c.moment(f, c.now)}
+						thought.Want(f, entity, a.at)
+						stored.Want(f, entity, a.at)
+						asked = append(asked, a)
+					}
+				}
+				followed, err := c.store.Follow(ctx, thought.Wanted())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range b.Touched {
+					followed.Add(b, &b.Touched[i])
+				}
+				apply(t, c.writer, b)
+				if err := errors.Join(thought.Read(ctx, features.Followed{State: followed}), stored.Read(ctx, c.store)); err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range asked {
+					got, err := thought.Next()
+					want, err2 := stored.Next()
+					if err := errors.Join(err, err2); err != nil {
+						t.Fatal(err)
+					}
+					compared++
+					if got, want := string(got.AppendJSON(nil)), string(want.AppendJSON(nil)); got != want {
+						t.Fatalf("seed %d: %s of %q at %d\nfollowed %s\napplied  %s", seed, a.feature.Definition, a.entity, a.at, got, want)
+					}
+				}
+			}
+		}
+		t.Logf("%d answers compared", compared)
+	})
+}
+
+// What another has written into a key is an error, and no empty state.
+func TestFollowingOfWhatIsNotPacked(t *testing.T) {
+	registry, err := features.Parse("test.yaml", []byte(`
+streams:
+  event: {topic: transactions, timestamp: at, fields: {user: string}}
+features:
+  events: COUNT(lifetime, event, user)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		var reading features.Reading
+		reading.Reset(0)
+		reading.Want(registry.Features[0], "u", 0)
+		reads := reading.Wanted()
+		key := s.lookups(reads)[0].key
+		if err := s.redis.Set(ctx, key, "\x01\x02\x03\xff", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Follow(ctx, reads); err == nil || err.Error() != `read features: key "`+strings.TrimSuffix(key, "u")+`…": the state is damaged` {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -1,0 +1,373 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Three plans over two series that count a device's events in tiles of 1 ms.
+var (
+	seriesA = &kinds.Series{ID: "aaaaa", Group: "devi", By: []string{"device"}, Measure: kinds.CountEvents, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day}
+	seriesB = &kinds.Series{ID: "bbbbb", Group: "devi", By: []string{"device"}, Measure: kinds.CountEvents, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day}
+	plans   = map[string][]*kinds.Series{"onlyA": {seriesA}, "both": {seriesA, seriesB}, "onlyB": {seriesB}}
+)
+
+func planOf(version string) *kinds.Plan {
+	p := &kinds.Plan{Version: version, Units: map[string]kinds.Kept{}}
+	for _, s := range plans[version] {
+		p.Units[s.ID+".x"] = kinds.Kept{Keep: s.Keep}
+	}
+	return p
+}
+
+const future = 50
+
+func unitOf(s *kinds.Series) kinds.Unit {
+	return kinds.Unit{Key: s.ID + ".x", Topic: "transactions", Kept: kinds.Kept{Keep: s.Keep}, Future: future, Tile: 1}
+}
+
+// record is an event in a partition's log; its offset is its place.
+type record struct {
+	device          string
+	time, timestamp int64
+}
+
+// applying is one owner of a partition with its plan, who may long have lost it.
+type applying struct {
+	version  string
+	p        kinds.Partition
+	writer   *Writer
+	progress []int64
+	position int64
+	newest   int64 // timestamp of a record met since it began
+}
+
+// histories is a topic with processors that come, go, hang and come back with
+// whatever definitions.
+type histories struct {
+	t      *testing.T
+	s      *Store
+	random *rand.Rand
+	logs   map[kinds.Partition][]record
+	owners []*applying
+	told   map[string]int // what the history said of the series, by kind of answer
+}
+
+func (h *histories) claim(p kinds.Partition, version string) *applying {
+	ctx := context.Background()
+	if err := h.s.Start(ctx, p.Under(version), 0); err != nil {
+		h.t.Fatal(err)
+	}
+	progress, _, err := h.s.Claim(ctx, p, version)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &applying{version: version, p: p, writer: h.s.NewWriter(), progress: progress, position: slices.Min(progress)}
+}
+
+// apply applies the next records as the owner knows its partition; it may be
+// told that it has lost it, and gives up then.
+func (h *histories) apply(o *applying, n int) bool {
+	log := h.logs[o.p]
+	to := min(o.position+int64(n), int64(len(log)))
+	b := &kinds.Batch{Sources: []kinds.Source{{Partition: o.p.Under(o.version), To: to, Progress: o.progress}}, EveryShard: h.random.IntN(3) == 0}
+	for offset := o.position; offset < to; offset++ {
+		r := log[offset]
+		o.newest = max(o.newest, r.timestamp)
+		b.Touch(0, offset, []byte(r.device))
+		for _, s := range plans[o.version] {
+			b.Add(kinds.Op{Series: s, Tile: r.time, Num: 1})
+		}
+	}
+	b.Now = o.newest
+	if err := o.writer.Apply(context.Background(), b); err != nil {
+		h.t.Fatal(err)
+	}
+	o.position = to
+	return !b.Sources[0].Behind
+}
+
+// check holds what state holds since it says to be complete against the logs.
+func (h *histories) check() {
+	h.t.Helper()
+	ctx := context.Background()
+	var parts []kinds.Partition
+	for p := range h.logs {
+		parts = append(parts, p)
+	}
+	var reads []kinds.Read
+	for _, series := range []*kinds.Series{seriesA, seriesB} {
+		for d := range devices {
+			reads = append(reads, kinds.Read{Series: series, Entity: device(d), First: 0, Last: day})
+		}
+	}
+	state, err := h.s.Read(ctx, reads)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	progress, err := h.s.Progress(ctx, parts)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	history, err := h.s.History(ctx)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i, read := range reads {
+		since := history.CompleteSince([]kinds.Unit{unitOf(read.Series)})
+		switch since {
+		case kinds.NotYet:
+			h.told["not yet"]++
+			continue
+		case kinds.Ever:
+			h.told["ever"]++
+		default:
+			h.told["since"]++
+		}
+		want, got := 0, 0
+		shard := kinds.Shard(kinds.EntityHash([]byte(read.Entity)), h.s.Shards())
+		for n, p := range parts {
+			for _, r := range h.logs[p][:max(0, progress[n][shard])] {
+				if r.device == read.Entity && r.time >= since {
+					want++
+				}
+			}
+		}
+		for _, c := range state[i].Cells {
+			if c.Tile >= since {
+				got += int(c.Value.Num)
+			}
+		}
+		if got != want {
+			h.t.Fatalf("%s of %s holds %d events since %d, of %d: %+v", read.Series.ID, read.Entity, got, since, want, history.Marks)
+		}
+	}
+}
+
+const devices = 6
+
+func device(n int) string { return fmt.Sprintf("d%d", n) }
+
+// Whatever processors do with whatever plans, one that hangs and wakes up
+// included, state holds all events since it says so.
+func TestStateIsAsCompleteAsItSays(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		told := map[string]int{}
+		for seed := range uint64(6) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			one := newStore(t, s.redis, 4)
+			one.namespace = s.namespace // plans are those of all
+			h := &histories{t: t, s: one, random: random, logs: map[kinds.Partition][]record{}, told: told}
+			for id := range int32(2) {
+				h.logs[kinds.Partition{Topic: "transactions", ID: id}] = nil
+			}
+			for version := range plans {
+				if err := one.Register(context.Background(), planOf(version), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.run(150)
+		}
+		for _, answer := range []string{"not yet", "since", "ever"} {
+			if told[answer] == 0 {
+				t.Errorf("the history never said %s: %v", answer, told)
+			}
+		}
+	})
+}
+
+func (h *histories) run(steps int) {
+	versions := []string{"both", "onlyA", "onlyB"}
+	clock := int64(2000)
+	for step := range steps {
+		p := kinds.Partition{Topic: "transactions", ID: h.random.Int32N(2)}
+		for range h.random.IntN(8) {
+			clock += h.random.Int64N(20)
+			stamp := clock - h.random.Int64N(400)
+			h.logs[p] = append(h.logs[p], record{device(h.random.IntN(devices)), stamp + future - h.random.Int64N(20), stamp})
+		}
+		if len(h.owners) == 0 || h.random.IntN(6) == 0 {
+			version := "both"
+			if h.random.IntN(2) == 0 && step > 20 {
+				version = versions[h.random.IntN(3)]
+			}
+			h.owners = append(h.owners, h.claim(p, version))
+		}
+		i := h.random.IntN(len(h.owners))
+		if !h.apply(h.owners[i], h.random.IntN(10)) {
+			h.owners = slices.Delete(h.owners, i, i+1)
+		}
+		h.check()
+	}
+	// In the end all have one plan, and everything is applied.
+	for p := range h.logs {
+		if o := h.claim(p, "both"); !h.apply(o, len(h.logs[p])) {
+			h.t.Fatal("the present owner has lost its partition")
+		}
+	}
+	h.check()
+	history, err := h.s.History(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if since := history.CompleteSince([]kinds.Unit{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
+		h.t.Errorf("complete since %d, after all that is in the log", since)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		claim := func(version string, want ...int64) time.Duration {
+			t.Helper()
+			progress, held, err := s.Claim(ctx, transactions, version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, progress); diff != "" {
+				t.Errorf("claimed by %s: %s", version, diff)
+			}
+			return held
+		}
+		marks := func(want ...kinds.Mark) {
+			t.Helper()
+			h, err := s.History(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sorted := cmpopts.SortSlices(func(a, b kinds.Mark) bool { return a.Topic+a.Version < b.Topic+b.Version })
+			if diff := cmp.Diff(want, h.Marks, sorted, cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		}
+		mark := func(version string, last int64) kinds.Mark {
+			return kinds.Mark{Topic: "transactions", Version: version, Last: last}
+		}
+
+		if held := claim("one", Absent, Absent); held < time.Hour {
+			t.Errorf("nobody has had the partition, for %v", held)
+		}
+		marks()
+		if err := s.Start(ctx, transactions.Under("one"), 7); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(ctx, transactions.Under("two"), 9); err != nil { // too late
+			t.Fatal(err)
+		}
+		if held := claim("one", 7, 7); held > time.Minute {
+			t.Errorf("held for %v at once", held)
+		}
+		marks(mark("one", kinds.NotYet))
+
+		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 10, Progress: []int64{7, 7}}}, EveryShard: true, Now: 5000}
+		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
+			t.Fatal(err, b.Sources[0])
+		}
+		if held := claim("two", 10, 10); held != 0 {
+			t.Errorf("held for %v when it was taken", held)
+		}
+		marks(mark("one", 5000), mark("two", kinds.NotYet))
+		late := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 12, Progress: []int64{10, 10}}}, EveryShard: true, Now: 6000}
+		if err := s.NewWriter().Apply(ctx, late); err != nil || !late.Sources[0].Behind {
+			t.Errorf("a batch of a plan that has lost the partition was applied: %v", err)
+		}
+		progress, err := s.Progress(ctx, []kinds.Partition{transactions})
+		if err != nil || !slices.Equal(progress[0], []int64{10, 10}) {
+			t.Errorf("progress %v, %v", progress, err)
+		}
+
+		if err := s.Gap(ctx, transactions, 4000); err != nil {
+			t.Fatal(err)
+		}
+		marks(mark(kinds.Gap, 5000), mark("one", 5000), mark("two", kinds.NotYet))
+		if err := s.Gap(ctx, transactions, 8000); err != nil {
+			t.Fatal(err)
+		}
+		marks(mark(kinds.Gap, 8000), mark("one", 5000), mark("two", kinds.NotYet))
+		if err := s.Forget(ctx, transactions); err != nil {
+			t.Fatal(err)
+		}
+		claim("two", Absent, Absent)
+		marks(mark(kinds.Gap, 8000), mark("one", 5000))
+	})
+}
+
+// Of very many plans the earliest are forgotten, as if none had been applied.
+func TestManyPlans(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		if err := s.Start(ctx, transactions.Under("v0"), 0); err != nil {
+			t.Fatal(err)
+		}
+		for n := range int64(70) {
+			b := &kinds.Batch{
+				Sources:    []kinds.Source{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []int64{n}}},
+				EveryShard: true, Now: 1000 + n,
+			}
+			if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
+				t.Fatal(err, b.Sources[0])
+			}
+			if _, _, err := s.Claim(ctx, transactions, fmt.Sprint("v", n+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := s.History(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gap := slices.IndexFunc(h.Marks, func(m kinds.Mark) bool { return m.Version == kinds.Gap })
+		// 64 that are over, the present one and the gap, which 6 went into.
+		if len(h.Marks) != 66 || gap < 0 || h.Marks[gap].Last != 1005 {
+			t.Errorf("%d marks, %+v", len(h.Marks), h.Marks)
+		}
+	})
+}
+
+func TestSeriesUsed(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		for version, at := range map[string]int64{"onlyA": 3000, "both": 2000} {
+			for _, ms := range []int64{1000, at} {
+				if err := s.Register(ctx, planOf(version), time.UnixMilli(ms)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		used, err := s.SeriesUsed(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]time.Time{"aaaaa": time.UnixMilli(3000), "bbbbb": time.UnixMilli(2000)}, used); diff != "" {
+			t.Error(diff)
+		}
+		// What another has written there is told, and not guessed about.
+		s.redis.HSet(ctx, plansKey(s.namespace), "bad", "{")
+		s.redis.HSet(ctx, usedKey(s.namespace), "bad", "1")
+		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != "read the plan bad: unexpected end of JSON input" {
+			t.Errorf("error %v", err)
+		}
+		s.redis.HSet(ctx, plansKey(s.namespace), "bad", "{}")
+		s.redis.HSet(ctx, usedKey(s.namespace), "bad", "noon")
+		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != `plan bad was used at "noon", which is no moment` {
+			t.Errorf("error %v", err)
+		}
+		s.redis.HSet(ctx, progressKey(s.tags[0]), "transactions@bad", "noon")
+		if _, err := s.History(ctx); fmt.Sprint(err) != `the mark transactions@bad is "noon", which is no moment` {
+			t.Errorf("error %v", err)
+		}
+		s.redis.HSet(ctx, progressKey(s.tags[0]), "transactions@bad/3", "noon")
+		want := "claim transactions/3: " + progressKey(s.tags[0]) + `: "noon" is no offset`
+		if _, _, err := s.Claim(ctx, transactions, "bad"); fmt.Sprint(err) != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Held is what Redis holds of an entity in one group of series.
+type Held struct {
+	Shard  int
+	Key    string
+	Packed []byte // see package state; nil where there is nothing
+	// TimeToLive is how long it is kept yet, 0 for ever.
+	TimeToLive time.Duration
+}
+
+// Inspect reads what a group holds of an entity, as it stands. It writes nothing.
+func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error) {
+	h := Held{Shard: kinds.Shard(kinds.EntityHash([]byte(entity)), len(s.tags))}
+	h.Key = string(s.appendEntityKey(nil, h.Shard, group, []byte(entity)))
+	pipe := s.redis.Pipeline()
+	packed, lives := pipe.Get(ctx, h.Key), pipe.PTTL(ctx, h.Key)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	var err error
+	if h.Packed, err = packed.Bytes(); errors.Is(err, redis.Nil) {
+		return h, nil
+	}
+	if err = errors.Join(err, lives.Err()); err != nil {
+		return h, fmt.Errorf("read key %q: %w", h.Key, err)
+	}
+	h.TimeToLive = max(0, lives.Val())
+	return h, nil
+}
+
+// ShardProgress reads the next offsets that a shard applies, and the greatest
+// timestamp of a record that it has applied, in milliseconds; 0 where none was.
+func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[kinds.Partition]int64, newest int64, err error) {
+	key := progressKey(s.tags[shard])
+	fields, err := s.redis.HGetAll(ctx, key).Result()
+	if err != nil {
+		return nil, 0, fmt.Errorf("read %q: %w", key, err)
+	}
+	offsets = map[kinds.Partition]int64{}
+	for field, text := range fields {
+		topic, id, isPartition := strings.Cut(field, "/")
+		partition, notNumber := strconv.ParseInt(id, 10, 32)
+		value, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case field == clockField && err == nil:
+			newest = value
+		case isPartition && notNumber == nil && err == nil && !strings.Contains(topic, ":"):
+			topic, _, _ := strings.Cut(topic, "@") // the plan that has the partition
+			offsets[kinds.Partition{Topic: topic, ID: int32(partition)}] = value
+		}
+	}
+	return offsets, newest, nil
+}

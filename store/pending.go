@@ -1,0 +1,49 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/state"
+)
+
+// remember notes where stands which of the pending events have arrived.
+func (s *Store) remember(l *lookup, pending *kinds.Batch) {
+	for i := range pending.Touched {
+		t := &pending.Touched[i]
+		id := pending.Identity(t)
+		if id == nil || string(t.Entity) != l.entity || slices.Contains(l.ids, id.Series) {
+			continue
+		}
+		ops := pending.Ops[t.From:t.To]
+		if !slices.ContainsFunc(ops, func(op kinds.Op) bool { return op.Series.Group == l.group }) {
+			continue // it is about another kind of entity of the same text
+		}
+		l.ids = append(l.ids, id.Series)
+		if id.Series.Group != l.group {
+			l.idsKey = string(s.appendKey(nil, id.Series, l.entity))
+		}
+	}
+}
+
+// think applies to what is held what is pending.
+func (l *lookup) think(held states, packedIDs []byte, pending *kinds.Batch) error {
+	var ids states
+	for _, s := range l.ids {
+		ids.want(s)
+	}
+	if err := ids.merge(packedIDs); err != nil {
+		return fmt.Errorf("the ids: %w", err)
+	}
+	state.Think(pending, l.entity, func(s *kinds.Series) state.State {
+		if s.Measure == kinds.Identify && slices.Contains(l.ids, s) {
+			return ids.of(s.Tag())
+		}
+		if s.Group != l.group {
+			return nil
+		}
+		return held.of(s.Tag())
+	})
+	return nil
+}

@@ -1,0 +1,202 @@
+package state
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// hyperLogLog estimates the number of different values, bit for bit as Redis
+// does, so that what a model learns from is what it is asked with: the same
+// hash, registers and estimator (Ertl, "New cardinality estimation algorithms
+// for HyperLogLog sketches", 2017).
+type hyperLogLog struct {
+	few   map[uint16]uint8 // the registers that are not 0, while they are few
+	dense []uint8          // all registers; nil while they are few
+}
+
+const (
+	hllBits      = 14 // of the hash choose the register
+	hllRegisters = 1 << hllBits
+	hllRanks     = 64 - hllBits
+	hllSeed      = 0xadc83b19
+	hllFew       = 500 // a map of more takes the memory of all registers
+	// hllAlpha is 1 / (2 ln 2).
+	hllAlpha = 0.721347520444481703680
+)
+
+func (h *hyperLogLog) add(value []byte) { h.set(registerOf(value)) }
+
+// registerOf is the register that a value concerns, and the rank to which it
+// raises it.
+func registerOf(value []byte) (register uint16, rank uint8) {
+	hash := murmur64(value, hllSeed)
+	return uint16(hash % hllRegisters), uint8(bits.TrailingZeros64(hash>>hllBits|1<<hllRanks) + 1)
+}
+
+// set raises a register to a rank.
+func (h *hyperLogLog) set(register uint16, rank uint8) {
+	if h.dense != nil {
+		h.dense[register] = max(h.dense[register], rank)
+		return
+	}
+	if h.few == nil {
+		h.few = map[uint16]uint8{}
+	}
+	h.few[register] = max(h.few[register], rank)
+	if len(h.few) > hllFew {
+		h.dense = make([]uint8, hllRegisters)
+		for register, rank := range h.few {
+			h.dense[register] = rank
+		}
+		h.few = nil
+	}
+}
+
+func (h *hyperLogLog) merge(other *hyperLogLog) {
+	for register, rank := range other.few {
+		h.set(register, rank)
+	}
+	for register, rank := range other.dense {
+		if rank > 0 {
+			h.set(uint16(register), rank)
+		}
+	}
+}
+
+// A packed sketch is the number of its registers that are not 0 and, by rising
+// register, the distances of register times 64 plus rank: two bytes each while
+// they are few. Where that would take more than six bits for each of all
+// registers, the number is 0 and those follow, four ranks in three bytes.
+
+const hllPacked = hllRegisters * 6 / 8
+
+func packedRegister(register uint16, rank uint8) uint64 { return uint64(register)<<6 | uint64(rank) }
+
+func (h *hyperLogLog) pack(dst []byte) []byte {
+	var registers []uint64
+	for register, rank := range h.few {
+		registers = append(registers, packedRegister(register, rank))
+	}
+	slices.Sort(registers)
+	for register, rank := range h.dense {
+		if rank > 0 {
+			registers = append(registers, packedRegister(uint16(register), rank))
+		}
+	}
+	if 2*len(registers) > hllPacked {
+		dst = append(dst, 0)
+		for r := h.dense; len(r) > 0; r = r[4:] {
+			four := uint32(r[0])<<18 | uint32(r[1])<<12 | uint32(r[2])<<6 | uint32(r[3])
+			dst = append(dst, byte(four>>16), byte(four>>8), byte(four))
+		}
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(registers)))
+	before := uint64(0)
+	for _, r := range registers {
+		dst = binary.AppendUvarint(dst, r-before)
+		before = r
+	}
+	return dst
+}
+
+// unpack takes in a packed sketch.
+func (h *hyperLogLog) unpack(r *reader) {
+	n := r.uvarint()
+	if n == 0 {
+		packed := r.bytes(hllPacked)
+		for i := 0; i < len(packed); i += 3 {
+			four := uint32(packed[i])<<16 | uint32(packed[i+1])<<8 | uint32(packed[i+2])
+			for j := range 4 {
+				if rank := uint8(four >> (18 - 6*j) & 63); rank > 0 {
+					h.raise(r, uint64(i/3*4+j), rank)
+				}
+			}
+		}
+		return
+	}
+	for at := uint64(0); n > 0 && r.err == nil; n-- {
+		at += r.uvarint()
+		h.raise(r, at>>6, uint8(at&63))
+	}
+}
+
+// raise sets a register that was read, if there is such a one.
+func (h *hyperLogLog) raise(r *reader, register uint64, rank uint8) {
+	if register >= hllRegisters || rank == 0 || rank > hllRanks+1 {
+		r.fail()
+		return
+	}
+	h.set(uint16(register), rank)
+}
+
+func (h *hyperLogLog) count() int64 {
+	var ranks [hllRanks + 2]int
+	for _, rank := range h.few {
+		ranks[rank]++
+	}
+	for _, rank := range h.dense {
+		ranks[rank]++
+	}
+	if h.dense == nil {
+		ranks[0] = hllRegisters - len(h.few)
+	}
+	const m = float64(hllRegisters)
+	z := m * tau((m-float64(ranks[hllRanks+1]))/m)
+	for rank := hllRanks; rank >= 1; rank-- {
+		z = (z + float64(ranks[rank])) * 0.5
+	}
+	z += m * sigma(float64(ranks[0])/m)
+	return int64(math.Round(hllAlpha * m * m / z))
+}
+
+// sigma and tau correct for the registers of least and greatest rank.
+func sigma(x float64) float64 {
+	if x == 1 {
+		return math.Inf(1)
+	}
+	for y, z := 1.0, x; ; y += y {
+		x *= x
+		before := z
+		z += x * y
+		if z == before {
+			return z
+		}
+	}
+}
+
+func tau(x float64) float64 {
+	if x == 0 || x == 1 {
+		return 0
+	}
+	for y, z := 1.0, 1-x; ; {
+		x = math.Sqrt(x)
+		before := z
+		y *= 0.5
+		z -= (1 - x) * (1 - x) * y
+		if z == before {
+			return z / 3
+		}
+	}
+}
+
+// murmur64 is MurmurHash64A.
+func murmur64(data []byte, seed uint64) uint64 {
+	const m, r = 0xc6a4a7935bd1e995, 47
+	h := seed ^ uint64(len(data))*m
+	for ; len(data) >= 8; data = data[8:] {
+		k := binary.LittleEndian.Uint64(data) * m
+		k ^= k >> r
+		h = (h ^ k*m) * m
+	}
+	if len(data) > 0 {
+		var tail [8]byte
+		copy(tail[:], data)
+		h = (h ^ binary.LittleEndian.Uint64(tail[:])) * m
+	}
+	h ^= h >> r
+	h *= m
+	return h ^ h>>r
+}

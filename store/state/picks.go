@@ -1,0 +1,79 @@
+package state
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// picks are one value for each tile, chosen by the series' measure among those
+// met. Packed, each is the distance from the tile before, the time since the
+// tile's begin of the event that it is of (0 where that makes no difference), its
+// length and itself.
+type picks struct {
+	series *kinds.Series
+	byTile[pick]
+}
+
+type pick struct {
+	time  int64
+	value []byte
+}
+
+func (p *picks) Apply(op *kinds.Op) { p.meet(op.Tile, op.Num, op.Member) }
+
+func (p *picks) meet(tile, time int64, value []byte) {
+	c, held := p.at(tile)
+	if !held || p.series.Measure.Replaces(time, value, c.time, c.value) {
+		*c = pick{time, slices.Clone(value)}
+	}
+}
+
+func (p *picks) Merge(packed []byte) error {
+	r, tile := reader{rest: packed}, firstTile(p.series)
+	for r.more() {
+		tile += r.varint()
+		time := r.varint() + tile*p.series.Tile
+		value := r.bytes(r.uvarint())
+		if _, err := p.read(value); err != nil {
+			r.fail()
+		}
+		if r.err == nil {
+			p.meet(tile, time, value)
+		}
+	}
+	return r.err
+}
+
+func (p *picks) Append(dst []byte) []byte {
+	before := firstTile(p.series)
+	for _, c := range p.cells {
+		dst = appendPick(dst, p.series, c.tile, before, c.content)
+		before = c.tile
+	}
+	return dst
+}
+
+func appendPick(dst []byte, s *kinds.Series, tile, before int64, p pick) []byte {
+	dst = binary.AppendVarint(dst, tile-before)
+	dst = binary.AppendVarint(dst, p.time-tile*s.Tile)
+	dst = binary.AppendUvarint(dst, uint64(len(p.value)))
+	return append(dst, p.value...)
+}
+
+func (p *picks) Read(r *kinds.Read) (out kinds.Slice) {
+	for _, c := range p.within(r.First, r.Last) {
+		v, _ := p.read(c.content.value) // Merge has read it before, or Apply wrote it
+		out.Cells = append(out.Cells, kinds.Cell{Tile: c.tile, Value: v})
+	}
+	return out
+}
+
+// read is the value of a pick.
+func (p *picks) read(value []byte) (kinds.Value, error) {
+	if m := p.series.Measure; m == kinds.LeastText || m == kinds.GreatestText {
+		return kinds.Value{Type: kinds.String, Str: value}, nil
+	}
+	return kinds.ReadValue(p.series.Type, p.series.Scale, value)
+}

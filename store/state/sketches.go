@@ -1,0 +1,82 @@
+package state
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// sketches are HyperLogLogs by tile. Packed, each is the distance from the tile
+// before, and the sketch.
+type sketches struct {
+	series *kinds.Series
+	tiles  map[int64]*hyperLogLog
+}
+
+func (s sketches) Apply(op *kinds.Op) { s.at(op.Tile).add(op.Member) }
+
+func (s sketches) at(tile int64) *hyperLogLog {
+	h := s.tiles[tile]
+	if h == nil {
+		h = &hyperLogLog{}
+		s.tiles[tile] = h
+	}
+	return h
+}
+
+func (s sketches) Merge(packed []byte) error {
+	r, tile := reader{rest: packed}, firstTile(s.series)
+	for r.more() {
+		if tile += r.varint(); r.err == nil {
+			s.at(tile).unpack(&r)
+		}
+	}
+	return r.err
+}
+
+func (s sketches) Append(dst []byte) []byte {
+	before := firstTile(s.series)
+	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
+		dst = binary.AppendVarint(dst, tile-before)
+		before = tile
+		dst = s.tiles[tile].pack(dst)
+	}
+	return dst
+}
+
+// appendSketchOp packs a sketch of one value.
+func appendSketchOp(dst, value []byte, distance int64) []byte {
+	dst = binary.AppendVarint(dst, distance)
+	register, rank := registerOf(value)
+	return binary.AppendUvarint(append(dst, 1), packedRegister(register, rank))
+}
+
+func (s sketches) Read(r *kinds.Read) kinds.Slice {
+	var union hyperLogLog
+	found := false
+	for tile, h := range s.tiles {
+		if r.First <= tile && tile <= r.Last {
+			union.merge(h)
+			found = true
+		}
+	}
+	if !found {
+		return kinds.Slice{}
+	}
+	return kinds.Slice{Count: union.count()}
+}
+
+func (s sketches) Prune(first int64) (empty bool) {
+	for tile := range s.tiles {
+		if tile < first {
+			delete(s.tiles, tile)
+		}
+	}
+	return len(s.tiles) == 0
+}
+
+func (s sketches) held() []int64 { return slices.Collect(maps.Keys(s.tiles)) }
+
+func (s sketches) drop(tile int64) { delete(s.tiles, tile) }

@@ -1,0 +1,164 @@
+// Package state is what a series holds of an entity: in memory, where it takes
+// in operations and answers reads, and packed into bytes, where it is kept.
+//
+// Packed operations have the form of a packed state, so an operation is written
+// by appending it, unread: to pack, to append and to merge gives what applying
+// would have given. The order of operations does not matter but for a log's, for
+// the first and last values of one millisecond, for the last digits of moments, and
+// to which values a filter takes for others.
+package state
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// State is what one series holds of one entity.
+type State interface {
+	// Apply takes in an operation.
+	Apply(op *kinds.Op)
+	// Merge takes in what Append or AppendOp has packed. The error is that it
+	// has not.
+	Merge(packed []byte) error
+	// Append packs the state.
+	Append(dst []byte) []byte
+	// Read is what the state holds in the tiles wanted. It holds until the state
+	// is changed.
+	Read(r *kinds.Read) kinds.Slice
+	// Prune drops what lies before the first tile kept, as far as it is cheap to
+	// find, and says whether nothing is left.
+	Prune(first int64) (empty bool)
+}
+
+// New is the empty state of a series.
+func New(s *kinds.Series) State {
+	switch s.State() {
+	case kinds.LastSeen:
+		return &lastSeen{max: s.Max, times: map[string]int64{}}
+	case kinds.Logs:
+		return &log{max: s.Max}
+	case kinds.Filters:
+		return &filters{series: s, tiles: map[int64]*filter{}}
+	case kinds.Identities:
+		return &identities{series: s}
+	case kinds.Groups:
+		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
+	default:
+		return newTiled(s)
+	}
+}
+
+// newTiled is the empty state of a series, or of a key of its groups.
+func newTiled(s *kinds.Series) tiled {
+	switch s.Measure.State() {
+	case kinds.Members:
+		return &members{series: s, tiles: map[string][]int64{}}
+	case kinds.Sketches:
+		return sketches{series: s, tiles: map[int64]*hyperLogLog{}}
+	case kinds.Spreads:
+		return &spreads{series: s}
+	case kinds.Picks:
+		return &picks{series: s}
+	default:
+		return &tiles{series: s}
+	}
+}
+
+// packedEpoch is 2024-01-01. Tiles and times are packed as their distance from
+// it: a day of these years takes two bytes.
+const packedEpoch = 1704067200000
+
+// firstTile is the tile from which the distance of the first tile packed is.
+func firstTile(s *kinds.Series) int64 { return s.TileOf(packedEpoch) }
+
+// appendOp packs an operation. Tiles are written as the distance from the one
+// before, which it returns for the next.
+func appendOp(dst []byte, op *kinds.Op, before int64) ([]byte, int64) {
+	switch op.Series.State() {
+	case kinds.LastSeen:
+		return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
+	case kinds.Logs:
+		return append(dst, op.Member...), before
+	case kinds.Filters:
+		return appendFilterOp(dst, op.Member, op.Tile-before), op.Tile
+	case kinds.Identities:
+		return appendIdentity(dst, op.Tile-before, op.Num), op.Tile
+	case kinds.Groups:
+		return appendGroupOp(dst, op), before
+	default:
+		return appendTiledOp(dst, op, before)
+	}
+}
+
+func appendTiledOp(dst []byte, op *kinds.Op, before int64) ([]byte, int64) {
+	switch op.Series.Measure.State() {
+	case kinds.Members:
+		return appendMember(dst, op.Member, []int64{op.Tile}, before), before
+	case kinds.Sketches:
+		return appendSketchOp(dst, op.Member, op.Tile-before), op.Tile
+	case kinds.Spreads:
+		return appendSpread(dst, op.Tile-before, kinds.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
+	case kinds.Picks:
+		return appendPick(dst, op.Series, op.Tile, before, pick{op.Num, op.Member}), op.Tile
+	default:
+		dst = binary.AppendVarint(dst, op.Tile-before)
+		return appendNumber(dst, op.Series, op.Num), op.Tile
+	}
+}
+
+// errPacked is what bytes are that this package cannot have packed.
+var errPacked = errors.New("the state is damaged")
+
+// reader takes packed numbers and texts off the front of bytes. After an error
+// it gives zeros.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) more() bool { return r.err == nil && len(r.rest) > 0 }
+
+func (r *reader) fail() {
+	r.rest, r.err = nil, errPacked
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) float() float64 {
+	if b := r.bytes(8); r.err == nil {
+		return math.Float64frombits(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// bytes aliases the bytes read from.
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.fail()
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}

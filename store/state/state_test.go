@@ -1,0 +1,232 @@
+package state
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+const day = 24 * 60 * 60 * 1000
+
+// everySeries is a series of every measure, of integers and of floats.
+func everySeries() (list []*kinds.Series) {
+	for m := kinds.CountEvents; m <= kinds.Identify; m++ {
+		for _, t := range []kinds.Type{kinds.Decimal, kinds.Float} {
+			s := &kinds.Series{ID: fmt.Sprintf("s%04d", len(list)), Measure: m, Type: t, Tile: day, Keep: 8 * day, Max: 12, Rate: 0.05}
+			if state := m.State(); state == kinds.LastSeen || state == kinds.Logs {
+				s.Tile = 1
+			}
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// randomOp is an operation of one of few tiles, members and numbers.
+func randomOp(random *rand.Rand, s *kinds.Series) *kinds.Op {
+	time := 100*day + random.Int64N(12*day)
+	op := &kinds.Op{Series: s, Tile: s.TileOf(time), Num: 1}
+	switch s.Measure {
+	case kinds.Sum, kinds.Min, kinds.Max:
+		op.Num = random.Int64N(2000) - 1000
+		if s.Type == kinds.Float {
+			op.Num = int64(math.Float64bits(float64(op.Num) / 4))
+		}
+	case kinds.Identify:
+		op.Num = random.Int64()
+	case kinds.Distinct, kinds.Approx, kinds.Touch, kinds.Seen:
+		op.Member, op.Num = []byte(strings.Repeat("m", random.IntN(3))+fmt.Sprint(random.IntN(30))), time
+	case kinds.Record:
+		op.Member = kinds.AppendLogRecord(nil, append(kinds.AppendLogTime(nil, time), make([]byte, random.IntN(200))...))
+	}
+	return op
+}
+
+// none is dead.
+func none(uint32) bool { return false }
+
+// look is all that a state says, in the tiles of a window and in all.
+func look(s *kinds.Series, held State) string {
+	text := ""
+	for _, r := range []kinds.Read{
+		{Series: s, First: math.MinInt64, Last: math.MaxInt64},
+		{Series: s, First: 103 * day / max(1, s.Tile), Last: 106*day/max(1, s.Tile) - 1},
+	} {
+		slice := held.Read(&r)
+		slices.Sort(slice.Members)
+		if filter := slice.Filter; filter != nil {
+			for n := range 100 {
+				slice.Members = append(slice.Members, fmt.Sprint(n, filter.Has(fmt.Append(nil, n)), filter.Has(fmt.Append(nil, "m", n))))
+			}
+			slice.Members, slice.Filter = append(slice.Members, fmt.Sprint(filter.FalsePositiveRate())), nil
+		}
+		text += fmt.Sprintf("%+v\n", slice)
+	}
+	return text
+}
+
+// To pack operations, one or several to a section, to append the sections and
+// to merge or to compact them at any moment gives what applying them gives.
+func TestPackedIsAsApplied(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	list := everySeries()
+	known := func(tag uint32) *kinds.Series {
+		i := slices.IndexFunc(list, func(s *kinds.Series) bool { return s.Tag() == tag })
+		return list[i]
+	}
+	for range 300 {
+		applied := map[*kinds.Series]State{}
+		var packed []byte
+		var packer Packer
+		for range random.IntN(40) {
+			s := list[random.IntN(len(list))]
+			if applied[s] == nil {
+				applied[s] = New(s)
+			}
+			packer.Begin(s)
+			for range 1 + random.IntN(4) {
+				op := randomOp(random, s)
+				applied[s].Apply(op)
+				packer.Add(op)
+			}
+			packed = packer.End(packed)
+			if random.IntN(10) > 0 {
+				continue
+			}
+			var err error
+			if packed, err = Compact(nil, packed, known, none, 0, Nonce{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range list {
+			held, want := New(s), applied[s]
+			err := Sections(packed, func(tag uint32, body []byte) error {
+				if tag == s.Tag() {
+					return held.Merge(body)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = New(s)
+			}
+			if diff := cmp.Diff(look(s, want), look(s, held)); diff != "" {
+				t.Fatalf("%s of %s (-applied +packed):\n%s", s.Measure, s.Type, diff)
+			}
+			again := New(s)
+			if err := again.Merge(held.Append(nil)); err != nil || look(s, again) != look(s, held) {
+				t.Fatalf("%s of %s, packed once more: %v, %s", s.Measure, s.Type, err, look(s, again))
+			}
+		}
+	}
+}
+
+// A compaction drops what is no longer kept, and the header with the last of it.
+func TestCompactPrunes(t *testing.T) {
+	for _, s := range everySeries() {
+		var packer Packer
+		packer.Begin(s)
+		for _, tile := range []int64{100, 104, 109} {
+			op := randomOp(rand.New(rand.NewPCG(3, 4)), s)
+			op.Tile = tile * day / s.Tile
+			switch s.Measure {
+			case kinds.Distinct, kinds.Approx, kinds.Touch, kinds.Seen:
+				op.Num, op.Member = tile*day, fmt.Append(nil, "m", tile)
+			case kinds.Record:
+				op.Member = kinds.AppendLogRecord(nil, kinds.AppendLogTime(nil, tile*day))
+			}
+			packer.Add(op)
+		}
+		packed := packer.End(nil)
+		for now, want := range map[int64]int{108 * day: 3, 112 * day: 2, 117 * day: 1, 118 * day: 0} {
+			compact, err := Compact(nil, packed, func(uint32) *kinds.Series { return s }, none, now, Nonce{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == 0 {
+				if len(compact) != 0 {
+					t.Errorf("%s at %d: %q is left of what is not kept", s.Measure, now/day, compact)
+				}
+				continue
+			}
+			held := New(s)
+			if err := Sections(compact, func(_ uint32, body []byte) error { return held.Merge(body) }); err != nil {
+				t.Fatal(err)
+			}
+			slice := held.Read(&kinds.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
+			if slice.Filter != nil {
+				for _, tile := range []int{100, 104, 109} {
+					if slice.Filter.Has(fmt.Append(nil, "m", tile)) {
+						slice.Count++
+					}
+				}
+			}
+			n := len(slice.Cells) + len(slice.Members) + int(slice.Count)
+			_ = slice.Log.Records(func(kinds.LogRecord) bool { n++; return true })
+			if n != want {
+				t.Errorf("%s at %d: %d are kept, want %d", s.Measure, now/day, n, want)
+			}
+		}
+	}
+}
+
+// The header says how long the state was when it was compacted, and no longer
+// than its three bytes can.
+func TestHeader(t *testing.T) {
+	s := &kinds.Series{ID: "big", Measure: kinds.Distinct}
+	for _, size := range []int{10, 1 << 16, 1 << 25} {
+		var packer Packer
+		packer.Begin(s)
+		packer.Add(&kinds.Op{Series: s, Member: make([]byte, size)})
+		compact, err := Compact([]byte("x"), packer.End(nil), func(uint32) *kinds.Series { return s }, none, 0, Nonce{7, 8, 9, 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compact = compact[1:]
+		length := min(len(compact), 1<<24-1)
+		want := []byte{0, byte(length >> 16), byte(length >> 8), byte(length), 7, 8, 9, 10}
+		if got := compact[:8]; string(got) != string(want) {
+			t.Errorf("the header of %d bytes is %v, want %v", len(compact), got, want)
+		}
+	}
+}
+
+// Whatever the bytes are, they are read or refused; what is read packs into
+// what reads the same.
+func FuzzPacked(f *testing.F) {
+	list := everySeries()
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, s := range list {
+		var packer Packer
+		packer.Begin(s)
+		for range 5 {
+			packer.Add(randomOp(random, s))
+		}
+		f.Add(packer.End(nil))
+	}
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		known := func(tag uint32) *kinds.Series {
+			if i := slices.IndexFunc(list, func(s *kinds.Series) bool { return s.Tag() == tag }); i >= 0 {
+				return list[i]
+			}
+			return nil
+		}
+		once, err := Compact(nil, packed, known, none, 200*day, Nonce{})
+		if err != nil {
+			return
+		}
+		twice, err := Compact(nil, once, known, none, 200*day, Nonce{})
+		if err != nil || string(once) != string(twice) {
+			t.Fatalf("compacted once %q, twice %q, %v", once, twice, err)
+		}
+	})
+}
