@@ -79,9 +79,10 @@ type entity struct {
 	// own is the feature where it is asked whether the entity has met the event's
 	// own value before; else nil.
 	own *features.Feature
-	// without is the status where there is nothing to ask: the event lacks one
-	// of the keys or the value to ask about, or came so late that state of its time may be gone. It goes by
-	// the record alone, so that it is the same whenever it is written.
+	// without is the status where there is nothing to ask: the event lacks one of
+	// the keys or the value to ask about, or came so late that state of its time
+	// may be gone. It goes by the record alone, so that it is the same whenever it
+	// is written.
 	without features.Status
 }
 

@@ -361,6 +361,18 @@ func (w *worker) flush() error {
 func (w *worker) takeLast() {
 	b := <-w.applier.done
 	w.commitOf(b)
+	for i, p := range b.partitions {
+		if (b.Sources[i].Behind || b.unapplied) && p.has(b.Sources[i].Progress) {
+			w.leave(p)
+		}
+	}
 	b.reset()
 	w.spare = b
+}
+
+// leave has nothing more of a partition applied by this worker: what comes after
+// records that did not get through would take the progress past them.
+func (w *worker) leave(p *partition) {
+	w.abandon(p)
+	p.retryAt = time.Now()
 }

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,5 +80,56 @@ func TestABatchHasOneShareOfAPartition(t *testing.T) {
 	b.reset()
 	if w.current.source(p); b.kept != nil || w.full() {
 		t.Error("the next batch takes no records")
+	}
+}
+
+// When the time comes to stop, what did not get through of a partition must not
+// be passed over by the batch that comes after it.
+func TestTheLastBatchPassesOverNothing(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(under *batch)
+		want []string
+	}{
+		{"all is applied", func(*batch) {}, []string{"payments/0", "logins/0"}},
+		{"dead letters are not written", func(b *batch) { b.fail(0, errors.New("no broker")) }, []string{"logins/0"}},
+		{"the store went back in time", func(b *batch) { b.Sources[0].Behind = true }, []string{"logins/0"}},
+		{"the store is away", func(b *batch) { b.unapplied = true }, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			poller := fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}})
+			defer poller.Close()
+			p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8, progress: []int64{0}}
+			other := &partition{Partition: kinds.Partition{Topic: "logins"}, position: 5, progress: []int64{0}}
+			w := &worker{
+				poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+				applier:    &applier{todo: make(chan *batch, 1), done: make(chan *batch, 2)},
+				partitions: map[kinds.Partition]*partition{p.Partition: p, other.Partition: other},
+				commit:     func(map[kinds.Partition]int64) {},
+			}
+			under := newBatch()
+			under.source(p)
+			under.source(other)
+			w.current.source(p)
+			w.current.source(other)
+			test.end(under)
+			w.applier.done <- under
+			var got []string
+			go func() {
+				b := <-w.applier.todo
+				for i, s := range b.Sources {
+					if !s.Behind {
+						got = append(got, b.partitions[i].String())
+					}
+				}
+				w.applier.done <- b
+			}()
+			if err := w.flush(); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("the last batch applies %v, want %v", got, test.want)
+			}
+		})
 	}
 }
