@@ -159,7 +159,7 @@ func TestDerivedFeatureExplained(t *testing.T) {
 		"mean": {
 			Name: "mean", Definition: "{expr: 'sum / count'}", Parts: []string{"sum", "count"},
 			State: []string{"tiles"}, Series: append(plans["sum"].Series, plans["count"].Series...),
-			Keys: 1, RoundTrips: 1, Exact: true, // one hash holds both
+			Keys: 1, RoundTrips: 1, Exact: true, // one key holds both
 		},
 		"rough": {
 			Name: "rough", Definition: "{expr: 'mean + sum * 2 + estimate'}", Parts: []string{"mean", "sum", "estimate"},

@@ -56,7 +56,7 @@ func (f *Feature) cut(log kinds.Log, at int64) (cutting, error) {
 	if w.Exclude != ExcludeNothing {
 		end = at // the event being scored may be newer than a window with a delay
 	}
-	events, lost, err := f.records(log, from, end)
+	events, lost, err := records(log, from, end)
 	if err != nil {
 		return cutting{}, err
 	}
@@ -114,31 +114,14 @@ func timesOf(events []kinds.LogRecord, lost, from, to int64) []int64 {
 
 // records are the events of a log from one time to another in the order of
 // their times, those of one time in the order in which they came, and the
-// greatest time of those that a cap has cut off. Of more than the cap allows
-// the earliest count as cut off, whether they are still there or not.
-func (f *Feature) records(log kinds.Log, from, to int64) (events []kinds.LogRecord, lost int64, err error) {
+// greatest time of those that a cap has cut off.
+func records(log kinds.Log, from, to int64) (events []kinds.LogRecord, lost int64, err error) {
 	lost, ok := log.CutOff()
 	if !ok {
 		lost = nothingCut
 	}
-	over, within := -f.Series[0].Max, 0
 	err = log.Records(func(r kinds.LogRecord) bool {
-		over++
 		if from <= r.Time && r.Time <= to {
-			within++
-		}
-		return true
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	events = make([]kinds.LogRecord, 0, within)
-	err = log.Records(func(r kinds.LogRecord) bool {
-		switch {
-		case over > 0:
-			over--
-			lost = max(lost, r.Time)
-		case from <= r.Time && r.Time <= to:
 			events = append(events, r)
 		}
 		return true

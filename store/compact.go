@@ -129,6 +129,9 @@ func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
 	}
 	w.learn(b.Series)
 	if err := w.mourn(ctx, reading); err != nil {
+		for _, r := range reading {
+			delete(w.under, r.key)
+		}
 		return err
 	}
 	now := housekeeping(b.Now)

@@ -33,18 +33,11 @@ has still to apply. It reads only.`,
 		if err != nil {
 			return err
 		}
-		redis, err := cfg.RedisClient()
+		state, closeState, err := openState(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}
-		defer redis.Close()
-		state, err := newStore(cfg, redis)
-		if err != nil {
-			return err
-		}
-		if err := state.CheckLayout(cmd.Context()); err != nil {
-			return err
-		}
+		defer closeState()
 		reader := lag.Reader{Client: client, Isolation: isolation(cfg), Group: cfg.Kafka.Group, Store: state}
 		partitions, err := reader.Read(cmd.Context(), registry.Topics())
 		if err != nil {

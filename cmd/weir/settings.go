@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -32,6 +35,23 @@ func newStore(cfg *config.Config, client redis.UniversalClient) (*store.Store, e
 		return nil, err
 	}
 	return store.New(client, cfg.Namespace, cfg.Shards, store.HashEntities(key)), nil
+}
+
+// openState reaches the state of the settings' namespace, to be looked at. close
+// ends the connection.
+func openState(ctx context.Context, cfg *config.Config) (state *store.Store, close func() error, err error) {
+	client, err := cfg.RedisClient()
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err = newStore(cfg, client)
+	if err == nil {
+		err = state.CheckLayout(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, client.Close())
+	}
+	return state, client.Close, nil
 }
 
 // loadAll reads the settings and the definitions.

@@ -34,18 +34,11 @@ events, with the features that use it. It reads only.`,
 		if err != nil {
 			return err
 		}
-		redis, err := cfg.RedisClient()
+		state, closeState, err := openState(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}
-		defer redis.Close()
-		state, err := newStore(cfg, redis)
-		if err != nil {
-			return err
-		}
-		if err := state.CheckLayout(cmd.Context()); err != nil {
-			return err
-		}
+		defer closeState()
 		keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
 		if err != nil {
 			return err
