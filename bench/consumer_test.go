@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -66,29 +68,71 @@ type step struct {
 	At time.Time
 }
 
-// start runs a consumer in a process of its own; wait returns its outcome.
-func (o order) start(b *testing.B) (wait func() outcome) {
+// consumer is one that runs in a process of its own.
+type consumer struct {
+	applied atomic.Int64  // events, lately
+	started chan struct{} // closed when it reads its partitions
+	ended   chan outcome  // gets one
+}
+
+// said is what a consumer's process says, one JSON object after the other: how
+// far it is, from when it has started, and at last its outcome.
+type said struct {
+	Applied int64
+	Outcome *outcome
+}
+
+// start runs a consumer.
+func (o order) start(b *testing.B) *consumer {
 	text, err := json.Marshal(o)
 	if err != nil {
 		b.Fatal(err)
 	}
-	var out, log bytes.Buffer
+	var log bytes.Buffer
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), consumerEnv+"="+string(text))
-	cmd.Stdout, cmd.Stderr = &out, &log
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	return func() (found outcome) {
-		b.Helper()
-		if err := cmd.Wait(); err != nil {
-			b.Fatalf("%s: %v\n%s", o.Consumer, err, log.String())
+	c := &consumer{started: make(chan struct{}), ended: make(chan outcome, 1)}
+	go func() {
+		defer close(c.ended)
+		started := sync.OnceFunc(func() { close(c.started) })
+		defer started()
+		for decoder := json.NewDecoder(out); ; started() {
+			var s said
+			if err := decoder.Decode(&s); err != nil {
+				b.Errorf("%s: %v\n%s", o.Consumer, errors.Join(err, cmd.Wait()), log.String())
+				return
+			}
+			if s.Outcome == nil {
+				c.applied.Store(s.Applied)
+				continue
+			}
+			if err := cmd.Wait(); err != nil {
+				b.Errorf("%s: %v\n%s", o.Consumer, err, log.String())
+				return
+			}
+			c.ended <- *s.Outcome
+			return
 		}
-		if err := json.Unmarshal(out.Bytes(), &found); err != nil {
-			b.Fatalf("%s: %v\n%s", o.Consumer, err, log.String())
-		}
-		return found
+	}()
+	return c
+}
+
+// wait returns what the consumer found when it was through.
+func (c *consumer) wait(b *testing.B) outcome {
+	b.Helper()
+	found, ok := <-c.ended
+	if !ok {
+		b.FailNow()
 	}
+	return found
 }
 
 // consume carries out an order and writes the outcome to standard output.
@@ -99,7 +143,7 @@ func consume(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	p := &progress{next: make(map[place]int64), until: o.Until, reached: cancel}
+	p := &progress{next: make(map[place]int64), until: o.Until, reached: cancel, out: json.NewEncoder(os.Stdout)}
 	run := map[string]func(context.Context, order, *progress) error{"weir": runWeir, "textbook": runTextbook}[o.Consumer]
 	if o.Profile != "" {
 		file, err := os.Create(o.Profile)
@@ -124,7 +168,7 @@ func consume(text string) error {
 	found := outcome{CPU: cpuSeconds() - start, Steps: p.steps}
 	runtime.ReadMemStats(&after)
 	found.Mallocs = after.Mallocs - before.Mallocs
-	return json.NewEncoder(os.Stdout).Encode(found)
+	return p.say(said{Outcome: &found})
 }
 
 func cpuSeconds() float64 {
@@ -143,6 +187,28 @@ type progress struct {
 	steps   []step
 	until   int64
 	reached func()
+	out     *json.Encoder
+}
+
+func (p *progress) say(s said) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Encode(s)
+}
+
+// tell says how far it is, until the context ends.
+func (p *progress) tell(ctx context.Context) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		s := said{Applied: p.sum}
+		p.mu.Unlock()
+		if p.say(s) != nil {
+			return // nobody listens any more
+		}
+		<-tick.C
+	}
 }
 
 // reach notes that everything in a partition before an offset was applied.
@@ -183,6 +249,12 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes), FetchMaxWait: cfg.Kafka.Fetch.MaxWait,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+	go func() {
+		for processor.Stats().Assigned == 0 || processor.Ready(ctx) != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		p.tell(ctx)
+	}()
 	if err := processor.Run(ctx); err != nil {
 		return err
 	}
@@ -213,6 +285,7 @@ func (w *watchedWriter) Apply(ctx context.Context, b *kinds.Batch) error {
 func runTextbook(ctx context.Context, o order, p *progress) error {
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
+	go p.tell(ctx) // its Reader does not say when it has joined
 	consumer := textbook.Consumer{
 		Brokers: o.Brokers, Group: "textbook", Topics: []string{transactions, logins}, Redis: client,
 		Applied: func(messages []kafka.Message) {

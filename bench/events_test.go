@@ -1,9 +1,9 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,15 +99,14 @@ func newFeed(b *testing.B, brokers []string, users int) *feed {
 	return &feed{users: users, client: client, random: rand.New(rand.NewPCG(1, 2)), entities: entities{}}
 }
 
-// produce sends one event that happens at a moment; sent gets the record.
-func (f *feed) produce(ctx context.Context, at time.Time, sent func(*kgo.Record, error)) {
+// next makes the next event, which happens at a moment.
+func (f *feed) next(at time.Time) *kgo.Record {
 	e := newEvent(f.random, f.produced, f.users)
 	f.produced++
 	f.entities.add(&e)
-	f.client.Produce(ctx, &kgo.Record{
-		Topic: e.topic(), Key: fmt.Appendf(nil, "u%06d", e.user), Timestamp: at,
-		Value: e.appendJSON(nil, at.UnixMilli()),
-	}, sent)
+	return &kgo.Record{
+		Topic: e.topic(), Key: fmt.Appendf(nil, "u%06d", e.user), Timestamp: at, Value: e.appendJSON(nil, at.UnixMilli()),
+	}
 }
 
 // fill produces n events that happened over a time until now, evenly.
@@ -115,7 +114,8 @@ func (f *feed) fill(b *testing.B, n int, over time.Duration) {
 	start := time.Now().Add(-over)
 	var failed error
 	for i := range n {
-		f.produce(b.Context(), start.Add(over/time.Duration(n)*time.Duration(i)), func(_ *kgo.Record, err error) {
+		at := start.Add(over / time.Duration(n) * time.Duration(i))
+		f.client.Produce(b.Context(), f.next(at), func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed = err
 			}
@@ -143,37 +143,40 @@ type place struct {
 	Offset    int64
 }
 
-// stream produces n events as they happen, evenly over a time, and returns
-// where they stand.
-func (f *feed) stream(b *testing.B, n int, over time.Duration) []record {
-	done := make(chan record, n)
-	failed := make(chan error, n)
+// made makes n events that happen evenly over a time from start on.
+func (f *feed) made(n int, start time.Time, over time.Duration) []*kgo.Record {
+	events := make([]*kgo.Record, n)
+	for i := range events {
+		events[i] = f.next(start.Add(time.Duration(float64(over) * float64(i) / float64(n))))
+	}
+	return events
+}
+
+// stream produces events, each when due says so, and returns where they stand.
+// The events were made before, so that the producer takes little of the cores
+// that it shares with what is measured.
+func (f *feed) stream(b *testing.B, events []*kgo.Record, due func(i int, now time.Time) bool) []record {
+	records := make([]record, len(events))
+	var failed atomic.Pointer[error]
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	start := time.Now()
-	for i := 0; i < n; {
-		now := <-tick.C
-		for due := min(n, int(float64(n)*float64(now.Sub(start))/float64(over))); i < due; i++ {
-			made := time.Now()
-			f.produce(b.Context(), made, func(r *kgo.Record, err error) {
+	for i := 0; i < len(events); {
+		for now := <-tick.C; i < len(events) && due(i, now); i++ {
+			r := &records[i]
+			r.made = time.Now()
+			f.client.Produce(b.Context(), events[i], func(sent *kgo.Record, err error) {
 				if err != nil {
-					failed <- err
+					failed.Store(&err)
 				}
-				done <- record{place{r.Topic, r.Partition, r.Offset}, made, time.Now()}
+				r.place, r.acknowledged = place{sent.Topic, sent.Partition, sent.Offset}, time.Now()
 			})
 		}
 	}
 	if err := f.client.Flush(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	select {
-	case err := <-failed:
-		b.Fatal(err)
-	default:
-	}
-	records := make([]record, n)
-	for i := range records {
-		records[i] = <-done
+	if err := failed.Load(); err != nil {
+		b.Fatal(*err)
 	}
 	return records
 }
