@@ -35,6 +35,13 @@ import (
 const consumerEnv = "WEIR_BENCH_CONSUMER"
 
 func TestMain(m *testing.M) {
+	if addr := os.Getenv(apiEnv); addr != "" {
+		if err := answer(addr); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if text := os.Getenv(consumerEnv); text != "" {
 		if err := consume(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)

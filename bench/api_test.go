@@ -1,0 +1,197 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/store"
+)
+
+// apiEnv has the binary answer questions, from the state in the Redis of that
+// address, until its standard input ends.
+const apiEnv = "WEIR_BENCH_API"
+
+// api is one that runs in a process of its own.
+type api struct {
+	addr string
+	free chan *wire // connections that nobody uses
+}
+
+// startAPI starts one that ends with the benchmark.
+func startAPI(b *testing.B, redisAddr string) *api {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), apiEnv+"="+redisAddr, profileEnv+"="+*profiles)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	a := &api{free: make(chan *wire, askers)}
+	b.Cleanup(func() {
+		for range len(a.free) {
+			(<-a.free).conn.Close()
+		}
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			b.Errorf("the API: %v", err)
+		}
+	})
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	a.addr = strings.TrimSpace(addr)
+	return a
+}
+
+// profileEnv is the directory for a CPU profile of the API; empty for none.
+const profileEnv = "WEIR_BENCH_API_PROFILE"
+
+// answer answers questions.
+func answer(redisAddr string) error {
+	if dir := os.Getenv(profileEnv); dir != "" {
+		file, err := os.Create(dir + "/api.prof")
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	registry, err := features.Parse("questions.yaml", []byte(questionDefinitions))
+	if err != nil {
+		return err
+	}
+	client := redis.NewClient(&redis.Options{Addr: redisAddr})
+	defer client.Close()
+	s := store.New(client, namespace, questionShards)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", serve.New(serve.Config{
+		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,
+	}))
+	mux.HandleFunc("/cpu", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, cpuSeconds()) })
+	server := http.Server{Handler: mux}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		_ = server.Shutdown(context.Background())
+	}()
+	fmt.Println(listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// post sends a request, and reads and drops the response.
+func (a *api) post(path string, body []byte) error {
+	w, err := a.dial()
+	if err != nil {
+		return err
+	}
+	if err := w.post(a.addr, path, body); err != nil {
+		return errors.Join(err, w.conn.Close())
+	}
+	a.free <- w
+	return nil
+}
+
+func (a *api) dial() (*wire, error) {
+	select {
+	case w := <-a.free:
+		return w, nil
+	default:
+	}
+	conn, err := net.Dial("tcp", a.addr)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}, nil
+}
+
+// cpu is what the API's process has taken, in seconds.
+func (a *api) cpu(b *testing.B) float64 {
+	response, err := http.Get("http://" + a.addr + "/cpu")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	var seconds float64
+	if _, err := fmt.Fscan(response.Body, &seconds); err != nil {
+		b.Fatal(err)
+	}
+	return seconds
+}
+
+// wire is an HTTP/1.1 connection of one who does not care about headers. What
+// net/http does for clients would cost as much as the answers do.
+type wire struct {
+	conn net.Conn
+	in   *bufio.Reader
+	out  []byte
+}
+
+func (w *wire) post(host, path string, body []byte) error {
+	w.out = fmt.Appendf(w.out[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", path, host, len(body))
+	w.out = append(w.out, body...)
+	if _, err := w.conn.Write(w.out); err != nil {
+		return err
+	}
+	status, length := "", -1
+	for {
+		line, err := w.in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimSpace(line)
+		if status == "" {
+			status = string(line)
+			continue
+		}
+		if len(line) == 0 {
+			break
+		}
+		if text, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if length, err = strconv.Atoi(string(text)); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 {
+		return fmt.Errorf("%s, without a length", status)
+	}
+	if status != "HTTP/1.1 200 OK" {
+		text, _ := io.ReadAll(io.LimitReader(w.in, int64(length)))
+		return fmt.Errorf("%s: %s", status, text)
+	}
+	_, err := w.in.Discard(length)
+	return err
+}
