@@ -26,6 +26,7 @@ type compactor struct {
 	sent    []*redis.Cmd    // that replace, with the pipeline under way
 	under   map[string]bool // keys that are read or folded
 
+	fresh state.Compactor
 	known map[string]map[uint32]*kinds.Series
 	of    []*kinds.Series // what known was made of
 	dead  obituaries
@@ -68,7 +69,7 @@ func (c *compactor) learn(series []*kinds.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
 		return
 	}
-	c.of, c.known = series, map[string]map[uint32]*kinds.Series{}
+	c.of, c.known, c.fresh = series, map[string]map[uint32]*kinds.Series{}, state.Compactor{}
 	for _, s := range series {
 		if c.known[s.Group] == nil {
 			c.known[s.Group] = map[uint32]*kinds.Series{}
@@ -159,7 +160,7 @@ func (w *Writer) fold(h heavyKey, packed []byte, now int64) ([]byte, error) {
 	known := w.known[w.groupOf(h)]
 	var nonce state.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
-	return state.Compact(nil, packed, func(tag uint32) *kinds.Series { return known[tag] }, w.dead.has, now, nonce)
+	return w.fresh.Compact(nil, packed, func(tag uint32) *kinds.Series { return known[tag] }, w.dead.has, now, nonce)
 }
 
 // groupOf is the group whose state a key holds.

@@ -66,7 +66,7 @@ func (f *following) want(states []wanted, r *kinds.Read) []wanted {
 	}
 	empty := state.New(r.Series)
 	f.states[r.Entity][r.Series.ID] = empty
-	return append(states, wanted{tag, empty})
+	return append(states, wanted{tag, r.Series, empty})
 }
 
 func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
@@ -126,7 +127,8 @@ func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kind
 	if len(packed) == 0 && pending == nil {
 		return nil
 	}
-	held := make(states, 0, len(l.reads))
+	held := statesPool.Get().(*states)
+	defer held.free()
 	for _, i := range l.reads {
 		held.want(reads[i].Series)
 	}
@@ -140,37 +142,54 @@ func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kind
 	return err
 }
 
-// wanted is the state of a series that reads look at.
-type wanted struct {
-	tag   uint32
-	state state.State
+// states are those of some series of an entity. They come from a pool, and go
+// back there by free.
+type states struct {
+	list  []wanted
+	shelf state.Shelf
 }
 
-// states are those of some series of an entity.
-type states []wanted
+// wanted is the state of a series that reads look at.
+type wanted struct {
+	tag    uint32
+	series *kinds.Series
+	state  state.State
+}
+
+var statesPool = sync.Pool{New: func() any { return new(states) }}
+
+// free ends the use of the states.
+func (s *states) free() {
+	for _, w := range s.list {
+		s.shelf.Put(w.series, w.state)
+	}
+	clear(s.list)
+	s.list = s.list[:0]
+	statesPool.Put(s)
+}
 
 // want makes room for a series.
-func (w *states) want(s *kinds.Series) {
-	if tag := s.Tag(); w.of(tag) == nil {
-		*w = append(*w, wanted{tag, state.New(s)})
+func (s *states) want(series *kinds.Series) {
+	if tag := series.Tag(); s.of(tag) == nil {
+		s.list = append(s.list, wanted{tag, series, s.shelf.Take(series)})
 	}
 }
 
 // of is the state of the series with a tag, nil where it is not wanted.
-func (w states) of(tag uint32) state.State {
-	for i := range w {
-		if w[i].tag == tag {
-			return w[i].state
+func (s *states) of(tag uint32) state.State {
+	for i := range s.list {
+		if s.list[i].tag == tag {
+			return s.list[i].state
 		}
 	}
 	return nil
 }
 
 // merge takes in what is packed of them.
-func (w states) merge(packed []byte) error {
+func (s *states) merge(packed []byte) error {
 	return state.Sections(packed, func(tag uint32, body []byte) error {
-		if s := w.of(tag); s != nil {
-			return s.Merge(body)
+		if held := s.of(tag); held != nil {
+			return held.Merge(body)
 		}
 		return nil
 	})

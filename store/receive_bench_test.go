@@ -37,7 +37,7 @@ func BenchmarkReceive(b *testing.B) {
 		}
 		return nil
 	}
-	packed, err := state.Compact(nil, packed, known, func(uint32) bool { return false }, 0, state.Nonce{1})
+	packed, err := new(state.Compactor).Compact(nil, packed, known, func(uint32) bool { return false }, 0, state.Nonce{1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -28,15 +28,20 @@ func (a seen) compare(b seen) int {
 	return cmp.Or(cmp.Compare(a.time, b.time), strings.Compare(a.value, b.value))
 }
 
-func (l *lastSeen) Apply(op *kinds.Op) { l.meet(op.Member, op.Num) }
-
-func (l *lastSeen) meet(member []byte, time int64) {
-	old, known := l.times[string(member)]
-	if known && time <= old {
-		return
+func (l *lastSeen) Apply(op *kinds.Op) {
+	if old, known := l.times[string(op.Member)]; !known || op.Num > old {
+		l.meet(string(op.Member), op.Num)
 	}
-	value := string(member)
-	if known {
+}
+
+func (l *lastSeen) empty() {
+	clear(l.times)
+	l.sorted = l.sorted[:0]
+}
+
+// meet takes in a value that was not met at that time or later.
+func (l *lastSeen) meet(value string, time int64) {
+	if old, known := l.times[value]; known {
 		i, _ := slices.BinarySearchFunc(l.sorted, seen{old, value}, seen.compare)
 		l.sorted = slices.Delete(l.sorted, i, i+1)
 	}
@@ -50,8 +55,9 @@ func (l *lastSeen) Merge(packed []byte) error {
 	r, time := reader{rest: packed}, int64(packedEpoch)
 	for r.more() {
 		time += r.varint()
-		if member := r.bytes(r.uvarint()); r.err == nil {
-			l.meet(member, time)
+		member := r.bytes(r.uvarint())
+		if old, known := l.times[string(member)]; r.err == nil && (!known || time > old) {
+			l.meet(view(member), time)
 		}
 	}
 	return r.err

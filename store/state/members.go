@@ -13,16 +13,35 @@ import (
 type members struct {
 	series *kinds.Series
 	tiles  map[string][]int64
-	first  int64 // the first tile kept when they were last pruned
+	ones   []int64 // in which the tiles of each member begin: most have only one
+	first  int64   // the first tile kept when they were last pruned
 }
 
-func (m *members) Apply(op *kinds.Op) { m.meet(op.Member, op.Tile) }
+func (m *members) Apply(op *kinds.Op) {
+	if met, known := m.tiles[string(op.Member)]; known {
+		m.again(op.Member, met, op.Tile)
+	} else {
+		m.meet(string(op.Member), op.Tile)
+	}
+}
 
-func (m *members) meet(member []byte, tile int64) {
-	met := m.tiles[string(member)]
+// meet takes in a member that was not met before.
+func (m *members) meet(member string, tile int64) {
+	m.ones = append(m.ones, tile)
+	n := len(m.ones)
+	m.tiles[member] = m.ones[n-1 : n : n]
+}
+
+// again takes in a member that was met in some tiles.
+func (m *members) again(member []byte, met []int64, tile int64) {
 	if i, ok := slices.BinarySearch(met, tile); !ok {
 		m.tiles[string(member)] = slices.Insert(met, i, tile)
 	}
+}
+
+func (m *members) empty() {
+	clear(m.tiles)
+	m.ones, m.first = m.ones[:0], 0
 }
 
 func (m *members) Merge(packed []byte) error {
@@ -30,8 +49,13 @@ func (m *members) Merge(packed []byte) error {
 	for r.more() {
 		member, tile := r.bytes(r.uvarint()), firstTile(m.series)
 		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-			if tile += r.varint(); r.err == nil {
-				m.meet(member, tile)
+			if tile += r.varint(); r.err != nil {
+				break
+			}
+			if met, known := m.tiles[string(member)]; known {
+				m.again(member, met, tile)
+			} else {
+				m.meet(view(member), tile)
 			}
 		}
 	}
@@ -58,6 +82,7 @@ func appendMember[T string | []byte](dst []byte, member T, met []int64, before i
 }
 
 func (m *members) Read(r *kinds.Read) (out kinds.Slice) {
+	out.Members = make([]string, 0, len(m.tiles))
 	for member, met := range m.tiles {
 		if i, _ := slices.BinarySearch(met, r.First); i < len(met) && met[i] <= r.Last {
 			out.Members = append(out.Members, member)

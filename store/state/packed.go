@@ -79,50 +79,44 @@ func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 	return r.err
 }
 
-// Compact makes one section for each series of what is packed, without what
+// Compactor compacts what is packed. It has memory of its own and serves one
+// goroutine. Its zero value is ready.
+type Compactor struct {
+	shelf Shelf
+	parts []part
+	body  []byte
+}
+
+// part is what there is of one series.
+type part struct {
+	tag    uint32
+	series *kinds.Series // nil where it is not known
+	state  State         // of a known series
+	body   []byte        // of an unknown one
+}
+
+// Compact appends one section for each series of what is packed, without what
 // lies before the first tile that the series keeps at a moment in milliseconds.
 // Sections whose series is not known, which is nil, stay as they are, unless it
-// is dead. The nonce
-// must be one that was never used. Where nothing is left, the result is empty.
-func Compact(dst, packed []byte, known func(tag uint32) *kinds.Series, dead func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
-	type part struct {
-		tag   uint32
-		state State // nil where the series is not known
-		body  []byte
-	}
-	var parts []part
-	err := Sections(packed, func(tag uint32, body []byte) error {
-		i := slices.IndexFunc(parts, func(p part) bool { return p.tag == tag && p.state != nil })
-		if i < 0 {
-			i = len(parts)
-			parts = append(parts, part{tag: tag, body: body})
-			if s := known(tag); s != nil {
-				parts[i].state = New(s)
-			}
-		}
-		if parts[i].state == nil {
-			return nil
-		}
-		return parts[i].state.Merge(body)
-	})
-	if err != nil {
+// is dead. The nonce must be one that was never used. Where nothing is left,
+// nothing is appended.
+func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *kinds.Series, dead func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
+	defer c.clear()
+	if err := c.take(packed, known); err != nil {
 		return nil, err
 	}
 	start := len(dst)
 	dst = append(dst, make([]byte, headerSize)...)
-	var body []byte
-	for _, p := range parts {
-		if p.state == nil {
-			if !dead(p.tag) {
-				dst = appendSection(dst, p.tag, p.body)
-			}
-			continue
+	for _, p := range c.parts {
+		switch {
+		case p.series == nil && dead(p.tag):
+		case p.series == nil:
+			dst = appendSection(dst, p.tag, p.body)
+		case p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now)):
+		default:
+			c.body = p.state.Append(c.body[:0])
+			dst = appendSection(dst, p.tag, c.body)
 		}
-		if s := known(p.tag); s.Keep > 0 && p.state.Prune(s.Horizon(now)) {
-			continue
-		}
-		body = p.state.Append(body[:0])
-		dst = appendSection(dst, p.tag, body)
 	}
 	if len(dst) == start+headerSize {
 		return dst[:start], nil
@@ -131,4 +125,32 @@ func Compact(dst, packed []byte, known func(tag uint32) *kinds.Series, dead func
 	copy(dst[start+1:], []byte{byte(length >> 16), byte(length >> 8), byte(length)})
 	copy(dst[start+1+lengthSize:], nonce[:])
 	return dst, nil
+}
+
+// take takes the parts of what is packed.
+func (c *Compactor) take(packed []byte, known func(tag uint32) *kinds.Series) error {
+	return Sections(packed, func(tag uint32, body []byte) error {
+		i := slices.IndexFunc(c.parts, func(p part) bool { return p.tag == tag && p.series != nil })
+		if i < 0 {
+			i = len(c.parts)
+			c.parts = append(c.parts, part{tag: tag, body: body})
+			if s := known(tag); s != nil {
+				c.parts[i].series, c.parts[i].state = s, c.shelf.Take(s)
+			}
+		}
+		if c.parts[i].series == nil {
+			return nil
+		}
+		return c.parts[i].state.Merge(body)
+	})
+}
+
+func (c *Compactor) clear() {
+	for _, p := range c.parts {
+		if p.series != nil {
+			c.shelf.Put(p.series, p.state)
+		}
+	}
+	clear(c.parts)
+	c.parts = c.parts[:0]
 }

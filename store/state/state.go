@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"unsafe"
 
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -20,8 +21,8 @@ import (
 type State interface {
 	// Apply takes in an operation.
 	Apply(op *kinds.Op)
-	// Merge takes in what Append or AppendOp has packed. The error is that it
-	// has not.
+	// Merge takes in what Append or AppendOp has packed, which must not change
+	// after that. The error is that they have not.
 	Merge(packed []byte) error
 	// Append packs the state.
 	Append(dst []byte) []byte
@@ -151,6 +152,9 @@ func (r *reader) float() float64 {
 	}
 	return 0
 }
+
+// view is b as a string without a copy.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytes aliases the bytes read from.
 func (r *reader) bytes(n uint64) []byte {

@@ -101,7 +101,7 @@ func TestPackedIsAsApplied(t *testing.T) {
 				continue
 			}
 			var err error
-			if packed, err = Compact(nil, packed, known, none, 0, Nonce{1}); err != nil {
+			if packed, err = new(Compactor).Compact(nil, packed, known, none, 0, Nonce{1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestCompactPrunes(t *testing.T) {
 		}
 		packed := packer.End(nil)
 		for now, want := range map[int64]int{108 * day: 3, 112 * day: 2, 117 * day: 1, 118 * day: 0} {
-			compact, err := Compact(nil, packed, func(uint32) *kinds.Series { return s }, none, now, Nonce{})
+			compact, err := new(Compactor).Compact(nil, packed, func(uint32) *kinds.Series { return s }, none, now, Nonce{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -187,7 +187,7 @@ func TestHeader(t *testing.T) {
 		var packer Packer
 		packer.Begin(s)
 		packer.Add(&kinds.Op{Series: s, Member: make([]byte, size)})
-		compact, err := Compact([]byte("x"), packer.End(nil), func(uint32) *kinds.Series { return s }, none, 0, Nonce{7, 8, 9, 10})
+		compact, err := new(Compactor).Compact([]byte("x"), packer.End(nil), func(uint32) *kinds.Series { return s }, none, 0, Nonce{7, 8, 9, 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,11 +220,11 @@ func FuzzPacked(f *testing.F) {
 			}
 			return nil
 		}
-		once, err := Compact(nil, packed, known, none, 200*day, Nonce{})
+		once, err := new(Compactor).Compact(nil, packed, known, none, 200*day, Nonce{})
 		if err != nil {
 			return
 		}
-		twice, err := Compact(nil, once, known, none, 200*day, Nonce{})
+		twice, err := new(Compactor).Compact(nil, once, known, none, 200*day, Nonce{})
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("compacted once %q, twice %q, %v", once, twice, err)
 		}

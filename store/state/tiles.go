@@ -25,6 +25,8 @@ func (t *tiles) find(tile int64) (int, bool) {
 
 func (t *tiles) Apply(op *kinds.Op) { t.put(op.Tile, op.Num) }
 
+func (t *tiles) empty() { t.numbers = t.numbers[:0] }
+
 // value is a number as a value of the series.
 func (t *tiles) value(num int64) kinds.Value {
 	switch {
