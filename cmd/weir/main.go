@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	_ "time/tzdata" // an image from scratch has no database of time zones
 
@@ -15,7 +16,14 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
+// garbage is how much of it may gather, in percent of what is live: Weir keeps
+// little in memory, and would collect a hundred times a second at Go's 100.
+const garbage = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	// A second signal finds the default behaviour: it ends the process at once.
 	context.AfterFunc(ctx, stop)
