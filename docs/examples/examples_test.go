@@ -57,11 +57,14 @@ func replay(t *testing.T, r *features.Registry, events []byte) *state {
 	s := &state{Store: memory.New()}
 	mapper, batch := r.NewMapper(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
 	for line := range bytes.Lines(events) {
-		var event struct{ Time time.Time }
+		var event struct {
+			Time      time.Time
+			Timestamp int64 // in milliseconds; an event has either
+		}
 		if err := json.Unmarshal(line, &event); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		s.clock = event.Time.Add(time.Second).UnixMilli()
+		s.clock = max(event.Time.UnixMilli(), event.Timestamp) + time.Second.Milliseconds()
 		record := features.Record{Partition: kinds.Partition{Topic: r.Topics()[0]}, Timestamp: s.clock, Value: bytes.TrimSpace(line)}
 		batch.Reset()
 		outcome, err := mapper.Map(&record, 0, batch)
@@ -73,6 +76,15 @@ func replay(t *testing.T, r *features.Registry, events []byte) *state {
 		}
 	}
 	return s
+}
+
+// api answers out of a state at one moment.
+func api(r *features.Registry, held *state, now time.Time) http.Handler {
+	metrics := prometheus.NewRegistry()
+	return serve.New(serve.Config{
+		Registry: func() *features.Registry { return r }, Reader: held, Registerer: metrics, Gatherer: metrics,
+		Now: func() time.Time { return now },
+	})
 }
 
 // script is questions of an example with their answers, both in JSON, asked at
@@ -90,11 +102,7 @@ func TestQuestions(t *testing.T) {
 		if err := yaml.Unmarshal(read(t, folder, "questions.yaml"), &script); err != nil || len(script.Questions) == 0 {
 			t.Fatalf("%d questions, %v", len(script.Questions), err)
 		}
-		metrics := prometheus.NewRegistry()
-		handler := serve.New(serve.Config{
-			Registry: func() *features.Registry { return r }, Reader: held, Registerer: metrics, Gatherer: metrics,
-			Now: func() time.Time { return script.Now },
-		})
+		handler := api(r, held, script.Now)
 		for _, a := range script.Questions {
 			t.Run(folder+": "+a.About, func(t *testing.T) {
 				w := httptest.NewRecorder()

@@ -106,6 +106,20 @@ var dockerAnswers = sync.OnceValue(func() (err error) {
 
 func lackDocker() offer { return offer{docker, dockerAnswers} }
 
+// Command is the path of a program that a test runs. Where it is not on PATH the
+// test is skipped and says what to install or, with WEIR_TEST_REQUIRE=1, fails.
+func Command(t testing.TB, name, install string) (path string) {
+	t.Helper()
+	if err := lackCommand(name, install); err != nil {
+		skip(t, err)
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // lackCommand says how to get a program that is not on PATH.
 func lackCommand(name, install string) error {
 	if _, err := exec.LookPath(name); err != nil {

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/vm"
+	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/client"
+)
+
+// severities are the decisions, the least severe first.
+var severities = []string{"approve", "review", "decline"}
+
+// ruleSet is what rules.yaml holds.
+type ruleSet struct {
+	Service           string
+	Features          []string
+	Rules             []*rule
+	Unknown           string     // the decision where a feature is not known
+	ApproveUnanswered *condition `yaml:"approve_unanswered"`
+}
+
+// rule is a condition, and what is decided where it holds.
+type rule struct {
+	Name     string
+	When     condition
+	Decision string
+}
+
+// condition is a compiled expression.
+type condition struct {
+	source  string
+	program *vm.Program
+	names   []string // that it uses
+}
+
+// parse reads rules and compiles them; the error names every mistake.
+func parse(text []byte) (*ruleSet, error) {
+	set := new(ruleSet)
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(set); err != nil {
+		return nil, err
+	}
+	if len(set.Rules) == 0 || set.ApproveUnanswered == nil {
+		return nil, errors.New("there must be rules and approve_unanswered")
+	}
+	env := map[string]any{"amount": 0.0}
+	mistakes := []error{
+		checkDecision("unknown", set.Unknown),
+		set.ApproveUnanswered.compile("approve_unanswered", env),
+	}
+	for _, name := range set.Features {
+		env[name] = 0.0
+	}
+	for _, r := range set.Rules {
+		mistakes = append(mistakes, checkDecision(r.Name, r.Decision), r.When.compile(r.Name, env))
+	}
+	return set, errors.Join(mistakes...)
+}
+
+func checkDecision(where, decision string) error {
+	if !slices.Contains(severities, decision) {
+		return fmt.Errorf("%s: %q is none of the decisions %q", where, decision, severities)
+	}
+	return nil
+}
+
+// UnmarshalYAML takes the expression as it is written; compile reads it.
+func (c *condition) UnmarshalYAML(node *yaml.Node) error { return node.Decode(&c.source) }
+
+// compile checks the expression against the types of what it may use.
+func (c *condition) compile(where string, env map[string]any) (err error) {
+	if c.program, err = expr.Compile(c.source, expr.Env(env), expr.AsBool()); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	root := c.program.Node()
+	ast.Walk(&root, c)
+	return nil
+}
+
+// Visit notes the names in the expression.
+func (c *condition) Visit(node *ast.Node) {
+	if name, ok := (*node).(*ast.IdentifierNode); ok {
+		c.names = append(c.names, name.Value)
+	}
+}
+
+// holds says whether the condition does; not so where something it uses is not
+// known.
+func (c *condition) holds(env map[string]any) (bool, error) {
+	for _, name := range c.names {
+		if _, ok := env[name]; !ok {
+			return false, nil
+		}
+	}
+	value, err := expr.Run(c.program, env)
+	return value == true, err
+}
+
+// decision is what is decided about a payment, with the rules that say so and
+// the values they saw.
+type decision struct {
+	Payment  string         `json:"payment"`
+	Decision string         `json:"decision"`
+	Reasons  []string       `json:"reasons"`
+	Features map[string]any `json:"features"`
+}
+
+// add takes the decision of a rule that holds, if it is the most severe so far.
+func (d *decision) add(reason, verdict string) {
+	d.Reasons = append(d.Reasons, reason)
+	if slices.Index(severities, verdict) > slices.Index(severities, d.Decision) {
+		d.Decision = verdict
+	}
+}
+
+// decide asks all rules about an amount and its features.
+func (s *ruleSet) decide(amount float64, features map[string]client.Feature) (*decision, error) {
+	d := &decision{Decision: severities[0], Reasons: []string{}, Features: map[string]any{}}
+	for _, name := range s.Features {
+		if value, ok := known(features[name]); ok {
+			d.Features[name] = value
+		}
+	}
+	if len(d.Features) < len(s.Features) {
+		d.add("unknown_feature", s.Unknown)
+	}
+	env := maps.Clone(d.Features)
+	env["amount"] = amount
+	for _, r := range s.Rules {
+		holds, err := r.When.holds(env)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if holds {
+			d.add(r.Name, r.Decision)
+		}
+	}
+	slices.Sort(d.Reasons)
+	return d, nil
+}
+
+// decideUnanswered decides about an amount alone.
+func (s *ruleSet) decideUnanswered(amount float64) (*decision, error) {
+	d := &decision{Decision: severities[0], Features: map[string]any{}}
+	open, err := s.ApproveUnanswered.holds(map[string]any{"amount": amount})
+	if err != nil {
+		return nil, fmt.Errorf("approve_unanswered: %w", err)
+	}
+	if open {
+		d.add("no_features", severities[0])
+	} else {
+		d.add("no_features", s.Unknown)
+	}
+	return d, nil
+}
+
+// known is the number that a feature tells. It is none where the feature is
+// OUTSIDE_MAX_AGE, has a status that this program has not heard of, or is not in
+// the answer: that is not taken for a 0.
+func known(f client.Feature) (float64, bool) {
+	switch f.Status {
+	case client.Present, client.NullValue, client.NotFound:
+		return f.Float()
+	}
+	return 0, false
+}

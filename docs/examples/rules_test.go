@@ -1,0 +1,108 @@
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// patience is how long a rule engine under test waits for features: longer than
+// a customer would, for the tests of a busy machine.
+const patience = "30s"
+
+// ruleEngine is an example: it makes decisions, lines of JSON, about payments
+// with the features of the Weir at an address.
+type ruleEngine func(t *testing.T, weir string, payments []byte) (decisions []byte)
+
+// decideAll holds a rule engine to the decisions of the example, which are the
+// same for all, with Weir and without.
+func decideAll(t *testing.T, decide ruleEngine) {
+	const folder = "payments"
+	r := load(t, folder)
+	held := replay(t, r, read(t, folder, "events.ndjson"))
+	payments := read(t, folder, "payments.ndjson")
+	weir := httptest.NewServer(api(r, held, time.Date(2026, 3, 2, 10, 10, 0, 0, time.UTC)))
+	defer weir.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, c := range []struct{ about, weir, want string }{
+		{"with features", weir.URL, "decisions.ndjson"},
+		{"without an answer", gone.URL, "decisions_unanswered.ndjson"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			got := decide(t, c.weir, payments)
+			if diff := cmp.Diff(decodeLines(t, read(t, folder, c.want)), decodeLines(t, got)); diff != "" {
+				t.Errorf("%s\n%s (-want +got):\n%s", got, c.want, diff)
+			}
+		})
+	}
+}
+
+func decodeLines(t *testing.T, text []byte) (values []any) {
+	t.Helper()
+	for line := range bytes.Lines(text) {
+		values = append(values, decode(t, string(line)))
+	}
+	return values
+}
+
+func TestGoRules(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "go-rules")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./go-rules").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	decideAll(t, func(t *testing.T, weir string, payments []byte) []byte {
+		return run(t, payments, nil, program, "--weir", weir, "--timeout", patience, "--rules", "go-rules/rules.yaml")
+	})
+}
+
+func TestOPA(t *testing.T) {
+	opa := findOPA(t)
+	decideAll(t, func(t *testing.T, weir string, payments []byte) (decisions []byte) {
+		env := []string{"WEIR_URL=" + weir, "WEIR_TIMEOUT=" + patience}
+		for payment := range bytes.Lines(payments) {
+			decision := run(t, payment, env, opa, "eval", "--data", "opa/policy.rego", "--stdin-input", "--format", "raw", "data.payments.decide")
+			decisions = append(decisions, decision...)
+		}
+		return decisions
+	})
+}
+
+// The policy is as OPA's own tools want it, and its tests, which need no Weir,
+// pass.
+func TestPolicy(t *testing.T) {
+	opa := findOPA(t)
+	run(t, nil, nil, opa, "fmt", "--fail", "opa")
+	run(t, nil, nil, opa, "check", "--strict", "opa")
+	var result []struct{ Name string }
+	if err := json.Unmarshal(run(t, nil, nil, opa, "test", "--format", "json", "opa"), &result); err != nil || len(result) < 10 {
+		t.Errorf("%d tests were run, %v", len(result), err)
+	}
+}
+
+func findOPA(t *testing.T) string {
+	return testkit.Command(t, "opa", "it with `go install github.com/open-policy-agent/opa@latest`")
+}
+
+// run runs a program and returns what it prints.
+func run(t *testing.T, input []byte, env []string, program string, args ...string) []byte {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program, args...)
+	var complaints strings.Builder
+	command.Stdin, command.Stderr, command.Env = bytes.NewReader(input), &complaints, append(os.Environ(), env...)
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", filepath.Base(program), args[0], err, out, complaints.String())
+	}
+	return out
+}
