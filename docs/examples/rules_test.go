@@ -3,6 +3,7 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -16,13 +17,13 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// patience is how long a rule engine under test waits for features: longer than
-// a customer would, for the tests of a busy machine.
-const patience = "30s"
+// patience is how long a rule engine under test waits for an answer that comes:
+// longer than a customer would, for the tests of a busy machine.
+const patience = 30 * time.Second
 
 // ruleEngine is an example: it makes decisions, lines of JSON, about payments
-// with the features of the Weir at an address.
-type ruleEngine func(t *testing.T, weir string, payments []byte) (decisions []byte)
+// with the features of the Weir at an address, if that answers in time.
+type ruleEngine func(t *testing.T, weir string, timeout time.Duration, payments []byte) (decisions []byte)
 
 // decideAll holds a rule engine to the decisions of the example, which are the
 // same for all, with Weir and without.
@@ -35,12 +36,21 @@ func decideAll(t *testing.T, decide ruleEngine) {
 	defer weir.Close()
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	for _, c := range []struct{ about, weir, want string }{
-		{"with features", weir.URL, "decisions.ndjson"},
-		{"without an answer", gone.URL, "decisions_unanswered.ndjson"},
+	ended := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
+	defer silent.Close()
+	defer close(ended)
+	for _, c := range []struct {
+		about, weir string
+		timeout     time.Duration
+		want        string
+	}{
+		{"with features", weir.URL, patience, "decisions.ndjson"},
+		{"without a server", gone.URL, patience, "decisions_unanswered.ndjson"},
+		{"without an answer in time", silent.URL, 20 * time.Millisecond, "decisions_unanswered.ndjson"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
-			got := decide(t, c.weir, payments)
+			got := decide(t, c.weir, c.timeout, payments)
 			if diff := cmp.Diff(decodeLines(t, read(t, folder, c.want)), decodeLines(t, got)); diff != "" {
 				t.Errorf("%s\n%s (-want +got):\n%s", got, c.want, diff)
 			}
@@ -61,15 +71,15 @@ func TestGoRules(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./go-rules").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	decideAll(t, func(t *testing.T, weir string, payments []byte) []byte {
-		return run(t, payments, nil, program, "--weir", weir, "--timeout", patience, "--rules", "go-rules/rules.yaml")
+	decideAll(t, func(t *testing.T, weir string, timeout time.Duration, payments []byte) []byte {
+		return run(t, payments, nil, program, "--weir", weir, "--timeout", timeout.String(), "--rules", "go-rules/rules.yaml")
 	})
 }
 
 func TestOPA(t *testing.T) {
 	opa := findOPA(t)
-	decideAll(t, func(t *testing.T, weir string, payments []byte) (decisions []byte) {
-		env := []string{"WEIR_URL=" + weir, "WEIR_TIMEOUT=" + patience}
+	decideAll(t, func(t *testing.T, weir string, timeout time.Duration, payments []byte) (decisions []byte) {
+		env := []string{"WEIR_URL=" + weir, "WEIR_TIMEOUT=" + timeout.String()}
 		for payment := range bytes.Lines(payments) {
 			decision := run(t, payment, env, opa, "eval", "--data", "opa/policy.rego", "--stdin-input", "--format", "raw", "data.payments.decide")
 			decisions = append(decisions, decision...)
@@ -91,7 +101,8 @@ func TestPolicy(t *testing.T) {
 }
 
 func findOPA(t *testing.T) string {
-	return testkit.Command(t, "opa", "it with `go install github.com/open-policy-agent/opa@latest`")
+	t.Helper()
+	return testkit.Command(t, "opa", "it, such as with `go install github.com/open-policy-agent/opa@latest`")
 }
 
 // run runs a program and returns what it prints.

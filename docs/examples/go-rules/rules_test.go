@@ -32,7 +32,7 @@ func ordinary(t *testing.T, name, feature string) map[string]client.Feature {
 	t.Helper()
 	features := map[string]client.Feature{}
 	for name, text := range map[string]string{
-		"device_users_30d":      `{"value":1,"status":"PRESENT"}`,
+		"device_payers_30d":     `{"value":1,"status":"PRESENT"}`,
 		"user_tx_10m":           `{"value":1,"status":"PRESENT"}`,
 		"user_amount_1d":        `{"value":35,"status":"PRESENT"}`,
 		"user_device_tx_30d":    `{"value":4,"status":"PRESENT"}`,
@@ -58,8 +58,8 @@ func TestRules(t *testing.T) {
 		reasons       []string
 	}{
 		{"ordinary", 35, "user_tx_10m", `{"value":1,"status":"PRESENT"}`, "approve", []string{}},
-		{"users at the limit", 35, "device_users_30d", `{"value":3,"status":"PRESENT"}`, "approve", []string{}},
-		{"users", 35, "device_users_30d", `{"value":4,"status":"PRESENT"}`, "decline", []string{"shared_device"}},
+		{"users at the limit", 35, "device_payers_30d", `{"value":3,"status":"PRESENT"}`, "approve", []string{}},
+		{"users", 35, "device_payers_30d", `{"value":4,"status":"PRESENT"}`, "decline", []string{"shared_device"}},
 		{"pace at the limit", 35, "user_tx_10m", `{"value":3,"status":"PRESENT"}`, "approve", []string{}},
 		{"pace", 35, "user_tx_10m", `{"value":4,"status":"PRESENT"}`, "decline", []string{"card_testing"}},
 		{"day at the limit", 35, "user_amount_1d", `{"value":2000,"status":"PRESENT"}`, "approve", []string{}},

@@ -12,7 +12,7 @@ unanswered_limit := 50
 
 # The features that the rules use. An answer without one of them is not taken for a 0.
 needed := {
-	"device_users_30d",
+	"device_payers_30d",
 	"user_amount_1d",
 	"user_device_tx_30d",
 	"user_tx_10m",
@@ -43,7 +43,7 @@ value[name] := feature.value if {
 	is_number(feature.value)
 }
 
-hits contains {"rule": "shared_device", "decision": "decline"} if value.device_users_30d > 3
+hits contains {"rule": "shared_device", "decision": "decline"} if value.device_payers_30d > 3
 
 hits contains {"rule": "card_testing", "decision": "decline"} if value.user_tx_10m > 3
 

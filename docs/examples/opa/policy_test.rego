@@ -10,7 +10,7 @@ payment := {
 # answering is an answer of Weir with the features of an ordinary payment, but for some.
 answering(others) := {"status_code": 200, "body": {"results": [{"features": object.union(
 	{
-		"device_users_30d": {"value": 1, "status": "PRESENT"},
+		"device_payers_30d": {"value": 1, "status": "PRESENT"},
 		"user_tx_10m": {"value": 1, "status": "PRESENT"},
 		"user_amount_1d": {"value": 35, "status": "PRESENT"},
 		"user_device_tx_30d": {"value": 4, "status": "PRESENT"},
@@ -34,14 +34,14 @@ test_ordinary if {
 test_values_are_told if {
 	decision := payments.decide with input as payment with http.send as answering({})
 	decision.features == {
-		"device_users_30d": 1, "user_tx_10m": 1, "user_amount_1d": 35,
+		"device_payers_30d": 1, "user_tx_10m": 1, "user_amount_1d": 35,
 		"user_device_tx_30d": 4, "user_usual_amount_30d": 40,
 	}
 }
 
 test_each_rule[rule] if {
 	some rule, c in {
-		"shared_device": {"with": {"device_users_30d": present(4)}, "amount": 35, "is": "decline"},
+		"shared_device": {"with": {"device_payers_30d": present(4)}, "amount": 35, "is": "decline"},
 		"card_testing": {"with": {"user_tx_10m": present(4)}, "amount": 35, "is": "decline"},
 		"much_in_a_day": {"with": {"user_amount_1d": present(2000.01)}, "amount": 35, "is": "review"},
 		"unusual_amount": {"with": {}, "amount": 200.01, "is": "review"},
@@ -55,7 +55,7 @@ test_each_rule[rule] if {
 
 test_no_rule_at_its_limit if {
 	at_limits := answering({
-		"device_users_30d": present(3),
+		"device_payers_30d": present(3),
 		"user_tx_10m": present(3),
 		"user_amount_1d": present(2000),
 		"user_device_tx_30d": present(1),
