@@ -81,8 +81,8 @@ func TestOPA(t *testing.T) {
 	decideAll(t, func(t *testing.T, weir string, timeout time.Duration, payments []byte) (decisions []byte) {
 		env := []string{"WEIR_URL=" + weir, "WEIR_TIMEOUT=" + timeout.String()}
 		for payment := range bytes.Lines(payments) {
-			decision := run(t, payment, env, opa, "eval", "--data", "opa/policy.rego", "--stdin-input", "--format", "raw", "data.payments.decide")
-			decisions = append(decisions, decision...)
+			decisions = append(decisions, run(t, payment, env, opa,
+				"eval", "--data", "opa/policy.rego", "--stdin-input", "--format", "raw", "data.payments.decide")...)
 		}
 		return decisions
 	})
