@@ -115,10 +115,4 @@ func (l *loader) enrichable(s *Stream, f *Feature, w word) {
 				f.Name, w.text, f.Field, s.Name, f.Field, f.Call.Type)
 		}
 	}
-	for _, part := range append([]*Feature{f}, f.Parts...) {
-		if part.Through != nil {
-			l.report(w.place, "feature %q of service %q is of the second degree and cannot be told event by event; enrich with a service without it",
-				f.Name, w.text)
-		}
-	}
 }

@@ -28,6 +28,17 @@ type StreamPlan struct {
 	Entities   int `json:"entities"`
 	Filters    int `json:"filters"`
 	Operations int `json:"operations"`
+	// RememberIDs is for how long entities remember the ids of its events; empty
+	// for not at all.
+	RememberIDs string          `json:"remember_ids,omitempty"`
+	Enrich      *EnrichmentPlan `json:"enrich,omitempty"` // nil where its events are not written on
+}
+
+// EnrichmentPlan says where the events of a stream are written, and with the
+// features of which service.
+type EnrichmentPlan struct {
+	Service string `json:"service"`
+	Topic   string `json:"topic"`
 }
 
 // EntityPlan is what Redis holds of one entity: all series over the same
@@ -170,6 +181,12 @@ func (s *Stream) explain() StreamPlan {
 		}
 	}
 	p.Filters = len(filters)
+	if s.RememberIDs > 0 {
+		p.RememberIDs = FormatDuration(s.RememberIDs)
+	}
+	if s.Enrich != nil {
+		p.Enrich = &EnrichmentPlan{Service: s.Enrich.Service.Name, Topic: s.Enrich.Topic}
+	}
 	return p
 }
 

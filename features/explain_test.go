@@ -38,6 +38,49 @@ func TestExplainText(t *testing.T) {
 	}
 }
 
+// What becomes of a stream's events besides features stands with it.
+func TestExplainStreams(t *testing.T) {
+	r, err := Parse("test.yaml", []byte(`
+streams:
+  login: {topic: logins, timestamp: ts, fields: {user: string}}
+  tx:
+    topic: transactions
+    timestamp: ts
+    id: id
+    fields: {user: string}
+    remember_ids: 10m
+    enrich: {service: risk, topic: transactions.enriched}
+features:
+  payments: COUNT(7d, tx, user)
+services:
+  risk: [payments]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Explain()
+	if diff := cmp.Diff([]StreamPlan{
+		{Name: "login", Topic: "logins"},
+		{
+			Name: "tx", Topic: "transactions", Entities: 1, Operations: 2, RememberIDs: "10m",
+			Enrich: &EnrichmentPlan{Service: "risk", Topic: "transactions.enriched"},
+		},
+	}, p.Streams); diff != "" {
+		t.Errorf("streams (-want +got):\n%s", diff)
+	}
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  OPERATIONS  IDS KEPT  WRITTEN TO             WITH SERVICE
+login     logins        0         0        0           -         -                      -
+tx        transactions  1         0        2           10m       transactions.enriched  risk
+`
+	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
+		t.Errorf("explained are\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	r := load(t,
 		"count: COUNT(7d, tx, user)", "longer: COUNT(30d, tx, user, keep=2h)",
@@ -124,7 +167,7 @@ func TestExplainTilesByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"tx        transactions  1         2        8\n",
+		"tx        transactions  1         2        8           -         -           -\n",
 		// A key, eight series, 9 days of each: of 100 devices, and of one range each;
 		// of the ratio's two, of moments and of values; and the log.
 		fmt.Sprintf("user    8       %d               %d\n", 150+8*8+3*(5+14)+2*5+18+14+25, 150+8*8+100*(9*5+14)+2*(9*5+14)+2*9*5+9*18+9*14+1000*25),

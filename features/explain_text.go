@@ -14,9 +14,14 @@ import (
 // WriteText writes the plan as tables for the reader at a terminal.
 func (p *Plan) WriteText(w io.Writer) error {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "OPERATIONS")
+	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "OPERATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
 	for _, s := range p.Streams {
-		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Operations)
+		var enrich EnrichmentPlan
+		if s.Enrich != nil {
+			enrich = *s.Enrich
+		}
+		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Operations,
+			cmp.Or(s.RememberIDs, "-"), cmp.Or(enrich.Topic, "-"), cmp.Or(enrich.Service, "-"))
 	}
 	t.section("ENTITY", "SERIES", "BYTES, ONE EVENT", "BYTES, FULL")
 	for _, e := range p.Entities {

@@ -6,10 +6,6 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-// Wanted lists what Read will read first: all of it where no feature is of the
-// second degree. It holds until the next Reset.
-func (r *Reading) Wanted() []kinds.Read { return r.reads }
-
 // Followed is a Reader of what is followed in memory.
 type Followed struct{ State kinds.Following }
 

@@ -99,25 +99,31 @@ func (r *Reading) plan(f *Feature, entity string, at int64) {
 	}
 }
 
-// Reads is what the first round trip reads, equal reads once; it holds until
-// Reset.
+// Reads is what the first round trip reads and, behind ReadLists, also what the
+// second one does, equal reads once. It holds until Reset.
 func (r *Reading) Reads() []kinds.Read { return r.reads }
 
 // Read reads all that is needed. The error is that of the reader, or that the
 // store holds what this program cannot read.
 func (r *Reading) Read(ctx context.Context, from Reader) error {
-	if err := r.round(ctx, from); err != nil {
+	if err := r.ReadLists(ctx, from); err != nil {
 		return err
 	}
-	if len(r.hops) == 0 {
-		return nil
+	return r.round(ctx, from)
+}
+
+// ReadLists makes the first of Read's round trips and finds the members that
+// features of the second degree go through, for one who asks for Reads only.
+func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
+	if err := r.round(ctx, from); err != nil {
+		return err
 	}
 	for i := range r.hops {
 		if err := r.goThrough(&r.hops[i]); err != nil {
 			return err
 		}
 	}
-	return r.round(ctx, from)
+	return nil
 }
 
 // round reads in one round trip what has not been read yet.

@@ -56,11 +56,7 @@ func column(r *features.Registry, stream *features.Stream, name string, lists bo
 			return Column{}, fmt.Errorf("feature %q counts events of stream %s, and these are of %s", name, other.Name, stream.Name)
 		}
 		if !lists && listed(f) {
-			what := "a list"
-			if f.Shape() == kinds.Categories {
-				what = "values by category"
-			}
-			return Column{}, fmt.Errorf("feature %q answers with %s, which a cell of a CSV cannot hold; write a .parquet", name, what)
+			return Column{}, fmt.Errorf("feature %q answers with a list, which a cell of a CSV cannot hold; write a .parquet", name)
 		}
 		return Column{Name: name, feature: f}, nil
 	}
@@ -96,8 +92,10 @@ func (c *Column) category() (kinds.Type, uint8) {
 	return of.Type, of.Scale
 }
 
-// listed says whether a feature answers with a list, or by category.
-func listed(f *features.Feature) bool { return f.Shape() != kinds.Scalar }
+// listed says whether a feature answers with a list.
+func listed(f *features.Feature) bool {
+	return f.Shape() != kinds.Scalar && f.Shape() != kinds.Categories
+}
 
 // others is a stream on which a feature rests that is not this one; nil for
 // none.

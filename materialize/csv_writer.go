@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 type csvWriter struct {
@@ -14,7 +15,8 @@ type csvWriter struct {
 }
 
 // NewCSVWriter writes a CSV: a line of names, and one for each event. Nulls are
-// empty. Its columns hold no lists.
+// empty, and values by category an object in JSON, in the order of its names.
+// Its columns hold no lists.
 func NewCSVWriter(out io.Writer, stream *features.Stream, columns []Column) (Writer, error) {
 	w := &csvWriter{out: csv.NewWriter(out)}
 	header := []string{IDColumn(stream)}
@@ -27,7 +29,12 @@ func NewCSVWriter(out io.Writer, stream *features.Stream, columns []Column) (Wri
 func (w *csvWriter) Write(id []byte, cells []Cell) error {
 	w.row = append(w.row[:0], string(id))
 	for _, c := range cells {
-		w.text = c.Value.AppendText(w.text[:0])
+		if c.Items == nil {
+			w.text = c.Value.AppendText(w.text[:0])
+		} else {
+			a := features.Answer{Items: c.Items, Shape: kinds.Categories}
+			w.text = a.AppendValue(w.text[:0])
+		}
 		w.row = append(w.row, string(w.text))
 	}
 	return w.out.Write(w.row)

@@ -99,12 +99,12 @@ func TestCSV(t *testing.T) {
 		"2026-01-31 10:00:03,pay,10,,d1,,2,,,,,,\n" +
 		"2026-01-31 10:00:04,pay,\"a\nb\",\"o\"\"k, \\x\",d1,,1e0,,,,,,\n"
 	got, summary, err := materialize(t, load(t, definitions), "pay", "csv", in)
-	want := `meta.id,best,both,paid,share
-007,0.5,1,1.1,1.1
-9,0.5,,201.1,
-10,,,,
+	want := `meta.id,best,both,by_device,paid,share
+007,0.5,1,"{""d1"":1}",1.1,1.1
+9,0.5,,"{""d1"":1}",201.1,
+10,,,,,
 "a
-b",1,2,200,100
+b",1,2,"{""d1"":2}",200,100
 `
 	if err != nil || got != want {
 		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
@@ -212,6 +212,33 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// Values by category are an object in one cell, in the order of their names:
+// as a question answers, with nothing where there is no entity.
+func TestValuesByCategoryInCSV(t *testing.T) {
+	r := load(t, `
+streams: {s: {topic: t, timestamp: at, id: id, fields: {user: string, shop: string, no: int, rate: float, name: string}}}
+features:
+  rates: SUM(1h, s, rate, user, per=shop)
+  names: LAST(1h, s, name, user, per=no)
+  great: COUNT(1h, s, user, per=shop, where='rate > 100')
+`)
+	got, _, err := materialize(t, r, "s", "ndjson", `
+{"at":1700000000000,"id":"1","user":"u","shop":"z","no":10,"rate":0.5,"name":"a,\"b\""}
+{"at":1700000000001,"id":"2","user":"u","shop":"\"y\"","no":9,"rate":1.25}
+{"at":1700000000002,"id":"3","shop":"z","no":1,"rate":1}
+{"at":1700000000003,"id":"4","user":"u","shop":"z","no":9,"rate":101,"name":"é"}
+`[1:], "rates", "names", "great")
+	want := `id,rates,names,great
+1,"{""z"":0.5}","{""10"":""a,\""b\""""}",{}
+2,"{""\""y\"""":1.25,""z"":0.5}","{""10"":""a,\""b\""""}",{}
+3,,,
+4,"{""\""y\"""":1.25,""z"":101.5}","{""10"":""a,\""b\"""",""9"":""é""}","{""z"":1}"
+`
+	if err != nil || got != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	}
+}
+
 func TestBadColumns(t *testing.T) {
 	for _, c := range []struct{ stream, columns, want string }{
 		{"login", "", "stream login names no id, by which the events of a training set are known; add id: PATH to it"},
@@ -220,7 +247,6 @@ func TestBadColumns(t *testing.T) {
 		{"pay", "mixed", `feature "mixed" counts events of stream login, and these are of pay`},
 		{"pay", "hops", `feature "hops" counts events of stream login, and these are of pay`},
 		{"pay", "devices", `feature "devices" answers with a list, which a cell of a CSV cannot hold; write a .parquet`},
-		{"pay", "by_device", `feature "by_device" answers with values by category, which a cell of a CSV cannot hold; write a .parquet`},
 		{"pay", "n,n", `column "n" is there twice; the first is always meta.id, the id`},
 	} {
 		_, _, err := materialize(t, load(t, definitions), c.stream, "csv", header, strings.FieldsFunc(c.columns, func(r rune) bool { return r == ',' })...)

@@ -31,5 +31,5 @@ func (e *CellError) Unwrap() error { return e.Err }
 // Cell is what a row holds in one column.
 type Cell struct {
 	Value kinds.Value
-	Items []kinds.Item // of features that answer with a list, in the place of Value
+	Items []kinds.Item // of features that answer with a list or by category, in the place of Value
 }

@@ -31,8 +31,8 @@ type Store interface {
 	History(ctx context.Context) (*kinds.History, error)
 	// Start gives the shards without progress in a partition a first one.
 	Start(ctx context.Context, p kinds.Partition, offset int64) error
-	// Follow reads what reads look at, to be followed in memory. It must not be
-	// older than what Progress says later.
+	// Follow reads what reads look at, to be followed in memory. Neither this nor
+	// what it is extended by may be older than what Progress says later.
 	Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error)
 	// Forget takes back a partition's progress in all shards.
 	Forget(ctx context.Context, p kinds.Partition) error

@@ -33,8 +33,9 @@ type enrichPlan struct {
 
 type enrichFeature struct {
 	*features.Feature
-	keys  []string // sorted
-	label []byte   // its name in JSON, with a colon
+	keys    []string // sorted
+	label   []byte   // its name in JSON, with a colon
+	through bool     // it, or a part of it, is of the second degree
 }
 
 // enrichPlans are those of the streams that are enriched.
@@ -48,6 +49,7 @@ func enrichPlans(r *features.Registry) map[*features.Stream]*enrichPlan {
 		for _, f := range s.Enrich.Service.Features {
 			plan.features = append(plan.features, enrichFeature{
 				Feature: f, keys: slices.Sorted(slices.Values(f.By)), label: append(features.AppendString(nil, f.Name), ':'),
+				through: f.FanOut() > 0,
 			})
 		}
 		plans[s] = plan
@@ -151,6 +153,15 @@ func (n *enriched) want(r *features.Reading, before bool) {
 	}
 }
 
+// wantThrough asks for the features of the event that go through a list.
+func (n *enriched) wantThrough(r *features.Reading) {
+	for i, f := range n.wanted(false) {
+		if n.plan.features[i].through {
+			r.Want(f, n.entities[i].text, n.at)
+		}
+	}
+}
+
 // record is the event as it is written. Its time is that of the event's record,
 // so that it is the same whenever it is written.
 func (n *enriched) record() kafka.Record {
@@ -179,6 +190,12 @@ func (n *enriched) size() int {
 // batch, and the batch is added to them in memory, event by event, in the
 // order of its records. Of the event's own partition they hold, whenever they
 // are computed, exactly the events up to it.
+//
+// So do both hops of features of the second degree. Whose state the second
+// one needs is found by adding the batch to a copy of the lists first: the
+// members of each list as of each event, also those that only the batch brings.
+// Their state is read in a second round trip, of the same progress, and then
+// the batch is added to all of it at once.
 type enricher struct {
 	store   Store
 	writer  enrichedWriter
@@ -203,39 +220,89 @@ func (e *enricher) answer(ctx context.Context, b *batch) error {
 			n.want(&e.reading, false)
 		}
 		var err error
-		if state, err = e.store.Follow(ctx, e.reading.Wanted()); err != nil {
+		if state, err = e.store.Follow(ctx, e.reading.Reads()); err != nil {
+			return err
+		}
+		if err = state.Extend(ctx, e.members(ctx, b, state)); err != nil {
 			return err
 		}
 		if settled, err = e.settle(ctx, b); err != nil {
 			return err
 		}
 	}
-	e.find(b) // without the sources that were found behind
-	added := 0
-	add := func(upTo int) {
-		for ; added < upTo; added++ {
-			t := &b.Touched[added]
-			s := &b.Sources[t.Source]
-			if !s.Behind && t.Offset >= s.Progress[kinds.Shard(t.Hash, len(s.Progress))] {
-				state.Add(&b.Batch, t)
-			}
-		}
-	}
+	failures := map[int]error{}
+	adding := adding{batch: b, state: state}
 	for _, n := range e.due {
 		n.answers = make([]features.Answer, len(n.plan.features))
-		add(n.before)
+		adding.upTo(n.before)
 		err := e.ask(ctx, n, state, true)
-		add(n.touched)
+		adding.upTo(n.touched)
 		if err == nil {
 			err = e.ask(ctx, n, state, false)
 		}
 		if err != nil {
-			b.fail(n.source, err)
+			failures[n.source] = err
 			continue
 		}
 		n.encode()
 	}
+	// Not before: to the last event the same is added as when the members were
+	// looked for, or there would be others.
+	for source, err := range failures {
+		b.fail(source, err)
+	}
 	return nil
+}
+
+// members are the reads of the members that the events to be written go
+// through, each series of a member once, of whatever tiles.
+func (e *enricher) members(ctx context.Context, b *batch, state kinds.Following) []kinds.Read {
+	e.reading.Reset(0)
+	for _, n := range e.due {
+		n.wantThrough(&e.reading)
+	}
+	if len(e.reading.Reads()) == 0 {
+		return nil
+	}
+	var reads []kinds.Read
+	known := map[kinds.Read]bool{}
+	adding := adding{batch: b, state: state.Copy(e.reading.Reads())}
+	for _, n := range e.due {
+		adding.upTo(n.touched)
+		e.reading.Reset(n.now)
+		n.wantThrough(&e.reading)
+		lists := len(e.reading.Reads())
+		if e.reading.ReadLists(ctx, features.Followed{State: adding.state}) != nil {
+			continue // the event's answers meet the same, and tell of it
+		}
+		for _, r := range e.reading.Reads()[lists:] {
+			member := kinds.Read{Series: r.Series, Entity: r.Entity}
+			if !known[member] {
+				known[member] = true
+				reads = append(reads, member)
+			}
+		}
+	}
+	return reads
+}
+
+// adding is a batch on its way into what is followed, in the order of its
+// records and without what the store has applied.
+type adding struct {
+	batch *batch
+	state kinds.Following
+	added int // how many of the batch's Touched
+}
+
+// upTo adds what the first so many of the batch's Touched do.
+func (a *adding) upTo(touched int) {
+	for ; a.added < touched; a.added++ {
+		t := &a.batch.Touched[a.added]
+		s := &a.batch.Sources[t.Source]
+		if !s.Behind && t.Offset >= s.Progress[kinds.Shard(t.Hash, len(s.Progress))] {
+			a.state.Add(&a.batch.Batch, t)
+		}
+	}
 }
 
 // find looks for the events that are to be written. Those that a shard has
@@ -253,8 +320,8 @@ func (e *enricher) find(b *batch) {
 // settle looks whether what was read is the state that the batch goes on from:
 // where the progress is still the one known after the reading, it was so all
 // the time, for it only grows. It is not settled where another owner of a
-// partition has got further; sources of which the store went back in time are
-// marked Behind.
+// partition has got further, nor where the store went back in time: then the
+// source is marked Behind, and all is read anew without it.
 func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err error) {
 	partitions := make([]kinds.Partition, len(b.Sources))
 	for i := range b.Sources {
@@ -272,6 +339,7 @@ func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err erro
 			case s.Behind:
 			case found < known:
 				s.Behind = true
+				settled = false
 			case found > known:
 				s.Progress[shard] = found
 				settled = false

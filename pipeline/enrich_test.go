@@ -51,8 +51,16 @@ features:
   mean: {expr: paid / payments}
   card_paid: SUM(1d, payment, cents, card)
   been_there: SEEN(1h, payment, user, shop)
+  users_paid: SUM(1h, payment, cents, SET(1h, payment, card, user))
+  users_recent: SUM(10m, payment, cents, user, tile=exact, through=card_users, max=2)
+  users_shops: COUNT_DISTINCT(1h, payment, user, shop, through=last_users)
+  card_users: SET(1h, payment, card, user)
+  last_users: LAST_K(20m, payment, user, card, k=2)
+  share: {expr: cents / users_paid + mean}
+  cents: SUM(10m, payment, cents, card)
 services:
-  risk: [paid, payments, shop_payments, least, most, rated, shops, shops_seen, shops_about, last_shops, recent, mean, card_paid, been_there]
+  risk: [paid, payments, shop_payments, least, most, rated, shops, shops_seen, shops_about, last_shops, recent, mean, card_paid, been_there,
+    users_paid, users_recent, users_shops, card_users, share]
 `
 
 const enrichedTopic = "payments.enriched"

@@ -12,6 +12,7 @@ import (
 type Catalogue struct {
 	Features []CatalogueFeature `json:"features"`
 	Services []CatalogueService `json:"services"`
+	Streams  []CatalogueStream  `json:"streams"`
 }
 
 // CatalogueFeature describes one feature.
@@ -70,6 +71,22 @@ type CatalogueService struct {
 	Features []string `json:"features"`
 }
 
+// CatalogueStream is a stream of events that features count.
+type CatalogueStream struct {
+	Name  string `json:"name"`
+	Topic string `json:"topic"`
+	// RememberIDs is for how long entities remember the ids of its events; absent:
+	// not at all.
+	RememberIDs string           `json:"remember_ids,omitempty"`
+	Enrich      *CatalogueEnrich `json:"enrich,omitempty"` // absent: its events are not written on
+}
+
+// CatalogueEnrich says where the events of a stream are written with features.
+type CatalogueEnrich struct {
+	Service string `json:"service"` // whose features they are
+	Topic   string `json:"topic"`
+}
+
 func newCatalogue(r *features.Registry) Catalogue {
 	users := map[string][]string{} // of a series, by name
 	for _, f := range r.Features {
@@ -79,7 +96,7 @@ func newCatalogue(r *features.Registry) Catalogue {
 			}
 		}
 	}
-	c := Catalogue{Features: []CatalogueFeature{}, Services: []CatalogueService{}}
+	c := Catalogue{Features: []CatalogueFeature{}, Services: []CatalogueService{}, Streams: []CatalogueStream{}}
 	for _, f := range r.Features {
 		c.Features = append(c.Features, describe(f, users))
 	}
@@ -90,7 +107,21 @@ func newCatalogue(r *features.Registry) Catalogue {
 		}
 		c.Services = append(c.Services, service)
 	}
+	for _, s := range r.Streams {
+		c.Streams = append(c.Streams, describeStream(s))
+	}
 	return c
+}
+
+func describeStream(s *features.Stream) CatalogueStream {
+	d := CatalogueStream{Name: s.Name, Topic: s.Topic}
+	if s.RememberIDs > 0 {
+		d.RememberIDs = features.FormatDuration(s.RememberIDs)
+	}
+	if s.Enrich != nil {
+		d.Enrich = &CatalogueEnrich{Service: s.Enrich.Service.Name, Topic: s.Enrich.Topic}
+	}
+	return d
 }
 
 func describe(f *features.Feature, users map[string][]string) CatalogueFeature {

@@ -186,7 +186,7 @@ var refusals = []struct {
 	},
 	{
 		"an unknown parameter", "GET", "/v1/features/device_tx_7d?device=d1", "",
-		400, `{"code":"unknown_key","message":"feature \"device_tx_7d\" has no parameter \"device\"; it takes device_id, at","feature":"device_tx_7d","key":"device"}`,
+		400, `{"code":"unknown_key","message":"feature \"device_tx_7d\" has no parameter \"device\"; it takes device_id, at, wait_for","feature":"device_tx_7d","key":"device"}`,
 	},
 	{
 		"a parameter twice", "GET", "/v1/features/device_tx_7d?device_id=d1&device_id=d2", "",

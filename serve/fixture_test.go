@@ -78,7 +78,7 @@ func stored() map[string]kinds.Slice {
 
 // registry holds features of every kind of key and answer.
 func registry() *features.Registry {
-	stream := &features.Stream{Name: "transaction", Topic: "transactions", Fields: []features.Field{
+	stream := &features.Stream{Name: "transaction", Topic: "transactions", RememberIDs: 90 * time.Minute, Fields: []features.Field{
 		{Name: "device_id", Type: kinds.String}, {Name: "user_id", Type: kinds.String},
 		{Name: "b", Type: kinds.Bool}, {Name: "d", Type: kinds.Decimal, Scale: 2},
 		{Name: "i", Type: kinds.Int}, {Name: "s", Type: kinds.String}, {Name: "t", Type: kinds.Timestamp},

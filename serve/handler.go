@@ -270,6 +270,11 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 	if parameters.Has("at") {
 		q.body = appendLiteral(append(q.body, `,"at":`...), parameters.Get("at"), false)
 	}
+	if parameters.Has(waitParameter) && p.waits() {
+		if q.body, err = appendWait(append(q.body, `,"wait_for":`...), parameters.Get(waitParameter)); err != nil {
+			return err
+		}
+	}
 	q.body = append(q.body, '}')
 	return nil
 }
@@ -296,7 +301,11 @@ func (p *plan) parameters() []string {
 	if p.isMember(memberParameter) {
 		known = append(known, memberParameter)
 	}
-	return append(known, "at")
+	known = append(known, "at")
+	if p.waits() {
+		known = append(known, waitParameter)
+	}
+	return known
 }
 
 func unknownParameter(p *plan, name string) error {

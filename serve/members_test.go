@@ -262,7 +262,7 @@ func TestMembersThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	const unknown = `{"error":{"code":"unknown_key","message":"feature \"views\" has no parameter \"member\"; it takes user, at","feature":"views","key":"member"}}` + "\n"
+	const unknown = `{"error":{"code":"unknown_key","message":"feature \"views\" has no parameter \"member\"; it takes user, at, wait_for","feature":"views","key":"member"}}` + "\n"
 	if w := do(t, memberHandler(t), "GET", "/v1/features/views?user=u1&member=a", ""); w.Body.String() != unknown {
 		t.Errorf("got %s\nwant %s", w.Body, unknown)
 	}

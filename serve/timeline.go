@@ -39,6 +39,11 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
 	}
+	if q.wait != nil {
+		if err := q.await(ctx, h); err != nil {
+			return err
+		}
+	}
 	if err := q.reading.Read(ctx, h.reader); err != nil {
 		return err
 	}
@@ -49,7 +54,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	}
 	q.since = append(q.since[:0], p.completeSince(history))
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
-	q.out = append(q.out, `,"bars":[`...)
+	q.out = append(append(q.out, q.waited...), `,"bars":[`...)
 	for i := range bars {
 		a, err := q.reading.Next()
 		if err != nil {

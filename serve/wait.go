@@ -5,10 +5,12 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
 
@@ -86,6 +88,27 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 		q.wait.timeout = time.Duration(number("timeout_ms", math.MaxInt32)) * time.Millisecond
 	}
 	return err
+}
+
+// waitParameter is the parameter that names an event to wait for.
+const waitParameter = "wait_for"
+
+// waits says whether the feature takes the parameter; a key of that name would
+// go before.
+func (p *plan) waits() bool { return !slices.Contains(p.By, waitParameter) }
+
+// appendWait appends the key wait_for of a question as the parameter has it.
+func appendWait(dst []byte, text string) ([]byte, error) {
+	parts := strings.Split(text, "/") // no topic has one in its name
+	if len(parts) != 3 {
+		e := errorf(WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", quote(text))
+		e.Key = waitParameter
+		return dst, e
+	}
+	dst = features.AppendString(append(dst, `{"topic":`...), parts[0])
+	dst = appendLiteral(append(dst, `,"partition":`...), parts[1], false)
+	dst = appendLiteral(append(dst, `,"offset":`...), parts[2], false)
+	return append(dst, '}'), nil
 }
 
 // await waits until the event is applied wherever the question looks, for no

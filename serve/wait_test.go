@@ -97,6 +97,47 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// What a GET waits for is one parameter; a timeline waits, too.
+func TestWaitingByParameter(t *testing.T) {
+	for _, test := range []struct{ path, want string }{
+		{"/v1/features/views", `"waited":{"applied":true},"results":[{`},
+		{"/v1/timeline/views", `"waited":{"applied":true},"bars":[{`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &arrival{after: 5 * time.Millisecond}
+			w := do(t, waitingHandler(t, a), "GET", test.path+"?user=u1&wait_for=views/3/1234", "")
+			if w.Code != 200 || !strings.Contains(w.Body.String(), test.want) {
+				t.Errorf("%d %s, want %s", w.Code, w.Body, test.want)
+			}
+			want := kinds.Partition{Topic: "views", ID: 3}
+			if a.looks != 4 || a.partition != want || a.offset != 1234 || len(a.entities) == 0 || a.entities[0] != "u1" {
+				t.Errorf("%d looks for %v of %v, at %v", a.looks, a.offset, a.partition, a.entities)
+			}
+		})
+	}
+}
+
+// A key of the parameter's name goes before.
+func TestWaitForMayBeAKey(t *testing.T) {
+	r, err := features.Parse("test.yaml", []byte(`
+streams:
+  event: {topic: events, timestamp: at, fields: {wait_for: string}}
+features:
+  events: COUNT(7d, event, wait_for)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		return make([]kinds.Slice, len(reads)), nil
+	}}
+	h := newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	w := do(t, h, "GET", "/v1/features/events?wait_for=views/3/1234", "")
+	if w.Code != 200 || strings.Contains(w.Body.String(), "waited") || !strings.Contains(w.Body.String(), `"entity":{"wait_for":"views/3/1234"}`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // Nobody knows before where the second round trip looks: everywhere, perhaps.
 func TestWaitingForTheSecondDegree(t *testing.T) {
 	a := &arrival{entities: []string{"not asked"}}
@@ -121,6 +162,31 @@ func TestWaitingInVain(t *testing.T) {
 	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {
 		t.Errorf("%d %s\nwant 503 %s", w.Code, w.Body, want)
+	}
+}
+
+func TestWaitParameterRefusals(t *testing.T) {
+	for _, test := range []struct {
+		waitFor string
+		status  int
+		want    string
+	}{
+		{
+			"views/3", 400,
+			`{"code":"wrong_type","message":"wait_for must be topic/partition/offset, such as transactions/3/1234; \"views/3\" is not","key":"wait_for"}`,
+		},
+		{"views/a/1", 400, `{"code":"wrong_type","message":"wait_for.partition must be a whole number from 0 on; \"a\" is not","key":"wait_for.partition"}`},
+		{"views/1/-1", 400, `{"code":"wrong_type","message":"wait_for.offset must be a whole number from 0 on; -1 is not","key":"wait_for.offset"}`},
+		{
+			"view/1/1", 404,
+			`{"code":"unknown_topic","message":"there is no stream that reads the topic \"view\"; did you mean \"views\"?","key":"topic","nearest":"views"}`,
+		},
+		{"views/1/1&wait_for=views/1/2", 400, `{"code":"duplicate_key","message":"key \"wait_for\" stands twice in the query","key":"wait_for"}`},
+	} {
+		w := do(t, waitingHandler(t, &arrival{}), "GET", "/v1/features/views?user=u1&wait_for="+test.waitFor, "")
+		if diff := cmp.Diff(`{"error":`+test.want+"}\n", w.Body.String()); diff != "" || w.Code != test.status {
+			t.Errorf("%s: status %d, want %d; error (-want +got):\n%s", test.waitFor, w.Code, test.status, diff)
+		}
 	}
 }
 

@@ -16,16 +16,34 @@ import (
 // Follow reads what reads look at, whole, with one pipeline, to be followed in
 // memory. It writes nothing.
 func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error) {
-	f := &following{states: make(map[string]map[string]state.State)}
-	lookups := s.lookups(reads)
-	pipe := s.redis.Pipeline()
+	f := s.newFollowing()
+	if err := f.Extend(ctx, reads); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// following is the state of series, by entity and by series.
+type following struct {
+	store  *Store
+	states map[string]map[string]state.State
+}
+
+func (s *Store) newFollowing() *following {
+	return &following{store: s, states: make(map[string]map[string]state.State)}
+}
+
+func (f *following) Extend(ctx context.Context, reads []kinds.Read) error {
+	reads = slices.DeleteFunc(slices.Clone(reads), func(r kinds.Read) bool { return f.of(&r) != nil })
+	lookups := f.store.lookups(reads)
+	pipe := f.store.redis.Pipeline()
 	held := make([]*redis.StringCmd, len(lookups))
 	for i, l := range lookups {
 		held[i] = pipe.Get(ctx, l.key)
 	}
 	if len(lookups) > 0 {
 		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("read features: %w", err)
+			return fmt.Errorf("read features: %w", err)
 		}
 	}
 	for i, l := range lookups {
@@ -44,15 +62,10 @@ func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read features: %w", &keyError{l.key, err})
+			return fmt.Errorf("read features: %w", &keyError{l.key, err})
 		}
 	}
-	return f, nil
-}
-
-// following is the state of series, by entity and by series.
-type following struct {
-	states map[string]map[string]state.State
+	return nil
 }
 
 // want adds the state that a read looks at to those of its key.
@@ -61,13 +74,21 @@ func (f *following) want(states []wanted, r *kinds.Read) []wanted {
 	if slices.ContainsFunc(states, func(w wanted) bool { return w.tag == tag }) {
 		return states
 	}
+	return append(states, wanted{tag, r.Series, f.begin(r)})
+}
+
+// begin makes the empty state that a read looks at.
+func (f *following) begin(r *kinds.Read) state.State {
 	if f.states[r.Entity] == nil {
 		f.states[r.Entity] = make(map[string]state.State)
 	}
 	empty := state.New(r.Series)
 	f.states[r.Entity][r.Series.ID] = empty
-	return append(states, wanted{tag, r.Series, empty})
+	return empty
 }
+
+// of is the state that a read looks at, nil where it is not followed.
+func (f *following) of(r *kinds.Read) state.State { return f.states[r.Entity][r.Series.ID] }
 
 func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {
 	held := f.states[string(t.Entity)]
@@ -78,4 +99,18 @@ func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {
 	}
 }
 
-func (f *following) Read(r *kinds.Read) kinds.Slice { return f.states[r.Entity][r.Series.ID].Read(r) }
+func (f *following) Read(r *kinds.Read) kinds.Slice { return f.of(r).Read(r) }
+
+func (f *following) Copy(reads []kinds.Read) kinds.Following {
+	c := f.store.newFollowing()
+	for i := range reads {
+		r := &reads[i]
+		if c.of(r) != nil {
+			continue
+		}
+		if err := c.begin(r).Merge(f.of(r).Append(nil)); err != nil {
+			panic(err) // it was packed on the same line
+		}
+	}
+	return c
+}

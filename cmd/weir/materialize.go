@@ -37,9 +37,9 @@ as of that event, itself included.
 
 The input is a .csv, whose column names are paths of the stream's fields, or an
 .ndjson, a JSON object on each line, as the topic has them. The output is a .csv,
-in which null is empty, or a .parquet, whose columns have the types of the
-features and fields; only it can hold features that answer with a list. A .csv and
-an .ndjson may be compressed: .gz behind the name. The output is there once it is
+in which null is empty and values by category are an object in JSON, or a .parquet,
+whose columns have the types of the features and fields; only it can hold features
+that answer with a list. A .csv and an .ndjson may be compressed: .gz behind the name. The output is there once it is
 whole. An event that cannot be used ends the command with its file:line: message.`,
 		Example: `  weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv
   weir materialize --features config/features --stream login --input logins.ndjson --output train.csv.gz \

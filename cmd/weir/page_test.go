@@ -61,6 +61,7 @@ func TestPage(t *testing.T) {
 	ready(t, base)
 	tab.Run(t, chromedp.Navigate(base))
 	shows(t, tab, "#catalogue", "Payments of a user with this very device")
+	shows(t, tab, "#streams", "transactionTopictransactions")
 	shows(t, tab, "[data-figure=partitions] .value", "4")
 
 	// The live figures move.

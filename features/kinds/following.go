@@ -1,5 +1,7 @@
 package kinds
 
+import "context"
+
 // Following is what a store holds of some entities at one moment, and what it
 // will hold as more events are applied, which are added in memory and nowhere
 // else. It serves one goroutine.
@@ -9,4 +11,11 @@ type Following interface {
 	// Read answers a read of a series and an entity that are followed. The slice
 	// holds until the next Add.
 	Read(r *Read) Slice
+	// Copy is what reads look at, all of it followed, as it is now; what is added
+	// to the one is not to the other.
+	Copy(reads []Read) Following
+	// Extend follows also what further reads look at, as the store holds it now.
+	// What is followed already stays as it is. The error is that of the store;
+	// nothing of what is followed is of use then.
+	Extend(ctx context.Context, reads []Read) error
 }

@@ -19,6 +19,7 @@ export async function load(choose) {
   const entries = catalogue.features.map(feature => ({ text: searched(feature), node: entry(feature, choose) }));
   const none = el('p', { class: 'note', hidden: true });
   $('catalogue').replaceChildren(...entries.map(e => e.node), none);
+  $('streams').replaceChildren(...catalogue.streams.length ? [el('h2', {}, 'Streams'), ...catalogue.streams.map(stream)] : []);
   const filter = () => {
     const words = $('search').value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
@@ -40,6 +41,20 @@ const searched = f => [f.name, f.description, f.owner, f.definition, f.stream, f
 
 const states = f => [...new Set((f.series ?? []).map(s => s.state))];
 
+// list shows what there is of some facts.
+const list = facts => el('dl', { class: 'facts' },
+  facts.filter(([, fact]) => fact).map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact))));
+
+function stream(s) {
+  return el('article', { class: 'feature' },
+    el('h3', {}, s.name),
+    list([
+      ['Topic', s.topic],
+      ['Ids remembered', s.remember_ids && `for ${s.remember_ids}`],
+      ['Written to', s.enrich && `${s.enrich.topic}, with the features of ${s.enrich.service}`],
+    ]));
+}
+
 function entry(f, choose) {
   const facts = [
     ['Window', f.window],
@@ -53,12 +68,12 @@ function entry(f, choose) {
     ['Made of', f.parts?.join(', ')],
     ['Through', f.through && `${f.through.set}, up to ${f.through.max}`],
     ['Members', f.members && `${f.members}, ${f.members_needed ? 'needed' : 'may be named'}`],
-  ].filter(([, fact]) => fact);
+  ];
   return el('article', { class: 'feature' },
     el('div', { class: 'row' },
       el('h3', {}, f.name),
       el('button', { type: 'button', class: 'quiet', 'aria-label': `Ask ${f.name}`, click: () => choose(f.name) }, 'Ask')),
     f.description && el('p', {}, f.description),
     el('code', { class: 'definition' }, f.definition),
-    el('dl', { class: 'facts' }, facts.map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact)))));
+    list(facts));
 }
