@@ -12,40 +12,48 @@ import (
 const nothingCut = math.MinInt64
 
 // fold computes an exact feature at a moment from the log of its entity, or from
-// those of several that are taken together, each with a window of its own. It
-// says what they cover; from is nil where that is all there ever was.
-func (f *Feature) fold(logs []kinds.Slice, at int64) (r kinds.Result, from *int64, to int64, err error) {
+// those of several that are taken together, each with a window of its own.
+func (f *Feature) fold(logs []kinds.Slice, at int64) (r kinds.Result, s coverage, err error) {
 	if len(logs) == 0 {
 		logs = make([]kinds.Slice, 1) // of nobody
 	}
 	var samples []kinds.Sample
-	first, to, capped := int64(math.MaxInt64), int64(math.MinInt64), false
+	capped := false
 	for i := range logs {
 		c, err := f.cut(logs[i].Log, at)
 		if err != nil {
-			return r, nil, 0, err
+			return r, s, err
 		}
 		if samples, err = f.samples(samples, c.events); err != nil {
-			return r, nil, 0, err
+			return r, s, err
 		}
-		first, to, capped = min(first, c.from), max(to, c.to), capped || c.capped
+		if i == 0 {
+			s = c.coverage
+		}
+		s = coverage{min(s.from, c.from), max(s.to, c.to), min(s.told, c.told)}
+		capped = capped || c.capped
 	}
 	if len(logs) > 1 {
 		slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
 	r.Capped = r.Capped || capped
-	if first != math.MinInt64 {
-		from = &first
-	}
-	return r, from, to, nil
+	return r, s, nil
+}
+
+// coverage is the event times that an exact window covers.
+type coverage struct {
+	from, to int64 // the first and the last millisecond
+	// told is the first millisecond that the window rests on: from, or one before
+	// it where events tell where it begins.
+	told int64
 }
 
 // cutting is an exact window cut out of a log.
 type cutting struct {
-	events   []kinds.LogRecord // in the order of their times
-	from, to int64
-	capped   bool // events of it are no longer in the log
+	coverage
+	events []kinds.LogRecord // in the order of their times
+	capped bool              // events of it are no longer in the log
 }
 
 // cut cuts the window of a moment out of a log.
@@ -60,10 +68,11 @@ func (f *Feature) cut(log kinds.Log, at int64) (cutting, error) {
 	if err != nil {
 		return cutting{}, err
 	}
-	c, sure := cutting{events: upTo(events, to), from: from, to: to}, true
-	if form, ok := w.Form.(opened); ok {
+	c, sure := cutting{coverage: coverage{from, to, from}, events: upTo(events, to)}, true
+	form, opens := w.Form.(opened)
+	if opens {
 		times := timesOf(c.events, lost, from, to)
-		c.from, sure = form.open(to, max(from, lost), times)
+		c.from, c.told, sure = form.open(to, max(from, lost), times)
 		c.events = c.events[len(upTo(c.events, c.from-1)):]
 	}
 	// The event being scored is the last one. It counted for where the window
@@ -80,6 +89,9 @@ func (f *Feature) cut(log kinds.Log, at int64) (cutting, error) {
 	if n := len(c.events); w.Last > 0 && n >= w.Last {
 		c.events = c.events[n-w.Last:]
 		c.from, sure = c.events[0].Time, true
+		if !opens {
+			c.told = c.from
+		}
 	}
 	c.capped = !sure || lost != nothingCut && lost >= c.from
 	return c, nil

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -75,6 +76,31 @@ type Answer struct {
 	// that the value is of, in milliseconds; nil where all there ever were are.
 	// Feature.Answer knows neither.
 	CompleteSince *int64
+
+	// told is the first millisecond of the event times that value and From rest
+	// on: From, or one before it; math.MinInt64 for all there ever was.
+	told int64
+}
+
+// Complete says since when the answer is complete, given the event time from
+// which on the state holds all events that the feature needs; see kinds.History.
+// Nothing of the answer is sure while events pass the state by, and where events
+// that passed it by may have begun a window elsewhere: the answer is complete
+// since a moment behind its end then.
+func (a *Answer) Complete(since int64) {
+	if since == kinds.Ever {
+		return
+	}
+	looksWhole := a.From != nil && *a.From >= since
+	if complete := since; since != kinds.NotYet && (!looksWhole || a.told >= since) {
+		a.CompleteSince = &complete
+		return
+	}
+	behind := a.To + 1
+	if a.From != nil {
+		behind = max(behind, *a.From+1)
+	}
+	a.CompleteSince = &behind
 }
 
 // reads lists what must be read to answer a feature over a stream at a moment,
@@ -97,15 +123,24 @@ func (f *Feature) answer(slices []kinds.Slice, at, now int64) (Answer, error) {
 	var r kinds.Result
 	if f.Window.Exact {
 		var err error
-		if r, a.From, a.To, err = f.fold(slices, at); err != nil {
+		var s coverage
+		if r, s, err = f.fold(slices, at); err != nil {
 			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
 		}
+		if s.from != math.MinInt64 {
+			a.From = &s.from
+		}
+		a.To, a.told = s.to, s.told
 	} else {
 		if n := len(f.Series); len(slices) != n {
 			slices = united(slices, n)
 		}
 		r = f.merge(slices, at-f.Window.Delay.Milliseconds())
 		a.From, a.To = f.Window.bounds(f.Series[0], at, now)
+		a.told = math.MinInt64
+		if a.From != nil {
+			a.told = *a.From
+		}
 	}
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate

@@ -62,6 +62,7 @@ func (r *Reading) goThrough(h *hop) (err error) {
 func (r *Reading) second(h *hop) (Answer, error) {
 	r.need += len(h.Set.Series)
 	a, err := h.Each.answer(r.gather(h.need, h.to), h.at, r.now)
+	a.told = min(a.told, h.first.told)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
 	return a, err

@@ -89,10 +89,10 @@ func TestLongestSession(t *testing.T) {
 	s := Session{Gap: 30 * time.Minute, MaxLength: time.Hour}
 	start, last := int64(0), s.MaxLength.Milliseconds()-1
 	times := []int64{start, last / 3, 2 * last / 3, last}
-	if from, sure := s.open(last, 0, times); from != start || !sure {
+	if from, _, sure := s.open(last, 0, times); from != start || !sure {
 		t.Errorf("begins at %d, sure %v", from, sure)
 	}
-	if from, sure := s.open(last+1, 0, times); from != 1 || sure {
+	if from, _, sure := s.open(last+1, 0, times); from != 1 || sure {
 		t.Errorf("a millisecond later it begins at %d, sure %v", from, sure)
 	}
 }
@@ -140,7 +140,7 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		{"one that is over", []kinds.Slice{a, over}, 60, "aa"},
 		{"none", nil, 90 - 24*60, ""},
 	} {
-		r, from, to, err := f.fold(test.logs, 90*60_000)
+		r, s, err := f.fold(test.logs, 90*60_000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,8 +148,8 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		for _, i := range r.Items {
 			items += string(i.Value.Str)
 		}
-		if wide := kinds.FloorDiv(*from, 60_000); wide != test.from || to != 90*60_000 || items != test.items {
-			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, to, test.items, test.from)
+		if wide := kinds.FloorDiv(s.from, 60_000); wide != test.from || s.to != 90*60_000 || items != test.items {
+			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, s.to, test.items, test.from)
 		}
 	}
 }
