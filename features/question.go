@@ -113,35 +113,41 @@ func (f *Feature) reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 	return dst
 }
 
-// answer folds what was read for a feature over a stream, in the order of reads:
-// of one entity, or of several that are taken together, one behind the other.
-// The moment asked for and the present one are in milliseconds.
-// The error is that the store holds what this program cannot read.
-func (f *Feature) answer(slices []kinds.Slice, at, now int64) (Answer, error) {
-	spec := f.Kind.Spec()
-	a := Answer{Shape: f.Shape(), Status: Present, StandardError: spec.StandardError}
-	var r kinds.Result
-	if f.Window.Exact {
-		var err error
-		var s coverage
-		if r, s, err = f.fold(slices, at); err != nil {
-			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
-		}
-		if s.from != math.MinInt64 {
-			a.From = &s.from
-		}
-		a.To, a.told = s.to, s.told
-	} else {
-		if n := len(f.Series); len(slices) != n {
-			slices = united(slices, n)
-		}
-		r = f.merge(slices, at-f.Window.Delay.Milliseconds())
-		a.From, a.To = f.Window.bounds(f.Series[0], at, now)
-		a.told = math.MinInt64
-		if a.From != nil {
-			a.told = *a.From
-		}
+// fromTiles answers a feature over a stream from what was read of its series, in
+// the order of reads: of one entity, or of several that are taken together, one
+// behind the other. The moment asked for and the present one are in milliseconds.
+func (f *Feature) fromTiles(slices []kinds.Slice, at, now int64) Answer {
+	if n := len(f.Series); len(slices) != n {
+		slices = united(slices, n)
 	}
+	a := Answer{told: math.MinInt64}
+	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
+	if a.From != nil {
+		a.told = *a.From
+	}
+	f.tell(&a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
+	return a
+}
+
+// fromLogs answers an exact feature from the logs of its entities; see fold. The
+// error is that the store holds what this program cannot read.
+func (f *Feature) fromLogs(logs []*eventLog, at int64, buffer *[]kinds.Sample) (Answer, error) {
+	r, c, err := f.fold(logs, at, buffer)
+	if err != nil {
+		return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
+	}
+	a := Answer{To: c.to, told: c.told}
+	if c.from != math.MinInt64 {
+		a.From = &c.from
+	}
+	f.tell(&a, r)
+	return a, nil
+}
+
+// tell makes a result the answer's.
+func (f *Feature) tell(a *Answer, r kinds.Result) {
+	spec := f.Kind.Spec()
+	a.Shape, a.Status, a.StandardError = f.Shape(), Present, spec.StandardError
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate
 	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.FalsePositiveRate == 0 && !r.Capped
@@ -153,7 +159,6 @@ func (f *Feature) answer(slices []kinds.Slice, at, now int64) (Answer, error) {
 	case r.IsNull():
 		a.Status = NullValue
 	}
-	return a, nil
 }
 
 // Covers are the event times that an answer covers, as of Answer.From and To.

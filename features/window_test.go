@@ -120,27 +120,32 @@ func TestStateOfWindows(t *testing.T) {
 // Logs of several entities that are taken together have a session each.
 func TestWindowsOfSeveralLogs(t *testing.T) {
 	f := load(t, "f: LAST_K(session 30m, tx, device, user, k=9)").Features[0]
-	log := func(device string, minutes ...int64) kinds.Slice {
+	log := func(device string, minutes ...int64) *eventLog {
+		t.Helper()
 		held := []byte(kinds.LogHeader)
 		for _, m := range minutes {
 			record := kinds.AppendLogTime(nil, m*60_000)
 			record = kinds.AppendLogColumn(record, *f.field, kinds.Value{Type: kinds.String, Str: []byte(device)})
 			held = kinds.AppendLogRecord(held, record)
 		}
-		return kinds.Slice{Log: held}
+		l, err := decodeLog(held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
 	}
 	a, b, over := log("a", 0, 60, 80), log("b", 10, 50, 70), log("c", 0, 30)
 	for _, test := range []struct {
 		name  string
-		logs  []kinds.Slice
+		logs  []*eventLog
 		from  int64
 		items string
 	}{
-		{"two", []kinds.Slice{a, b}, 50, "abab"},
-		{"one that is over", []kinds.Slice{a, over}, 60, "aa"},
-		{"none", nil, 90 - 24*60, ""},
+		{"two", []*eventLog{a, b}, 50, "abab"},
+		{"one that is over", []*eventLog{a, over}, 60, "aa"},
+		{"none", []*eventLog{noLog}, 90 - 24*60, ""},
 	} {
-		r, s, err := f.fold(test.logs, 90*60_000)
+		r, s, err := f.fold(test.logs, 90*60_000, new([]kinds.Sample))
 		if err != nil {
 			t.Fatal(err)
 		}
