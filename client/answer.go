@@ -54,7 +54,7 @@ type Feature struct {
 	Uncertain                                       int64
 	Capped                                          bool // more was met than the feature keeps
 	// CompleteSince is from when on the state holds all events; zero: all there
-	// ever were.
+	// ever were. The answer is whole if From is not before it.
 	CompleteSince time.Time
 	Oldest        time.Time // with OutsideMaxAge, the oldest moment that can be asked for
 	// Members answer those that the question names, in their order; Value and

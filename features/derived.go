@@ -1,6 +1,7 @@
 package features
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -106,7 +107,7 @@ func (f *Feature) entityOf(part int, entity string) string {
 // derive answers a derived feature by its parts. The value is found where that
 // of any part is, and null where the expression cannot be computed.
 func (f *Feature) derive(r *Reading, at int64) (Answer, error) {
-	a := Answer{Status: NotFound, Exact: true}
+	a := Answer{Status: NotFound, Exact: true, told: math.MaxInt64}
 	a.From, a.To = f.Covers(at, r.now)
 	values := make([]kinds.Value, len(f.Parts))
 	for i, part := range f.Parts {
@@ -115,6 +116,7 @@ func (f *Feature) derive(r *Reading, at int64) (Answer, error) {
 			return Answer{}, err
 		}
 		values[i] = p.Value
+		a.told = min(a.told, p.told)
 		a.Exact = a.Exact && p.Exact
 		a.StandardError = max(a.StandardError, p.StandardError)
 		a.RelativeError = max(a.RelativeError, p.RelativeError)

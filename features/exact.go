@@ -8,63 +8,113 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
+// eventLog is the log of an entity, decoded once for all features of a question.
+type eventLog struct {
+	// events are in the order of their times, those of one time in the order in
+	// which they came.
+	events []kinds.LogRecord
+	lost   int64 // the greatest time of events that a cap has cut off
+}
+
+// noLog is that of nobody.
+var noLog = &eventLog{lost: nothingCut}
+
+// decodeLog decodes a log. The events alias it.
+func decodeLog(log kinds.Log) (*eventLog, error) {
+	l := &eventLog{lost: nothingCut}
+	if lost, ok := log.CutOff(); ok {
+		l.lost = lost
+	}
+	err := log.Records(func(r kinds.LogRecord) bool {
+		l.events = append(l.events, r)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(l.events, func(a, b kinds.LogRecord) int { return cmp.Compare(a.Time, b.Time) })
+	return l, nil
+}
+
+// since are those of events in the order of their times that are not earlier.
+func since(events []kinds.LogRecord, from int64) []kinds.LogRecord {
+	return events[earlier(events, from):]
+}
+
+// upTo are those of events in the order of their times that are not later.
+func upTo(events []kinds.LogRecord, to int64) []kinds.LogRecord {
+	return events[:earlier(events, to+1)]
+}
+
+// earlier is how many events in the order of their times came before a time.
+func earlier(events []kinds.LogRecord, time int64) int {
+	n, _ := slices.BinarySearchFunc(events, time, func(r kinds.LogRecord, time int64) int {
+		if r.Time < time {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
 // nothingCut stands for the time of events cut off where there are none.
 const nothingCut = math.MinInt64
 
 // fold computes an exact feature at a moment from the log of its entity, or from
-// those of several that are taken together, each with a window of its own. It
-// says what they cover; from is nil where that is all there ever was.
-func (f *Feature) fold(logs []kinds.Slice, at int64) (r kinds.Result, from *int64, to int64, err error) {
-	if len(logs) == 0 {
-		logs = make([]kinds.Slice, 1) // of nobody
-	}
-	var samples []kinds.Sample
-	first, to, capped := int64(math.MaxInt64), int64(math.MinInt64), false
-	for i := range logs {
-		c, err := f.cut(logs[i].Log, at)
-		if err != nil {
-			return r, nil, 0, err
+// those of several that are taken together, each with a window of its own. What
+// stands in the buffer holds until its next use.
+func (f *Feature) fold(logs []*eventLog, at int64, buffer *[]kinds.Sample) (r kinds.Result, c coverage, err error) {
+	samples, capped := (*buffer)[:0], false
+	for i, log := range logs {
+		cut := f.cut(log, at)
+		if samples, err = f.samples(samples, cut.events); err != nil {
+			return r, c, err
 		}
-		if samples, err = f.samples(samples, c.events); err != nil {
-			return r, nil, 0, err
+		if i == 0 {
+			c = cut.coverage
 		}
-		first, to, capped = min(first, c.from), max(to, c.to), capped || c.capped
+		c = coverage{min(c.from, cut.from), max(c.to, cut.to), min(c.told, cut.told)}
+		capped = capped || cut.capped
 	}
+	*buffer = samples
 	if len(logs) > 1 {
 		slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
 	r.Capped = r.Capped || capped
-	if first != math.MinInt64 {
-		from = &first
-	}
-	return r, from, to, nil
+	return r, c, nil
+}
+
+// coverage is the event times that an exact window covers.
+type coverage struct {
+	from, to int64 // the first and the last millisecond
+	// told is the first millisecond that the window rests on: from, or one before
+	// it where events tell where it begins.
+	told int64
 }
 
 // cutting is an exact window cut out of a log.
 type cutting struct {
-	events   []kinds.LogRecord // in the order of their times
-	from, to int64
-	capped   bool // events of it are no longer in the log
+	coverage
+	events []kinds.LogRecord // in the order of their times
+	capped bool              // events of it are no longer in the log
 }
 
 // cut cuts the window of a moment out of a log.
-func (f *Feature) cut(log kinds.Log, at int64) (cutting, error) {
+func (f *Feature) cut(log *eventLog, at int64) cutting {
 	w := f.Window
 	from, to := w.edges(at)
 	end := to
 	if w.Exclude != ExcludeNothing {
 		end = at // the event being scored may be newer than a window with a delay
 	}
-	events, lost, err := records(log, from, end)
-	if err != nil {
-		return cutting{}, err
-	}
-	c, sure := cutting{events: upTo(events, to), from: from, to: to}, true
-	if form, ok := w.Form.(opened); ok {
-		times := timesOf(c.events, lost, from, to)
-		c.from, sure = form.open(to, max(from, lost), times)
-		c.events = c.events[len(upTo(c.events, c.from-1)):]
+	events := upTo(since(log.events, from), end)
+	c, sure := cutting{coverage: coverage{from, to, from}, events: upTo(events, to)}, true
+	form, opens := w.Form.(opened)
+	if opens {
+		times := timesOf(c.events, log.lost, from, to)
+		c.from, c.told, sure = form.open(to, max(from, log.lost), times)
+		c.events = since(c.events, c.from)
 	}
 	// The event being scored is the last one. It counted for where the window
 	// begins, and is left out of what it holds.
@@ -80,20 +130,12 @@ func (f *Feature) cut(log kinds.Log, at int64) (cutting, error) {
 	if n := len(c.events); w.Last > 0 && n >= w.Last {
 		c.events = c.events[n-w.Last:]
 		c.from, sure = c.events[0].Time, true
-	}
-	c.capped = !sure || lost != nothingCut && lost >= c.from
-	return c, nil
-}
-
-// upTo are those of events in the order of their times that are not later.
-func upTo(events []kinds.LogRecord, to int64) []kinds.LogRecord {
-	n, _ := slices.BinarySearchFunc(events, to, func(r kinds.LogRecord, to int64) int {
-		if r.Time > to {
-			return 1
+		if !opens {
+			c.told = c.from
 		}
-		return -1
-	})
-	return events[:n]
+	}
+	c.capped = !sure || log.lost != nothingCut && log.lost >= c.from
+	return c
 }
 
 // timesOf are those of events from one time to another as far as all are known,
@@ -110,24 +152,6 @@ func timesOf(events []kinds.LogRecord, lost, from, to int64) []int64 {
 		}
 	}
 	return list
-}
-
-// records are the events of a log from one time to another in the order of
-// their times, those of one time in the order in which they came, and the
-// greatest time of those that a cap has cut off.
-func records(log kinds.Log, from, to int64) (events []kinds.LogRecord, lost int64, err error) {
-	lost, ok := log.CutOff()
-	if !ok {
-		lost = nothingCut
-	}
-	err = log.Records(func(r kinds.LogRecord) bool {
-		if from <= r.Time && r.Time <= to {
-			events = append(events, r)
-		}
-		return true
-	})
-	slices.SortStableFunc(events, func(a, b kinds.LogRecord) int { return cmp.Compare(a.Time, b.Time) })
-	return events, lost, err
 }
 
 // samples appends those of the events that pass the feature's filter.

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -22,11 +23,11 @@ features:
   c: SUM(1d, tx, amount, user, tile=exact, where=ok)
   d: AVG(1d, tx, score, user, tile=exact)
   e: MAX(1d, tx, amount, user, tile=exact)
-  f: LAST(1d, tx, merchant, user)
-  g: STDDEV_POP(1d, tx, amount, user)
+  f: LAST(1d, tx, merchant, user, tile=exact)
+  g: STDDEV_POP(1d, tx, amount, user, tile=exact)
   h: LAST_K(1d, tx, merchant, user, k=5)
   i: COUNT(10m, tx, user, tile=exact)
-  j: RATIO(1d, tx, user, condition=ok)
+  j: RATIO(1d, tx, user, condition=ok, tile=exact)
 `
 	r, err := Parse("bench.yaml", []byte(text))
 	if err != nil {
@@ -43,13 +44,31 @@ features:
 		}
 		log = append(log, batch.Ops[0].Member...)
 	}
-	slices := []kinds.Slice{{Log: log}}
+	var reading Reading
 	b.ReportAllocs()
 	for b.Loop() {
+		reading.Reset(now)
 		for _, f := range r.Features {
-			if _, err := f.answer(slices, now, now); err != nil {
+			reading.Want(f, "u", now)
+		}
+		if err := reading.Read(b.Context(), logReader(log)); err != nil {
+			b.Fatal(err)
+		}
+		for range r.Features {
+			if _, err := reading.Next(); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
+}
+
+// logReader answers all reads with one log.
+type logReader kinds.Log
+
+func (l logReader) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	slices := make([]kinds.Slice, len(reads))
+	for i := range slices {
+		slices[i].Log = kinds.Log(l)
+	}
+	return slices, nil
 }

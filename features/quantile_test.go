@@ -58,10 +58,7 @@ features:
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := f.answer(slices, at, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := f.fromTiles(slices, at, at)
 		nth := max(1, math.Ceil(f.Call.P*values-1e-6))
 		want := nth / 100
 		if f.Name == "rate" {

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -75,6 +76,31 @@ type Answer struct {
 	// that the value is of, in milliseconds; nil where all there ever were are.
 	// Feature.Answer knows neither.
 	CompleteSince *int64
+
+	// told is the first millisecond of the event times that value and From rest
+	// on: From, or one before it; math.MinInt64 for all there ever was.
+	told int64
+}
+
+// Complete says since when the answer is complete, given the event time from
+// which on the state holds all events that the feature needs; see kinds.History.
+// Nothing of the answer is sure while events pass the state by, and where events
+// that passed it by may have begun a window elsewhere: the answer is complete
+// since a moment behind its end then.
+func (a *Answer) Complete(since int64) {
+	if since == kinds.Ever {
+		return
+	}
+	looksWhole := a.From != nil && *a.From >= since
+	if complete := since; since != kinds.NotYet && (!looksWhole || a.told >= since) {
+		a.CompleteSince = &complete
+		return
+	}
+	behind := a.To + 1
+	if a.From != nil {
+		behind = max(behind, *a.From+1)
+	}
+	a.CompleteSince = &behind
 }
 
 // reads lists what must be read to answer a feature over a stream at a moment,
@@ -87,26 +113,41 @@ func (f *Feature) reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 	return dst
 }
 
-// answer folds what was read for a feature over a stream, in the order of reads:
-// of one entity, or of several that are taken together, one behind the other.
-// The moment asked for and the present one are in milliseconds.
-// The error is that the store holds what this program cannot read.
-func (f *Feature) answer(slices []kinds.Slice, at, now int64) (Answer, error) {
-	spec := f.Kind.Spec()
-	a := Answer{Shape: f.Shape(), Status: Present, StandardError: spec.StandardError}
-	var r kinds.Result
-	if f.Window.Exact {
-		var err error
-		if r, a.From, a.To, err = f.fold(slices, at); err != nil {
-			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
-		}
-	} else {
-		if n := len(f.Series); len(slices) != n {
-			slices = united(slices, n)
-		}
-		r = f.merge(slices, at-f.Window.Delay.Milliseconds())
-		a.From, a.To = f.Window.bounds(f.Series[0], at, now)
+// fromTiles answers a feature over a stream from what was read of its series, in
+// the order of reads: of one entity, or of several that are taken together, one
+// behind the other. The moment asked for and the present one are in milliseconds.
+func (f *Feature) fromTiles(slices []kinds.Slice, at, now int64) Answer {
+	if n := len(f.Series); len(slices) != n {
+		slices = united(slices, n)
 	}
+	a := Answer{told: math.MinInt64}
+	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
+	if a.From != nil {
+		a.told = *a.From
+	}
+	f.tell(&a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
+	return a
+}
+
+// fromLogs answers an exact feature from the logs of its entities; see fold. The
+// error is that the store holds what this program cannot read.
+func (f *Feature) fromLogs(logs []*eventLog, at int64, buffer *[]kinds.Sample) (Answer, error) {
+	r, c, err := f.fold(logs, at, buffer)
+	if err != nil {
+		return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
+	}
+	a := Answer{To: c.to, told: c.told}
+	if c.from != math.MinInt64 {
+		a.From = &c.from
+	}
+	f.tell(&a, r)
+	return a, nil
+}
+
+// tell makes a result the answer's.
+func (f *Feature) tell(a *Answer, r kinds.Result) {
+	spec := f.Kind.Spec()
+	a.Shape, a.Status, a.StandardError = f.Shape(), Present, spec.StandardError
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate
 	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.FalsePositiveRate == 0 && !r.Capped
@@ -118,7 +159,6 @@ func (f *Feature) answer(slices []kinds.Slice, at, now int64) (Answer, error) {
 	case r.IsNull():
 		a.Status = NullValue
 	}
-	return a, nil
 }
 
 // Covers are the event times that an answer covers, as of Answer.From and To.

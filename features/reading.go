@@ -37,6 +37,12 @@ type Reading struct {
 	needs []int
 	hops  []hop // of the wanted features of the second degree, in their order
 
+	// logs are the slices' logs, decoded, as far as features were answered from
+	// them; samples are the events of one feature.
+	logs    []*eventLog
+	chosen  []*eventLog // of one feature
+	samples []kinds.Sample
+
 	// Where Next is.
 	next, need, hop int
 	gathered        []kinds.Slice // of one feature
@@ -59,6 +65,7 @@ func (r *Reading) Reset(now int64) {
 	clear(r.hops)
 	clear(r.gathered[:cap(r.gathered)])
 	r.wishes, r.reads, r.slices, r.needs, r.hops = r.wishes[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
+	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
 	r.now, r.next, r.need, r.hop = now, 0, 0, 0
 }
 
@@ -163,8 +170,39 @@ func (r *Reading) answer(f *Feature, at int64) (Answer, error) {
 		return r.second(&r.hops[r.hop-1])
 	default:
 		r.need += len(f.Series)
-		return f.answer(r.gather(r.need-len(f.Series), r.need), at, r.now)
+		return r.overStream(f, r.need-len(f.Series), r.need, at)
 	}
+}
+
+// overStream answers a feature over a stream from what was read for some of the
+// needs.
+func (r *Reading) overStream(f *Feature, from, to int, at int64) (Answer, error) {
+	if !f.Window.Exact {
+		return f.fromTiles(r.gather(from, to), at, r.now), nil
+	}
+	r.chosen = r.chosen[:0]
+	for _, position := range r.needs[from:to] {
+		log, err := r.log(position)
+		if err != nil {
+			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
+		}
+		r.chosen = append(r.chosen, log)
+	}
+	if from == to {
+		r.chosen = append(r.chosen, noLog)
+	}
+	return f.fromLogs(r.chosen, at, &r.samples)
+}
+
+// log is the decoded log of a slice.
+func (r *Reading) log(position int) (log *eventLog, err error) {
+	if n := len(r.slices) - len(r.logs); n > 0 {
+		r.logs = append(r.logs, make([]*eventLog, n)...)
+	}
+	if r.logs[position] == nil {
+		r.logs[position], err = decodeLog(r.slices[position].Log)
+	}
+	return r.logs[position], err
 }
 
 // gather is what was read for some of the needs, until the next time.

@@ -34,7 +34,7 @@ type hop struct {
 // goThrough answers a first hop, and adds what the second one needs of the
 // members: each different one once, in the order of the list.
 func (r *Reading) goThrough(h *hop) (err error) {
-	h.first, err = h.Set.answer(r.gather(h.set, h.set+len(h.Set.Series)), h.at, r.now)
+	h.first, err = r.overStream(h.Set, h.set, h.set+len(h.Set.Series), h.at)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,8 @@ func (r *Reading) goThrough(h *hop) (err error) {
 // exact and whole if both are.
 func (r *Reading) second(h *hop) (Answer, error) {
 	r.need += len(h.Set.Series)
-	a, err := h.Each.answer(r.gather(h.need, h.to), h.at, r.now)
+	a, err := r.overStream(h.Each, h.need, h.to, h.at)
+	a.told = min(a.told, h.first.told)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
 	return a, err

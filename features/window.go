@@ -54,9 +54,10 @@ type opened interface {
 	Form
 	// open is the first millisecond of the window at a moment, of the rising times
 	// of all events of the entity since a time, which is Reach before the moment
-	// or later. If no window is open, it is where the last one ended. Not sure is
-	// a window that events from before that time would have begun elsewhere.
-	open(at, since int64, times []int64) (from int64, sure bool)
+	// or later. If no window is open, it is where the last one ended. It is told by
+	// events from the time told on: others before that would not have moved it. Not
+	// sure is a window that events from before since would have begun elsewhere.
+	open(at, since int64, times []int64) (from, told int64, sure bool)
 }
 
 // Exclusion is what a window leaves out around the event being scored: the

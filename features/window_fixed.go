@@ -25,16 +25,18 @@ func (f Fixed) String() string {
 // Reach is two stretches.
 func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
 
-func (f Fixed) open(at, since int64, times []int64) (from int64, sure bool) {
+func (f Fixed) open(at, since int64, times []int64) (from, told int64, sure bool) {
 	size, stretch := f.Size.Milliseconds(), f.MaxLength.Milliseconds()
 	since = max(since, (kinds.FloorDiv(at, stretch)-1)*stretch)
 	end, previous := since, since-1 // of the window; the event before
-	from = since
+	from, told = since, since
 	for _, t := range times {
 		if t < since {
 			continue
 		}
-		sure = sure || t-previous >= size
+		if t-previous >= size {
+			told, sure = previous+1, true
+		}
 		if t >= end {
 			from, end = t, t+size
 		}
@@ -42,10 +44,10 @@ func (f Fixed) open(at, since int64, times []int64) (from int64, sure bool) {
 	}
 	switch {
 	case at < end:
-		return from, sure
+		return from, told, sure
 	case !sure && at-previous >= size:
-		return previous + size, true // wherever the last one began, it has ended by then
+		return previous + size, told, true // wherever the last one began, it has ended by then
 	default:
-		return end, sure
+		return end, told, sure
 	}
 }

@@ -15,7 +15,14 @@ func (s Session) String() string {
 // Reach is the greatest length and the gap before it.
 func (s Session) Reach() time.Duration { return s.MaxLength + s.Gap }
 
-func (s Session) open(at, _ int64, times []int64) (from int64, sure bool) {
+func (s Session) open(at, _ int64, times []int64) (from, told int64, sure bool) {
+	from, sure = s.begin(at, times)
+	return from, from - s.Gap.Milliseconds() + 1, sure
+}
+
+// begin is the first millisecond of the session at a moment, or where the last
+// one ended.
+func (s Session) begin(at int64, times []int64) (from int64, sure bool) {
 	gap, earliest := s.Gap.Milliseconds(), at-s.MaxLength.Milliseconds()+1
 	i := len(times) - 1
 	if i < 0 {

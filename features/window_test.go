@@ -89,10 +89,10 @@ func TestLongestSession(t *testing.T) {
 	s := Session{Gap: 30 * time.Minute, MaxLength: time.Hour}
 	start, last := int64(0), s.MaxLength.Milliseconds()-1
 	times := []int64{start, last / 3, 2 * last / 3, last}
-	if from, sure := s.open(last, 0, times); from != start || !sure {
+	if from, _, sure := s.open(last, 0, times); from != start || !sure {
 		t.Errorf("begins at %d, sure %v", from, sure)
 	}
-	if from, sure := s.open(last+1, 0, times); from != 1 || sure {
+	if from, _, sure := s.open(last+1, 0, times); from != 1 || sure {
 		t.Errorf("a millisecond later it begins at %d, sure %v", from, sure)
 	}
 }
@@ -120,27 +120,32 @@ func TestStateOfWindows(t *testing.T) {
 // Logs of several entities that are taken together have a session each.
 func TestWindowsOfSeveralLogs(t *testing.T) {
 	f := load(t, "f: LAST_K(session 30m, tx, device, user, k=9)").Features[0]
-	log := func(device string, minutes ...int64) kinds.Slice {
+	log := func(device string, minutes ...int64) *eventLog {
+		t.Helper()
 		held := []byte(kinds.LogHeader)
 		for _, m := range minutes {
 			record := kinds.AppendLogTime(nil, m*60_000)
 			record = kinds.AppendLogColumn(record, *f.field, kinds.Value{Type: kinds.String, Str: []byte(device)})
 			held = kinds.AppendLogRecord(held, record)
 		}
-		return kinds.Slice{Log: held}
+		l, err := decodeLog(held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
 	}
 	a, b, over := log("a", 0, 60, 80), log("b", 10, 50, 70), log("c", 0, 30)
 	for _, test := range []struct {
 		name  string
-		logs  []kinds.Slice
+		logs  []*eventLog
 		from  int64
 		items string
 	}{
-		{"two", []kinds.Slice{a, b}, 50, "abab"},
-		{"one that is over", []kinds.Slice{a, over}, 60, "aa"},
-		{"none", nil, 90 - 24*60, ""},
+		{"two", []*eventLog{a, b}, 50, "abab"},
+		{"one that is over", []*eventLog{a, over}, 60, "aa"},
+		{"none", []*eventLog{noLog}, 90 - 24*60, ""},
 	} {
-		r, from, to, err := f.fold(test.logs, 90*60_000)
+		r, s, err := f.fold(test.logs, 90*60_000, new([]kinds.Sample))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,8 +153,8 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		for _, i := range r.Items {
 			items += string(i.Value.Str)
 		}
-		if wide := kinds.FloorDiv(*from, 60_000); wide != test.from || to != 90*60_000 || items != test.items {
-			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, to, test.items, test.from)
+		if wide := kinds.FloorDiv(s.from, 60_000); wide != test.from || s.to != 90*60_000 || items != test.items {
+			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, s.to, test.items, test.from)
 		}
 	}
 }

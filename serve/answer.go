@@ -114,7 +114,7 @@ func (q *question) encode(history *kinds.History) error {
 				out = a.AppendJSON(out)
 				continue
 			}
-			q.complete(&a, i)
+			a.Complete(q.since[i])
 			if first, end := q.members.of(i); first < end {
 				out = q.appendMembers(out, &a, first)
 			} else {
@@ -135,17 +135,4 @@ func (q *question) next(i int) (features.Answer, error) {
 	a := features.Answer{Status: features.OutsideMaxAge, Oldest: &q.oldest[i]}
 	a.From, a.To = q.plans[i].Covers(q.at, q.now)
 	return a, nil
-}
-
-// complete says since when the state of the answer of plan i is complete.
-// While events pass it by, nothing of what the answer covers is sure.
-func (q *question) complete(a *features.Answer, i int) {
-	switch {
-	case q.since[i] == kinds.Ever:
-	case q.since[i] == kinds.NotYet:
-		next := a.To + 1
-		a.CompleteSince = &next
-	default:
-		a.CompleteSince = &q.since[i]
-	}
 }

@@ -60,7 +60,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		if err != nil {
 			return err
 		}
-		q.complete(&a, 0)
+		a.Complete(q.since[0])
 		if i > 0 {
 			q.out = append(q.out, ',')
 		}

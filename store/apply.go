@@ -52,7 +52,7 @@ type move struct {
 
 // NewWriter returns a writer for one goroutine.
 func (s *Store) NewWriter() *Writer {
-	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash()}
+	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), expiry: expiry{now: time.Now}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
 	}
@@ -295,7 +295,7 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		}
 		if found < m.from {
 			b.Sources[m.source].Behind = true
-			w.expiry = expiry{} // an older copy has older times to live
+			w.expiry.forget()
 		} else {
 			b.Sources[m.source].Progress[c.shard] = found
 		}

@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -127,6 +130,71 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		}
 		if got := numbers(); got[1] != dead+20*5 {
 			t.Errorf("of the series that came back there is %d, want %d", got[1], dead+20*5)
+		}
+	})
+}
+
+// unlisted fails commands that list when plans were used, while on.
+type unlisted struct {
+	key string
+	on  bool
+}
+
+var errUnlisted = errors.New("the list is lost")
+
+func (*unlisted) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (u *unlisted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if u.on && cmd.Name() == "hgetall" && cmd.Args()[1] == u.key {
+			cmd.SetErr(errUnlisted)
+			return errUnlisted
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (*unlisted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Where the dead could not be listed, the keys that were read are compacted once
+// they can be.
+func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		list := &unlisted{key: usedKey(s.namespace), on: true}
+		s.redis.AddHook(list)
+		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		w := s.NewWriter()
+		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
+		write := func() error {
+			b := begin(t, s, transactions)
+			fill(b, 0, event)
+			b.Series = []*kinds.Series{events} // so that the others may be dead
+			event.offset++
+			return w.Apply(ctx, b)
+		}
+		var err error
+		for err == nil && event.offset < 20 {
+			err = write()
+		}
+		if want := "read when plans were used: the list is lost"; err == nil || err.Error() != want {
+			t.Fatalf("error %v, want %s", err, want)
+		}
+		list.on = false
+		for length := int64(0); ; {
+			before := length
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+			if length = s.redis.StrLen(ctx, key).Val(); length < before {
+				return
+			}
+			if event.offset > 100 {
+				t.Fatalf("the state was not compacted: it takes %d bytes", length)
+			}
 		}
 	})
 }

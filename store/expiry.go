@@ -11,6 +11,7 @@ const slack = 3600
 // that ago need none: of busy ones, few writes pay for it. Time is that of the
 // clock and that of the records, whichever has gone further.
 type expiry struct {
+	now func() time.Time // the clock
 	// When keys were given their time to live, by the hash of the key. Where one
 	// map is full, it is the older one, and the one before is forgotten: to give
 	// time again costs little.
@@ -22,6 +23,9 @@ type given struct{ clock, record int64 }
 
 const expiryMemory = 1 << 16
 
+// forget makes all keys due: an older copy of the store has older times to live.
+func (e *expiry) forget() { e.young, e.old = nil, nil }
+
 // due is the time to live, in seconds, that a key is to be given with a batch
 // whose newest record has a timestamp; 0 for none.
 func (e *expiry) due(k *stateKey, record int64) int64 {
@@ -29,7 +33,7 @@ func (e *expiry) due(k *stateKey, record int64) int64 {
 	if keep == 0 {
 		return 0
 	}
-	now, spare := given{time.Now().UnixMilli(), record}, keep/16
+	now, spare := given{e.now().UnixMilli(), record}, keep/16
 	last, ok := e.young[k.hash]
 	if !ok {
 		last, ok = e.old[k.hash]
