@@ -39,7 +39,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
 	}
-	if err := q.reading.Read(ctx, h.reader); err != nil {
+	if err := h.read(ctx, q); err != nil {
 		return err
 	}
 	// After the state, as with every answer.
@@ -49,6 +49,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	}
 	q.since = append(q.since[:0], p.completeSince(history))
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
+	q.out = append(q.out, q.readFrom...)
 	q.out = append(q.out, `,"bars":[`...)
 	for i := range bars {
 		a, err := q.reading.Next()
