@@ -100,12 +100,12 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *RedisServer {
 		client := node.Client(t)
 		Eventually(t, time.Minute, "the replica seen by "+node.addr, func() (bool, string) {
 			// Not told to clients before something was replicated, be it a ping.
-			slots, err := client.ClusterSlots(ctx).Result()
+			slots, err := client.Do(ctx, "cluster", "slots").Result()
 			if err != nil {
 				return false, err.Error()
 			}
 			text := fmt.Sprint(slots)
-			return strings.Contains(text, r.addr), text
+			return strings.Contains(text, strings.Replace(r.addr, ":", " ", 1)), text
 		})
 	}
 	return r
