@@ -22,6 +22,10 @@ type Answer struct {
 	Pending []Outcome // of the pending events, in their order
 	Results []Result  // of the entities, in their order
 	Applied bool      // whether the record of WaitFor is in the results
+	// Replica is whether any of the state was read from a replica. What its master
+	// had applied Staleness before the reading is in the results.
+	Replica   bool
+	Staleness time.Duration
 }
 
 // Outcome is what a pending event was taken for.
@@ -110,6 +114,8 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 		At      int64
 		Results []Result
 		Waited  struct{ Applied bool }
+		From    string `json:"read_from"`
+		Stale   int64  `json:"staleness_ms"`
 		Pending []struct {
 			Stream             string
 			Time               int64
@@ -119,7 +125,8 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &wire); err != nil {
 		return err
 	}
-	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied}
+	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied,
+		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond}
 	for _, p := range wire.Pending {
 		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, p.Late})
 	}

@@ -127,6 +127,22 @@ func TestWaitFor(t *testing.T) {
 	}
 }
 
+func TestStaleness(t *testing.T) {
+	for body, want := range map[string]client.Answer{
+		`{"at":1784980800000,"read_from":"replica","staleness_ms":12}`: {At: now, Replica: true, Staleness: 12 * time.Millisecond},
+		`{"at":1784980800000,"read_from":"master"}`:                    {At: now},
+		`{"at":1784980800000}`:                                         {At: now},
+	} {
+		var got client.Answer
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	weir := client.New(startServer())
 	entities := []client.Entity{{"device_id": "d000001"}}

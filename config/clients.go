@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -141,12 +142,67 @@ func (t TLS) config(key string) (*tls.Config, error) {
 // connects when first used. The error names the setting that TLS cannot work
 // with.
 func (c *Config) RedisClient() (redis.UniversalClient, error) {
+	options, err := c.redisOptions()
+	if err != nil {
+		return nil, err
+	}
+	switch c.Redis.Mode {
+	case "sentinel":
+		return redis.NewFailoverClient(options.Failover()), nil
+	case "cluster":
+		return redis.NewClusterClient(options.Cluster()), nil
+	default:
+		return redis.NewClient(options.Simple()), nil
+	}
+}
+
+// RedisReplicas makes the client that knows the replicas of each master, as one
+// of a cluster does in every mode; nil where all is read from masters. The error
+// is that of RedisClient.
+func (c *Config) RedisReplicas() (*redis.ClusterClient, error) {
+	if c.Redis.ReadFrom != "replica" {
+		return nil, nil
+	}
+	options, err := c.redisOptions()
+	if err != nil {
+		return nil, err
+	}
+	options.ReadOnly = true
+	// A question that a replica does not answer has to ask the master yet.
+	const part = 4
+	options.DialTimeout, options.DialerRetries = options.DialTimeout/part, 1
+	options.ReadTimeout, options.WriteTimeout = options.ReadTimeout/part, options.WriteTimeout/part
+	switch c.Redis.Mode {
+	case "sentinel":
+		return redis.NewFailoverClusterClient(options.Failover()), nil
+	case "cluster":
+		return redis.NewClusterClient(options.Cluster()), nil
+	default:
+		return redis.NewClusterClient(c.singleWithReplicas(options.Cluster())), nil
+	}
+}
+
+// singleWithReplicas makes a cluster of one master and its replicas.
+func (c *Config) singleWithReplicas(options *redis.ClusterOptions) *redis.ClusterOptions {
+	const lastSlot = 16383
+	slots := redis.ClusterSlot{End: lastSlot}
+	for _, address := range append(c.Redis.Addresses[:1:1], c.Redis.Replicas...) {
+		slots.Nodes = append(slots.Nodes, redis.ClusterNode{Addr: address})
+	}
+	options.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return []redis.ClusterSlot{slots}, nil }
+	if db := c.Redis.DB; db != 0 { // which clusters do not have
+		options.OnConnect = func(ctx context.Context, connection *redis.Conn) error { return connection.Select(ctx, db).Err() }
+	}
+	return options
+}
+
+func (c *Config) redisOptions() (*redis.UniversalOptions, error) {
 	r := &c.Redis
 	encryption, err := r.TLS.config("redis.tls")
 	if err != nil {
 		return nil, err
 	}
-	options := &redis.UniversalOptions{
+	return &redis.UniversalOptions{
 		Addrs:            r.Addresses,
 		ClientName:       "weir",
 		MasterName:       r.MasterName,
@@ -165,15 +221,7 @@ func (c *Config) RedisClient() (redis.UniversalClient, error) {
 		// Announced maintenance is a feature of Redis's own cloud; elsewhere
 		// asking for it costs each connection an error.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-	switch r.Mode {
-	case "sentinel":
-		return redis.NewFailoverClient(options.Failover()), nil
-	case "cluster":
-		return redis.NewClusterClient(options.Cluster()), nil
-	default:
-		return redis.NewClient(options.Simple()), nil
-	}
+	}, nil
 }
 
 // EntityKey is the secret that entities' values are hashed by, nil where they

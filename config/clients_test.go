@@ -112,6 +112,51 @@ func TestRedisModes(t *testing.T) {
 	}
 }
 
+// Replicas are asked in the database of the settings, and for a part of the time
+// only: the master may have to answer yet.
+func TestRedisReplicas(t *testing.T) {
+	c := config.Default()
+	if none, err := c.RedisReplicas(); none != nil || err != nil {
+		t.Errorf("by default all is read from the master: %v, %v", none, err)
+	}
+	replica := miniredis.RunT(t)
+	c.Redis.ReadFrom, c.Redis.Replicas, c.Redis.DB = "replica", []string{replica.Addr()}, 3
+	client, err := c.RedisReplicas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := client.SlaveForKey(within(t), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Set(within(t), "key", "value", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := replica.DB(3).Get("key"); got != "value" {
+		t.Errorf("the replica's database 3 holds %q, %v", got, err)
+	}
+	if got := server.Options().ReadTimeout; got != c.Redis.ReadTimeout/4 {
+		t.Errorf("the replica has %v to answer, want a quarter of %v", got, c.Redis.ReadTimeout)
+	}
+	c.Redis.TLS = config.TLS{Enabled: true, CA: "missing.pem"}
+	if _, err := c.RedisReplicas(); err == nil || err.Error() != "redis.tls.ca: open missing.pem: no such file or directory" {
+		t.Errorf("without the authorities' file: %v", err)
+	}
+	for _, mode := range []string{"sentinel", "cluster"} {
+		c := config.Default()
+		c.Redis.Mode, c.Redis.ReadFrom, c.Redis.MasterName = mode, "replica", "primary"
+		client, err := c.RedisReplicas()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := client.Options(); !o.ReadOnly || (o.ClusterSlots != nil) != (mode == "sentinel") {
+			t.Errorf("%s: %+v", mode, o)
+		}
+		_ = client.Close()
+	}
+}
+
 func TestKafkaOverTLSWithLogin(t *testing.T) {
 	serverTLS, ca := authority(t)
 	for _, mechanism := range []struct{ setting, server string }{

@@ -81,6 +81,9 @@ type Redis struct {
 	Mode                 string        `key:"mode"`      // single, sentinel or cluster
 	Addresses            []string      `key:"addresses"` // host:port
 	MasterName           string        `key:"master_name"`
+	ReadFrom             string        `key:"read_from"` // master or replica
+	Replicas             []string      `key:"replicas"`  // host:port; for single only
+	MaxStaleness         time.Duration `key:"max_staleness"`
 	Username             string        `key:"username"`
 	Password             Secret        `key:"password"` // after Load, also what PasswordFile holds
 	PasswordFile         string        `key:"password_file"`

@@ -63,6 +63,7 @@ func TestDefaults(t *testing.T) {
 			SASL:  config.SASL{Mechanism: "none"},
 		},
 		Redis: config.Redis{
+			ReadFrom: "master", Replicas: []string{}, MaxStaleness: 5 * time.Second,
 			Mode: "single", Addresses: []string{"localhost:6379"},
 			DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		},

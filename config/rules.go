@@ -64,6 +64,14 @@ var rules = []rule{
 	{"redis.master_name", "a name exactly when redis.mode is sentinel", func(c *Config) bool {
 		return (c.Redis.MasterName != "") == (c.Redis.Mode == "sentinel")
 	}},
+	oneOf("redis.read_from", func(c *Config) string { return c.Redis.ReadFrom }, "master", "replica"),
+	{"redis.replicas", "one or more host:port when redis.mode is single and redis.read_from is replica, and none in other modes", func(c *Config) bool {
+		if len(c.Redis.Replicas) == 0 {
+			return c.Redis.Mode != "single" || c.Redis.ReadFrom != "replica"
+		}
+		return c.Redis.Mode == "single" && addresses(c.Redis.Replicas)
+	}},
+	{"redis.max_staleness", "500ms to 1h", func(c *Config) bool { return within(c.Redis.MaxStaleness, 500*time.Millisecond, time.Hour) }},
 	{"redis.db", "0 to 15, and 0 when redis.mode is cluster", func(c *Config) bool {
 		return within(c.Redis.DB, 0, 15) && (c.Redis.Mode != "cluster" || c.Redis.DB == 0)
 	}},

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
@@ -29,19 +30,58 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 			return err
 		}
 	}
-	reader := h.reader
-	if q.pending != nil {
-		reader = storeReader{h.Reader, q.pending}
-	}
-	if err := q.reading.Read(ctx, reader); err != nil {
+	if err := h.read(ctx, q); err != nil {
 		return err
 	}
-	// After the state: what was applied to it before is in the history then.
+	// After the state: what was applied to it before is in the history then. It is
+	// the master's, also where a replica has answered.
 	history, err := h.history.get(ctx)
 	if err != nil {
 		return &storeError{err}
 	}
 	return encode(q, history)
+}
+
+// read reads what the question needs, from replicas where they may answer it. An
+// event that it has waited for is applied at the master.
+func (h *handler) read(ctx context.Context, q *question) error {
+	if h.Replicas == nil {
+		return q.reading.Read(ctx, storeReader{h.Reader, q.pending})
+	}
+	var freshness kinds.Freshness
+	var reader features.Reader = storeReader{h.Reader, q.pending}
+	if q.wait == nil {
+		reader = replicaReader{h.Replicas, q.pending, &freshness}
+	}
+	if err := q.reading.Read(ctx, reader); err != nil {
+		return err
+	}
+	if !freshness.Replica {
+		q.readFrom = append(q.readFrom, `,"read_from":"master"`...)
+		return nil
+	}
+	h.metrics.staleness.Observe(freshness.Staleness.Seconds())
+	q.readFrom = append(q.readFrom, `,"read_from":"replica","staleness_ms":`...)
+	// Rounded up: it is a bound.
+	q.readFrom = strconv.AppendInt(q.readFrom, (freshness.Staleness + time.Millisecond - 1).Milliseconds(), 10)
+	return nil
+}
+
+// replicaReader reads from replicas, and notes how old what it has read may be.
+// Its errors are the store's.
+type replicaReader struct {
+	replicas  func(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error)
+	pending   *kinds.Batch // nil for none
+	freshness *kinds.Freshness
+}
+
+func (r replicaReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	slices, freshness, err := r.replicas(ctx, reads, r.pending)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	*r.freshness = r.freshness.With(freshness)
+	return slices, nil
 }
 
 // storeReader is a reader whose errors are the store's. It reads as if what is
@@ -92,6 +132,7 @@ func (q *question) encode(history *kinds.History) error {
 		out = append(out, q.outcomes...)
 	}
 	out = append(out, q.waited...)
+	out = append(out, q.readFrom...)
 	out = append(out, `,"results":[`...)
 	for e := range q.entities {
 		if e > 0 {

@@ -57,6 +57,10 @@ type Config struct {
 	// replaced while questions are served. It never returns nil.
 	Registry func() *features.Registry
 	Reader   Reader
+	// Replicas, where set, reads as ReadAsIf does, with nil for no batch, but from
+	// replicas where they do, and says how old the state may be. Questions that wait
+	// for an event, the history and the clock are left to masters.
+	Replicas func(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error)
 	// History reads which plans the state was written by. Answers say since when
 	// their state is complete by it; nil leaves that out.
 	History func(ctx context.Context) (*kinds.History, error)

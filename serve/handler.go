@@ -28,7 +28,6 @@ import (
 type handler struct {
 	Config
 	limits  Limits
-	reader  features.Reader
 	metrics *metrics
 	history *histories
 	indexed atomic.Pointer[index]
@@ -52,7 +51,7 @@ func New(c Config) http.Handler {
 		c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) { return false, nil }
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	h := &handler{Config: c, limits: c.Limits.orDefaults(), reader: storeReader{Reader: c.Reader}, metrics: newMetrics(c.Registerer)}
+	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer)}
 	h.history = newHistories(c.History, c.Now)
 
 	mux := http.NewServeMux()

@@ -17,6 +17,7 @@ const (
 type metrics struct {
 	seconds   *prometheus.HistogramVec
 	values    prometheus.Histogram
+	staleness prometheus.Histogram
 	asked     *prometheus.CounterVec
 	inFlight  prometheus.Gauge
 	strangers *prometheus.CounterVec
@@ -35,6 +36,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name:    "weir_question_values",
 			Help:    "Values that a question asks for: features, or their members, times entities.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
+		}),
+		staleness: factory.NewHistogram(prometheus.HistogramOpts{
+			Name:    "weir_question_staleness_seconds",
+			Help:    "How old at the most the state was that a question read from a replica; those that read from masters alone are not counted.",
+			Buckets: prometheus.ExponentialBuckets(0.025, 2, 10), // to 12.8 s
 		}),
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_question_features_total",

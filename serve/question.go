@@ -43,6 +43,8 @@ type question struct {
 	wait   *wait  // for an event on the bus; nil for none
 	waited []byte // what came of it, in JSON
 
+	readFrom []byte // where the state was read, in JSON; empty where all is read from masters
+
 	columns *columns // of a question in Feast's protocol, else nil
 
 	// reading is of each entity for each plan.
@@ -99,7 +101,7 @@ func (q *question) free() {
 	clear(q.asked)
 	q.asked = q.asked[:0]
 	q.pending, q.outcomes, q.columns = nil, q.outcomes[:0], nil
-	q.wait, q.waited = nil, q.waited[:0]
+	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
 	q.body, q.out = q.body[:0], q.out[:0]
 	questions.Put(q)
 }

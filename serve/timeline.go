@@ -44,7 +44,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 			return err
 		}
 	}
-	if err := q.reading.Read(ctx, h.reader); err != nil {
+	if err := h.read(ctx, q); err != nil {
 		return err
 	}
 	// After the state, as with every answer.
@@ -54,7 +54,8 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	}
 	q.since = append(q.since[:0], p.completeSince(history))
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
-	q.out = append(append(q.out, q.waited...), `,"bars":[`...)
+	q.out = append(append(q.out, q.waited...), q.readFrom...)
+	q.out = append(q.out, `,"bars":[`...)
 	for i := range bars {
 		a, err := q.reading.Next()
 		if err != nil {

@@ -6,13 +6,16 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // gatherer sends the commands of several callers in one pipeline: while some are
 // under way, those that come meanwhile gather, and go together when it is their
 // turn. A caller alone waits for nobody; many share the price of a round trip.
 type gatherer struct {
-	redis redis.UniversalClient
+	// pass sends commands, and tells of each where it was answered.
+	pass func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness
 
 	mu    sync.Mutex
 	busy  int // pipelines under way, mostPipelines at the most
@@ -21,8 +24,9 @@ type gatherer struct {
 
 // gathering is what goes together.
 type gathering struct {
-	commands []redis.Cmder
-	done     chan struct{} // closed when all have their replies
+	commands  []redis.Cmder
+	freshness []kinds.Freshness // by command, once done is closed
+	done      chan struct{}     // closed when all have their replies
 }
 
 // mostGathered bounds the commands of one pipeline, so that those who ask for
@@ -35,33 +39,37 @@ var mostPipelines = runtime.GOMAXPROCS(0)
 
 // do sends commands, and waits until each has its reply or its error. Its own
 // error is that of the context.
-func (g *gatherer) do(ctx context.Context, commands []redis.Cmder) error {
-	own := g.add(commands)
+func (g *gatherer) do(ctx context.Context, commands []redis.Cmder) (f kinds.Freshness, err error) {
+	own, from := g.add(commands)
 	select {
 	case <-own.done:
-		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return f, ctx.Err()
 	}
+	for _, other := range own.freshness[from : from+len(commands)] {
+		f = f.With(other)
+	}
+	return f, nil
 }
 
-// add finds what the commands go with.
-func (g *gatherer) add(commands []redis.Cmder) *gathering {
+// add finds what the commands go with, and the place of the first in it.
+func (g *gatherer) add(commands []redis.Cmder) (with *gathering, from int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n := len(g.queue); n > 0 && len(g.queue[n-1].commands)+len(commands) <= mostGathered {
 		last := g.queue[n-1]
+		from = len(last.commands)
 		last.commands = append(last.commands, commands...)
-		return last
+		return last, from
 	}
 	own := &gathering{commands: commands, done: make(chan struct{})}
 	if g.busy < mostPipelines {
 		g.busy++
 		go g.send(own)
-		return own
+		return own, 0
 	}
 	g.queue = append(g.queue, own)
-	return own
+	return own, 0
 }
 
 // send sends one gathering after the other until none waits.
@@ -69,12 +77,7 @@ func (g *gatherer) send(next *gathering) {
 	for next != nil {
 		// The client's own timeouts bound it: no caller's deadline may end what
 		// others wait for.
-		ctx := context.Background()
-		pipe := g.redis.Pipeline()
-		for _, c := range next.commands {
-			_ = pipe.Process(ctx, c)
-		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
+		next.freshness = g.pass(context.Background(), next.commands)
 		close(next.done)
 		next = g.next()
 	}
@@ -91,4 +94,16 @@ func (g *gatherer) next() *gathering {
 	first := g.queue[0]
 	g.queue = g.queue[1:]
 	return first
+}
+
+// throughMasters sends commands with one pipeline.
+func throughMasters(client redis.UniversalClient) func(context.Context, []redis.Cmder) []kinds.Freshness {
+	return func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness {
+		pipe := client.Pipeline()
+		for _, c := range commands {
+			_ = pipe.Process(ctx, c)
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		return make([]kinds.Freshness, len(commands))
+	}
 }

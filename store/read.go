@@ -25,6 +25,13 @@ func (s *Store) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, er
 // just been applied, but for events that have arrived meanwhile; see
 // state.Think. It writes nothing.
 func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
+	slices, _, err := s.readWith(ctx, s.gatherer, reads, pending)
+	return slices, err
+}
+
+// readWith reads with the commands that go through a gatherer.
+func (s *Store) readWith(ctx context.Context, g *gatherer, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+	var freshness kinds.Freshness
 	slices := make([]kinds.Slice, len(reads))
 	lookups := s.lookups(reads)
 	commands := make([]redis.Cmder, 0, len(lookups))
@@ -35,21 +42,22 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds
 		commands = l.ask(ctx, commands)
 	}
 	if len(commands) > 0 {
-		if err := s.gatherer.do(ctx, commands); err != nil {
-			return nil, fmt.Errorf("read features: %w", err)
+		var err error
+		if freshness, err = g.do(ctx, commands); err != nil {
+			return nil, freshness, fmt.Errorf("read features: %w", err)
 		}
 	}
 	for _, c := range commands {
 		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("read features: %w", err)
+			return nil, freshness, fmt.Errorf("read features: %w", err)
 		}
 	}
 	for _, l := range lookups {
 		if err := l.receive(reads, slices, pending); err != nil {
-			return nil, fmt.Errorf("read features: %w", &keyError{l.key, err})
+			return nil, freshness, fmt.Errorf("read features: %w", &keyError{l.key, err})
 		}
 	}
-	return slices, nil
+	return slices, freshness, nil
 }
 
 // lookup is one state key to be read, and what reads it.

@@ -29,6 +29,7 @@ type Store struct {
 	apply      *redis.Script
 	compact    *redis.Script
 	gatherer   *gatherer
+	replicas   *replicas // nil where all is read from masters
 	plans      planCache
 	pseudonyms *pseudonyms // nil where keys have the entities themselves
 }
@@ -39,7 +40,7 @@ type Option func(*Store)
 // New returns the store of a namespace with its fixed number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
-		redis: client, namespace: namespace, gatherer: &gatherer{redis: client},
+		redis: client, namespace: namespace, gatherer: &gatherer{pass: throughMasters(client)},
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {

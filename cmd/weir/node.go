@@ -29,6 +29,7 @@ type node struct {
 	access    *access
 	reloader  *reloader
 	redis     redis.UniversalClient
+	replicas  *redis.ClusterClient // nil where questions are read from masters
 	store     *store.Store
 	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
@@ -47,11 +48,10 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	if err != nil {
 		return nil, err
 	}
-	state, err := newStore(cfg, client)
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
+	n := &node{cfg: cfg, access: access, redis: client, log: log}
+	if err := n.openStore(roles); err != nil {
+		return nil, errors.Join(err, n.close())
 	}
-	n := &node{cfg: cfg, access: access, redis: client, store: state, log: log}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		poolMetrics{client})
@@ -60,7 +60,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	checks := []serve.Check{{Name: "redis", Check: n.store.CheckLayout}}
 	if roles.processor {
 		if err := n.addProcessor(metrics); err != nil {
-			return nil, errors.Join(err, client.Close())
+			return nil, errors.Join(err, n.close())
 		}
 		checks = append(checks, serve.Check{Name: "processor", Check: n.processor.Ready})
 	}
@@ -68,6 +68,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		DeadLetters: n.deadLetters(),
 		Registry:    n.reloader.registry,
 		Reader:      n.store,
+		Replicas:    n.readReplica(),
 		History:     n.store.History,
 		Applied:     n.applied,
 		Definitions: n.reloader.definitions,
@@ -81,12 +82,45 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		handler = withoutQuestions(handler)
 	}
 	if n.api, err = serve.StartTLS(cfg.API.Listen, handler, n.access.tls(), log); err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, n.close())
 	}
 	if roles.api {
 		n.access.warn(n.api.Addr())
 	}
 	return n, nil
+}
+
+// openStore makes the store of the state, and lets questions read from replicas
+// where the settings say so.
+func (n *node) openStore(roles roles) (err error) {
+	var options []store.Option
+	if roles.api {
+		if n.replicas, err = n.cfg.RedisReplicas(); err != nil {
+			return err
+		}
+	}
+	if n.replicas != nil {
+		options = append(options, store.ReadFromReplicas(n.replicas, n.cfg.Redis.MaxStaleness, n.log))
+	}
+	n.store, err = newStore(n.cfg, n.redis, options...)
+	return err
+}
+
+// close ends the connections to Redis.
+func (n *node) close() error {
+	err := n.redis.Close()
+	if n.replicas != nil {
+		err = errors.Join(err, n.replicas.Close())
+	}
+	return err
+}
+
+// readReplica reads from replicas; nil where questions are read from masters.
+func (n *node) readReplica() func(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+	if n.replicas == nil {
+		return nil
+	}
+	return n.store.ReadReplica
 }
 
 // applied asks the store under the plan that the processors should have.
@@ -182,7 +216,7 @@ func isolation(cfg *config.Config) fetch.Isolation {
 // set times. Its error says what it cannot work with; a Kafka or Redis that is
 // away is waited for.
 func (n *node) run(ctx context.Context) error {
-	defer n.redis.Close()
+	defer n.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -207,6 +241,9 @@ func (n *node) run(ctx context.Context) error {
 		defer looks.Stop()
 		n.access.run(ctx, looks.C)
 	})
+	if n.replicas != nil {
+		parts.Go(func() { n.store.WatchReplicas(ctx) })
+	}
 	parts.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err

@@ -37,7 +37,7 @@ has still to apply. It reads only.`,
 		if err != nil {
 			return err
 		}
-		defer closeState()
+		defer func() { _ = closeState() }()
 		reader := lag.Reader{Client: client, Isolation: isolation(cfg), Group: cfg.Kafka.Group, Store: state}
 		partitions, err := reader.Read(cmd.Context(), registry.Topics())
 		if err != nil {

@@ -29,12 +29,12 @@ func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
 }
 
 // newStore is the store of the settings' namespace.
-func newStore(cfg *config.Config, client redis.UniversalClient) (*store.Store, error) {
+func newStore(cfg *config.Config, client redis.UniversalClient, options ...store.Option) (*store.Store, error) {
 	key, err := cfg.EntityKey()
 	if err != nil {
 		return nil, err
 	}
-	return store.New(client, cfg.Namespace, cfg.Shards, store.HashEntities(key)), nil
+	return store.New(client, cfg.Namespace, cfg.Shards, append(options, store.HashEntities(key))...), nil
 }
 
 // openState reaches the state of the settings' namespace, to be looked at. close

@@ -38,7 +38,7 @@ events, with the features that use it. It reads only.`,
 		if err != nil {
 			return err
 		}
-		defer closeState()
+		defer func() { _ = closeState() }()
 		keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
 		if err != nil {
 			return err

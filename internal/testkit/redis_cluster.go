@@ -11,10 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Cluster is a Redis Cluster of three masters without replicas.
+// Cluster is a Redis Cluster of three masters, without replicas but for those of
+// [Cluster.AddReplica].
 type Cluster struct {
 	// Nodes are the masters. Each can be killed and started again.
 	Nodes []*RedisServer
+
+	replicas int
 }
 
 const (
@@ -30,10 +33,7 @@ func RedisCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{}
 	for range clusterMasters {
-		c.Nodes = append(c.Nodes, newRedis(t, ephemeralPorts-clusterBus, RedisOptions{
-			AOF:    true,
-			Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000"},
-		}))
+		c.Nodes = append(c.Nodes, newClusterNode(t))
 	}
 	ctx := context.Background()
 	first, port, err := net.SplitHostPort(c.Nodes[0].addr)
@@ -57,6 +57,60 @@ func RedisCluster(t testing.TB) *Cluster {
 	return c
 }
 
+func newClusterNode(t testing.TB) *RedisServer {
+	t.Helper()
+	return newRedis(t, ephemeralPorts-clusterBus, RedisOptions{
+		AOF:    true,
+		Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000", "repl-ping-replica-period": "1"},
+	})
+}
+
+// AddReplica gives a master, one of Nodes, a replica more, and returns when all
+// know it and it has the master's data.
+func (c *Cluster) AddReplica(t testing.TB, master int) *RedisServer {
+	t.Helper()
+	ctx := context.Background()
+	r := newClusterNode(t)
+	client := r.Client(t)
+	host, port, err := net.SplitHostPort(c.Nodes[master].addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ClusterMeet(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.replicas++
+	c.WaitOK(t)
+	id, err := c.Nodes[master].Client(t).ClusterMyID(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, time.Minute, "cluster replica at "+r.addr, func() (bool, string) {
+		// An error until it has heard of the master.
+		if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
+			return false, err.Error()
+		}
+		info, err := client.Info(ctx, "replication").Result()
+		if err != nil {
+			return false, err.Error()
+		}
+		return strings.Contains(info, "master_link_status:up"), info
+	})
+	for _, node := range c.Nodes {
+		client := node.Client(t)
+		Eventually(t, time.Minute, "the replica seen by "+node.addr, func() (bool, string) {
+			// Not told to clients before something was replicated, be it a ping.
+			slots, err := client.Do(ctx, "cluster", "slots").Result()
+			if err != nil {
+				return false, err.Error()
+			}
+			text := fmt.Sprint(slots)
+			return strings.Contains(text, strings.Replace(r.addr, ":", " ", 1)), text
+		})
+	}
+	return r
+}
+
 // WaitOK waits until every master sees all slots served.
 func (c *Cluster) WaitOK(t testing.TB) {
 	t.Helper()
@@ -68,7 +122,7 @@ func (c *Cluster) WaitOK(t testing.TB) {
 				return false, err.Error()
 			}
 			ok := strings.Contains(info, "cluster_state:ok") &&
-				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters))
+				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+c.replicas))
 			return ok, info
 		})
 	}

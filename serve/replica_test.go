@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// replicaOf answers in the place of a reader, each time with the next of some
+// freshnesses.
+type replicaOf struct {
+	*fakeReader
+	fresh []kinds.Freshness
+	asked int
+}
+
+func (r *replicaOf) read(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+	f := r.fresh[r.asked]
+	r.asked++
+	slices, err := r.ReadAsIf(ctx, reads, pending)
+	return slices, f, err
+}
+
+func TestAnswersFromReplicas(t *testing.T) {
+	const (
+		ask    = `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]`
+		master = `,"read_from":"master",`
+	)
+	stale := func(d time.Duration) kinds.Freshness { return kinds.Freshness{Replica: true, Staleness: d} }
+	for _, test := range []struct {
+		name, method, target, body string
+		fresh                      kinds.Freshness
+		asked                      int
+		want                       string
+	}{
+		{"from a replica", "POST", query, ask + `}`, stale(12 * time.Millisecond), 1, `,"read_from":"replica","staleness_ms":12,"results":[`},
+		{"a bound is rounded up", "POST", query, ask + `}`, stale(12*time.Millisecond + 1), 1, `"staleness_ms":13,`},
+		{"where no replica did", "POST", query, ask + `}`, kinds.Freshness{}, 1, master + `"results":[`},
+		{"of one feature", "GET", "/v1/features/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"results":[`},
+		{"a timeline", "GET", "/v1/timeline/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"bars":[`},
+		{
+			"waiting is for the master", "POST", query, ask + `, "wait_for": {"topic": "transactions", "partition": 0, "offset": 1}}`, stale(time.Second), 0,
+			`,"waited":{"applied":true}` + master,
+		},
+		{"what is not kept is not read", "POST", query, `{"features": ["device_users_7d"], "entities": [{"device_id": "d1"}], "at": 1530000000000}`, stale(time.Second), 0, master},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			reader := &fakeReader{slices: stored()}
+			replica := &replicaOf{reader, []kinds.Freshness{test.fresh}, 0}
+			h := newHandler(reader, func(c *Config) {
+				c.Replicas = replica.read
+				c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) { return true, nil }
+			})
+			w := do(t, h, test.method, test.target, test.body)
+			if w.Code != 200 || !strings.Contains(w.Body.String(), test.want) || replica.asked != test.asked {
+				t.Errorf("%d %s\nafter %d reads of replicas; want %s after %d", w.Code, w.Body, replica.asked, test.want, test.asked)
+			}
+		})
+	}
+}
+
+// What is pending is added to what a replica holds.
+func TestPendingEventsAtReplicas(t *testing.T) {
+	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		return make([]kinds.Slice, len(reads)), nil
+	}}
+	replica := &replicaOf{reader, []kinds.Freshness{{Replica: true, Staleness: time.Second}}, 0}
+	h := newHandler(reader, func(c *Config) {
+		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
+	})
+	w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}],
+		"pending": {"stream": "view", "event": {"time": 1532520000000, "user": "u1"}}}`)
+	if !strings.Contains(w.Body.String(), `}],"read_from":"replica","staleness_ms":1000,`) || reader.pending == nil || len(reader.pending.Touched) == 0 {
+		t.Errorf("%d %s\nwith %+v pending", w.Code, w.Body, reader.pending)
+	}
+}
+
+// Of two round trips the staler counts, and one to a replica is enough.
+func TestStalenessOfTheSecondDegree(t *testing.T) {
+	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		slices := make([]kinds.Slice, len(reads))
+		slices[0].Members = []string{"u1"}
+		return slices, nil
+	}}
+	replica := &replicaOf{reader, []kinds.Freshness{{Replica: true, Staleness: time.Second}, {}}, 0}
+	h := newHandler(reader, func(c *Config) {
+		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
+	})
+	w := do(t, h, "POST", query, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}]}`)
+	if !strings.Contains(w.Body.String(), `"read_from":"replica","staleness_ms":1000,`) || replica.asked != 2 {
+		t.Errorf("%d %s\nafter %d reads, want 2", w.Code, w.Body, replica.asked)
+	}
+}
+
+func TestNeitherReplicaNorMaster(t *testing.T) {
+	reader := &fakeReader{err: errors.New("down")}
+	h := newHandler(reader, func(c *Config) { c.Replicas = (&replicaOf{reader, make([]kinds.Freshness, 1), 0}).read })
+	w := do(t, h, "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
+	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
+	if w.Code != 503 || w.Body.String() != want {
+		t.Errorf("%d %s\nwant 503 %s", w.Code, w.Body, want)
+	}
+}
