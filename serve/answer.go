@@ -33,7 +33,7 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	if q.pending != nil {
 		reader = storeReader{h.Reader, q.pending}
 	}
-	if err := q.reading.Read(ctx, reader); err != nil {
+	if err := q.reading.Read(ctx, h.tracing.reader(reader, q)); err != nil {
 		return err
 	}
 	// After the state: what was applied to it before is in the history then.

@@ -39,7 +39,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
 	}
-	if err := q.reading.Read(ctx, h.reader); err != nil {
+	if err := q.reading.Read(ctx, h.tracing.reader(h.reader, q)); err != nil {
 		return err
 	}
 	// After the state, as with every answer.

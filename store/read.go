@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/store/state"
@@ -33,6 +35,9 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds
 			s.remember(l, pending)
 		}
 		commands = l.ask(ctx, commands)
+	}
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(semconv.DBOperationBatchSize(len(commands)))
 	}
 	if len(commands) > 0 {
 		if err := s.gatherer.do(ctx, commands); err != nil {

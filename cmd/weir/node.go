@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
@@ -33,7 +34,10 @@ type node struct {
 	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
 	api       *serve.Server
-	log       *slog.Logger
+	tracing   trace.TracerProvider // nil without tracing
+	// endTracing sends the spans that are left.
+	endTracing func(context.Context) error
+	log        *slog.Logger
 }
 
 // newNode wires a process and begins to answer on api.listen. Nothing is asked
@@ -52,6 +56,9 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		return nil, errors.Join(err, client.Close())
 	}
 	n := &node{cfg: cfg, access: access, redis: client, store: state, log: log}
+	if err := n.startTracing(); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		poolMetrics{client})
@@ -60,7 +67,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	checks := []serve.Check{{Name: "redis", Check: n.store.CheckLayout}}
 	if roles.processor {
 		if err := n.addProcessor(metrics); err != nil {
-			return nil, errors.Join(err, client.Close())
+			return nil, errors.Join(err, n.close())
 		}
 		checks = append(checks, serve.Check{Name: "processor", Check: n.processor.Ready})
 	}
@@ -75,19 +82,22 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		Limits: serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
 			Concurrent: cfg.API.MaxConcurrent},
 		Access:   n.access.rules(),
-		Gatherer: metrics, Registerer: metrics, Logger: log,
+		Gatherer: metrics, Registerer: metrics, TracerProvider: n.tracing, Logger: log,
 	})
 	if !roles.api {
 		handler = withoutQuestions(handler)
 	}
 	if n.api, err = serve.StartTLS(cfg.API.Listen, handler, n.access.tls(), log); err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, errors.Join(err, n.close())
 	}
 	if roles.api {
 		n.access.warn(n.api.Addr())
 	}
 	return n, nil
 }
+
+// close closes what a node has opened that was never run.
+func (n *node) close() error { return errors.Join(n.redis.Close(), n.endTracing(context.Background())) }
 
 // applied asks the store under the plan that the processors should have.
 func (n *node) applied(ctx context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
@@ -146,7 +156,7 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
 		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
 		Settle:  serve.MaxHistoryAge + 100*time.Millisecond,
-		Metrics: metrics, Logger: n.log,
+		Metrics: metrics, TracerProvider: n.tracing, Logger: n.log,
 	})
 	return nil
 }
@@ -207,7 +217,9 @@ func (n *node) run(ctx context.Context) error {
 		defer looks.Stop()
 		n.access.run(ctx, looks.C)
 	})
+	stopped := n.lastMoment(ctx)
 	parts.Wait()
+	n.flushSpans(<-stopped)
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
