@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -28,11 +29,15 @@ type Config struct {
 // sends all that are left and ends it. Nothing is asked of the collector yet; a
 // collector that is away costs its spans, and the log says so. Headers,
 // certificates, timeouts and the service's name are those of the standard
-// OTEL_… variables. The error is that such a variable cannot be used.
+// OTEL_… variables. The error is that such a variable cannot be used; that a
+certificate cannot, only the log says.
 func Start(ctx context.Context, c Config) (trace.TracerProvider, func(context.Context) error, error) {
 	if c.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil
 	}
+	// The library tells the whole process's logger and function what goes wrong.
+	otel.SetLogger(logr.FromSlogHandler(c.Logger.Handler()))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.Logger.Warn("spans are lost", "error", err) }))
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint))
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: %w", err)
@@ -45,8 +50,6 @@ func Start(ctx context.Context, c Config) (trace.TracerProvider, func(context.Co
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	// The library tells one function of the whole process what goes wrong.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.Logger.Warn("spans are lost", "error", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithSampler(newSampler(c.SampleRatio)))
 	return provider, provider.Shutdown, nil
 }
