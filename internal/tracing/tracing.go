@@ -30,7 +30,7 @@ type Config struct {
 // collector that is away costs its spans, and the log says so. Headers,
 // certificates, timeouts and the service's name are those of the standard
 // OTEL_… variables. The error is that such a variable cannot be used; that a
-certificate cannot, only the log says.
+// certificate cannot, only the log says.
 func Start(ctx context.Context, c Config) (trace.TracerProvider, func(context.Context) error, error) {
 	if c.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil
