@@ -76,7 +76,7 @@ func TestUnusableCertificate(t *testing.T) {
 	if err := end(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if want := `level=ERROR msg="create tls cert pool" error="failed to append certificate to the cert pool"`; !strings.Contains(log.String(), want) {
+	if want := `level=ERROR msg="create tls cert pool" err="failed to append certificate to the cert pool"`; !strings.Contains(log.String(), want) {
 		t.Errorf("the log is %q, want %s", log.String(), want)
 	}
 }
