@@ -76,6 +76,13 @@ var bad = []struct{ file, want string }{
 	{"api: {tls: {client_ca: a.pem}}", `api.tls.client_ca "a.pem" is not allowed: empty, unless api.tls.cert names a file`},
 	{"log: {level: loud}", `log.level "loud" is not allowed: debug, info, warn or error`},
 	{"log: {format: xml}", `log.format "xml" is not allowed: text or json`},
+	{"tracing: {endpoint: 'localhost:4318'}", `tracing.endpoint "localhost:4318" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},
+	{"tracing: {endpoint: 'grpc://localhost:4317'}", `tracing.endpoint "grpc://localhost:4317" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},
+	{"tracing: {endpoint: 'http://:4318'}", `tracing.endpoint "http://:4318" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},
+	{"tracing: {endpoint: 'http://c:4318?key=k'}", `tracing.endpoint "http://c:4318?key=k" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},
+	{"tracing: {sample_ratio: 1.5}", `tracing.sample_ratio 1.5 is not allowed: 0 to 1`},
+	{"tracing: {sample_ratio: NaN}", `tracing.sample_ratio NaN is not allowed: 0 to 1`},
+	{"tracing: {sample_ratio: 1%}", `tracing.sample_ratio "1%" is not a number`},
 
 	{"brokers: [a:1]", `brokers is no setting; is kafka.brokers meant?`},
 	{"kafka: {groop: a}", `kafka.groop is no setting; is kafka.group meant?`},

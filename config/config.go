@@ -27,6 +27,7 @@ type Config struct {
 	Processor Processor `key:"processor"`
 	API       API       `key:"api"`
 	Log       Log       `key:"log"`
+	Tracing   Tracing   `key:"tracing"`
 }
 
 // Kafka says where events come from and how they are read.
@@ -148,6 +149,12 @@ type ServerTLS struct {
 type Log struct {
 	Level  string `key:"level"`  // debug, info, warn or error
 	Format string `key:"format"` // text or json
+}
+
+// Tracing says where spans are sent, and which.
+type Tracing struct {
+	Endpoint    string  `key:"endpoint"`     // URL of a collector; empty for no tracing
+	SampleRatio float64 `key:"sample_ratio"` // of the traces that begin here, 0 to 1
 }
 
 // WorkerCount is the number of goroutines that map events, at least 1.

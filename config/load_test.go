@@ -75,7 +75,8 @@ func TestDefaults(t *testing.T) {
 			Listen: "127.0.0.1:8080", MaxBodyBytes: 1 << 20, MaxValues: 10000,
 			Timeout: 2 * time.Second, ShutdownTimeout: 10 * time.Second, MaxConcurrent: 500,
 		},
-		Log: config.Log{Level: "info", Format: "text"},
+		Log:     config.Log{Level: "info", Format: "text"},
+		Tracing: config.Tracing{SampleRatio: 0.01},
 	}
 	if diff := cmp.Diff(want, config.Default()); diff != "" {
 		t.Error(diff)

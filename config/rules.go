@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -99,6 +100,11 @@ var rules = []rule{
 
 	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
 	oneOf("log.format", func(c *Config) string { return c.Log.Format }, "text", "json"),
+
+	{"tracing.endpoint", "empty, or a URL such as http://localhost:4318/v1/traces", func(c *Config) bool {
+		return c.Tracing.Endpoint == "" || collector(c.Tracing.Endpoint)
+	}},
+	{"tracing.sample_ratio", "0 to 1", func(c *Config) bool { return 0 <= c.Tracing.SampleRatio && c.Tracing.SampleRatio <= 1 }},
 }
 
 // oneOf is the rule of a setting that is one of a few words.
@@ -130,4 +136,12 @@ func address(text string, least int) bool {
 	_, port, err := net.SplitHostPort(text)
 	n, notNumber := strconv.Atoi(port)
 	return err == nil && notNumber == nil && within(n, least, 65535)
+}
+
+// collector says whether text is the URL of a collector. What the exporter would
+// not send, such as a password or a query, is none of it.
+func collector(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }

@@ -97,6 +97,12 @@ func parse(field reflect.Value, raw any) error {
 			return errors.New("is not a whole number")
 		}
 		*p = n
+	case *float64:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return errors.New("is not a number")
+		}
+		*p = n
 	case *bool:
 		if text != "true" && text != "false" {
 			return errors.New("is neither true nor false")

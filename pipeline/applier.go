@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // applier is the applying goroutine of a worker: for each batch it writes the
@@ -17,6 +18,7 @@ type applier struct {
 	writer  Writer
 	dead    messageWriter
 	enrich  *enricher
+	tracing tracing
 	metrics *metrics
 	stats   *stats
 	trouble trouble
@@ -28,8 +30,10 @@ type applier struct {
 // cannot be applied is given up.
 func (a *applier) run(ctx context.Context) {
 	for b := range a.todo {
-		a.writeDeadLetters(ctx, b)
-		b.unapplied = !a.writeEnriched(ctx, b) || !a.apply(ctx, b)
+		traced, span := a.tracing.batch(ctx, b)
+		a.writeDeadLetters(traced, b)
+		b.unapplied = !a.writeEnriched(traced, b) || !a.apply(traced, b)
+		ended(span, b)
 		a.done <- b
 	}
 }
@@ -80,6 +84,7 @@ func (a *applier) persist(ctx context.Context, do func() error) bool {
 			break
 		}
 		a.health.set(a.name, err)
+		trace.SpanFromContext(ctx).RecordError(err)
 		if !wait(ctx, a.trouble.failed(err)) {
 			return false
 		}

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -19,6 +21,7 @@ type batch struct {
 	began      time.Time   // when the first record came in
 	timestamps []int64     // of the records mapped, for their freshness
 	outcomes   map[outcome]int
+	links      []trace.Link // to traces of the records; empty where nothing is traced
 	// kept is the partition of which a part was mapped that cannot be read on from
 	// here: the batch takes no more. Nil for none.
 	kept *partition
@@ -55,7 +58,7 @@ func (b *batch) reset() {
 	clear(b.outcomes)
 	b.Batch.Reset()
 	b.partitions, b.dead, b.timestamps = b.partitions[:0], b.dead[:0], b.timestamps[:0]
-	b.failures, b.enriched = b.failures[:0], b.enriched[:0]
+	b.failures, b.enriched, b.links = b.failures[:0], b.enriched[:0], b.links[:0]
 	b.events, b.bytes, b.began, b.unapplied, b.kept = 0, 0, time.Time{}, false, nil
 }
 

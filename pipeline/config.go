@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
@@ -103,6 +104,8 @@ type Config struct {
 
 	Metrics prometheus.Registerer // by default a registry of its own
 	Logger  *slog.Logger          // by default slog.Default()
+	// TracerProvider takes spans of batches; nil makes none.
+	TracerProvider trace.TracerProvider
 }
 
 func (c Config) withDefaults() Config {

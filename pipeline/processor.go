@@ -22,6 +22,7 @@ import (
 type Processor struct {
 	cfg     Config
 	metrics *metrics
+	tracing tracing
 	log     *slog.Logger
 	health  *health
 	stats   stats
@@ -34,7 +35,7 @@ type Processor struct {
 func New(cfg Config) *Processor {
 	cfg = cfg.withDefaults()
 	p := &Processor{
-		cfg: cfg, metrics: newMetrics(cfg.Metrics), log: cfg.Logger, health: newHealth(),
+		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
 		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry),
 	}
 	p.health.set("group", errNotMember)
@@ -207,7 +208,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 			store: p.cfg.Store, metrics: p.metrics,
 			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
 		},
-		metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
+		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
 		trouble: trouble{log: p.log, what: "applying to Redis"},
 	}
 	var applying sync.WaitGroup
@@ -217,6 +218,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
 		mapper: registry.NewMapper(), plan: registry.Plan(), enrich: enrichPlans(registry), applier: a, commit: commit,
+		tracing: p.tracing,
 		recovery: recovery{
 			cfg: &p.cfg, metrics: p.metrics, log: p.log, writer: p.cfg.NewWriter(), offsets: poller.Offsets, plan: registry.Plan(),
 		},

@@ -21,6 +21,7 @@ type worker struct {
 	mapper     *features.Mapper
 	plan       *kinds.Plan // of the mapper
 	enrich     map[*features.Stream]*enrichPlan
+	tracing    tracing
 	recovery   recovery
 	applier    *applier
 	health     *health
@@ -189,6 +190,7 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 		w.newest = max(w.newest, rec.Timestamp)
 		w.enrichEvents(rec, out.Events, source, before)
 	}
+	w.tracing.link(b, rec)
 	b.count(out, poison)
 	b.events++
 	b.bytes += len(rec.Value)

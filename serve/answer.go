@@ -45,15 +45,12 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 // read reads what the question needs, from replicas where they may answer it. An
 // event that it has waited for is applied at the master.
 func (h *handler) read(ctx context.Context, q *question) error {
-	if h.Replicas == nil {
-		return q.reading.Read(ctx, storeReader{h.Reader, q.pending})
-	}
 	var freshness kinds.Freshness
 	var reader features.Reader = storeReader{h.Reader, q.pending}
-	if q.wait == nil {
+	if h.Replicas != nil && q.wait == nil {
 		reader = replicaReader{h.Replicas, q.pending, &freshness}
 	}
-	if err := q.reading.Read(ctx, reader); err != nil {
+	if err := q.reading.Read(ctx, h.tracing.reader(reader, q)); err != nil || h.Replicas == nil {
 		return err
 	}
 	if !freshness.Replica {

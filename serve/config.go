@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
@@ -80,6 +81,8 @@ type Config struct {
 	Gatherer prometheus.Gatherer
 	// Registerer takes the handler's own metrics; nil keeps them to itself.
 	Registerer prometheus.Registerer
-	Logger     *slog.Logger     // slog.Default if nil
-	Now        func() time.Time // time.Now if nil
+	// TracerProvider takes spans of questions; nil makes none.
+	TracerProvider trace.TracerProvider
+	Logger         *slog.Logger     // slog.Default if nil
+	Now            func() time.Time // time.Now if nil
 }

@@ -29,6 +29,7 @@ type handler struct {
 	Config
 	limits  Limits
 	metrics *metrics
+	tracing tracing
 	history *histories
 	indexed atomic.Pointer[index]
 	// answering is the number of questions that are being answered.
@@ -51,7 +52,7 @@ func New(c Config) http.Handler {
 		c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) { return false, nil }
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer)}
+	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
 	h.history = newHistories(c.History, c.Now)
 
 	mux := http.NewServeMux()
@@ -139,6 +140,8 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			h.metrics.inFlight.Dec()
 			h.metrics.seconds.WithLabelValues(outcome).Observe(h.Now().Sub(began).Seconds())
 		}()
+		ctx, span := h.tracing.question(r)
+		defer span.End()
 		q := newQuestion(began)
 		h.allowTime(w)
 		err := h.enter()
@@ -147,16 +150,18 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			err = read(q, w, r)
 		}
 		if err == nil {
-			err = in.answer(h, r.Context(), q)
+			err = in.answer(h, ctx, q)
 		}
 		if err == nil {
 			outcome = answered
+			ended(span, nil)
 			respond(w, http.StatusOK, q.out)
 			q.free()
 			return
 		}
 		var refusal *Error
 		refusal, outcome = h.refusal(err)
+		ended(span, refusal)
 		in.fail(w, refusal)
 	})
 }

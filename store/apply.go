@@ -88,6 +88,7 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 		if len(w.calls) == 0 {
 			return nil
 		}
+		b.Calls += len(w.calls)
 		pipe := w.store.redis.Pipeline()
 		w.replace(ctx, pipe)
 		for _, c := range w.calls {

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/store/state"
@@ -40,6 +42,9 @@ func (s *Store) readWith(ctx context.Context, g *gatherer, reads []kinds.Read, p
 			s.remember(l, pending)
 		}
 		commands = l.ask(ctx, commands)
+	}
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(semconv.DBOperationBatchSize(len(commands)))
 	}
 	if len(commands) > 0 {
 		var err error

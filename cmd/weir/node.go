@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
@@ -34,7 +35,10 @@ type node struct {
 	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
 	api       *serve.Server
-	log       *slog.Logger
+	tracing   trace.TracerProvider // nil without tracing
+	// endTracing sends the spans that are left.
+	endTracing func(context.Context) error
+	log        *slog.Logger
 }
 
 // newNode wires a process and begins to answer on api.listen. Nothing is asked
@@ -50,7 +54,10 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	}
 	n := &node{cfg: cfg, access: access, redis: client, log: log}
 	if err := n.openStore(roles); err != nil {
-		return nil, errors.Join(err, n.close())
+		return nil, errors.Join(err, n.closeRedis())
+	}
+	if err := n.startTracing(); err != nil {
+		return nil, errors.Join(err, n.closeRedis())
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -76,7 +83,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		Limits: serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
 			Concurrent: cfg.API.MaxConcurrent},
 		Access:   n.access.rules(),
-		Gatherer: metrics, Registerer: metrics, Logger: log,
+		Gatherer: metrics, Registerer: metrics, TracerProvider: n.tracing, Logger: log,
 	})
 	if !roles.api {
 		handler = withoutQuestions(handler)
@@ -106,8 +113,11 @@ func (n *node) openStore(roles roles) (err error) {
 	return err
 }
 
-// close ends the connections to Redis.
-func (n *node) close() error {
+// close closes what a node has opened that was never run.
+func (n *node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
+
+// closeRedis ends the connections to Redis.
+func (n *node) closeRedis() error {
 	err := n.redis.Close()
 	if n.replicas != nil {
 		err = errors.Join(err, n.replicas.Close())
@@ -180,7 +190,7 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
 		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
 		Settle:  serve.MaxHistoryAge + 100*time.Millisecond,
-		Metrics: metrics, Logger: n.log,
+		Metrics: metrics, TracerProvider: n.tracing, Logger: n.log,
 	})
 	return nil
 }
@@ -216,7 +226,7 @@ func isolation(cfg *config.Config) fetch.Isolation {
 // set times. Its error says what it cannot work with; a Kafka or Redis that is
 // away is waited for.
 func (n *node) run(ctx context.Context) error {
-	defer n.close()
+	defer func() { _ = n.closeRedis() }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -244,7 +254,9 @@ func (n *node) run(ctx context.Context) error {
 	if n.replicas != nil {
 		parts.Go(func() { n.store.WatchReplicas(ctx) })
 	}
+	stopped := n.lastMoment(ctx)
 	parts.Wait()
+	n.flushSpans(<-stopped)
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -43,12 +43,11 @@ func version() string {
 func describe(info *debug.BuildInfo, release, commit, date string) string {
 	stamped := map[string]string{}
 	if info != nil {
-		release = cmp.Or(release, strings.TrimPrefix(info.Main.Version, "v"))
 		for _, s := range info.Settings {
 			stamped[s.Key] = s.Value
 		}
 	}
-	text := "weir " + cmp.Or(release, "(unknown)")
+	text := "weir " + releaseOf(info, release)
 	if commit = cmp.Or(commit, stamped["vcs.revision"]); commit != "" {
 		text += ", commit " + commit
 		if date = cmp.Or(date, stamped["vcs.time"]); date != "" {
@@ -59,4 +58,13 @@ func describe(info *debug.BuildInfo, release, commit, date string) string {
 		}
 	}
 	return fmt.Sprintf("%s, %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// releaseOf is the number of the version: what was given when it was built, else
+// what the Go tool knows.
+func releaseOf(info *debug.BuildInfo, release string) string {
+	if info != nil {
+		release = cmp.Or(release, strings.TrimPrefix(info.Main.Version, "v"))
+	}
+	return cmp.Or(release, "(unknown)")
 }

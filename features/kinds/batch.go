@@ -66,6 +66,9 @@ type Batch struct {
 	// EveryShard asks to move the progress of all shards, also of those that
 	// no event touched, and so to find out whether one has gone back in time.
 	EveryShard bool
+	// Calls counts the calls of shards that applying has made; those that were
+	// made again count again.
+	Calls int
 	// Refused counts the entities of which the store could not take in what the
 	// batch does to them, because something else has written into their keys;
 	// Refusal is the first one's reason.

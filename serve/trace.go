@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// tracing makes spans of questions. Its zero value makes none.
+type tracing struct{ tracer trace.Tracer }
+
+func newTracing(p trace.TracerProvider) tracing {
+	if p == nil {
+		return tracing{}
+	}
+	return tracing{p.Tracer("github.com/weir-stream/weir/serve")}
+}
+
+// question begins the span of a question, in the trace that the request's
+// traceparent names. It is called by the route: paths and queries name entities.
+func (t tracing) question(r *http.Request) (context.Context, trace.Span) {
+	if t.tracer == nil {
+		return r.Context(), noop.Span{}
+	}
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	_, route, _ := strings.Cut(r.Pattern, " ")
+	return t.tracer.Start(ctx, r.Pattern, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(route),
+	))
+}
+
+// ended tells a question's span how it was answered; refusal is nil where it was.
+func ended(span trace.Span, refusal *Error) {
+	switch {
+	case !span.IsRecording():
+	case refusal == nil:
+		span.SetAttributes(semconv.HTTPResponseStatusCode(http.StatusOK))
+	default:
+		span.SetAttributes(semconv.HTTPResponseStatusCode(refusal.Status), semconv.ErrorTypeKey.String(string(refusal.Code)))
+		if refusal.Status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, "")
+		}
+	}
+}
+
+// reader makes a span of each round trip in which a reader reads what a question
+// needs.
+func (t tracing) reader(from features.Reader, q *question) features.Reader {
+	if t.tracer == nil {
+		return from
+	}
+	return tracedReader{from, t.tracer, len(q.plans), len(q.entities)}
+}
+
+// tracedReader tells in numbers what it reads: values of entities stand in no
+// span.
+type tracedReader struct {
+	features.Reader
+	tracer             trace.Tracer
+	features, entities int
+}
+
+func (r tracedReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	ctx, span := r.tracer.Start(ctx, "read", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		semconv.DBSystemNameRedis,
+		attribute.Int("weir.features", r.features), attribute.Int("weir.entities", r.entities),
+		attribute.Int("weir.reads", len(reads)),
+	))
+	defer span.End()
+	slices, err := r.Reader.Read(ctx, reads)
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	return slices, err
+}

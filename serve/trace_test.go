@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// attributes are those of a span, as text.
+func attributes(list []attribute.KeyValue) map[string]string {
+	byKey := map[string]string{}
+	for _, a := range list {
+		byKey[string(a.Key)] = a.Value.Emit()
+	}
+	return byKey
+}
+
+func TestSpansOfQuestions(t *testing.T) {
+	const (
+		caller   = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		question = `{"features": ["device_tx_7d", "device_amount_7d"], "entities": [{"device_id": "jane"}, {"device_id": "d1"}]}`
+	)
+	read := map[string]string{"db.system.name": "redis", "weir.features": "2", "weir.entities": "2", "weir.reads": "4"}
+	for _, test := range []struct {
+		name                 string
+		method, target, body string
+		broken               error // of the store
+		span                 string
+		want                 map[string]string // attributes of the question's span
+		read                 map[string]string // attributes of the read's, nil for none
+		status               string
+	}{
+		{
+			name: "a question", method: "POST", target: query, body: question, span: "POST /v1/query", read: read, status: "Unset",
+			want: map[string]string{"http.request.method": "POST", "http.route": "/v1/query", "http.response.status_code": "200"},
+		},
+		{
+			name: "by the path", method: "GET", target: "/v1/features/device_tx_7d?device_id=jane", span: "GET /v1/features/{name}", status: "Unset",
+			want: map[string]string{"http.request.method": "GET", "http.route": "/v1/features/{name}", "http.response.status_code": "200"},
+			read: map[string]string{"db.system.name": "redis", "weir.features": "1", "weir.entities": "1", "weir.reads": "1"},
+		},
+		{
+			name: "a timeline", method: "GET", target: "/v1/timeline/device_tx_7d?device_id=jane", span: "GET /v1/timeline/{name}", status: "Unset",
+			want: map[string]string{"http.request.method": "GET", "http.route": "/v1/timeline/{name}", "http.response.status_code": "200"},
+			read: map[string]string{"db.system.name": "redis", "weir.features": "1", "weir.entities": "1", "weir.reads": "7"},
+		},
+		{
+			name: "a wrong question", method: "POST", target: query, body: `{"features": ["jane"], "entities": [{"jane": "jane"}]}`,
+			span: "POST /v1/query", status: "Unset", want: map[string]string{
+				"http.request.method": "POST", "http.route": "/v1/query", "http.response.status_code": "404", "error.type": "unknown_feature"},
+		},
+		{
+			name: "a store that is down", method: "POST", target: query, body: question, broken: errors.New("down"),
+			span: "POST /v1/query", read: read, status: "Error", want: map[string]string{
+				"http.request.method": "POST", "http.route": "/v1/query", "http.response.status_code": "503", "error.type": "store_unavailable"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spans := tracetest.NewInMemoryExporter()
+			h := newHandler(&fakeReader{slices: stored(), err: test.broken}, func(c *Config) {
+				c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
+			})
+			r := httptest.NewRequest(test.method, test.target, strings.NewReader(test.body))
+			r.Header.Set("Traceparent", caller)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			got := spans.GetSpans()
+			if text := fmt.Sprintf("%+v", got); strings.Contains(text, "jane") {
+				t.Errorf("an entity is named in %s", text)
+			}
+			var asked *tracetest.SpanStub
+			for i := range got {
+				if got[i].SpanKind == trace.SpanKindServer {
+					asked = &got[i]
+				}
+			}
+			if asked == nil {
+				t.Fatalf("no span of a question in %+v", got)
+			}
+			if parent := asked.Parent; asked.Name != test.span || asked.Status.Code.String() != test.status ||
+				parent.SpanID().String() != "b7ad6b7169203331" || asked.SpanContext.TraceID() != parent.TraceID() {
+				t.Errorf("the span is %s, %s, of %v", asked.Name, asked.Status.Code, parent)
+			}
+			if diff := cmp.Diff(test.want, attributes(asked.Attributes)); diff != "" {
+				t.Error(diff)
+			}
+			if test.read == nil {
+				if len(got) != 1 {
+					t.Errorf("there are %d spans, want no second", len(got))
+				}
+				return
+			}
+			if len(got) != 2 || got[0].Name != "read" || got[0].Parent.SpanID() != asked.SpanContext.SpanID() ||
+				got[0].Status.Code != asked.Status.Code {
+				t.Fatalf("the spans are %+v, want a read below the question", got)
+			}
+			if diff := cmp.Diff(test.read, attributes(got[0].Attributes)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is no question has no span, nor has one whose caller keeps no trace.
+func TestNoSpans(t *testing.T) {
+	spans := tracetest.NewInMemoryExporter()
+	h := newHandler(&fakeReader{slices: stored()}, func(c *Config) {
+		c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
+	})
+	for _, target := range []string{"/healthz", "/readyz", "/metrics", "/v1/features", "/v1/status"} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", target, nil))
+	}
+	r := httptest.NewRequest("GET", "/v1/features/device_tx_7d?device_id=d1", nil)
+	r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if got := spans.GetSpans(); len(got) > 0 {
+		t.Errorf("there are spans: %+v", got)
+	}
+}
