@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -126,9 +125,13 @@ func questions(b *testing.B) {
 	}
 	fmt.Printf("Weir answers %.2f times as many questions as go-redis reads\n", rates[0]/rates[1])
 	b.ReportMetric(rates[0]/rates[1], "rate-ratio")
+	fastest := 0.0
 	for _, f := range servers {
 		fmt.Printf("Weir answers %.1f times as many questions as %s\n", rates[0]/f.value, f.name)
-		b.ReportMetric(rates[0]/f.value, strings.ReplaceAll(f.name, " ", "-")+"-rate-ratio")
+		fastest = max(fastest, f.value)
+	}
+	if fastest > 0 {
+		b.ReportMetric(rates[0]/fastest, "feast-rate-ratio")
 	}
 }
 
