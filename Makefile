@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare check image images man completions rules
+.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## everything in one process, with made-up events
 	go run ./cmd/weir demo
@@ -41,7 +41,7 @@ fuzz: ## every fuzz target for FUZZTIME (1m)
 lint: ## golangci-lint, with the import directions (.golangci.yml)
 	golangci-lint run ./...
 
-bench: bench-micro bench-compare ## all there is to measure; see bench/README.md
+bench: bench-micro bench-compare bench-questions ## all there is to measure; see bench/README.md
 
 bench-micro: ## time and allocations per record: decoding, mapping, the path to Redis, serving
 	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
@@ -50,6 +50,9 @@ bench-micro: ## time and allocations per record: decoding, mapping, the path to 
 EVENTS ?= 300000
 bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000
 	go test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
+
+bench-questions: ## questions over HTTP beside go-redis and, where WEIR_TEST_FEAST is set, Feast's server
+	go test -run '^$$' -bench Questions -benchtime 1x -timeout 30m ./bench
 
 check: ## what CI does on a fresh machine, as root on Debian
 	./.ci/run

@@ -51,9 +51,7 @@ func startAPI(b *testing.B, redisAddr string) *api {
 	}
 	a := &api{free: make(chan *wire, askers)}
 	b.Cleanup(func() {
-		for range len(a.free) {
-			(<-a.free).conn.Close()
-		}
+		a.closeIdle()
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
 			b.Errorf("the API: %v", err)
@@ -137,6 +135,12 @@ func (a *api) dial() (*wire, error) {
 	return &wire{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
+func (a *api) closeIdle() {
+	for range len(a.free) {
+		(<-a.free).conn.Close()
+	}
+}
+
 // cpu is what the API's process has taken, in seconds.
 func (a *api) cpu(b *testing.B) float64 {
 	response, err := http.Get("http://" + a.addr + "/cpu")
@@ -160,7 +164,8 @@ type wire struct {
 }
 
 func (w *wire) post(host, path string, body []byte) error {
-	w.out = fmt.Appendf(w.out[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", path, host, len(body))
+	w.out = fmt.Appendf(w.out[:0], "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		path, host, len(body))
 	w.out = append(w.out, body...)
 	if _, err := w.conn.Write(w.out); err != nil {
 		return err
@@ -179,8 +184,8 @@ func (w *wire) post(host, path string, body []byte) error {
 		if len(line) == 0 {
 			break
 		}
-		if text, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			if length, err = strconv.Atoi(string(text)); err != nil {
+		if name, value, _ := bytes.Cut(line, []byte(": ")); bytes.EqualFold(name, []byte("Content-Length")) {
+			if length, err = strconv.Atoi(string(value)); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// besideFeast has Feast's server answer questions like Weir's, out of a Redis of
+// its own, adds a row to the table for each number of workers, and returns how
+// many questions they answer a second. WEIR_TEST_FEAST names a Python that has
+// Feast with Redis; without it a row says that it is not installed.
+func besideFeast(b *testing.B, table io.Writer) (rates []figure) {
+	python := os.Getenv("WEIR_TEST_FEAST")
+	if python == "" {
+		fmt.Fprintln(table, "Feast\tnot installed\t\t\t\t\t\t\t\t\t")
+		return nil
+	}
+	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	f := feast{python: python, repository: b.TempDir(), features: feastFeatures(b)}
+	if err := os.CopyFS(f.repository, os.DirFS("feast")); err != nil { // Feast writes its registry there
+		b.Fatal(err)
+	}
+	b.Setenv("REDIS", server.Addr())
+	b.Setenv("XDG_RUNTIME_DIR", f.repository) // for the control socket, which would be in the user's home
+	b.Setenv("FEAST_USAGE", "false")
+	f.run(b, "load.py", strconv.Itoa(questionUsers))
+	for _, workers := range []int{1, 2, 2*runtime.NumCPU() + 1} { // the last is what Feast recommends
+		rates = append(rates, f.measure(b, server, table, workers))
+	}
+	return rates
+}
+
+// feast is a feature repository, and the Python to use it with.
+type feast struct {
+	python, repository string
+	features           string // those of a question, in JSON
+}
+
+// run runs a script of the repository, and returns what it prints.
+func (f *feast) run(b *testing.B, script string, args ...string) string {
+	var complaints strings.Builder
+	cmd := exec.CommandContext(b.Context(), f.python, append([]string{script}, args...)...)
+	cmd.Dir, cmd.Stderr = f.repository, &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatalf("%s: %v\n%s", script, err, complaints.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// feastListens tells where a server listens, and its process id.
+var feastListens = regexp.MustCompile(`Listening at: http://(\S+) \((\d+)\)`)
+
+// measure starts a server, asks it, and stops it.
+func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Writer, workers int) figure {
+	// A worker that ends after so many requests, as it does by default, would
+	// break the connections that are kept alive.
+	server := testkit.Start(b, f.python, "-m", "feast.cli.cli", "--chdir", f.repository, "serve", "--port", "0",
+		"--workers", strconv.Itoa(workers), "--max-requests", "0", "--no-access-log")
+	b.Cleanup(server.Stop) // its workers would outlive a kill
+	testkit.Eventually(b, 2*time.Minute, "Feast's workers have started", func() (bool, string) {
+		log := server.Log()
+		return strings.Count(log, "Application startup complete") == workers, log
+	})
+	found := feastListens.FindStringSubmatch(server.Log())
+	if found == nil {
+		b.Fatalf("Feast does not say where it listens:\n%s", server.Log())
+	}
+	f.check(b, "http://"+found[1])
+	a := &api{addr: found[1], free: make(chan *wire, askers)}
+	w := way{
+		name: fmt.Sprintf("Feast, workers: %d", workers),
+		ask:  func(n uint64) error { return a.post("/get-online-features", f.question(n)) },
+		cpu: func(b *testing.B) float64 {
+			seconds, err := strconv.ParseFloat(f.run(b, "cpu.py", found[2]), 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return seconds
+		},
+	}
+	rate := w.measure(b, store.Client(b), table)
+	a.closeIdle()
+	server.Stop()
+	return figure{w.name, rate}
+}
+
+// check asks once and looks whether all is there.
+func (f *feast) check(b *testing.B, url string) {
+	response, err := http.Post(url+"/get-online-features", "application/json", bytes.NewReader(f.question(0)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const want = 3 * (3 + 20) // of three entities their keys and features
+	if got := strings.Count(string(text), `"PRESENT"`); got != want {
+		b.Fatalf("Feast has %d values of %d: %s", got, want, text)
+	}
+}
+
+// feastFeatures are Weir's, by the names that Feast has for them. Their list is
+// answered at half the cost of a feature service of the same.
+func feastFeatures(b *testing.B) string {
+	registry, err := features.Parse("questions.yaml", []byte(questionDefinitions))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var names []string
+	for _, feature := range registry.Services[0].Features {
+		entity, _, _ := strings.Cut(feature.Name, "_")
+		names = append(names, entity+"_stats:"+feature.Name)
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(text)
+}
+
+// question is one in JSON, about the same entities as Weir's of that number.
+func (f *feast) question(n uint64) []byte {
+	out := fmt.Appendf(nil, `{"features":%s,"entities":{`, f.features)
+	of := entitiesOf(n)
+	for i, key := range []string{"user_id", "device_id", "card_id"} {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `%q:[%q,%q,%q]`, key, of[0][i], of[1][i], of[2][i])
+	}
+	return append(out, "}}"...)
+}
