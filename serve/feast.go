@@ -191,6 +191,8 @@ func (c *column) add(value []byte, status features.Status, at int64) {
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
 }
 
+func (c *column) size() int { return len(c.values) + len(c.statuses) + len(c.times) }
+
 // append writes the column as one of Feast's results.
 func (c *column) append(dst []byte) []byte {
 	dst = append(append(dst, `{"values":[`...), c.values...)
@@ -204,6 +206,7 @@ func (c *column) append(dst []byte) []byte {
 func encodeColumns(q *question, _ *kinds.History) error {
 	byPlan := make([]column, len(q.plans))
 	var value []byte
+	size := 0
 	for range q.entities {
 		for i := range q.plans {
 			a, err := q.next(i)
@@ -211,7 +214,12 @@ func encodeColumns(q *question, _ *kinds.History) error {
 				return err
 			}
 			value = a.AppendValue(value[:0])
+			before := byPlan[i].size()
 			byPlan[i].add(value, a.Status, a.To)
+			size += byPlan[i].size() - before
+			if err := q.fits(size); err != nil {
+				return err
+			}
 		}
 	}
 	c := q.columns
@@ -232,10 +240,16 @@ func encodeColumns(q *question, _ *kinds.History) error {
 			key.add(v, features.Present, q.at)
 		}
 		out = key.append(out)
+		if err := q.fits(len(out)); err != nil {
+			return err
+		}
 	}
 	for _, name := range c.names {
 		i := slices.IndexFunc(q.plans, func(p *plan) bool { return p.Name == name })
 		out = byPlan[i].append(append(out, ','))
+		if err := q.fits(len(out)); err != nil {
+			return err
+		}
 	}
 	q.out = append(out, "]}\n"...)
 	return nil
