@@ -61,6 +61,7 @@ features:
   ever: MAX(lifetime, transaction, seen, user)
   per_merchant: SUM(7d, transaction, amount, user, per=merchant)
   per_moment: COUNT(1d, transaction, user, per=seen, max=5)
+  merchants_seen: SEEN(30d, transaction, user, merchant)
   numbers_seen: SEEN(lifetime, transaction, user, n)
   rates_seen: SEEN(1d, transaction, user, rate, max=1, fp=0.5)
   share: {expr: logins_of_user / (delayed + 1), default: -1}
@@ -121,7 +122,9 @@ func FuzzEndpoints(f *testing.F) {
 		c.Registry = func() *features.Registry { return r }
 		c.Limits = fuzzLimits
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		c.Applied = func(_ context.Context, _ kinds.Partition, offset int64, _ []kinds.Read) (bool, error) { return offset < 10, nil }
+		c.Applied = func(_ context.Context, _ kinds.Partition, offset int64, _ []kinds.Read) (bool, error) {
+			return offset < 10, nil
+		}
 	})
 	addEndpoints(f, r)
 	f.Fuzz(func(t *testing.T, method, target, header, body string) {
