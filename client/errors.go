@@ -53,6 +53,7 @@ const (
 	MethodNotAllowed    Code = "method_not_allowed"
 	BodyTooLarge        Code = "body_too_large"
 	TooManyValues       Code = "too_many_values"
+	AnswerTooLarge      Code = "answer_too_large"
 	UnsupportedEncoding Code = "unsupported_encoding"
 	StoreUnavailable    Code = "store_unavailable"
 	Overloaded          Code = "overloaded"

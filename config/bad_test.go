@@ -69,6 +69,7 @@ var bad = []struct{ file, want string }{
 	{"api: {listen: '8080'}", `api.listen "8080" is not allowed: host:port, or :port for every interface`},
 	{"api: {max_body_bytes: 1}", `api.max_body_bytes 1 is not allowed: 1KiB to 256MiB`},
 	{"api: {max_values: 0}", `api.max_values 0 is not allowed: 1 to 1000000`},
+	{"api: {max_answer_bytes: 1}", `api.max_answer_bytes 1 is not allowed: 1KiB to 1GiB`},
 	{"api: {timeout: 0s}", `api.timeout 0s is not allowed: 1ms to 5m`},
 	{"api: {shutdown_timeout: 0s}", `api.shutdown_timeout 0s is not allowed: 1ms to 10m`},
 	{"api: {max_concurrent: 0}", `api.max_concurrent 0 is not allowed: 1 to 1000000`},

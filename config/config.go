@@ -129,6 +129,7 @@ type API struct {
 	Listen          string        `key:"listen"` // host:port; an empty host is every interface
 	MaxBodyBytes    Bytes         `key:"max_body_bytes"`
 	MaxValues       int           `key:"max_values"` // features or members, and what they may go through, times entities of one request
+	MaxAnswerBytes  Bytes         `key:"max_answer_bytes"`
 	Timeout         time.Duration `key:"timeout"`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
 	MaxConcurrent   int           `key:"max_concurrent"` // questions at once

@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond},
 		},
 		API: config.API{
-			Listen: "127.0.0.1:8080", MaxBodyBytes: 1 << 20, MaxValues: 10000,
+			Listen: "127.0.0.1:8080", MaxBodyBytes: 1 << 20, MaxValues: 10000, MaxAnswerBytes: 16 << 20,
 			Timeout: 2 * time.Second, ShutdownTimeout: 10 * time.Second, MaxConcurrent: 500,
 		},
 		Log:     config.Log{Level: "info", Format: "text"},

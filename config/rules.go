@@ -92,6 +92,7 @@ var rules = []rule{
 	{"api.listen", "host:port, or :port for every interface", func(c *Config) bool { return address(c.API.Listen, 0) }},
 	{"api.max_body_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.API.MaxBodyBytes, 1<<10, 256<<20) }},
 	{"api.max_values", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxValues, 1, 1000000) }},
+	{"api.max_answer_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.API.MaxAnswerBytes, 1<<10, 1<<30) }},
 	{"api.timeout", "1ms to 5m", func(c *Config) bool { return within(c.API.Timeout, time.Millisecond, 5*time.Minute) }},
 	{"api.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.API.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
 	{"api.max_concurrent", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxConcurrent, 1, 1000000) }},

@@ -158,11 +158,24 @@ func (q *question) encode(history *kinds.History) error {
 			} else {
 				out = a.AppendJSON(out)
 			}
+			if err := q.fits(len(out)); err != nil {
+				return err
+			}
 		}
 		out = append(out, "}}"...)
 	}
 	q.out = append(out, "]}\n"...)
 	return nil
+}
+
+// fits refuses an answer that has got too many bytes. What a question repeats,
+// such as a long value of a pending event, stands in the answer once for each
+// entity, so the number of values alone bounds no memory.
+func (q *question) fits(bytes int) error {
+	if int64(bytes) <= q.most {
+		return nil
+	}
+	return errorf(AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
 }
 
 // next is the next answer, of plan i.

@@ -36,6 +36,7 @@ type Check struct {
 type Limits struct {
 	Body    int64         // bytes of a question; 1 MiB
 	Values  int           // features or their members, and what they may go through, times entities of a question; 10,000
+	Answer  int64         // bytes of an answer; 16 MiB
 	Timeout time.Duration // from the question read to the answer; 2s
 	// Concurrent is how many questions are answered at once; one more is refused
 	// with 503. 500.
@@ -46,6 +47,7 @@ func (l Limits) orDefaults() Limits {
 	return Limits{
 		Body:    cmp.Or(l.Body, 1<<20),
 		Values:  cmp.Or(l.Values, 10_000),
+		Answer:  cmp.Or(l.Answer, 16<<20),
 		Timeout: cmp.Or(l.Timeout, 2*time.Second),
 
 		Concurrent: cmp.Or(l.Concurrent, 500),

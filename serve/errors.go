@@ -55,6 +55,7 @@ const (
 	MethodNotAllowed    Code = "method_not_allowed"
 	BodyTooLarge        Code = "body_too_large"
 	TooManyValues       Code = "too_many_values"
+	AnswerTooLarge      Code = "answer_too_large"
 	UnsupportedEncoding Code = "unsupported_encoding"
 	StoreUnavailable    Code = "store_unavailable"
 	Overloaded          Code = "overloaded"
@@ -74,6 +75,7 @@ var statuses = map[Code]int{
 	MethodNotAllowed:    http.StatusMethodNotAllowed,
 	BodyTooLarge:        http.StatusRequestEntityTooLarge,
 	TooManyValues:       http.StatusRequestEntityTooLarge,
+	AnswerTooLarge:      http.StatusRequestEntityTooLarge,
 	UnsupportedEncoding: http.StatusUnsupportedMediaType,
 	StoreUnavailable:    http.StatusServiceUnavailable,
 	Overloaded:          http.StatusServiceUnavailable,
@@ -102,11 +104,18 @@ func unknown(code Code, what, name string, names []string) *Error {
 
 // quote shows what a client sent, shortened where it is long.
 func quote(s string) string {
+	short, dots := shorten(s)
+	return fmt.Sprintf("%q%s", short, dots)
+}
+
+// shorten returns the beginning of what a client sent, and dots where it went
+// on.
+func shorten(s string) (short, dots string) {
 	const most = 64
-	if len(s) > most {
-		return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
+	if len(s) <= most {
+		return s, ""
 	}
-	return fmt.Sprintf("%q", s)
+	return strings.ToValidUTF8(s[:most], ""), "…"
 }
 
 // nearest is the name with the least edits to s, if they are few enough to be

@@ -141,6 +141,10 @@ var refusals = []struct {
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"yesterday\" is not","key":"at"}`,
 	},
 	{
+		"a long number is shortened", "POST", query, `{"at": 1` + strings.Repeat("0", 99) + `}`,
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; 1` + strings.Repeat("0", 63) + `… is not","key":"at"}`,
+	},
+	{
 		"a moment that is null", "POST", query, `{"at": null}`,
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; null is not","key":"at"}`,
 	},
@@ -171,6 +175,18 @@ var refusals = []struct {
 	{
 		"an unknown path", "GET", "/v1/feature", "",
 		404, `{"code":"unknown_path","message":"there is no path \"/v1/feature\""}`,
+	},
+	{
+		"a path with two slashes", "POST", "/v1//query", "{}",
+		404, `{"code":"unknown_path","message":"there is no path \"/v1//query\"; did you mean \"/v1/query\"?","nearest":"/v1/query"}`,
+	},
+	{
+		"a path with dots", "GET", "/v1/features/../status", "",
+		404, `{"code":"unknown_path","message":"there is no path \"/v1/features/../status\"; did you mean \"/v1/status\"?","nearest":"/v1/status"}`,
+	},
+	{
+		"a path with a slash behind it", "GET", "/v1/status/", "",
+		404, `{"code":"unknown_path","message":"there is no path \"/v1/status/\""}`,
 	},
 	{
 		"a method of another path", "GET", query, "",

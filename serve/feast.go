@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,23 +8,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/valyala/fastjson"
+
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-// feastQuestion is a question in Feast's protocol. Other keys that its clients
-// may send are passed over, as Feast's own server does.
+// feastQuestion is a question in Feast's protocol.
 type feastQuestion struct {
-	Features         []string                     `json:"features"` // "view:feature", or features as Weir has them
-	FeatureService   string                       `json:"feature_service"`
-	Entities         map[string][]json.RawMessage `json:"entities"` // a column for each key
-	FullFeatureNames bool                         `json:"full_feature_names"`
+	features         []string // "view:feature", or features as Weir has them
+	featureService   string
+	entities         map[string][][]byte // a column of JSON for each key
+	fullFeatureNames bool
 }
 
 // columns is what Feast's form of an answer needs to know of its question.
 type columns struct {
 	keys   []string
-	values [][]json.RawMessage // by key, of all entities
+	values [][][]byte // by key, of all entities; JSON
 	// labels are what the columns of features are called, names the features
 	// that they hold.
 	labels, names []string
@@ -37,18 +36,19 @@ func (h *handler) feast(q *question, w http.ResponseWriter, r *http.Request) err
 	if err := h.body(q, w, r); err != nil {
 		return err
 	}
-	if _, err := q.parse(); err != nil {
+	root, err := q.parse()
+	if err != nil {
 		return err
 	}
-	var asked feastQuestion
-	if err := json.Unmarshal(q.body, &asked); err != nil {
-		return wrongFeast(err)
+	asked, err := readFeast(root)
+	if err != nil {
+		return err
 	}
 	c, x := &columns{}, h.index()
-	if err := c.choose(&asked, x); err != nil {
+	if err := c.choose(asked, x); err != nil {
 		return err
 	}
-	n, err := c.take(asked.Entities)
+	n, err := c.take(asked.entities)
 	if err != nil {
 		return err
 	}
@@ -60,29 +60,93 @@ func (h *handler) feast(q *question, w http.ResponseWriter, r *http.Request) err
 	return nil
 }
 
-// wrongFeast says what is of the wrong type.
-func wrongFeast(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return err
+// readFeast takes a question apart. Keys that it does not know are passed over,
+// as Feast's own server does: later clients may send some.
+func readFeast(root *fastjson.Value) (*feastQuestion, error) {
+	object, err := root.Object()
+	if err != nil {
+		return nil, errorf(WrongType, "a question must be an object; %s is not", show(root))
 	}
-	key, _, _ := strings.Cut(wrong.Field, ".")
-	want, ok := map[string]string{
-		"features": "a list of names", "feature_service": "a name",
-		"entities": "an object with a list of values for each key", "full_feature_names": "true or false",
-	}[key]
-	if !ok {
-		return errorf(WrongType, "a question must be an object; a JSON %s is not", wrong.Value)
+	asked, seen := &feastQuestion{}, map[string]bool{}
+	object.Visit(func(k []byte, v *fastjson.Value) {
+		key := string(k)
+		switch {
+		case err != nil:
+		case seen[key]:
+			err = duplicateKey(key, "a question")
+		default:
+			seen[key] = true
+			err = asked.read(key, v)
+		}
+	})
+	return asked, err
+}
+
+// read reads the value of one key.
+func (asked *feastQuestion) read(key string, v *fastjson.Value) error {
+	switch key {
+	case "features":
+		list, err := v.Array()
+		if err != nil {
+			return wrongQuestion(key, "a list of names", v)
+		}
+		for _, item := range list {
+			name, err := item.StringBytes()
+			if err != nil {
+				return wrongItem(key, "a list of names", item)
+			}
+			asked.features = append(asked.features, string(name))
+		}
+	case "feature_service":
+		name, err := v.StringBytes()
+		if err != nil && v.Type() != fastjson.TypeNull { // which Feast's own server takes for none
+			return wrongQuestion(key, "a name", v)
+		}
+		asked.featureService = string(name)
+	case "entities":
+		return asked.readEntities(v)
+	case "full_feature_names":
+		full, err := v.Bool()
+		if err != nil {
+			return wrongQuestion(key, "true or false", v)
+		}
+		asked.fullFeatureNames = full
 	}
-	e := errorf(WrongType, "%s must be %s; it holds a JSON %s", key, want, wrong.Value)
-	e.Key = key
-	return e
+	return nil
+}
+
+// readEntities reads the columns, as they were sent: the parser is needed again.
+func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
+	const want = "an object with a list of values for each key"
+	object, err := v.Object()
+	if err != nil {
+		return wrongQuestion("entities", want, v)
+	}
+	asked.entities = map[string][][]byte{}
+	object.Visit(func(k []byte, column *fastjson.Value) {
+		key := string(k)
+		_, twice := asked.entities[key]
+		switch {
+		case err != nil:
+		case twice:
+			err = duplicateKey(key, "entities")
+		case column.Type() != fastjson.TypeArray:
+			err = wrongItem("entities", want, column)
+		default:
+			values := [][]byte{}
+			for _, value := range column.GetArray() {
+				values = append(values, value.MarshalTo(nil))
+			}
+			asked.entities[key] = values
+		}
+	})
+	return err
 }
 
 // choose finds the features asked for. A service goes before, as it does at
 // Feast's.
 func (c *columns) choose(asked *feastQuestion, x *index) error {
-	if name := asked.FeatureService; name != "" {
+	if name := asked.featureService; name != "" {
 		plans, ok := x.services[name]
 		if !ok {
 			return x.unknownService(name)
@@ -91,14 +155,14 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 			c.labels, c.names = append(c.labels, p.Name), append(c.names, p.Name)
 		}
 	} else {
-		for _, reference := range asked.Features {
+		for _, reference := range asked.features {
 			view, name, found := strings.Cut(reference, ":")
 			if !found {
 				view, name = "", reference
 			}
 			full := view + "__" + name // as Feast names a feature of a view in full
 			label := name
-			if found && asked.FullFeatureNames {
+			if found && asked.fullFeatureNames {
 				label = full
 			}
 			if _, ok := x.plans[full]; ok && found {
@@ -109,7 +173,7 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 			c.labels, c.names = append(c.labels, label), append(c.names, name)
 		}
 	}
-	c.keys = slices.Sorted(maps.Keys(asked.Entities))
+	c.keys = slices.Sorted(maps.Keys(asked.entities))
 	seen := map[string]bool{}
 	for _, label := range slices.Concat(c.keys, c.labels) {
 		if seen[label] {
@@ -123,7 +187,7 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 }
 
 // take takes the columns of the entities, and counts these.
-func (c *columns) take(entities map[string][]json.RawMessage) (n int, err error) {
+func (c *columns) take(entities map[string][][]byte) (n int, err error) {
 	for i, key := range c.keys {
 		values := entities[key]
 		if i > 0 && len(values) != n {
@@ -191,6 +255,8 @@ func (c *column) add(value []byte, status features.Status, at int64) {
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
 }
 
+func (c *column) size() int { return len(c.values) + len(c.statuses) + len(c.times) }
+
 // append writes the column as one of Feast's results.
 func (c *column) append(dst []byte) []byte {
 	dst = append(append(dst, `{"values":[`...), c.values...)
@@ -204,6 +270,7 @@ func (c *column) append(dst []byte) []byte {
 func encodeColumns(q *question, _ *kinds.History) error {
 	byPlan := make([]column, len(q.plans))
 	var value []byte
+	size := 0
 	for range q.entities {
 		for i := range q.plans {
 			a, err := q.next(i)
@@ -211,7 +278,12 @@ func encodeColumns(q *question, _ *kinds.History) error {
 				return err
 			}
 			value = a.AppendValue(value[:0])
+			before := byPlan[i].size()
 			byPlan[i].add(value, a.Status, a.To)
+			size += byPlan[i].size() - before
+			if err := q.fits(size); err != nil {
+				return err
+			}
 		}
 	}
 	c := q.columns
@@ -232,10 +304,16 @@ func encodeColumns(q *question, _ *kinds.History) error {
 			key.add(v, features.Present, q.at)
 		}
 		out = key.append(out)
+		if err := q.fits(len(out)); err != nil {
+			return err
+		}
 	}
 	for _, name := range c.names {
 		i := slices.IndexFunc(q.plans, func(p *plan) bool { return p.Name == name })
 		out = byPlan[i].append(append(out, ','))
+		if err := q.fits(len(out)); err != nil {
+			return err
+		}
 	}
 	q.out = append(out, "]}\n"...)
 	return nil

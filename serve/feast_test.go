@@ -41,6 +41,11 @@ func TestFeastQuestions(t *testing.T) {
 				`{"values":[166.6,0],"statuses":["PRESENT","NOT_FOUND"],"event_timestamps":[AT,AT]}`,
 		},
 		{
+			"a service that is null", `{"features": ["device_tx_7d"], "feature_service": null, "entities": {"device_id": ["d1"]}}`,
+			`"device_id","device_tx_7d"`,
+			`{"values":["d1"],"statuses":["PRESENT"],"event_timestamps":[AT]},{"values":[3],"statuses":["PRESENT"],"event_timestamps":[AT]}`,
+		},
+		{
 			"full names", `{"features": ["any:device_tx_7d", "other:device_tx_7d", "stats:amount"], "entities": {"device_id": ["d1"]}, "full_feature_names": true}`,
 			`"device_id","any__device_tx_7d","other__device_tx_7d","stats__amount"`,
 			`{"values":["d1"],"statuses":["PRESENT"],"event_timestamps":[AT]},` +
@@ -84,18 +89,38 @@ func TestFeastRefusals(t *testing.T) {
 			"no JSON", `{"features": x}`, 400, "FeastError", "malformed_json",
 			"the body is no JSON: invalid character 'x' looking for beginning of value, at byte 14",
 		},
-		{"no object", `[]`, 400, "FeastError", "wrong_type", "a question must be an object; a JSON array is not"},
+		{"no object", `[]`, 400, "FeastError", "wrong_type", "a question must be an object; a list is not"},
 		{
 			"features of the wrong type", `{"features": [1]}`, 400, "FeastError", "wrong_type",
-			"features must be a list of names; it holds a JSON number",
+			"features must be a list of names; 1 is not one",
 		},
 		{
 			"rows in the place of columns", `{"features": ["v:device_tx_7d"], "entities": [{"device_id": "d1"}]}`, 400, "FeastError", "wrong_type",
-			"entities must be an object with a list of values for each key; it holds a JSON array",
+			"entities must be an object with a list of values for each key; a list is not",
 		},
 		{
 			"a value in the place of a column", `{"features": ["v:device_tx_7d"], "entities": {"device_id": "d1"}}`, 400, "FeastError", "wrong_type",
-			"entities must be an object with a list of values for each key; it holds a JSON string",
+			`entities must be an object with a list of values for each key; "d1" is not one`,
+		},
+		{
+			"a service of the wrong type", `{"feature_service": 7}`, 400, "FeastError", "wrong_type",
+			"feature_service must be a name; 7 is not",
+		},
+		{
+			"full names of the wrong type", `{"full_feature_names": null}`, 400, "FeastError", "wrong_type",
+			"full_feature_names must be true or false; null is not",
+		},
+		{
+			"a key twice", `{"features": ["v:device_tx_7d"], "features": []}`, 400, "FeatureNameCollisionError", "duplicate_key",
+			`key "features" stands twice in a question`,
+		},
+		{
+			"a column twice", `{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"], "device_id": ["d2"]}}`, 400,
+			"FeatureNameCollisionError", "duplicate_key", `key "device_id" stands twice in entities`,
+		},
+		{
+			"keys in other letters", `{"Features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"]}}`, 400, "FeastError", "missing_features",
+			`a question must name features or a service, such as "features": ["device_tx_7d"]`,
 		},
 		{
 			"columns of different lengths", `{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"], "user_id": []}}`, 400, "FeastError", "wrong_type",

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -82,7 +83,23 @@ func New(c Config) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, errorf(UnknownPath, "there is no path %s", quote(r.URL.Path)))
 	})
-	return h.guard(h.admit(mux))
+	return h.guard(straight(h.admit(mux)))
+}
+
+// straight refuses the paths that ServeMux would redirect to cleaner ones:
+// clients do not send a body after a redirect, and it is no JSON.
+func straight(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent := r.URL.EscapedPath()
+		clean := path.Clean("/" + sent)
+		if sent == clean || sent == clean+"/" && clean != "/" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		e := errorf(UnknownPath, "there is no path %s; did you mean %s?", quote(sent), quote(clean))
+		e.Nearest = clean
+		fail(w, e)
+	})
 }
 
 // index is that of the present registry.

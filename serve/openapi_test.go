@@ -116,16 +116,22 @@ func (c *contract) check(t testing.TB, what string, body []byte, place string) {
 // the document.
 func checkContract(t testing.TB, method, target, body string, w *httptest.ResponseRecorder) {
 	t.Helper()
-	c := theContract()
 	address, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkContractOf(t, method, address.Path, body, w)
+}
+
+// checkContractOf is checkContract of a path.
+func checkContractOf(t testing.TB, method, asked, body string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	c := theContract()
 	failure, _ := c.at("components", "responses", "Refused")
-	path := c.path(address.Path)
+	path := c.path(asked)
 	if path == "" {
 		if w.Code != http.StatusNotFound {
-			t.Errorf("%s answers %d, but is not in /openapi.yaml", address.Path, w.Code)
+			t.Errorf("%s answers %d, but is not in /openapi.yaml", asked, w.Code)
 		}
 		c.check(t, "the refusal", w.Body.Bytes(), failure)
 		return

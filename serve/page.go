@@ -1,14 +1,13 @@
 package serve
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"mime"
 	"net/http"
 	"path"
-	"time"
+	"strings"
 )
 
 // pageFiles are the page's, as they are written: there is no step of building.
@@ -34,12 +33,16 @@ func asset(name string) http.HandlerFunc {
 		}
 		sum := sha256.Sum256(content)
 		header := w.Header()
-		header.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 		header.Set("Content-Security-Policy", pagePolicy)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cache-Control", "no-cache") // ask whether it has changed: another version may be served
-		header.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
-		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+		header.Set("ETag", tag)
+		if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		respondAs(w, http.StatusOK, mime.TypeByExtension(path.Ext(name)), content)
 	}
 }

@@ -55,6 +55,18 @@ func TestPageIsServedWhole(t *testing.T) {
 	}
 }
 
+// Files are sent whole: a part that there is none of would be refused in a form
+// of its own.
+func TestPageIsSentWhole(t *testing.T) {
+	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/page/page.css", nil)
+	r.Header.Set("Range", "bytes=9-1")
+	r.Header.Set("If-Match", "x")
+	newHandler(&fakeReader{}, nil).ServeHTTP(w, r)
+	if want, err := pageFiles.ReadFile("page/page.css"); err != nil || w.Code != http.StatusOK || w.Body.String() != string(want) {
+		t.Errorf("%d with %d bytes, want 200 with %d; %v", w.Code, w.Body.Len(), len(want), err)
+	}
+}
+
 func TestPathsThatAreNotThePages(t *testing.T) {
 	h := newHandler(&fakeReader{}, nil)
 	for _, test := range []struct {

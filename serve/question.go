@@ -56,6 +56,7 @@ type question struct {
 	parser fastjson.Parser
 	body   []byte
 	out    []byte
+	most   int64 // bytes of out
 }
 
 // spans are stretches of bytes, one behind the other.
@@ -108,6 +109,7 @@ func (q *question) free() {
 
 // decode reads the question in q.body.
 func (q *question) decode(x *index, limits Limits) error {
+	q.most = limits.Answer
 	root, err := q.parse()
 	if err != nil {
 		return err
@@ -340,6 +342,7 @@ func show(v *fastjson.Value) string {
 	case fastjson.TypeString:
 		return quote(string(v.GetStringBytes()))
 	default:
-		return v.String() // of a number, true, false or null
+		short, dots := shorten(v.String()) // of a number, true, false or null
+		return short + dots
 	}
 }

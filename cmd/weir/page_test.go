@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/internal/testkit"
@@ -112,6 +113,46 @@ func TestPage(t *testing.T) {
 	shows(t, tab, "#answer .problem", `at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; "noon" is not`)
 	tab.Run(t, chromedp.SendKeys("#add", "nothing"+kb.Enter))
 	shows(t, tab, "#add-problem", `There is no feature "nothing".`)
+}
+
+// What answers with several numbers is shown as a table with a bar for each.
+func TestPageShowsShares(t *testing.T) {
+	tab := testkit.Browser(t)
+	flags, _ := servers(t, allTopics)
+	flags[1] = writeFile(t, t.TempDir(), "features.yaml", `
+streams:
+  transaction:
+    topic: transactions
+    timestamp: {path: timestamp, unit: ms}
+    fields: {user_id: string, device_id: string, amount: decimal}
+features:
+  by_device: SUM(7d, transaction, amount, user_id, per=device_id)
+  largest: MAX(7d, transaction, device_id, user_id, per=amount)
+  devices: TOP_K(7d, transaction, device_id, user_id, k=3)
+  sizes: HISTOGRAM(7d, transaction, amount, user_id, bins=[10, 50])
+  usual: QUANTILE(7d, transaction, amount, user_id, p=0.5)
+services:
+  all: [by_device, largest, devices, sizes, usual]
+`)
+	base := start(t, append([]string{"run"}, flags...)...).address(t)
+	ready(t, base)
+	writePayments(t, flags[7], "12.50", "7.25", "100", "60")
+	tab.Run(t, chromedp.Navigate(base))
+	shows(t, tab, "[data-figure=events] .hint", "4 since the start")
+	tab.Run(t, chromedp.SetValue("#service", "all"), chromedp.Evaluate(`document.querySelector('#service').dispatchEvent(new Event('change'))`, nil),
+		chromedp.SendKeys("#key-user_id", "u7"+kb.Enter))
+	shows(t, tab, "[data-feature=by_device] table", "device_idsumShared7179.75")
+	shows(t, tab, "[data-feature=devices] table", "ValueCountShared74")
+	shows(t, tab, "[data-feature=sizes] table", "ValuesCountSharebelow 10110 to below 50150 and above2")
+	shows(t, tab, "[data-feature=usual] .facts", "within ± 1 %")
+	// Names are no numbers, and have no bars.
+	shows(t, tab, "[data-feature=largest] thead", "amountmax")
+	var widths []string
+	tab.Run(t, chromedp.Evaluate(`[...document.querySelectorAll('.shares rect')].map(r => r.getAttribute('width'))`, &widths))
+	if diff := cmp.Diff([]string{"100", "100", "50", "50", "100"}, widths); diff != "" {
+		t.Errorf("widths of the bars (-want +got):\n%s", diff)
+	}
+	quiet(t, tab, base)
 }
 
 // Where the server asks for a token the page says so, and sends it.

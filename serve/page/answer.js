@@ -2,13 +2,13 @@
 
 import { $, el, problem, table } from './dom.js';
 import { ask, token } from './api.js';
-import { bars } from './chart.js';
+import { bars, shares } from './chart.js';
 import { moment, number, percent, value } from './text.js';
 
 // show shows the answer to a question about one entity.
 export function show({ answer, features, question, keys, took, pending }) {
   const result = answer.results[0];
-  const cards = Object.entries(result.features).map(([name, a]) => card(name, a));
+  const cards = Object.entries(result.features).map(([name, a]) => card(features.find(f => f.name === name), a));
   $('answer').replaceChildren(
     el('p', { class: 'hint' }, `At ${moment(answer.at)} UTC · ${Math.max(1, Math.round(took))} ms to here and back`),
     ...(answer.pending ?? []).map(p => el('p', { class: 'note' },
@@ -19,12 +19,11 @@ export function show({ answer, features, question, keys, took, pending }) {
     asCommand(question));
   if (pending) return; // a timeline is of what is on the bus
   for (const c of cards) {
-    const feature = features.find(f => f.name === c.name);
-    if (feature?.timeline) draw(feature, keys, answer.at, c.node);
+    if (c.feature.timeline) draw(c.feature, keys, answer.at, c.node);
   }
 }
 
-function card(name, a) {
+function card(feature, a) {
   const facts = [
     ['Covers', `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}`],
     ['Exact', exactness(a)],
@@ -32,10 +31,10 @@ function card(name, a) {
     ['Oldest that can be asked for', a.oldest != null && moment(a.oldest)],
   ].filter(([, fact]) => fact);
   return {
-    name,
-    node: el('article', { class: 'card', 'data-feature': name },
-      el('div', { class: 'row' }, el('h3', {}, name), a.status && badge(a.status)),
-      valueOf(a),
+    feature,
+    node: el('article', { class: 'card', 'data-feature': feature.name },
+      el('div', { class: 'row' }, el('h3', {}, feature.name), a.status && badge(a.status)),
+      valueOf(feature, a),
       el('dl', { class: 'facts' }, facts.map(([term, fact]) => el('div', {}, el('dt', {}, term), el('dd', {}, fact))))),
   };
 }
@@ -45,26 +44,36 @@ const badge = status => el('span', { class: `badge ${status.toLowerCase()}` }, s
 function exactness(a) {
   const notes = [];
   if (a.standard_error) notes.push(`an estimate, ± ${percent(a.standard_error)}`);
+  if (a.relative_error) notes.push(`within ± ${percent(a.relative_error)}`);
   if (a.uncertain) notes.push(`may be ${number(a.uncertain)} too great`);
   if (a.capped) notes.push('a cap was reached: may be too small');
   if (a.false_positive_rate) notes.push(`true is wrong in ${percent(a.false_positive_rate)} at the most`);
   return notes.length > 0 ? notes.join('; ') : a.exact ? 'yes' : 'no';
 }
 
-function valueOf(a) {
+// valueOf shows the value by the shape that the feature answers in.
+function valueOf(feature, a) {
   if (a.members) {
     return table('Members', ['Member', 'Met', 'Status'], a.members.map(m => [value(m.member), value(m.value), badge(m.status)]));
   }
-  if (!Array.isArray(a.value)) {
+  if (a.value === null || !feature.shape) {
     return el('p', { class: a.value === null ? 'value none' : 'value' }, value(a.value));
   }
-  const [first] = a.value;
-  if (first === undefined) return el('p', { class: 'value none' }, 'empty');
-  if (first !== null && first.constructor === Object && !('lat' in first)) { // values or ranges, with how many there are
-    const heads = Object.keys(first);
-    return table('Values', heads, a.value.map(item => heads.map(head => (item[head] === null ? '–' : value(item[head])))));
+  if (Object.keys(a.value).length === 0) return el('p', { class: 'value none' }, 'empty');
+  switch (feature.shape) {
+    case 'categories': return shares(feature.name, [feature.per, feature.kind], Object.entries(a.value).sort(greatestFirst));
+    case 'counts': return shares(feature.name, ['Value', 'Count'], a.value.map(item => [value(item.value), item.count]));
+    case 'bins': return shares(feature.name, ['Values', 'Count'], a.value.map(bin => [range(bin), bin.count]));
+    default: return el('ol', { class: 'chips' }, a.value.map(item => el('li', {}, value(item))));
   }
-  return el('ol', { class: 'chips' }, a.value.map(item => el('li', {}, value(item))));
+}
+
+const greatestFirst = ([, a], [, b]) => Number(b) - Number(a) || 0;
+
+// range writes which values are in a bin: from its first one on, below its last.
+function range({ from, to }) {
+  if (from === null) return `below ${value(to)}`;
+  return to === null ? `${value(from)} and above` : `${value(from)} to below ${value(to)}`;
 }
 
 // draw adds the timeline of a feature to its answer.

@@ -1,6 +1,6 @@
 // Small charts.
 
-import { el, svg } from './dom.js';
+import { el, svg, table } from './dom.js';
 import { brief, moment, value } from './text.js';
 
 const width = 600;
@@ -43,6 +43,22 @@ function stretch(answers) {
   const units = [['day', 86400000], ['hour', 3600000], ['minute', 60000], ['second', 1000], ['ms', 1]];
   const [unit, size] = units.find(([, size]) => ms % size === 0) ?? units.at(-1);
   return ms === size ? `by the ${unit}` : `each bar ${ms / size} ${unit}${unit === 'ms' ? '' : 's'}`;
+}
+
+// shares is a table of what is named and what it comes to, with a bar for each
+// number.
+export function shares(caption, heads, rows) {
+  const numbers = rows.map(([, n]) => (n === null || typeof n === 'string' || typeof n === 'boolean' ? NaN : Number(n)));
+  const drawn = numbers.filter(n => !Number.isNaN(n));
+  if (drawn.length === 0) return table(caption, heads, rows.map(([name, v]) => [name, value(v)]));
+  const bottom = Math.min(0, ...drawn);
+  const all = Math.max(0, ...drawn) - bottom || 1;
+  const bar = n => svg('svg', { class: 'share', viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    svg('rect', { class: 'bar', x: ((Math.min(n, 0) - bottom) / all) * 100, width: (Math.abs(n) / all) * 100, height: 10 }));
+  const node = table(caption, [...heads, el('span', { class: 'unseen' }, 'Share')],
+    rows.map(([name, v], i) => [name, value(v), Number.isNaN(numbers[i]) ? '' : bar(numbers[i])]));
+  node.classList.add('shares');
+  return node;
 }
 
 // line draws the last numbers of something that is watched.

@@ -1,0 +1,44 @@
+package serve
+
+import (
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+)
+
+// schemathesis is the program: that of WEIR_TEST_SCHEMATHESIS, or the one in
+// the path.
+func schemathesis(t *testing.T) string {
+	if program := os.Getenv("WEIR_TEST_SCHEMATHESIS"); program != "" {
+		return program
+	}
+	program, err := exec.LookPath("schemathesis")
+	if err != nil {
+		t.Skip("no Schemathesis: set WEIR_TEST_SCHEMATHESIS to one, such as venv/bin/schemathesis after `pip install schemathesis`")
+	}
+	return program
+}
+
+// What Schemathesis makes of /openapi.yaml is answered as that says, and what
+// it makes against it is refused.
+func TestSchemathesis(t *testing.T) {
+	program := schemathesis(t)
+	r := everyRegistry(t)
+	server := httptest.NewServer(newHandler(clocked{everyState(t, r)}, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+	}))
+	defer server.Close()
+	run := exec.CommandContext(t.Context(), program, "run", server.URL+"/openapi.yaml", "--url", server.URL,
+		// The document cannot say which features, services and keys there are.
+		"--checks", "all", "--exclude-checks", "positive_data_acceptance",
+		"--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1", "--continue-on-failure",
+		"--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off")
+	run.Dir = t.TempDir()
+	run.Env = append(os.Environ(), "NO_COLOR=1")
+	if report, err := run.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, report)
+	}
+}
