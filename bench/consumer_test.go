@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -178,14 +177,6 @@ func consume(text string) error {
 	runtime.ReadMemStats(&after)
 	found.Mallocs = after.Mallocs - before.Mallocs
 	return p.say(said{Outcome: &found})
-}
-
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it only fails for bad arguments
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // progress is how far a consumer is.

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -79,7 +78,7 @@ func sharedDir() (string, error) {
 	}
 	for _, dir := range stale {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirPrefix), "-")
-		if n, err := strconv.Atoi(pid); err == nil && syscall.Kill(n, 0) == syscall.ESRCH {
+		if n, err := strconv.Atoi(pid); err == nil && !running(n) {
 			_ = os.RemoveAll(dir) // another binary may be at it too
 		}
 	}
