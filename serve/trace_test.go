@@ -18,7 +18,7 @@ import (
 func attributes(list []attribute.KeyValue) map[string]string {
 	byKey := map[string]string{}
 	for _, a := range list {
-		byKey[string(a.Key)] = a.Value.Emit()
+		byKey[string(a.Key)] = a.Value.String()
 	}
 	return byKey
 }
