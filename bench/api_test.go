@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -96,7 +97,11 @@ func answer(redisAddr string) error {
 	mux.Handle("/", serve.New(serve.Config{
 		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,
 	}))
-	mux.HandleFunc("/cpu", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, cpuSeconds()) })
+	mux.HandleFunc("/usage", func(w http.ResponseWriter, _ *http.Request) {
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		fmt.Fprintln(w, cpuSeconds(), memory.Mallocs)
+	})
 	server := http.Server{Handler: mux}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -141,18 +146,23 @@ func (a *api) closeIdle() {
 	}
 }
 
-// cpu is what the API's process has taken, in seconds.
-func (a *api) cpu(b *testing.B) float64 {
-	response, err := http.Get("http://" + a.addr + "/cpu")
+// usage is what the API's process has used: CPU time, in seconds, and heap
+// objects allocated.
+func (a *api) usage(b *testing.B) (cpu float64, mallocs uint64) {
+	response, err := http.Get("http://" + a.addr + "/usage")
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer response.Body.Close()
-	var seconds float64
-	if _, err := fmt.Fscan(response.Body, &seconds); err != nil {
+	if _, err := fmt.Fscan(response.Body, &cpu, &mallocs); err != nil {
 		b.Fatal(err)
 	}
-	return seconds
+	return cpu, mallocs
+}
+
+func (a *api) cpu(b *testing.B) float64 {
+	cpu, _ := a.usage(b)
+	return cpu
 }
 
 // wire is an HTTP/1.1 connection of one who does not care about headers. What

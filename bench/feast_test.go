@@ -93,7 +93,7 @@ func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Write
 			return seconds
 		},
 	}
-	rate := w.measure(b, store.Client(b), table)
+	_, rate := w.measure(b, store.Client(b), table)
 	a.closeIdle()
 	server.Stop()
 	return figure{w.name, rate}

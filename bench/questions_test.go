@@ -114,16 +114,19 @@ func questions(b *testing.B) {
 		}, func(*testing.B) float64 { return cpuSeconds() }},
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "\n20 features, 3 entities\tquestions a second\tCPU µs a question\tof Redis\tp50\tp99\tp99.9\tat 1,000 a second: p50\tp99\tp99.9\t\n")
-	var rates []float64
+	fmt.Fprintf(table, "\n20 features, 3 entities\tone asks: a second\t%d ask\tCPU µs a question\tof Redis\tp50\tp99\tp99.9\tat 1,000 a second: p50\tp99\tp99.9\t\n", askers)
+	var rates, alone []float64
 	for _, w := range ways {
-		rates = append(rates, w.measure(b, client, table))
+		one, all := w.measure(b, client, table)
+		alone, rates = append(alone, one), append(rates, all)
 	}
+	allocations := allocationsOf(b, api, ways[0])
 	servers := besideFeast(b, table)
 	if err := table.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	fmt.Printf("Weir answers %.2f times as many questions as go-redis reads\n", rates[0]/rates[1])
+	fmt.Printf("Weir answers %.2f times as many questions as go-redis reads, %.2f times where one asks\n", rates[0]/rates[1], alone[0]/alone[1])
+	fmt.Printf("Weir allocates %.0f times a question\n", allocations)
 	b.ReportMetric(rates[0]/rates[1], "rate-ratio")
 	fastest := 0.0
 	for _, f := range servers {
@@ -135,28 +138,43 @@ func questions(b *testing.B) {
 	}
 }
 
+// allocationsOf is how many heap objects the API allocates for a question.
+func allocationsOf(b *testing.B, a *api, w way) float64 {
+	const n = 2_000
+	_, before := a.usage(b)
+	for i := range uint64(n) {
+		if err := w.ask(i * 7919); err != nil {
+			b.Fatal(err)
+		}
+	}
+	_, after := a.usage(b)
+	return float64(after-before) / n
+}
+
 // measure adds a row to the table, and returns how many questions are answered a
-// second. The client is of the Redis that holds the answers.
-func (w way) measure(b *testing.B, client *redis.Client, table io.Writer) float64 {
+// second where one asks, and where all do. The client is of the Redis that holds
+// the answers.
+func (w way) measure(b *testing.B, client *redis.Client, table io.Writer) (alone, rate float64) {
+	alone = float64(len(load(b, w, 0, 1))) / asksFor.Seconds()
 	server := side{redis: client}
 	redisCPU := func() float64 { return server.info(b, "cpu", "used_cpu_user", "used_cpu_sys") }
 	cpu, redisBefore := w.cpu(b), redisCPU()
-	full := load(b, w, 0)
+	full := load(b, w, 0, askers)
 	n := float64(len(full))
 	cpu, redisBefore = (w.cpu(b)-cpu)/n*1e6, (redisCPU()-redisBefore)/n*1e6
-	rate := n / asksFor.Seconds()
+	rate = n / asksFor.Seconds()
 	var paced []time.Duration
 	if rate >= pace { // one that is slower falls behind ever further
-		paced = load(b, w, pace)
+		paced = load(b, w, pace, askers)
 	}
-	fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t\n", w.name, rate, cpu, redisBefore, quantiles(full), quantiles(paced))
-	return rate
+	fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%s\t\n", w.name, alone, rate, cpu, redisBefore, quantiles(full), quantiles(paced))
+	return alone, rate
 }
 
-// load asks for a while, with all askers, as fast as they can or at a rate, and
-// returns how long each took, sorted. At a rate, a question's time begins when it
-// is due.
-func load(b *testing.B, w way, rate int) []time.Duration {
+// load has some ask for a while, as fast as they can or at a rate, and returns
+// how long each question took, sorted. At a rate, a question's time begins when
+// it is due.
+func load(b *testing.B, w way, rate, askers int) []time.Duration {
 	var all []time.Duration
 	var mu sync.Mutex
 	var next atomic.Int64

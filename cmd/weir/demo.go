@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,6 +108,7 @@ type demo struct {
 	*demoOptions
 	node   *node
 	writer *kafka.Writer
+	made   generate.Options
 	sent   atomic.Int64
 	screen io.Writer
 	sample sample
@@ -119,6 +122,9 @@ type demo struct {
 // newDemo starts the servers and wires a node to them.
 func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, screen io.Writer) (d *demo, err error) {
 	d = &demo{demoOptions: o, screen: screen}
+	if d.made, err = demoEvents(registry); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -162,6 +168,23 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	d.closes = append(d.closes, func() { _ = d.writer.Close() })
 	d.node, err = newNode(cfg, registry, roles{processor: true, api: true}, log)
 	return d, err
+}
+
+// demoEvents are events of the topics that the definitions read.
+func demoEvents(r *features.Registry) (generate.Options, error) {
+	options := generate.Demo()
+	options.Clock = time.Now
+	transactions, logins := slices.Contains(r.Topics(), generate.Transactions), slices.Contains(r.Topics(), generate.Logins)
+	switch {
+	case !transactions && !logins:
+		return options, fmt.Errorf("the definitions read the topics %s; the demo makes events of %s and %s only: name one of them, or use weir run",
+			strings.Join(r.Topics(), ", "), generate.Transactions, generate.Logins)
+	case !logins:
+		options.Logins = 0
+	case !transactions:
+		options.Logins = 1
+	}
+	return options, nil
 }
 
 func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string) error {
@@ -233,9 +256,7 @@ func (d *demo) result(out io.Writer, took time.Duration) error {
 // publish writes the events, never too far ahead of the processor.
 func (d *demo) publish(ctx context.Context) error {
 	write := toKafka(d.writer)
-	options := generate.Demo()
-	options.Clock = time.Now
-	return publish(ctx, generate.New(d.seed, options), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
+	return publish(ctx, generate.New(d.seed, d.made), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
 		for d.behind() > demoAhead && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():

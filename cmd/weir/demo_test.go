@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,6 +41,31 @@ func TestDemoAnswersWhatItAsks(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+}
+
+// The demo makes events only of the topics that the definitions read.
+func TestDemoOfOtherDefinitions(t *testing.T) {
+	for _, test := range []struct{ topic, error string }{
+		{"transactions", ""},
+		{"logins", ""},
+		{"orders", "the definitions read the topics orders; the demo makes events of transactions and logins only: name one of them, or use weir run"},
+	} {
+		t.Run(test.topic, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "features.yaml")
+			definitions := "streams: {s: {topic: " + test.topic + ", timestamp: timestamp, fields: {user_id: string}}}\nfeatures: {n: 'COUNT(1d, s, user_id)'}\n"
+			if err := os.WriteFile(file, []byte(definitions), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, "demo", "--listen", "127.0.0.1:0", "--features", file, "--events", "200", "--exit")
+			err := p.wait(t)
+			if test.error == "" && err != nil {
+				t.Errorf("%v\n%s", err, p.err.String())
+			}
+			if test.error != "" && (err == nil || err.Error() != test.error) {
+				t.Errorf("error %v, want %s", err, test.error)
+			}
+		})
 	}
 }
 

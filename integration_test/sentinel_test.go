@@ -1,0 +1,36 @@
+package integration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// The master dies and a Sentinel names another one: processors and API find it
+// by themselves, and go on where it is.
+func TestSentinelNamesAnotherMaster(t *testing.T) {
+	const events, name = 20_000, "weir"
+	primary := testkit.NewRedis(t, testkit.RedisOptions{})
+	replica := testkit.NewRedisReplica(t, primary.Addr())
+	sentinel := testkit.NewSentinel(t, name, primary, 1)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: name, SentinelAddrs: []string{sentinel.Addr()}})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newScene(t, client, "--redis.mode", "sentinel", "--redis.master_name", name, "--redis.addresses", sentinel.Addr())
+	api := s.start("api")
+	first, second := s.start("processor"), s.start("processor")
+	s.flow(generate.New(seed, stream(200)), events,
+		fault{"the master dies, the Sentinel promotes the replica", func() {
+			awaitShared(t, first, second)
+			s.kill(primary)
+			testkit.Eventually(t, time.Minute, "another master", func() (bool, string) {
+				master, err := sentinel.Master(ctx)
+				return err == nil && master == replica.Addr(), master
+			})
+		}},
+	)
+	s.finish(api, events)
+}

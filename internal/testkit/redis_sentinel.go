@@ -1,0 +1,73 @@
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Sentinel is a Redis Sentinel that alone decides who is the master of a name.
+type Sentinel struct {
+	addr, name string
+	client     *redis.SentinelClient
+}
+
+// NewSentinel starts a Sentinel of the test's own, a local redis-server, that
+// watches a primary under a name and returns once it knows so many replicas. It
+// promotes one of them a second after the primary has gone.
+func NewSentinel(t testing.TB, name string, primary *RedisServer, replicas int) *Sentinel {
+	t.Helper()
+	mustChoose(t, "Redis Sentinel", offer{local, lackLocalRedis}) // its file of settings is here
+	port, err := freePort(ephemeralPorts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, primaryPort, err := net.SplitHostPort(primary.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	settings := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+	text := fmt.Sprintf(`bind 127.0.0.1
+port %d
+dir %s
+sentinel monitor %s %s %s 1
+sentinel down-after-milliseconds %[3]s 1000
+sentinel failover-timeout %[3]s 5000
+`, port, dir, name, host, primaryPort)
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(dir, "redis-server", settings, "--sentinel")
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.remove)
+	s := &Sentinel{addr: fmt.Sprintf("127.0.0.1:%d", port), name: name}
+	s.client = redis.NewSentinelClient(&redis.Options{Addr: s.addr})
+	t.Cleanup(func() { _ = s.client.Close() })
+	Eventually(t, time.Minute, "the Sentinel knows the replicas", func() (bool, string) {
+		known, err := s.client.Replicas(context.Background(), name).Result()
+		return err == nil && len(known) == replicas, fmt.Sprint(known, err)
+	})
+	announce(t, false, "Redis Sentinel from local redis-server at %s", s.addr)
+	return s
+}
+
+// Addr is its address, host:port.
+func (s *Sentinel) Addr() string { return s.addr }
+
+// Master is the address of the present master.
+func (s *Sentinel) Master(ctx context.Context) (string, error) {
+	parts, err := s.client.GetMasterAddrByName(ctx, s.name).Result()
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(parts[0], parts[1]), nil
+}
