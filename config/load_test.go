@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", MaxRecordBytes: 1 << 20,
 			TopicPartitions: -1, TopicReplication: -1,
 			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
-			Fetch: config.Fetch{MinBytes: 64 << 10, MaxBytes: 32 << 20, MaxWait: 10 * time.Millisecond, PartitionMaxBytes: 1 << 20},
+			Fetch: config.Fetch{MinBytes: 64 << 10, MaxBytes: 32 << 20, MaxWait: 5 * time.Millisecond, PartitionMaxBytes: 1 << 20},
 			SASL:  config.SASL{Mechanism: "none"},
 		},
 		Redis: config.Redis{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -17,8 +18,13 @@ type leader struct {
 	positions []*position
 	waiting   int // responses that Poll has not wholly taken
 	turn      int
+	idle      bool                    // its last response had no records
 	cancel    context.CancelCauseFunc // of the request under way, or nil
 }
+
+// idleWait is how long a leader may wait for the first record where there were
+// none the last time.
+const idleWait = 500 * time.Millisecond
 
 var errInterrupted = errors.New("fetch: the positions have changed")
 
@@ -34,6 +40,7 @@ func (l *leader) interrupt() {
 type fetchRequest struct {
 	*kmsg.FetchRequest
 	ctx    context.Context
+	wait   time.Duration // how long the broker may take for want of records
 	leader *leader
 	sent   map[topicPartition]sentPosition
 }
@@ -76,11 +83,15 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 		return nil, true
 	}
 	request := kmsg.NewPtrFetchRequest()
-	request.MaxWaitMillis = int32(p.cfg.MaxWait.Milliseconds())
-	request.MinBytes = p.cfg.MinBytes
+	wait, atLeast := p.cfg.MaxWait, p.cfg.MinBytes
+	if l.idle {
+		wait, atLeast = max(wait, idleWait), 1
+	}
+	request.MaxWaitMillis = int32(wait.Milliseconds())
+	request.MinBytes = atLeast
 	request.MaxBytes = p.cfg.MaxBytes
 	request.IsolationLevel = p.cfg.Isolation.protocol()
-	req = &fetchRequest{FetchRequest: request, leader: l, sent: make(map[topicPartition]sentPosition, len(l.positions))}
+	req = &fetchRequest{FetchRequest: request, wait: wait, leader: l, sent: make(map[topicPartition]sentPosition, len(l.positions))}
 
 	// A broker fills its response in the order of the request, so each partition gets to be the first in turn. The
 	// first is also the only one that is sure to get a batch larger than the limits.
@@ -118,7 +129,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 // fetch does one request and queues what comes of it.
 func (p *Poller) fetch(req *fetchRequest) {
 	body := bodies.Get().(*[]byte)
-	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, body)
+	kresp, err := p.exchanger.do(req.ctx, req.wait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, body)
 	interrupted := context.Cause(req.ctx) != nil // by interrupt or Close: the request's own timeout is not seen here
 
 	p.mu.Lock()
@@ -144,6 +155,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 			}
 		}
 	}
+	req.leader.idle = resp.queued == 0
 	if resp.queued > 0 {
 		req.leader.waiting++
 		signal(p.ready)

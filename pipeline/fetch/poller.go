@@ -22,7 +22,8 @@ type PollerConfig struct {
 	ClientID string
 
 	// A broker answers when it has MinBytes (1) or after MaxWait (500ms), and with about MaxBytes (16 MiB) at most, of
-	// which PartitionMaxBytes (1 MiB) are of one partition. A batch that is larger still comes whole.
+	// which PartitionMaxBytes (1 MiB) are of one partition. A batch that is larger still comes whole. A broker that had
+	// nothing the last time answers with the first record, or after half a second: to gather is for when there is much.
 	MinBytes          int32
 	MaxWait           time.Duration
 	MaxBytes          int32
