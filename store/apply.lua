@@ -47,7 +47,7 @@ call('HSET', progress, unpack(moved))
 -- it was then stands in its header; see package state.
 local few, growth = 192, 96
 local function grown(key, size)
-  local header, l1, l2, l3 = byte(call('GETRANGE', key, 0, 3), 1, 4)
+  local header, l1, l2, l3 = byte(call('GETRANGE', key, '0', '3'), 1, 4)
   local length = 0
   if header == 0 then length = (l1 * 256 + l2) * 256 + l3 end
   return size >= 2 * length + growth
