@@ -48,7 +48,7 @@ func compare(b *testing.B) {
 	var sides []side
 	for _, name := range []string{"weir", "textbook"} {
 		server := testkit.NewRedis(b, testkit.RedisOptions{})
-		s := side{name: name, redis: server.Client(b), addr: server.Addr()}
+		s := side{name: name, server: server, redis: server.Client(b), addr: server.Addr()}
 		s.load(b, broker.Addrs(), feed)
 		sides = append(sides, s)
 	}
@@ -63,6 +63,7 @@ func compare(b *testing.B) {
 	if err := table.Flush(); err != nil {
 		b.Fatal(err)
 	}
+	other.server.Kill() // it would go on looking for keys that have expired
 	live := weir.sustained(b, broker.Addrs(), feed)
 	weir.freshness(b, broker.Addrs(), feed, live/2, "the rate it keeps up with live")
 	weir.freshness(b, broker.Addrs(), feed, weir.rate/2, "the rate at which it reads what is there")
@@ -71,6 +72,7 @@ func compare(b *testing.B) {
 // side is one of the two consumers with its Redis.
 type side struct {
 	name, addr string
+	server     *testkit.RedisServer
 	redis      *redis.Client
 	figures    []figure
 	rate       float64 // events a second

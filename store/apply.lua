@@ -45,7 +45,7 @@ call('HSET', progress, unpack(moved))
 
 -- Compacting pays where a key has doubled since it was compacted last. How long
 -- it was then stands in its header; see package state.
-local few, growth = 192, 96
+local few, growth = 128, 64
 local function grown(key, size)
   local header, l1, l2, l3 = byte(call('GETRANGE', key, '0', '3'), 1, 4)
   local length = 0
