@@ -129,7 +129,12 @@ func (f *Feature) cut(log *eventLog, at int64) cutting {
 	}
 	if n := len(c.events); w.Last > 0 && n >= w.Last {
 		c.events = c.events[n-w.Last:]
-		c.from, sure = c.events[0].Time, true
+		c.from = c.events[0].Time
+		// They are the last ones of a session also if it began earlier. A fixed
+		// window may have begun after them.
+		if _, fixed := w.Form.(Fixed); !fixed {
+			sure = true
+		}
 		if !opens {
 			c.told = c.from
 		}

@@ -74,7 +74,10 @@ func (f *feature) window(entity string, at int64) window {
 	f.exclude(&w, entity, at)
 	if last := f.Window.Last; last > 0 && len(w.events) >= last {
 		w.events = w.events[len(w.events)-last:]
-		w.from, w.capped = f.stream.times[w.events[0]], false
+		w.from = f.stream.times[w.events[0]]
+		if _, fixed := f.Window.Form.(features.Fixed); !fixed {
+			w.capped = false
+		}
 	}
 	w.events = slices.DeleteFunc(w.events, func(n int32) bool { return !slices.Contains(f.events[entity], n) })
 	return w

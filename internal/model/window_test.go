@@ -29,6 +29,7 @@ var windows = []string{
 	"(tumbling 10s, %s, keep=2d)",
 	"(tumbling 6h, %s, keep=2d, tile=exact, where='bool')",
 	"(fixed 3s max_length 4s, %s, tile=exact, keep=2d)",
+	"(fixed 3s max_length 4s last 2, %s, tile=exact, keep=2d)",
 	"(fixed 8h, %s, tile=exact, keep=2d, where='int > 0', delay=1h)",
 	"(session 2s max_length 3s, %s, tile=exact, keep=2d, exclude=current_time)",
 	"(session 6h max_length 3d, %s, tile=exact, keep=2d, where='bool')",
