@@ -25,21 +25,31 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 		return err
 	}
 	q.plan()
+	history, err := h.state(ctx, q)
+	if err != nil {
+		return err
+	}
+	return encode(q, history)
+}
+
+// state waits for what the question waits for, reads what it needs, and says by
+// which plans that was written.
+func (h *handler) state(ctx context.Context, q *question) (*kinds.History, error) {
 	if q.wait != nil {
 		if err := q.await(ctx, h); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := h.read(ctx, q); err != nil {
-		return err
+		return nil, err
 	}
 	// After the state: what was applied to it before is in the history then. It is
 	// the master's, also where a replica has answered.
 	history, err := h.history.get(ctx)
 	if err != nil {
-		return &storeError{err}
+		return nil, &storeError{err}
 	}
-	return encode(q, history)
+	return history, nil
 }
 
 // read reads what the question needs, from replicas where they may answer it. An

@@ -39,18 +39,9 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
 	}
-	if q.wait != nil {
-		if err := q.await(ctx, h); err != nil {
-			return err
-		}
-	}
-	if err := h.read(ctx, q); err != nil {
-		return err
-	}
-	// After the state, as with every answer.
-	history, err := h.history.get(ctx)
+	history, err := h.state(ctx, q)
 	if err != nil {
-		return &storeError{err}
+		return err
 	}
 	q.since = append(q.since[:0], p.completeSince(history))
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
