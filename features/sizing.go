@@ -68,7 +68,7 @@ const (
 	busy          = 0.5  // of a core: what was missed in an hour is caught up with in an hour
 	filled        = 0.6  // of a master's memory: forks, buffers and fragmentation take the rest
 	partitionRate = 5000 // events a second of one partition
-	shardsMaster  = 4    // shards of each master at least, to be spread evenly
+	shardsMaster  = 4    // shards of each master of a cluster at least
 )
 
 // Size computes what a workload needs.
@@ -97,9 +97,18 @@ func (r *Registry) Size(w *Workload) *Sizing {
 	z.MastersByMemory = atLeast(1, z.Memory/(filled*w.Memory))
 	z.MastersByCPU = atLeast(1, z.RedisCores/busy)
 	z.Masters = max(z.MastersByMemory, z.MastersByCPU)
-	for z.Shards = 64; z.Shards < shardsMaster*z.Masters; z.Shards *= 2 {
-	}
+	z.Shards = shards(z.Masters)
 	return z
+}
+
+// shards is a power of two: few for one Redis, where each only costs a call of
+// its own, and for a cluster enough that whole ones are spread evenly.
+func shards(masters int) int {
+	n := 16
+	for masters > 1 && n < max(64, shardsMaster*masters) {
+		n *= 2
+	}
+	return n
 }
 
 func atLeast(least int, n float64) int { return max(least, int(math.Ceil(n))) }

@@ -81,7 +81,7 @@ func TestSize(t *testing.T) {
 	if z.QuestionKeys != 3 || z.QuestionValues != 4 {
 		t.Errorf("a question reads %d values in %d keys", z.QuestionValues, z.QuestionKeys)
 	}
-	if z.Masters != 1 || z.Processors != 1 || z.APIs != 1 || z.Shards != 64 {
+	if z.Masters != 1 || z.Processors != 1 || z.APIs != 1 || z.Shards != 16 {
 		t.Errorf("%d masters, %d processors, %d APIs, %d shards", z.Masters, z.Processors, z.APIs, z.Shards)
 	}
 	if _, err := json.Marshal(z); err != nil {
@@ -98,7 +98,7 @@ func TestSizeOfMuch(t *testing.T) {
 	}{
 		{"events=2M/s,entities=1000", "masters 1 8 8, shards 64, processors 13, partitions 200 200"},
 		{"events=1k/s,entities=1G,memory=16GiB", "masters 18 1 18, shards 128, processors 1, partitions 1 1"},
-		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 64, processors 1, partitions 1 1"},
+		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 16, processors 1, partitions 1 1"},
 	} {
 		w, err := r.ParseWorkload(c.load)
 		if err != nil {

@@ -21,7 +21,8 @@ type expiry struct {
 // given is when a key was given its time to live, in milliseconds.
 type given struct{ clock, record int64 }
 
-const expiryMemory = 1 << 16
+// expiryMemory bounds each map, to some 9 MB.
+const expiryMemory = 1 << 18
 
 // forget makes all keys due: an older copy of the store has older times to live.
 func (e *expiry) forget() { e.young, e.old = nil, nil }

@@ -110,13 +110,9 @@ func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runn
 		return nil, nil, "", err
 	}
 	java := func(args ...string) *process {
-		return newProcess(dir, "java", append([]string{
-			// A broker of a few small topics: what counts is how fast it
-			// starts, and that several fit beside the tests.
-			"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-			"-cp", filepath.Join(home, "*"),
-		}, args...)...)
+		return newProcess(dir, "java", slices.Concat(opts.jvm(), []string{
+			"-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(home, "*"),
+		}, args)...)
 	}
 	format := java("kafka.tools.StorageTool", "format", "--cluster-id", clusterID, "--config", file)
 	if err := format.start(); err != nil {
@@ -128,6 +124,17 @@ func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runn
 	}
 	addrs = []string{fmt.Sprintf("127.0.0.1:%d", port)}
 	return addrs, java("kafka.Kafka", file), "local java, version " + kafkaVersion(), nil
+}
+
+// jvm is how Java runs the broker.
+func (o KafkaOptions) jvm() []string {
+	if o.Loaded { // as kafka-server-start.sh and kafka-run-class.sh have it
+		return []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+			"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}
+	}
+	// A broker of a few small topics: what counts is how fast it starts, and that
+	// several fit beside the tests.
+	return []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }
 
 // clusterID is any 16 bytes in base64. Brokers of different tests never meet.
