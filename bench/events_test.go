@@ -131,6 +131,23 @@ func (f *feed) fill(b *testing.B, n int, over time.Duration) {
 	}
 }
 
+// readAll reads all that was produced and drops it.
+func (f *feed) readAll(b *testing.B, brokers []string) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(transactions, logins),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	for n := 0; n < f.produced; {
+		fetches := client.PollFetches(b.Context())
+		if err := fetches.Err(); err != nil {
+			b.Fatal(err)
+		}
+		n += fetches.NumRecords()
+	}
+}
+
 // record is one that was produced: where it stands, when it was made and when
 // the broker's acknowledgement came.
 type record struct {

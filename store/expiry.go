@@ -12,20 +12,25 @@ const slack = 3600
 // clock and that of the records, whichever has gone further.
 type expiry struct {
 	now func() time.Time // the clock
-	// When keys were given their time to live, by the hash of the key. Where one
-	// map is full, it is the older one, and the one before is forgotten: to give
-	// time again costs little.
-	young, old map[uint64]given
+	// given has a place for each of many hashes of keys, and in it the key that
+	// came last. One that is gone from its place is given time again: that costs
+	// little. A place is one line of the CPU's cache; finding a key in a map of as
+	// many took a seventh of all that a processor does.
+	given []given
 }
 
-// given is when a key was given its time to live, in milliseconds.
-type given struct{ clock, record int64 }
+// given is when a key was given its time to live, in milliseconds by the clock
+// and by the records.
+type given struct {
+	key           uint64
+	clock, record int64
+}
 
-// expiryMemory bounds each map, to some 9 MB.
-const expiryMemory = 1 << 18
+// expiryPlaces is a power of two; they take 6 MB.
+const expiryPlaces = 1 << 18
 
 // forget makes all keys due: an older copy of the store has older times to live.
-func (e *expiry) forget() { e.young, e.old = nil, nil }
+func (e *expiry) forget() { clear(e.given) }
 
 // due is the time to live, in seconds, that a key is to be given with a batch
 // whose newest record has a timestamp; 0 for none.
@@ -34,17 +39,14 @@ func (e *expiry) due(k *stateKey, record int64) int64 {
 	if keep == 0 {
 		return 0
 	}
-	now, spare := given{e.now().UnixMilli(), record}, keep/16
-	last, ok := e.young[k.hash]
-	if !ok {
-		last, ok = e.old[k.hash]
+	if e.given == nil {
+		e.given = make([]given, expiryPlaces)
 	}
-	if ok && now.clock-last.clock < spare && now.record-last.record < spare {
+	now, spare := given{k.hash, e.now().UnixMilli(), record}, keep/16
+	last := &e.given[k.hash%expiryPlaces]
+	if last.key == now.key && now.clock-last.clock < spare && now.record-last.record < spare {
 		return 0
 	}
-	if len(e.young) >= expiryMemory || e.young == nil {
-		e.young, e.old = make(map[uint64]given), e.young
-	}
-	e.young[k.hash] = now
+	*last = now
 	return (keep+spare)/1000 + slack
 }

@@ -50,24 +50,28 @@ func TestTimesToLiveAreRenewedAfterASixteenthOfThem(t *testing.T) {
 	}
 }
 
-// What is known of keys is bounded, and that of the newest is kept longest.
+// What is known of keys is bounded: each has one place, which it may lose.
 func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 	clock := time.UnixMilli(1_700_000_000_000)
 	e := expiry{now: func() time.Time { return clock }}
-	for hash := range uint64(3*expiryMemory + 1) {
+	for hash := range uint64(expiryPlaces + 1) {
 		if e.due(keptKey(hash), 0) == 0 {
 			t.Fatalf("key %d was not due the first time", hash)
 		}
-		if known := len(e.young) + len(e.old); known > 2*expiryMemory {
-			t.Fatalf("%d keys are known", known)
-		}
 	}
-	for hash, want := range map[uint64]int64{
-		3 * expiryMemory: 0, 3*expiryMemory - 1: 0, 2 * expiryMemory: 0, // in the young map, and all of the old one
-		2*expiryMemory - 1: givenTo, 0: givenTo,
+	if known := len(e.given); known != expiryPlaces {
+		t.Errorf("%d keys are known, want %d", known, expiryPlaces)
+	}
+	for _, step := range []struct {
+		hash uint64
+		want int64
+	}{
+		{expiryPlaces, 0}, {expiryPlaces - 1, 0}, {1, 0},
+		{0, givenTo}, // its place was taken by another
+		{expiryPlaces, givenTo},
 	} {
-		if got := e.due(keptKey(hash), 0); got != want {
-			t.Errorf("key %d: to live for %d s, want %d", hash, got, want)
+		if got := e.due(keptKey(step.hash), 0); got != step.want {
+			t.Errorf("key %d: to live for %d s, want %d", step.hash, got, step.want)
 		}
 	}
 }
