@@ -11,8 +11,9 @@ import (
 )
 
 // gatherer sends the commands of several callers in one pipeline: while some are
-// under way, those that come meanwhile gather, and go together when it is their
-// turn. A caller alone waits for nobody; many share the price of a round trip.
+// under way, or others still have to be worked on, those that come meanwhile
+// gather, and go together when it is their turn. A caller alone waits for nobody;
+// many share the price of a round trip.
 type gatherer struct {
 	// pass sends commands, and tells of each where it was answered.
 	pass func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness
@@ -63,23 +64,27 @@ func (g *gatherer) add(commands []redis.Cmder) (with *gathering, from int) {
 		return last, from
 	}
 	own := &gathering{commands: commands, done: make(chan struct{})}
+	g.queue = append(g.queue, own)
 	if g.busy < mostPipelines {
 		g.busy++
-		go g.send(own)
-		return own, 0
+		go g.send()
 	}
-	g.queue = append(g.queue, own)
 	return own, 0
 }
 
 // send sends one gathering after the other until none waits.
-func (g *gatherer) send(next *gathering) {
-	for next != nil {
+func (g *gatherer) send() {
+	for {
+		// Those who are about to ask do so first: it takes no time where nobody is.
+		runtime.Gosched()
+		next := g.next()
+		if next == nil {
+			return
+		}
 		// The client's own timeouts bound it: no caller's deadline may end what
 		// others wait for.
 		next.freshness = g.pass(context.Background(), next.commands)
 		close(next.done)
-		next = g.next()
 	}
 }
 
