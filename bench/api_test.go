@@ -97,6 +97,7 @@ func answer(redisAddr string) error {
 	mux.Handle("/", serve.New(serve.Config{
 		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,
 	}))
+	mux.HandleFunc("/floor", func(w http.ResponseWriter, r *http.Request) { floor(w, r, client, registry) })
 	mux.HandleFunc("/usage", func(w http.ResponseWriter, _ *http.Request) {
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
@@ -112,6 +113,35 @@ func answer(redisAddr string) error {
 		return err
 	}
 	return nil
+}
+
+// floor is what net/http and go-redis cost of themselves: it takes in the body,
+// reads the keys of question n, and answers with as many bytes as it is told.
+func floor(w http.ResponseWriter, r *http.Request, client *redis.Client, registry *features.Registry) {
+	values := r.URL.Query()
+	n, err := strconv.ParseUint(values.Get("n"), 10, 64)
+	size, sizeErr := strconv.Atoi(values.Get("bytes"))
+	_, bodyErr := io.Copy(io.Discard, r.Body)
+	if err := errors.Join(err, sizeErr, bodyErr, readKeys(r.Context(), client, questionKeys(n, registry))); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(size))
+	_, _ = w.Write(make([]byte, size))
+}
+
+// answerSize is the size, in bytes, of the answer to a question.
+func (a *api) answerSize(b *testing.B, body []byte) int64 {
+	response, err := http.Post("http://"+a.addr+"/v1/query", "application/json", bytes.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer response.Body.Close()
+	n, err := io.Copy(io.Discard, response.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
 
 // post sends a request, and reads and drops the response.
