@@ -54,7 +54,7 @@ func New(c Config) http.Handler {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
-	h.history = newHistories(c.History, c.Now)
+	h.history = newHistories(h.tracing.historyReader(c.History), c.Now)
 
 	mux := http.NewServeMux()
 	for _, route := range []struct {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.opentelemetry.io/otel/propagation"
 	"gopkg.in/yaml.v3"
 )
 
@@ -180,6 +182,35 @@ func TestOpenAPIPaths(t *testing.T) {
 				t.Errorf("%s %s is in the document, but is answered with %d", method, path, w.Code)
 			}
 		}
+	}
+}
+
+// The document says of each question, and of nothing else, that it takes the
+// headers of a trace.
+func TestOpenAPIHeaders(t *testing.T) {
+	want := map[string][]string{}
+	for _, path := range []string{"/v1/query", "/v1/features/{name}", "/v1/timeline/{name}", "/get-online-features"} {
+		want[path] = propagation.TraceContext{}.Fields()
+		slices.Sort(want[path])
+	}
+	c, got := theContract(), map[string][]string{}
+	_, paths := c.at("paths")
+	for path, methods := range paths {
+		for _, operation := range methods.(map[string]any) {
+			parameters, _ := operation.(map[string]any)["parameters"].([]any)
+			for _, p := range parameters {
+				parameter := p.(map[string]any)
+				if ref, ok := parameter["$ref"].(string); ok {
+					_, parameter = c.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+				}
+				if parameter["in"] == "header" {
+					got[path] = append(got[path], parameter["name"].(string))
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("headers by path (-want +got):\n%s", diff)
 	}
 }
 

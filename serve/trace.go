@@ -83,3 +83,36 @@ func (r tracedReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Sli
 	}
 	return slices, err
 }
+
+// wait begins the span of the time for which a question waits for an event.
+func (t tracing) wait(ctx context.Context) (context.Context, trace.Span) {
+	if t.tracer == nil {
+		return ctx, noop.Span{}
+	}
+	return t.tracer.Start(ctx, "wait")
+}
+
+// waited ends it, with how often it was looked whether the event is applied.
+func waited(span trace.Span, applied bool, looks int, err error) {
+	span.SetAttributes(attribute.Bool("weir.applied", applied), attribute.Int("weir.looks", looks))
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+// historyReader makes a span of each time that a question reads the history.
+func (t tracing) historyReader(read func(context.Context) (*kinds.History, error)) func(context.Context) (*kinds.History, error) {
+	if t.tracer == nil || read == nil {
+		return read
+	}
+	return func(ctx context.Context) (*kinds.History, error) {
+		ctx, span := t.tracer.Start(ctx, "history", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
+		defer span.End()
+		history, err := read(ctx)
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		return history, err
+	}
+}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // attributes are those of a span, as text.
@@ -103,6 +106,76 @@ func TestSpansOfQuestions(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.read, attributes(got[0].Attributes)); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Waiting for an event and reading the history are told apart from reading the
+// state. Questions that share a history have no span of it.
+func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
+	const (
+		question = `{"features": ["device_tx_7d"], "entities": [{"device_id": "jane"}]`
+		waiting  = question + `, "wait_for": {"topic": "transactions", "partition": 0, "offset": 7, "timeout_ms": `
+	)
+	down := errors.New("down")
+	type span struct {
+		Name, Kind, Status string
+		Attributes         map[string]string
+	}
+	read := span{"read", "client", "Unset", map[string]string{"db.system.name": "redis", "weir.features": "1", "weir.entities": "1", "weir.reads": "1"}}
+	wait := func(status, applied, looks string) span {
+		return span{"wait", "internal", status, map[string]string{"weir.applied": applied, "weir.looks": looks}}
+	}
+	history := func(status string) span {
+		return span{"history", "client", status, map[string]string{"db.system.name": "redis"}}
+	}
+	for _, test := range []struct {
+		name               string
+		questions          []string
+		applied            int   // at which look the event is; 0 for never
+		unapplied, unknown error // of Applied and of History
+		want               []span
+	}{
+		{"the second shares the history", []string{question + `}`, question + `}`}, 0, nil, nil, []span{read, history("Unset"), read}},
+		{"a wait", []string{waiting + `10000}}`}, 3, nil, nil, []span{wait("Unset", "true", "3"), read, history("Unset")}},
+		{"a wait in vain", []string{waiting + `0}}`}, 0, nil, nil, []span{wait("Unset", "false", "1"), read, history("Unset")}},
+		{"a wait that fails", []string{waiting + `0}}`}, 0, down, nil, []span{wait("Error", "false", "1")}},
+		{"no history", []string{question + `}`}, 0, nil, down, []span{read, history("Error")}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spans, looks := tracetest.NewInMemoryExporter(), 0
+			h := newHandler(&fakeReader{slices: stored()}, func(c *Config) {
+				c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
+				c.History = func(context.Context) (*kinds.History, error) { return &kinds.History{}, test.unknown }
+				c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) {
+					looks++
+					return looks == test.applied, test.unapplied
+				}
+			})
+			for _, question := range test.questions {
+				do(t, h, "POST", query, question)
+			}
+			var got []span
+			asked := map[trace.SpanID]bool{}
+			stubs := spans.GetSpans()
+			for _, s := range stubs {
+				asked[s.SpanContext.SpanID()] = s.SpanKind == trace.SpanKindServer
+			}
+			for _, s := range stubs {
+				if s.SpanKind == trace.SpanKindServer {
+					continue
+				}
+				if !asked[s.Parent.SpanID()] {
+					t.Errorf("%s is not below a question", s.Name)
+				}
+				got = append(got, span{s.Name, s.SpanKind.String(), s.Status.Code.String(), attributes(s.Attributes)})
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("spans (-want +got):\n%s", diff)
+			}
+			if text := fmt.Sprintf("%+v", stubs); strings.Contains(text, "jane") {
+				t.Errorf("an entity is named in %s", text)
 			}
 		})
 	}

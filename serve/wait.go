@@ -114,6 +114,19 @@ func appendWait(dst []byte, text string) ([]byte, error) {
 // await waits until the event is applied wherever the question looks, for no
 // longer than it may. The error is the store's.
 func (q *question) await(ctx context.Context, h *handler) error {
+	ctx, span := h.tracing.wait(ctx)
+	applied, looks, err := q.look(ctx, h)
+	waited(span, applied, looks, err)
+	if err != nil {
+		return &storeError{err}
+	}
+	q.waited = strconv.AppendBool(append(q.waited, `,"waited":{"applied":`...), applied)
+	q.waited = append(q.waited, '}')
+	return nil
+}
+
+// look looks until the event is applied, or the time to wait is over.
+func (q *question) look(ctx context.Context, h *handler) (applied bool, looks int, err error) {
 	reads := q.reading.Reads()
 	if slices.ContainsFunc(q.plans, func(p *plan) bool { return p.fanOut > 0 }) {
 		reads = nil // nobody knows yet where the second round trip looks
@@ -121,21 +134,14 @@ func (q *question) await(ctx context.Context, h *handler) error {
 	// The rest of the time is for the answer.
 	waiting, cancel := context.WithTimeout(ctx, min(q.wait.timeout, h.limits.Timeout/2))
 	defer cancel()
-	applied := false
 	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
-		var err error
+		looks++
 		// By the whole question's time: even one that does not wait looks once.
 		applied, err = h.Applied(ctx, q.wait.partition, q.wait.offset, reads)
-		if err != nil {
-			return &storeError{err}
-		}
-		if applied || !sleep(waiting, pause) {
-			break
+		if err != nil || applied || !sleep(waiting, pause) {
+			return applied, looks, err
 		}
 	}
-	q.waited = strconv.AppendBool(append(q.waited, `,"waited":{"applied":`...), applied)
-	q.waited = append(q.waited, '}')
-	return nil
 }
 
 // sleep waits, and says false when the context has ended before.

@@ -180,8 +180,13 @@ func (r *replicas) freshness(s standing) (f kinds.Freshness, err error) {
 		}
 		break
 	}
-	return f, fmt.Errorf("it is staler than %v", r.within)
+	return f, staleError(r.within)
 }
+
+// staleError says that a replica lacks what its master had that long ago.
+type staleError time.Duration
+
+func (e staleError) Error() string { return fmt.Sprintf("it is staler than %v", time.Duration(e)) }
 
 // pass sends commands to replicas, and to the masters those that found none.
 func (r *replicas) pass(ctx context.Context, commands []redis.Cmder) []kinds.Freshness {

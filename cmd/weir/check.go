@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ func checkAll(ctx context.Context, out io.Writer, cfg *config.Config, registry *
 	if roles.processor {
 		checkKafka(ctx, list, cfg, registry)
 	}
-	checkRedis(ctx, list, cfg)
+	checkRedis(ctx, list, cfg, roles)
 	if list.failed > 0 {
 		return fmt.Errorf("%s failed", number(list.failed, "check"))
 	}
@@ -103,7 +104,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 }
 
 // checkRedis reaches Redis and looks at what Weir relies on.
-func checkRedis(ctx context.Context, list *checkList, cfg *config.Config) {
+func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles roles) {
 	client, err := cfg.RedisClient()
 	if err != nil {
 		list.fail("redis", err)
@@ -142,6 +143,35 @@ func checkRedis(ctx context.Context, list *checkList, cfg *config.Config) {
 		return
 	}
 	list.ok("layout", "fits namespace %s", cfg.Namespace)
+	if roles.api {
+		checkReplicas(ctx, list, cfg, client)
+	}
+}
+
+// checkReplicas looks at the replicas of the master client that questions are
+// read from.
+func checkReplicas(ctx context.Context, list *checkList, cfg *config.Config, client redis.UniversalClient) {
+	replicas, reading, err := openReplicas(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		list.fail("replicas", err)
+		return
+	}
+	if replicas == nil {
+		return
+	}
+	defer replicas.Close()
+	state, err := newStore(cfg, client, reading...)
+	if err != nil {
+		list.fail("replicas", err)
+		return
+	}
+	for _, f := range doctor.Replicas(ctx, state) {
+		if f.Verdict == doctor.OK {
+			list.ok(f.Subject, "%s", f.Found)
+		} else {
+			list.warn(f.Subject, "%s; %s", f.Found, f.Do)
+		}
+	}
 }
 
 // checkServer looks at one Redis server.

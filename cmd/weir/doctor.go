@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,9 +21,10 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at Redis, Kafka and the definitions, and say what to do",
 		Long: `Look at the definitions, at each Redis server (version, role, persistence,
-eviction, replicas, clock), at the namespace, and at each topic (settings,
-retention against the longest window and the copies of Redis that may be
-restored). It writes nothing, and fails if a finding does.`,
+eviction, replicas, clock), at the namespace, at the replicas that questions are
+read from, and at each topic (settings, retention against the longest window and
+the copies of Redis that may be restored). It writes nothing, and fails if a
+finding does.`,
 		Example: `  weir doctor --config config/weir.yaml
   weir doctor --config config/weir.yaml --copies 72h --json`,
 		Args: cobra.NoArgs,
@@ -64,11 +66,21 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		return nil, err
 	}
 	defer redis.Close()
-	state, err := newStore(cfg, redis)
+	replicas, reading, err := openReplicas(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if replicas != nil {
+		defer replicas.Close()
+	}
+	state, err := newStore(cfg, redis, reading...)
 	if err != nil {
 		return nil, err
 	}
 	findings = append(findings, doctor.Redis(ctx, redis, state)...)
+	if replicas != nil {
+		findings = append(findings, doctor.Replicas(ctx, state)...)
+	}
 	if registry == nil {
 		return findings, nil // nobody knows the topics
 	}

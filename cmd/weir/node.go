@@ -61,7 +61,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		poolMetrics{client})
+		poolMetrics{client, n.replicas})
 	n.reloader = newReloader(cfg.Features, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
 	checks := []serve.Check{{Name: "redis", Check: n.store.CheckLayout}}
@@ -100,16 +100,13 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 // openStore makes the store of the state, and lets questions read from replicas
 // where the settings say so.
 func (n *node) openStore(roles roles) (err error) {
-	var options []store.Option
+	var reading []store.Option
 	if roles.api {
-		if n.replicas, err = n.cfg.RedisReplicas(); err != nil {
+		if n.replicas, reading, err = openReplicas(n.cfg, n.log); err != nil {
 			return err
 		}
 	}
-	if n.replicas != nil {
-		options = append(options, store.ReadFromReplicas(n.replicas, n.cfg.Redis.MaxStaleness, n.log))
-	}
-	n.store, err = newStore(n.cfg, n.redis, options...)
+	n.store, err = newStore(n.cfg, n.redis, reading...)
 	return err
 }
 

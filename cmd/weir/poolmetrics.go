@@ -6,15 +6,19 @@ import (
 )
 
 // poolMetrics tells Prometheus of the connections to Redis.
-type poolMetrics struct{ client redis.UniversalClient }
+type poolMetrics struct {
+	client   redis.UniversalClient
+	replicas *redis.ClusterClient // nil where questions are read from masters
+}
 
 var (
 	poolConnections = prometheus.NewDesc("weir_redis_connections",
-		"Connections to Redis by state: idle, in_use.", []string{"state"}, nil)
+		"Connections to Redis by client (master; replica, which reads questions from replicas) and state: idle, in_use.",
+		[]string{"client", "state"}, nil)
 	poolWaits = prometheus.NewDesc("weir_redis_pool_timeouts_total",
-		"Requests that got no connection to Redis in time.", nil, nil)
+		"Requests that got no connection to Redis in time, by client.", []string{"client"}, nil)
 	poolReuse = prometheus.NewDesc("weir_redis_pool_requests_total",
-		"Requests for a connection to Redis by result: hit, miss (one had to be made).", []string{"result"}, nil)
+		"Requests for a connection to Redis by client and result: hit, miss (one had to be made).", []string{"client", "result"}, nil)
 )
 
 // Describe sends what there is to tell.
@@ -26,10 +30,22 @@ func (m poolMetrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends it as it stands.
 func (m poolMetrics) Collect(to chan<- prometheus.Metric) {
-	s := m.client.PoolStats()
-	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, float64(s.IdleConns), "idle")
-	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, float64(s.TotalConns-s.IdleConns), "in_use")
-	to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, float64(s.Timeouts))
-	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, float64(s.Hits), "hit")
-	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, float64(s.Misses), "miss")
+	collectPool(to, "master", m.client.PoolStats())
+	if m.replicas != nil {
+		collectPool(to, "replica", m.replicas.PoolStats())
+	}
+}
+
+// collectPool sends what a client tells. It keeps some connections apart for
+// pipelines, in which most is sent.
+func collectPool(to chan<- prometheus.Metric, client string, s *redis.PoolStats) {
+	total, idle, hits, misses := s.TotalConns, s.IdleConns, s.Hits, s.Misses
+	if p := s.PipelineStats; p != nil {
+		total, idle, hits, misses = total+p.TotalConns, idle+p.IdleConns, hits+p.Hits, misses+p.Misses
+	}
+	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, float64(idle), client, "idle")
+	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, float64(total-idle), client, "in_use")
+	to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, float64(s.Timeouts), client)
+	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, float64(hits), client, "hit")
+	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, float64(misses), client, "miss")
 }

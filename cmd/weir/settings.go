@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -35,6 +36,16 @@ func newStore(cfg *config.Config, client redis.UniversalClient, options ...store
 		return nil, err
 	}
 	return store.New(client, cfg.Namespace, cfg.Shards, append(options, store.HashEntities(key))...), nil
+}
+
+// openReplicas makes the client of the replicas that questions are read from, and
+// what has a store read there; nil where all is read from masters.
+func openReplicas(cfg *config.Config, log *slog.Logger) (client *redis.ClusterClient, reading []store.Option, err error) {
+	client, err = cfg.RedisReplicas()
+	if err != nil || client == nil {
+		return nil, nil, err
+	}
+	return client, []store.Option{store.ReadFromReplicas(client, cfg.Redis.MaxStaleness, log)}, nil
 }
 
 // openState reaches the state of the settings' namespace, to be looked at. close

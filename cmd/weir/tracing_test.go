@@ -115,6 +115,7 @@ func TestRunSendsSpans(t *testing.T) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.spans, "history") // whether the question before has read it depends on how long ago that was
 	// Of traces that begin here none are kept.
 	if len(c.spans) != 3 || len(c.spans["apply"]) != 1 || len(c.spans["read"]) != 1 || len(c.spans["GET /v1/features/{name}"]) != 1 {
 		t.Fatalf("the spans are %v", c.spans)
