@@ -97,13 +97,14 @@ func (r *Registry) Size(w *Workload) *Sizing {
 	z.MastersByMemory = atLeast(1, z.Memory/(filled*w.Memory))
 	z.MastersByCPU = atLeast(1, z.RedisCores/busy)
 	z.Masters = max(z.MastersByMemory, z.MastersByCPU)
-	z.Shards = shards(z.Masters)
+	z.Shards = ShardsFor(z.Masters)
 	return z
 }
 
-// shards is a power of two: few for one Redis, where each only costs a call of
-// its own, and for a cluster enough that whole ones are spread evenly.
-func shards(masters int) int {
+// ShardsFor is how many state shards a number of masters wants, a power of two:
+// few for one Redis, where each only costs a call of its own, and for a cluster
+// enough that whole ones are spread evenly.
+func ShardsFor(masters int) int {
 	n := 16
 	for masters > 1 && n < max(64, shardsMaster*masters) {
 		n *= 2

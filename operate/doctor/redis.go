@@ -5,15 +5,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features"
 )
 
-// Layout compares a namespace with the settings.
+// Layout compares a namespace with the settings, which say how many state shards
+// it has.
 type Layout interface {
 	CheckLayout(ctx context.Context) error
+	Shards() int
 }
 
 // Redis looks at the servers, and at the layout of the namespace on them.
@@ -23,7 +28,7 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 		return f
 	}
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		f = redisCluster(ctx, cluster)
+		f = redisCluster(ctx, cluster, layout.Shards())
 	} else {
 		f = redisServer(ctx, "redis", client, false)
 	}
@@ -35,8 +40,9 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 	return f
 }
 
-// redisCluster looks at a cluster and all its masters.
-func redisCluster(ctx context.Context, cluster *redis.ClusterClient) (f Findings) {
+// redisCluster looks at a cluster, over which state shards are spread, and at all
+// its masters.
+func redisCluster(ctx context.Context, cluster *redis.ClusterClient, shards int) (f Findings) {
 	text, err := cluster.ClusterInfo(ctx).Result()
 	switch info := ParseInfo(text); {
 	case err != nil:
@@ -46,6 +52,8 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient) (f Findings
 			"see CLUSTER NODES for masters that are lost")
 	default:
 		f.ok("redis", "a cluster of %s masters", info["cluster_size"])
+		masters, _ := strconv.Atoi(info["cluster_size"])
+		f.spread(masters, shards)
 	}
 	var mu sync.Mutex // masters are visited at once
 	byAddress := map[string]Findings{}
@@ -65,6 +73,16 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient) (f Findings
 	}
 	slices.SortFunc(servers, func(a, b Findings) int { return cmp.Compare(a[0].Subject, b[0].Subject) })
 	return append(f, slices.Concat(servers...)...)
+}
+
+// spread judges how many shards there are to be spread over masters.
+func (f *Findings) spread(masters, shards int) {
+	if want := features.ShardsFor(masters); shards < want {
+		f.add(Warn, "shards", fmt.Sprintf("%d over %d masters: whole ones are spread, and so few unevenly", shards, masters),
+			fmt.Sprintf("let a new namespace have shards: %d", want))
+		return
+	}
+	f.ok("shards", "%d over %d masters", shards, masters)
 }
 
 // redisServer asks one server.

@@ -91,6 +91,7 @@ func TestServer(t *testing.T) {
 type layout func(context.Context) error
 
 func (l layout) CheckLayout(ctx context.Context) error { return l(ctx) }
+func (l layout) Shards() int                           { return 16 }
 
 var fits = layout(func(context.Context) error { return nil })
 
@@ -162,6 +163,15 @@ func TestCluster(t *testing.T) {
 	f := Redis(t.Context(), cluster.Client(t), fits)
 	if got := lines(f, "redis"); len(got) != 1+3*5 || got[0] != "OK a cluster of 3 masters" || f.Count(Fail) != 0 {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	const few = "WARN 16 over 3 masters: whole ones are spread, and so few unevenly: let a new namespace have shards: 64"
+	if got := lines(f, "shards"); len(got) != 1 || got[0] != few {
+		t.Errorf("of too few shards: %v", got)
+	}
+	var enough Findings
+	enough.spread(20, 128)
+	if diff := cmp.Diff([]string{"OK 128 over 20 masters"}, lines(enough, "shards")); diff != "" {
+		t.Errorf("of enough shards (-want +got):\n%s", diff)
 	}
 	for _, address := range cluster.Addrs() {
 		if got := lines(f, "redis "+address); len(got) != 5 {
