@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -243,43 +244,76 @@ var feastColumns = form{answerIn(encodeColumns), failFeast}
 
 // column is the answers of one feature, or the values of one key: in JSON,
 // their lists but for the brackets.
-type column struct{ values, statuses, times []byte }
+type column struct {
+	values, statuses, times, since []byte
+	partial                        bool // since has more than nulls
+}
 
-func (c *column) add(value []byte, status features.Status, at int64) {
+// add adds a value, which counts up to a moment. since is the event time from
+// which on it is complete; nil where the whole of it is.
+func (c *column) add(value []byte, status features.Status, at int64, since *int64) {
 	if c.values != nil {
-		c.values, c.statuses, c.times = append(c.values, ','), append(c.statuses, ','), append(c.times, ',')
+		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
 	}
 	c.values = append(c.values, value...)
 	c.statuses = features.AppendString(c.statuses, string(status))
 	// Always three digits behind the point: not every Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
+	if since == nil {
+		c.since = append(c.since, "null"...)
+		return
+	}
+	c.since, c.partial = strconv.AppendInt(c.since, *since, 10), true
 }
 
-func (c *column) size() int { return len(c.values) + len(c.statuses) + len(c.times) }
+func (c *column) size() int {
+	n := len(c.values) + len(c.statuses) + len(c.times)
+	if c.partial {
+		n += len(c.since)
+	}
+	return n
+}
 
-// append writes the column as one of Feast's results.
+// append writes the column as one of Feast's results. Its clients pass over the
+// list that Feast's server does not have.
 func (c *column) append(dst []byte) []byte {
 	dst = append(append(dst, `{"values":[`...), c.values...)
 	dst = append(append(dst, `],"statuses":[`...), c.statuses...)
-	return append(append(append(dst, `],"event_timestamps":[`...), c.times...), "]}"...)
+	dst = append(append(dst, `],"event_timestamps":[`...), c.times...)
+	if c.partial {
+		dst = append(append(dst, `],"complete_since":[`...), c.since...)
+	}
+	return append(dst, "]}"...)
+}
+
+// partialSince is since when an answer is complete, nil where the whole of it is.
+// Here there is no from by which a client could tell.
+func partialSince(a *features.Answer) *int64 {
+	if since := a.CompleteSince; since != nil && (a.From == nil || *a.From < *since) {
+		return since
+	}
+	return nil
 }
 
 // encodeColumns writes the response as Feast's server does: columns of the keys
 // and then of the features, over the entities. A value's event timestamp is up
 // to when it counts.
-func encodeColumns(q *question, _ *kinds.History) error {
+func encodeColumns(q *question, history *kinds.History) error {
 	byPlan := make([]column, len(q.plans))
 	var value []byte
 	size := 0
 	for range q.entities {
-		for i := range q.plans {
+		for i, p := range q.plans {
 			a, err := q.next(i)
 			if err != nil {
 				return err
 			}
+			if a.Oldest == nil {
+				a.Complete(p.completeSince(history))
+			}
 			value = a.AppendValue(value[:0])
 			before := byPlan[i].size()
-			byPlan[i].add(value, a.Status, a.To)
+			byPlan[i].add(value, a.Status, a.To, partialSince(&a))
 			size += byPlan[i].size() - before
 			if err := q.fits(size); err != nil {
 				return err
@@ -294,14 +328,15 @@ func encodeColumns(q *question, _ *kinds.History) error {
 		}
 		out = features.AppendString(out, name)
 	}
-	out = append(out, `]},"results":[`...)
+	out = append(append(out, ']'), q.readFrom...)
+	out = append(out, `},"results":[`...)
 	for i, values := range c.values {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		var key column
 		for _, v := range values {
-			key.add(v, features.Present, q.at)
+			key.add(v, features.Present, q.at, nil)
 		}
 		out = key.append(out)
 		if err := q.fits(len(out)); err != nil {

@@ -1,15 +1,18 @@
 package serve
 
 import (
+	"context"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // feastPython is a Python that has Feast: that of WEIR_TEST_FEAST, or the one
@@ -25,14 +28,48 @@ func feastPython(t *testing.T) string {
 	return "python3"
 }
 
-// Feast's own client gets what Weir has.
+const feastDefinitions = `
+streams:
+  transaction: {topic: transactions, timestamp: at, fields: {device_id: string, amount: {type: decimal, scale: 2}}}
+features:
+  device_tx_7d: COUNT(7d, transaction, device_id)
+  device_amount_7d: SUM(7d, transaction, amount, device_id)
+services:
+  device_risk: [device_tx_7d, device_amount_7d]
+`
+
+// Feast's own client gets what Weir has, and passes over what Feast's server does
+// not say.
 func TestFeastClient(t *testing.T) {
 	python := feastPython(t)
-	server := httptest.NewServer(newHandler(&fakeReader{slices: stored()}, func(c *Config) {
-		r := registry()
-		r.Services = append(r.Services, &features.Service{Name: "device_risk", Features: r.Services[0].Features[1:]})
+	r, err := features.Parse("definitions.yaml", []byte(feastDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := stored()
+	read := func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		slices := make([]kinds.Slice, len(reads))
+		for i, read := range reads {
+			kept := map[kinds.Measure]string{kinds.CountEvents: "count ", kinds.Sum: "sum "}[read.Series.Measure]
+			slices[i] = state[kept+read.Entity]
+		}
+		return slices, nil
+	}
+	h := newHandler(&fakeReader{read: read}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
-	}))
+		c.Replicas = func(ctx context.Context, reads []kinds.Read, _ *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+			slices, err := read(ctx, reads)
+			return slices, kinds.Freshness{Replica: true, Staleness: time.Second}, err
+		}
+		c.History = func(context.Context) (*kinds.History, error) {
+			return &kinds.History{Marks: []kinds.Mark{{Topic: "transactions", Version: kinds.Gap, Last: noon.UnixMilli()}}}, nil
+		}
+	})
+	answer := do(t, h, "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`).Body.String()
+	if !strings.Contains(answer, `"staleness_ms":1000}`) || !strings.Contains(answer, `"complete_since":[`) {
+		t.Fatalf("there is nothing to pass over in %s", answer)
+	}
+	server := httptest.NewServer(h)
 	defer server.Close()
 	client := exec.CommandContext(t.Context(), python, "testdata/feast_client.py", server.URL)
 	client.Env = append(os.Environ(), "FEAST_USAGE=false", "PYTHONWARNINGS=ignore")

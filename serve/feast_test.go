@@ -1,15 +1,18 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 const feastPath = "/get-online-features"
@@ -75,6 +78,46 @@ func TestFeastQuestions(t *testing.T) {
 				t.Errorf("status %d (-want +got):\n%s", w.Code, diff)
 			}
 		})
+	}
+}
+
+// Columns say since when their values are complete, where they are not whole.
+func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
+	r, history := partlyKept(t)
+	ask := func(now time.Time) string {
+		t.Helper()
+		h := newHandler(&fakeReader{}, func(c *Config) {
+			c.Registry, c.Now = func() *features.Registry { return r }, func() time.Time { return now }
+			c.History = func(context.Context) (*kinds.History, error) { return history, nil }
+		})
+		return do(t, h, "POST", feastPath, `{"features": ["always", "later"], "entities": {"user": ["u1", "u2"]}}`).Body.String()
+	}
+	want := func(at, since string) string {
+		times := `"event_timestamps":["` + at + `","` + at + `"]`
+		return `{"metadata":{"feature_names":["user","always","later"]},"results":[` +
+			`{"values":["u1","u2"],"statuses":["PRESENT","PRESENT"],` + times + `},` +
+			`{"values":[0,0],"statuses":["NOT_FOUND","NOT_FOUND"],` + times + `},` +
+			`{"values":[0,0],"statuses":["NOT_FOUND","NOT_FOUND"],` + times + since + "}]}\n"
+	}
+	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
+		t.Errorf("of a window that began before (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", ""), ask(noon.Add(3*day))); diff != "" {
+		t.Errorf("of a window that began since then (-want +got):\n%s", diff)
+	}
+}
+
+// Windows of one feature may begin at different moments: some are whole.
+func TestColumnThatIsPartlyWhole(t *testing.T) {
+	var c column
+	for _, from := range []*int64{new(int64(7)), new(int64(6)), nil} {
+		a := features.Answer{From: from, CompleteSince: new(int64(7))}
+		c.add([]byte("1"), features.Present, 0, partialSince(&a))
+	}
+	const at = `"1970-01-01T00:00:00.000Z"`
+	want := `{"values":[1,1,1],"statuses":["PRESENT","PRESENT","PRESENT"],"event_timestamps":[` + at + "," + at + "," + at + `],"complete_since":[null,7,7]}`
+	if diff := cmp.Diff(want, string(c.append(nil))); diff != "" || c.size() != len(want)-len(`{"values":[],"statuses":[],"event_timestamps":[],"complete_since":[]}`) {
+		t.Errorf("%d bytes (-want +got):\n%s", c.size(), diff)
 	}
 }
 

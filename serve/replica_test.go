@@ -44,6 +44,10 @@ func TestAnswersFromReplicas(t *testing.T) {
 		{"of one feature", "GET", "/v1/features/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"results":[`},
 		{"a timeline", "GET", "/v1/timeline/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"bars":[`},
 		{
+			"in Feast's form", "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`, stale(12 * time.Millisecond), 1,
+			`{"metadata":{"feature_names":["device_id","device_tx_7d"],"read_from":"replica","staleness_ms":12},"results":[`,
+		},
+		{
 			"waiting is for the master", "POST", query, ask + `, "wait_for": {"topic": "transactions", "partition": 0, "offset": 1}}`, stale(time.Second), 0,
 			`,"waited":{"applied":true}` + master,
 		},
