@@ -14,6 +14,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
@@ -23,7 +24,7 @@ import (
 )
 
 // shards is the number of state shards, that of the settings' default.
-const shards = 64
+var shards = config.Default().Shards
 
 // scene is a broker and a namespace in Redis with which processes of Weir
 // work, and the model of all events that were written.
