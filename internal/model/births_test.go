@@ -64,7 +64,7 @@ func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := windowCheck{T: t, registry: after, model: New(after), store: memory.New()}
 		start, _ := time.Parse(time.RFC3339, rapid.SampledFrom(changes).Draw(t, "around"))
-		c.step = rapid.SampledFrom([]time.Duration{500 * time.Millisecond, 15 * time.Minute, 7 * time.Hour}).Draw(t, "step").Milliseconds()
+		c.step = rapid.SampledFrom([]time.Duration{500 * time.Millisecond, 15 * time.Minute, 7 * time.Hour, 4 * 24 * time.Hour}).Draw(t, "step").Milliseconds()
 		c.now = start.UnixMilli()
 		history := c.born(rapid.SampledFrom(before).Draw(t, "before"), rapid.IntRange(1, 10).Draw(t, "unknown"))
 		for range rapid.IntRange(0, 20).Draw(t, "known") {
