@@ -57,22 +57,25 @@ func (s *Store) ReadReplica(ctx context.Context, reads []kinds.Read, pending *ki
 func (s *Store) WatchReplicas(ctx context.Context) {
 	var looks sync.WaitGroup
 	for _, look := range []func(context.Context){s.lookAtMasters, s.replicas.lookAtResting} {
-		looks.Go(func() {
-			ticker := time.NewTicker(lookEach)
-			defer ticker.Stop()
-			for {
-				bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-				look(bounded)
-				cancel()
-				select {
-				case <-ctx.Done():
-					return
-				case <-ticker.C:
-				}
-			}
-		})
+		looks.Go(func() { again(ctx, look) })
 	}
 	looks.Wait()
+}
+
+// again looks again and again until the context ends.
+func again(ctx context.Context, look func(context.Context)) {
+	ticker := time.NewTicker(lookEach)
+	defer ticker.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+		look(bounded)
+		cancel()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }
 
 // lookAtMasters notes how far each master is. One that does not answer is not

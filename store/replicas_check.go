@@ -26,37 +26,43 @@ type Replica struct {
 // be too stale, but no longer than 5 seconds. WatchReplicas need not run. The
 // error says why it is not known which replicas there are.
 func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) {
-	patience, began := min(s.replicas.within, checkLongest), s.replicas.now()
-	lags := func(r Replica) bool { return r.Err == staleError(patience) }
-	for {
-		s.lookAtMasters(ctx)
-		found, err = s.replicas.check(ctx, patience)
-		if err != nil || !slices.ContainsFunc(found, lags) || s.replicas.now().Sub(began) >= patience {
-			return found, err
-		}
-		select {
-		case <-ctx.Done():
-			return found, nil
-		case <-time.After(lookEach):
-		}
-	}
-}
-
-// check asks each replica once. One that lags may have had patience.
-func (r *replicas) check(ctx context.Context, patience time.Duration) (found []Replica, err error) {
+	s.lookAtMasters(ctx)
+	watching, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { again(watching, s.lookAtMasters) })
+	defer watch.Wait()
+	defer cancel()
 	var mu sync.Mutex // replicas are visited at once
-	err = r.client.ForEachSlave(ctx, func(ctx context.Context, c *redis.Client) error {
-		f, err := r.judge(c.Info(ctx, "replication"))
-		if _, stale := errors.AsType[staleError](err); stale {
-			err = staleError(patience)
-		} else if err == nil && !f.Replica {
-			err = errors.New("it is a master")
-		}
+	err = s.replicas.client.ForEachSlave(ctx, func(ctx context.Context, c *redis.Client) error {
+		r := s.replicas.check(ctx, c)
 		mu.Lock()
 		defer mu.Unlock()
-		found = append(found, Replica{c.Options().NodeAddress, f.Staleness, err})
+		found = append(found, r)
 		return nil
 	})
 	slices.SortFunc(found, func(a, b Replica) int { return cmp.Compare(a.Address, b.Address) })
 	return found, err
+}
+
+// check asks a replica, one that lags again and again.
+func (r *replicas) check(ctx context.Context, c *redis.Client) Replica {
+	patience, began := min(r.within, checkLongest), r.now()
+	for {
+		f, err := r.judge(c.Info(ctx, "replication"))
+		_, lags := errors.AsType[staleError](err)
+		switch {
+		case lags && r.now().Sub(began) < patience:
+			select {
+			case <-ctx.Done():
+			case <-time.After(lookEach):
+				continue
+			}
+		case err == nil && !f.Replica:
+			err = errors.New("it is a master")
+		}
+		if lags {
+			err = staleError(patience)
+		}
+		return Replica{c.Options().NodeAddress, f.Staleness, err}
+	}
 }
