@@ -44,8 +44,9 @@ end
 call('HSET', progress, unpack(moved))
 
 -- Compacting pays where a key has doubled since it was compacted last. How long
--- it was then stands in its header; see package state.
-local few, growth = 128, 64
+-- it was then stands in its header; see package state. Reading it costs as much
+-- as the append: it is read where a key has got past another step.
+local few, growth, step = 128, 32, 64
 local function grown(key, size)
   local header, l1, l2, l3 = byte(call('GETRANGE', key, '0', '3'), 1, 4)
   local length = 0
@@ -55,12 +56,13 @@ end
 
 local answer = {0, ''}
 for k = 2, #KEYS do
-  local size = pcall('APPEND', KEYS[k], ARGV[a])
+  local appended = ARGV[a]
+  local size = pcall('APPEND', KEYS[k], appended)
   a = a + 1
   if type(size) == 'table' then
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
-  elseif size >= few and grown(KEYS[k], size) then
+  elseif size >= few and size % step < #appended and grown(KEYS[k], size) then
     answer[#answer + 1] = k - 1
   end
 end

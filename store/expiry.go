@@ -6,7 +6,7 @@ import "time"
 // neither a late event nor a clock that is off meets an expired key.
 const slack = 3600
 
-// expiry decides which keys need a new time to live. Every key lives a 16th of
+// expiry decides which keys need a new time to live. Every key lives an 8th of
 // its time longer than asked for, so those that were given their time less than
 // that ago need none: of busy ones, few writes pay for it. Time is that of the
 // clock and that of the records, whichever has gone further.
@@ -42,7 +42,7 @@ func (e *expiry) due(k *stateKey, record int64) int64 {
 	if e.given == nil {
 		e.given = make([]given, expiryPlaces)
 	}
-	now, spare := given{k.hash, e.now().UnixMilli(), record}, keep/16
+	now, spare := given{k.hash, e.now().UnixMilli(), record}, keep/8
 	last := &e.given[k.hash%expiryPlaces]
 	if last.key == now.key && now.clock-last.clock < spare && now.record-last.record < spare {
 		return 0

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-// keptKey is the state key with that hash of a series that is kept for 16 hours.
+// keptKey is the state key with that hash of a series that is kept for 8 hours.
 func keptKey(hash uint64) *stateKey {
-	return &stateKey{hash: hash, series: &kinds.Series{GroupKeep: 16 * time.Hour.Milliseconds()}}
+	return &stateKey{hash: hash, series: &kinds.Series{GroupKeep: 8 * time.Hour.Milliseconds()}}
 }
 
 // givenTo is the time to live that such a key is given, in seconds.
-const givenTo = 17*3600 + slack
+const givenTo = 9*3600 + slack
 
-func TestTimesToLiveAreRenewedAfterASixteenthOfThem(t *testing.T) {
+func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 	clock := time.UnixMilli(1_700_000_000_000)
 	e := expiry{now: func() time.Time { return clock }}
 	const hour, first = int64(3600_000), int64(1_600_000_000_000)
