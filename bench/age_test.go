@@ -8,17 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// age deletes the keys of Weir that would have expired by now, had the events
-// been applied as they happened. Keys live for a time from when they were last
-// added to, and in a month that is loaded within seconds none gets to its end.
-// factor is how many times faster than they happened the events were applied,
-// and ended when the last one was.
-func age(b *testing.B, client *redis.Client, factor float64, ended time.Time) {
-	type expiry struct {
-		key string
-		at  time.Time
-	}
-	kinds := map[string][]expiry{} // by what all keys of one time to live have in common
+// age deletes the keys of Weir that would have expired at a moment, had the
+// events been applied as they happened: those of entities whose last event was
+// longer ago than keys of that kind live. In a month that is loaded within seconds
+// none gets to its end.
+func age(b *testing.B, client *redis.Client, last entities, now time.Time) {
+	type stateKey struct{ key, entity string }
+	kinds := map[string][]stateKey{} // by what all keys of one time to live have in common
+	lives := map[string]time.Duration{}
 	var cursor uint64
 	for first := true; first || cursor != 0; first = false {
 		keys, next, err := client.Scan(b.Context(), cursor, "*", 1000).Result()
@@ -26,27 +23,25 @@ func age(b *testing.B, client *redis.Client, factor float64, ended time.Time) {
 			b.Fatal(err)
 		}
 		cursor = next
-		remaining, now := timesToLive(b, client, keys), time.Now()
+		remaining := timesToLive(b, client, keys)
 		for i, key := range keys {
 			_, name, _ := strings.Cut(key, "}")
-			kind, _, of := strings.Cut(name, ":")
-			if of && remaining[i] > 0 {
-				kinds[kind] = append(kinds[kind], expiry{key, now.Add(remaining[i])})
+			kind, entity, of := strings.Cut(name, ":")
+			if !of || remaining[i] <= 0 {
+				continue
 			}
+			if last[entity].IsZero() {
+				b.Fatalf("%s is of no entity of the events", key)
+			}
+			kinds[kind] = append(kinds[kind], stateKey{key, entity})
+			lives[kind] = max(lives[kind], remaining[i])
 		}
 	}
-	for _, expiries := range kinds {
-		last := expiries[0].at
-		for _, e := range expiries {
-			if e.at.After(last) {
-				last = e.at
-			}
-		}
-		live := last.Sub(ended) // the latest were written at the end
+	for kind, keys := range kinds {
 		var dead []string
-		for _, e := range expiries {
-			if last.Sub(e.at).Seconds()*factor > live.Seconds() {
-				dead = append(dead, e.key)
+		for _, k := range keys {
+			if last[k.entity].Add(lives[kind]).Before(now) {
+				dead = append(dead, k.key)
 			}
 		}
 		for len(dead) > 0 {

@@ -99,8 +99,7 @@ func (s *side) load(b *testing.B, brokers []string, feed *feed) {
 	found := o.start(b).wait(b)
 	cpu = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - cpu
 	if s.name == "weir" {
-		first, last := found.Steps[0].At, found.Steps[len(found.Steps)-1].At
-		age(b, s.redis, span.Seconds()/last.Sub(first).Seconds(), last)
+		age(b, s.redis, feed.entities, feed.until)
 	}
 	memory = s.info(b, "memory", "used_memory") - memory
 	n := float64(feed.produced)

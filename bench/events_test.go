@@ -68,16 +68,17 @@ func (e *event) appendJSON(dst []byte, at int64) []byte {
 		e.n, at, e.user, e.device, e.card, e.merchant, ip, e.cents/100, e.cents%100, status)
 }
 
-// entities gathers what the shipped features keep state of.
-type entities map[[2]int]struct{}
+// entities are those that the shipped features keep state of, by the text that
+// ends their keys, with the moment of the last event of each.
+type entities map[string]time.Time
 
-func (s entities) add(e *event) {
-	const user, device, card, segment, pair = -1, -2, -3, -4, 1 << 32
-	s[[2]int{user, e.user}], s[[2]int{device, e.device}] = struct{}{}, struct{}{}
+func (s entities) add(e *event, at time.Time) {
+	user, device := fmt.Sprintf("u%06d", e.user), fmt.Sprintf("d%08x", e.device)
+	s[user], s[device] = at, at
 	if e.login {
-		s[[2]int{segment, e.segment}] = struct{}{}
+		s[fmt.Sprintf("10.%d.%d.0/24", e.segment>>8, e.segment&255)] = at
 	} else {
-		s[[2]int{card, e.card}], s[[2]int{pair + e.user, e.device}] = struct{}{}, struct{}{}
+		s[fmt.Sprintf("c%07d", e.card)], s[device+"|"+user] = at, at
 	}
 }
 
@@ -88,6 +89,7 @@ type feed struct {
 	users    int
 	produced int
 	entities entities
+	until    time.Time // of the last event
 }
 
 func newFeed(b *testing.B, brokers []string, users int) *feed {
@@ -105,7 +107,8 @@ func newFeed(b *testing.B, brokers []string, users int) *feed {
 func (f *feed) next(at time.Time) *kgo.Record {
 	e := newEvent(f.random, f.produced, f.users)
 	f.produced++
-	f.entities.add(&e)
+	f.entities.add(&e, at)
+	f.until = at
 	return &kgo.Record{
 		Topic: e.topic(), Key: fmt.Appendf(nil, "u%06d", e.user), Timestamp: at, Value: e.appendJSON(nil, at.UnixMilli()),
 	}

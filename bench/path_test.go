@@ -104,20 +104,19 @@ func apply(b *testing.B, size int) {
 			b.Fatal(err)
 		}
 	}
-	began := time.Now()
 	seen, random, offsets := entities{}, rand.New(rand.NewPCG(1, 2)), map[string]int64{}
 	memory := s.info(b, "memory", "used_memory")
 	start := time.Now().Add(-month)
 	for i := range n {
 		e := newEvent(random, i, population(n))
-		seen.add(&e)
-		at := start.Add(month / n * time.Duration(i)).UnixMilli()
-		p.add(b, e.topic(), offsets[e.topic()], at, e.appendJSON(nil, at))
+		at := start.Add(month / n * time.Duration(i))
+		seen.add(&e, at)
+		p.add(b, e.topic(), offsets[e.topic()], at.UnixMilli(), e.appendJSON(nil, at.UnixMilli()))
 		offsets[e.topic()]++
 	}
 	p.flush(b)
 	cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
-	age(b, s.redis, month.Seconds()/time.Since(began).Seconds(), time.Now())
+	age(b, s.redis, seen, start.Add(month))
 	memory = s.info(b, "memory", "used_memory") - memory
 	b.ReportMetric(cpu/n*1e6, "redis-µs/event")
 	b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")

@@ -28,7 +28,7 @@ type Writer struct {
 	calls    []scriptCall
 	progress []any // by shard, the progress key
 	sha      any
-	expiry   expiry
+	now      int64 // by the clock, in milliseconds since 1970
 	compactor
 
 	args  []any    // of all calls of a pass
@@ -52,7 +52,8 @@ type move struct {
 
 // NewWriter returns a writer for one goroutine.
 func (s *Store) NewWriter() *Writer {
-	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), expiry: expiry{now: time.Now}}
+	s.written.Do(func() { s.expiry = newExpiry() })
+	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash()}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
 	}
@@ -96,7 +97,11 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 		}
 		w.read(ctx, pipe)
 		_, _ = pipe.Exec(ctx) // each command has its own error
-		err := cmp.Or(w.settle(b, verify), w.compact(ctx, b))
+		refused := w.settle(b, verify)
+		if refused != nil {
+			w.store.expiry.forget()
+		}
+		err := cmp.Or(refused, w.compact(ctx, b))
 		switch {
 		case err == nil:
 		case scriptGone(err) && reloaded < 3:
@@ -114,6 +119,7 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 // encode makes the calls for what is still to be applied.
 func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 	clear(w.args)
+	w.now = w.store.expiry.now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
 	at := make([]int64, len(b.Sources)) // the offset from which the next call goes on
 	last := make([]int64, len(b.Sources))
@@ -180,7 +186,7 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 		w.pack(&keys[i])
 	}
 	for i := range keys {
-		if ttl := w.expiry.due(&keys[i], b.Now); ttl > 0 {
+		if ttl := w.store.expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now); ttl > 0 {
 			w.num(int64(i + 1))
 			w.num(ttl)
 		}
@@ -296,7 +302,7 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		}
 		if found < m.from {
 			b.Sources[m.source].Behind = true
-			w.expiry.forget()
+			w.store.expiry.forget()
 		} else {
 			b.Sources[m.source].Progress[c.shard] = found
 		}

@@ -2,77 +2,120 @@ package store
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// keptKey is the state key with that hash of a series that is kept for 8 hours.
-func keptKey(hash uint64) *stateKey {
-	return &stateKey{hash: hash, series: &kinds.Series{GroupKeep: 8 * time.Hour.Milliseconds()}}
-}
+const hour = int64(3600_000)
 
-// givenTo is the time to live that such a key is given, in seconds.
-const givenTo = 9*3600 + slack
+// kept is how long the keys of these tests are kept, in milliseconds, and givenTo
+// the time to live that they are given, in seconds.
+const kept, givenTo = 8 * hour, 9*3600 + slack
 
 func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
-	clock := time.UnixMilli(1_700_000_000_000)
-	e := expiry{now: func() time.Time { return clock }}
-	const hour, first = int64(3600_000), int64(1_600_000_000_000)
+	e := newExpiry()
+	const first = int64(1_700_000_000_000)
 	for _, step := range []struct {
-		name   string
-		passed time.Duration // by the clock
-		record int64
-		want   int64
+		name      string
+		key       uint64
+		kept, now int64
+		want      int64
 	}{
-		{"the first time", 0, first, givenTo},
-		{"at once", 0, first, 0},
-		{"a millisecond too early", time.Hour - time.Millisecond, first + hour - 1, 0},
-		{"by the clock", time.Millisecond, first, givenTo},
-		{"an older record", 0, first - 5*hour, 0},
-		{"too early by the records", 0, first + hour - 1, 0},
-		{"by the records", 0, first + hour, givenTo},
-		{"at once again", time.Hour - time.Millisecond, first + 2*hour - 1, 0},
-		{"by both", time.Millisecond, first + 2*hour, givenTo},
+		{"the first time", 1, kept, first, givenTo},
+		{"at once", 1, kept, first, 0},
+		{"a millisecond too early", 1, kept, first + hour - 1, 0},
+		{"in time", 1, kept, first + hour, givenTo},
+		{"at once again", 1, kept, first + 2*hour - 1, 0},
+		{"another key", 2, kept, first + 2*hour - 1, givenTo},
+		{"the first one again", 1, kept, first + 2*hour, givenTo},
+		{"the clock was set back", 1, kept, first + hour, givenTo},
+		{"and goes on", 1, kept, first + 2*hour - 1, 0},
+		{"kept for ever", 3, 0, first, 0},
+		{"a hash of nothing", 0, kept, first, givenTo},
 	} {
-		clock = clock.Add(step.passed)
-		if got := e.due(keptKey(1), step.record); got != step.want {
+		if got := e.due(step.key, step.kept, step.now); got != step.want {
 			t.Errorf("%s: to live for %d s, want %d", step.name, got, step.want)
 		}
 	}
-	if got := e.due(keptKey(2), first); got != givenTo {
-		t.Errorf("another key: to live for %d s, want %d", got, givenTo)
-	}
-	if got := e.due(&stateKey{series: &kinds.Series{}}, first); got != 0 {
-		t.Errorf("what is kept for ever is to live for %d s", got)
+}
+
+// What is known of keys is bounded: two places that are beside each other have
+// the two keys given their time last.
+func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
+	e := newExpiry()
+	const first, round = int64(1_700_000_000_000), uint64(expiryPlaces)
+	for n, step := range []struct {
+		key  uint64
+		want int64
+	}{
+		{5, givenTo}, {5 + round, givenTo}, {5, 0}, {5 + round, 0},
+		{4, givenTo}, {4, 0}, {5 + round, 0}, // the time of 5 was longest ago
+		{5, givenTo}, {5, 0}, {4, 0},
+		{5 + round, givenTo}, {6, givenTo}, {7, givenTo},
+	} {
+		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
+			t.Errorf("step %d, key %d: to live for %d s, want %d", n, step.key, got, step.want)
+		}
 	}
 }
 
-// What is known of keys is bounded: each has one place, which it may lose.
-func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
-	clock := time.UnixMilli(1_700_000_000_000)
-	e := expiry{now: func() time.Time { return clock }}
-	for hash := range uint64(expiryPlaces + 1) {
-		if e.due(keptKey(hash), 0) == 0 {
-			t.Fatalf("key %d was not due the first time", hash)
+// A key that several writers find due at once is due for one of them or more, and
+// no key is taken for another.
+func TestTimesToLiveAreShared(t *testing.T) {
+	e := newExpiry()
+	const writers, keys, places = 4, 64, 4 // many keys for few places
+	var group sync.WaitGroup
+	var given [keys]atomic.Int64
+	for writer := range writers {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(writer), 0))
+			for n := range 20_000 {
+				key := random.Uint64N(keys)
+				if e.due(key/places*expiryPlaces+key%places, kept, int64(1_700_000_000_000+n)) > 0 {
+					given[key].Add(1)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for key := range given {
+		if given[key].Load() == 0 {
+			t.Errorf("key %d was never given a time to live", key)
 		}
 	}
-	if known := len(e.given); known != expiryPlaces {
-		t.Errorf("%d keys are known, want %d", known, expiryPlaces)
+}
+
+// A call that failed may have given no key its time.
+func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, server.Addr())
+	client := redis.NewClient(&redis.Options{Addr: link.Addr(), MaxRetries: -1})
+	defer client.Close()
+	ctx, s := t.Context(), New(client, testkit.Namespace(t), 1)
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		hash uint64
-		want int64
-	}{
-		{expiryPlaces, 0}, {expiryPlaces - 1, 0}, {1, 0},
-		{0, givenTo}, // its place was taken by another
-		{expiryPlaces, givenTo},
-	} {
-		if got := e.due(keptKey(step.hash), 0); got != step.want {
-			t.Errorf("key %d: to live for %d s, want %d", step.hash, got, step.want)
-		}
+	start(t, s, transactions)
+	w, b := s.NewWriter(), begin(t, s, transactions)
+	fill(b, 0, event{device: "d1", user: "u1", time: 100 * day, cents: 5})
+	link.Cut()
+	if err := w.Apply(ctx, b); err == nil {
+		t.Fatal("a batch was applied over a line that is cut")
+	}
+	link.Heal()
+	apply(t, w, b)
+	key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+	if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {
+		t.Errorf("the key expires after %v", ttl)
 	}
 }
 

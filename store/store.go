@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	_ "embed"
 
@@ -32,6 +33,8 @@ type Store struct {
 	replicas   *replicas // nil where all is read from masters
 	plans      planCache
 	pseudonyms *pseudonyms // nil where keys have the entities themselves
+	written    sync.Once   // makes what writers share
+	expiry     *expiry
 }
 
 // Option changes how a store keeps state.

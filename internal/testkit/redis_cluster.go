@@ -85,10 +85,14 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *RedisServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	told := false
 	Eventually(t, time.Minute, "cluster replica at "+r.addr, func() (bool, string) {
-		// An error until it has heard of the master.
-		if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
-			return false, err.Error()
+		// An error until it has heard of the master; said again, it would begin anew.
+		if !told {
+			if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
+				return false, err.Error()
+			}
+			told = true
 		}
 		info, err := client.Info(ctx, "replication").Result()
 		if err != nil {
