@@ -24,7 +24,7 @@ func TestInspect(t *testing.T) {
 			if err != nil || h.Shard != shard || h.Key != string(appendStateKey(nil, s.tags[shard], group, []byte("d1"))) || len(h.Packed) == 0 {
 				t.Errorf("group %s: %+v, %v", group, h, err)
 			}
-			if kept != (h.TimeToLive == 0) || !kept && (h.TimeToLive < 9*24*time.Hour || h.TimeToLive > 10*24*time.Hour) {
+			if kept != (h.TimeToLive == 0) || !kept && (h.TimeToLive < 9*24*time.Hour || h.TimeToLive > 11*24*time.Hour) {
 				t.Errorf("group %s lives %v more", group, h.TimeToLive)
 			}
 		}
