@@ -44,14 +44,14 @@ end
 call('HSET', progress, unpack(moved))
 
 -- Compacting pays where a key has doubled since it was compacted last. How long
--- it was then stands in its header; see package state. Reading it costs as much
--- as the append: it is read where a key has got past another step.
-local few, growth, step = 128, 32, 64
-local function grown(key, size)
+-- it was then stands in its header; see package state. Reading that costs as much
+-- as the append, so it is read, and the doubling seen, by steps.
+local few, step = 96, 32
+local function doubled(key, size)
   local header, l1, l2, l3 = byte(call('GETRANGE', key, '0', '3'), 1, 4)
   local length = 0
   if header == 0 then length = (l1 * 256 + l2) * 256 + l3 end
-  return size >= 2 * length + growth
+  return size >= 2 * length
 end
 
 local answer = {0, ''}
@@ -62,7 +62,7 @@ for k = 2, #KEYS do
   if type(size) == 'table' then
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
-  elseif size >= few and size % step < #appended and grown(KEYS[k], size) then
+  elseif size >= few and size % step < #appended and doubled(KEYS[k], size) then
     answer[#answer + 1] = k - 1
   end
 end
