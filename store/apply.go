@@ -95,7 +95,6 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 		for _, c := range w.calls {
 			_ = pipe.Process(ctx, c.cmd)
 		}
-		w.read(ctx, pipe)
 		_, _ = pipe.Exec(ctx) // each command has its own error
 		refused := w.settle(b, verify)
 		if refused != nil {
@@ -273,19 +272,20 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		return false, errReply
 	}
 	if refused, ok := reply[0].(int64); ok {
-		if len(reply) < 2 {
+		if len(reply) < 2 || len(reply)%2 != 0 {
 			return false, errReply
 		}
 		if refused > 0 {
 			b.Refused += int(refused)
 			b.Refusal, _ = reply[1].(string)
 		}
-		for _, heavy := range reply[2:] {
-			i, ok := heavy.(int64)
-			if !ok || i < 1 || i > int64(len(c.keys)) {
+		for heavy := reply[2:]; len(heavy) > 0; heavy = heavy[2:] {
+			i, isNumber := heavy[0].(int64)
+			held, isText := heavy[1].(string)
+			if !isNumber || !isText || i < 1 || i > int64(len(c.keys)) {
 				return false, errReply
 			}
-			w.grown(c.shard, c.keys[i-1])
+			w.grown(c.shard, c.keys[i-1], held)
 		}
 		for _, m := range c.moves {
 			b.Sources[m.source].Progress[c.shard] = m.to

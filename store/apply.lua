@@ -7,8 +7,8 @@
 --           the greatest record timestamp in the batch, in milliseconds
 --           for each state key what to append to it
 --           then for some of them: the number of the key, seconds to live
--- Returns   applied: the number of keys refused, the first reason, and then the
---           numbers of the keys that are worth compacting
+-- Returns   applied: the number of keys refused, the first reason, and then for
+--           each key that is worth compacting its number and what it holds
 --           not applied, since the progress found is not `from` for each
 --           partition: "found", then the n offsets found ("" where there is none)
 --
@@ -43,15 +43,21 @@ if tonumber(now) > tonumber(found[n + 1] or '0') then
 end
 call('HSET', progress, unpack(moved))
 
--- Compacting pays where a key has doubled since it was compacted last. How long
--- it was then stands in its header; see package state. Reading that costs as much
--- as the append, so it is read, and the doubling seen, by steps.
-local few, step = 96, 32
+-- Compacting pays where a key has doubled since it was compacted last, by several
+-- appends: one that concerns many series is no shorter for being folded with one or
+-- two others. How long the key was then stands in its header; see package state. A
+-- look at that costs more than the append, so there is one where the key has grown by
+-- another step, and of a short key it takes all that is needed to compact it.
+local few, appends, step, short = 64, 6, 32, 512
+
+-- The value of a key that has doubled, nil of others.
 local function doubled(key, size)
-  local header, l1, l2, l3 = byte(call('GETRANGE', key, '0', '3'), 1, 4)
+  local value = size <= short and call('GET', key) or call('GETRANGE', key, '0', '3')
+  local header, l1, l2, l3 = byte(value, 1, 4)
   local length = 0
   if header == 0 then length = (l1 * 256 + l2) * 256 + l3 end
-  return size >= 2 * length
+  if size < 2 * length then return nil end
+  return #value == size and value or call('GET', key)
 end
 
 local answer = {0, ''}
@@ -62,8 +68,12 @@ for k = 2, #KEYS do
   if type(size) == 'table' then
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
-  elseif size >= few and size % step < #appended and doubled(KEYS[k], size) then
-    answer[#answer + 1] = k - 1
+  elseif size >= few and size >= appends * #appended and size % step < #appended then
+    local value = doubled(KEYS[k], size)
+    if value then
+      answer[#answer + 1] = k - 1
+      answer[#answer + 1] = value
+    end
   end
 end
 while a < #ARGV do

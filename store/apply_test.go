@@ -210,12 +210,10 @@ func TestForeignString(t *testing.T) {
 		s.redis.Set(ctx, key, foreign, 0)
 		b := begin(t, s, transactions)
 		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
-		w := s.NewWriter()
-		apply(t, w, b)
-		refused, refusal, refusedKey := tend(t, s, w)
+		apply(t, s.NewWriter(), b)
 		shown := strings.TrimSuffix(key, "d1") + "…"
-		if want := fmt.Sprintf("key %q: the state is damaged", shown); refused != 1 || refusal != want || refusedKey != key {
-			t.Errorf("%d refused, %q, %q; want %q, %q", refused, refusal, refusedKey, want, key)
+		if want := fmt.Sprintf("key %q: the state is damaged", shown); b.Refused != 1 || b.Refusal != want || b.RefusedKey != key {
+			t.Errorf("%d refused, %q, %q; want %q, %q", b.Refused, b.Refusal, b.RefusedKey, want, key)
 		}
 		if held := s.redis.Get(ctx, key).Val(); !strings.HasPrefix(held, foreign) {
 			t.Errorf("the foreign string became %q", held)

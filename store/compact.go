@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,15 +17,13 @@ import (
 
 // compactor folds what batches have appended to an entity into one section for
 // each series. It changes no answer, and so has nothing to do with progress. It
-// takes no round trips of its own: of a key that the script has found heavy, the
-// next pipeline reads what it holds, and the one after that puts what was folded
-// in its place.
+// takes no round trips of its own: what a heavy key holds comes with the script's
+// reply, and the next pipeline puts what was folded in its place.
 type compactor struct {
-	heavy   []heavyKey // to be read
-	reading []readKey  // with the pipeline under way
-	folded  []foldedKey
-	sent    []*redis.Cmd    // that replace, with the pipeline under way
-	under   map[string]bool // keys that are read or folded
+	heavy  []heavyKey // to be folded
+	folded []foldedKey
+	sent   []*redis.Cmd    // that replace, with the pipeline under way
+	under  map[string]bool // keys that are heavy or folded
 
 	fresh state.Compactor
 	known map[string]map[uint32]*kinds.Series
@@ -32,26 +31,21 @@ type compactor struct {
 	dead  obituaries
 }
 
+// heavyKey is a key that is worth compacting, and what it held then.
 type heavyKey struct {
 	shard int
 	key   string
+	held  []byte
 }
 
-type readKey struct {
-	heavyKey
-	held *redis.StringCmd
-}
-
-// foldedKey is what a key's first length bytes, with that SHA-1, are to become.
+// foldedKey is what is to stand in the place of what a key held.
 type foldedKey struct {
 	heavyKey
-	length int
-	sum    string
 	packed []byte
 }
 
-// grown notes that a key is worth compacting.
-func (c *compactor) grown(shard int, key any) {
+// grown notes that a key is worth compacting, and what it holds.
+func (c *compactor) grown(shard int, key any, held string) {
 	text := *key.(*string)
 	if c.under[text] {
 		return
@@ -61,7 +55,7 @@ func (c *compactor) grown(shard int, key any) {
 	}
 	text = strings.Clone(text)
 	c.under[text] = true
-	c.heavy = append(c.heavy, heavyKey{shard, text})
+	c.heavy = append(c.heavy, heavyKey{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // it is only read
 }
 
 // learn takes in the series by group and tag. A batch without records has none.
@@ -95,7 +89,7 @@ func (w *Writer) replace(ctx context.Context, pipe redis.Pipeliner) {
 			delete(w.under, f.key)
 		}
 		for _, f := range rest[:n] {
-			args = append(args, f.length, f.sum, f.packed)
+			args = append(args, len(f.held), proof(f.held), f.packed)
 		}
 		cmd := redis.NewCmd(ctx, args...)
 		cmd.SetFirstKeyPos(3)
@@ -106,20 +100,12 @@ func (w *Writer) replace(ctx context.Context, pipe redis.Pipeliner) {
 	w.folded = w.folded[:0]
 }
 
-// read puts commands into a pipeline that read the heavy keys.
-func (w *Writer) read(ctx context.Context, pipe redis.Pipeliner) {
-	for _, h := range w.heavy {
-		w.reading = append(w.reading, readKey{h, pipe.Get(ctx, h.key)})
-	}
-	w.heavy = w.heavy[:0]
-}
-
-// compact folds what the pipeline has read. Keys whose state is damaged are
-// counted as refused by the batch. What could not be read or replaced will be
-// found heavy again.
+// compact folds what heavy keys hold. Keys whose state is damaged are counted as
+// refused by the batch. What could not be folded or replaced will be found heavy
+// again.
 func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
-	reading := w.reading
-	w.reading = nil
+	heavy := w.heavy
+	w.heavy = nil
 	for _, cmd := range w.sent {
 		if scriptGone(cmd.Err()) {
 			if err := w.store.loadScripts(ctx); err != nil {
@@ -129,38 +115,34 @@ func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
 		}
 	}
 	w.learn(b.Series)
-	if err := w.mourn(ctx, reading); err != nil {
-		for _, r := range reading {
-			delete(w.under, r.key)
+	if err := w.mourn(ctx, heavy); err != nil {
+		for _, h := range heavy {
+			delete(w.under, h.key)
 		}
 		return err
 	}
 	now := housekeeping(b.Now)
-	for _, r := range reading {
-		held, err := r.held.Bytes()
+	for _, h := range heavy {
+		packed, err := w.fold(h, now)
 		if err != nil {
-			delete(w.under, r.key)
-			continue
-		}
-		packed, err := w.fold(r.heavyKey, held, now)
-		if err != nil {
-			delete(w.under, r.key)
+			delete(w.under, h.key)
 			if b.Refused++; b.Refused == 1 {
-				b.Refusal, b.RefusedKey = (&keyError{r.key, err}).Error(), r.key
+				b.Refusal, b.RefusedKey = (&keyError{h.key, err}).Error(), h.key
 			}
 			continue
 		}
-		w.folded = append(w.folded, foldedKey{r.heavyKey, len(held), sha1Hex(held), packed})
+		w.folded = append(w.folded, foldedKey{h, packed})
 	}
 	return nil
 }
 
 // fold compacts what a key holds.
-func (w *Writer) fold(h heavyKey, packed []byte, now int64) ([]byte, error) {
+func (w *Writer) fold(h heavyKey, now int64) ([]byte, error) {
 	known := w.known[w.groupOf(h)]
 	var nonce state.Nonce
-	_, _ = rand.Read(nonce[:]) // it never fails
-	return w.fresh.Compact(nil, packed, func(tag uint32) *kinds.Series { return known[tag] }, w.dead.has, now, nonce)
+	_, _ = rand.Read(nonce[:])           // it never fails
+	room := make([]byte, 0, len(h.held)) // few states grow by being compacted
+	return w.fresh.Compact(room, h.held, func(tag uint32) *kinds.Series { return known[tag] }, w.dead.has, now, nonce)
 }
 
 // groupOf is the group whose state a key holds.
@@ -169,8 +151,16 @@ func (w *Writer) groupOf(h heavyKey) string {
 	return group
 }
 
-// sha1Hex is what the script's redis.sha1hex makes of b.
-func sha1Hex(b []byte) string {
-	sum := sha1.Sum(b)
+// shortest is how many bytes go as they are where they prove what is replaced:
+// few are compared sooner than their SHA-1 is taken.
+const shortest = 256
+
+// proof is what the script knows by that a key still begins with what it held:
+// that itself, or of what is long its SHA-1 as redis.sha1hex has it.
+func proof(held []byte) any {
+	if len(held) <= shortest {
+		return held
+	}
+	sum := sha1.Sum(held)
 	return hex.EncodeToString(sum[:])
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-// tend lets a writer compact what it has found heavy: with one batch it is read,
+// tend lets a writer compact what it has found heavy: with one batch it is folded,
 // with the next one replaced.
 func tend(t *testing.T, s *Store, w *Writer) (refused int, refusal, key string) {
 	for range 2 {
@@ -202,6 +202,12 @@ func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
 // A compaction that comes after another one, or after the store has gone back
 // in time, changes nothing; what was appended meanwhile stays.
 func TestCompactionThatIsTooLate(t *testing.T) {
+	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 3) })
+	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 30) })
+}
+
+// compactTooLate compacts what a number of events have left.
+func compactTooLate(t *testing.T, before int) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -212,7 +218,7 @@ func TestCompactionThatIsTooLate(t *testing.T) {
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
 		writer := func() *Writer { // one that compacts when the test says so
 			w := s.NewWriter()
-			w.heavy = []heavyKey{{0, key}}
+			w.heavy = []heavyKey{{0, key, []byte(s.redis.Get(ctx, key).Val())}}
 			w.learn(allSeries)
 			return w
 		}
@@ -222,14 +228,20 @@ func TestCompactionThatIsTooLate(t *testing.T) {
 			w := s.NewWriter()
 			apply(t, w, b)
 		}
-		write(list[:30])
-		held := s.redis.Get(ctx, key).Val()
-		stale, err := writer().fold(heavyKey{0, key}, []byte(held), 0)
+		write(list[:before])
+		held, err := s.redis.Get(ctx, key).Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if short := before < 10; short != (len(held) <= shortest) {
+			t.Fatalf("%d events have left %d bytes", before, len(held))
+		}
+		stale, err := writer().fold(heavyKey{0, key, held}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		replace := func() int64 {
-			n, err := s.redis.Eval(ctx, compactSource, []string{key}, len(held), sha1Hex([]byte(held)), stale).Int64()
+			n, err := s.redis.Eval(ctx, compactSource, []string{key}, len(held), proof(held), stale).Int64()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,12 +251,12 @@ func TestCompactionThatIsTooLate(t *testing.T) {
 		if n := replace(); n != 0 {
 			t.Error("a compaction was made that came after another one")
 		}
-		s.redis.Set(ctx, key, held[:len(held)-1]+"?", 0)
+		s.redis.Set(ctx, key, string(held[:len(held)-1])+"?", 0)
 		if n := replace(); n != 0 {
 			t.Error("a compaction was made of what is no longer there")
 		}
 		s.redis.Set(ctx, key, held, 0)
-		write(list[30:])
+		write(list[before:])
 		if n := replace(); n != 1 {
 			t.Error("no compaction was made of what has only grown")
 		}

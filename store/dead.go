@@ -28,31 +28,30 @@ type obituaries struct {
 
 func (o *obituaries) has(tag uint32) bool { return o.tags[tag] }
 
-// mourn finds out which of the series that are met in what was read are dead. A
+// mourn finds out which of the series that are met in heavy keys are dead. A
 // series may come back to life while the list is read, so where it names one it
 // is read once more, after what it is about: what was appended to a series since
 // it came back is not in what was read.
-func (w *Writer) mourn(ctx context.Context, reading []readKey) error {
-	if !w.meets(reading, func(uint32) bool { return true }) {
+func (w *Writer) mourn(ctx context.Context, heavy []heavyKey) error {
+	if !w.meets(heavy, func(uint32) bool { return true }) {
 		return nil
 	}
 	if time.Since(w.dead.read) > obituariesAge {
 		return w.readObituaries(ctx)
 	}
-	if w.meets(reading, w.dead.has) {
+	if w.meets(heavy, w.dead.has) {
 		return w.readObituaries(ctx)
 	}
 	return nil
 }
 
-// meets says whether what was read holds a series that is not known, of which
+// meets says whether heavy keys hold a series that is not known, of which
 // something is true.
-func (w *Writer) meets(reading []readKey, is func(tag uint32) bool) (met bool) {
-	for _, r := range reading {
-		known := w.known[w.groupOf(r.heavyKey)]
-		text, _ := r.held.Bytes()
+func (w *Writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
+	for _, h := range heavy {
+		known := w.known[w.groupOf(h)]
 		// What is damaged is told where it is folded.
-		_ = state.Sections(text, func(tag uint32, _ []byte) error {
+		_ = state.Sections(h.held, func(tag uint32, _ []byte) error {
 			met = met || known[tag] == nil && is(tag)
 			return nil
 		})

@@ -68,7 +68,7 @@ func (l *lastSeen) entries() (list []Entry) {
 	return list
 }
 
-func (s sketches) entries() (list []Entry) {
+func (s *sketches) entries() (list []Entry) {
 	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
 		list = append(list, Entry{Tiles: []int64{tile}, Estimate: s.tiles[tile].count(), Registers: s.tiles[tile].registers()})
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -12,8 +13,8 @@ import (
 // hash, registers and estimator (Ertl, "New cardinality estimation algorithms
 // for HyperLogLog sketches", 2017).
 type hyperLogLog struct {
-	few   map[uint16]uint8 // the registers that are not 0, while they are few
-	dense []uint8          // all registers; nil while they are few
+	few   []uint32 // the registers that are not 0, packed and rising, while they are few
+	dense []uint8  // all registers; nil while they are few
 }
 
 const (
@@ -21,7 +22,7 @@ const (
 	hllRegisters = 1 << hllBits
 	hllRanks     = 64 - hllBits
 	hllSeed      = 0xadc83b19
-	hllFew       = 500 // a map of more takes the memory of all registers
+	hllFew       = 500 // among more, room for one takes long to make
 	// hllAlpha is 1 / (2 ln 2).
 	hllAlpha = 0.721347520444481703680
 )
@@ -41,22 +42,29 @@ func (h *hyperLogLog) set(register uint16, rank uint8) {
 		h.dense[register] = max(h.dense[register], rank)
 		return
 	}
-	if h.few == nil {
-		h.few = map[uint16]uint8{}
+	i, known := slices.BinarySearchFunc(h.few, uint32(register), func(held, register uint32) int {
+		return cmp.Compare(held>>rankBits, register)
+	})
+	if known {
+		h.few[i] = max(h.few[i], packedRegister(register, rank))
+		return
 	}
-	h.few[register] = max(h.few[register], rank)
+	h.few = slices.Insert(h.few, i, packedRegister(register, rank))
 	if len(h.few) > hllFew {
 		h.dense = make([]uint8, hllRegisters)
-		for register, rank := range h.few {
-			h.dense[register] = rank
+		for _, held := range h.few {
+			h.dense[held>>rankBits] = uint8(held & maxRank)
 		}
 		h.few = nil
 	}
 }
 
+// empty makes it one of no values, in the same memory.
+func (h *hyperLogLog) empty() { h.few, h.dense = h.few[:0], nil }
+
 func (h *hyperLogLog) merge(other *hyperLogLog) {
-	for register, rank := range other.few {
-		h.set(register, rank)
+	for _, held := range other.few {
+		h.set(uint16(held>>rankBits), uint8(held&maxRank))
 	}
 	for register, rank := range other.dense {
 		if rank > 0 {
@@ -72,14 +80,17 @@ func (h *hyperLogLog) merge(other *hyperLogLog) {
 
 const hllPacked = hllRegisters * 6 / 8
 
-func packedRegister(register uint16, rank uint8) uint64 { return uint64(register)<<6 | uint64(rank) }
+const (
+	rankBits = 6
+	maxRank  = 1<<rankBits - 1
+)
+
+func packedRegister(register uint16, rank uint8) uint32 {
+	return uint32(register)<<rankBits | uint32(rank)
+}
 
 func (h *hyperLogLog) pack(dst []byte) []byte {
-	var registers []uint64
-	for register, rank := range h.few {
-		registers = append(registers, packedRegister(register, rank))
-	}
-	slices.Sort(registers)
+	registers := h.few
 	for register, rank := range h.dense {
 		if rank > 0 {
 			registers = append(registers, packedRegister(uint16(register), rank))
@@ -94,9 +105,9 @@ func (h *hyperLogLog) pack(dst []byte) []byte {
 		return dst
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(registers)))
-	before := uint64(0)
+	before := uint32(0)
 	for _, r := range registers {
-		dst = binary.AppendUvarint(dst, r-before)
+		dst = binary.AppendUvarint(dst, uint64(r-before))
 		before = r
 	}
 	return dst
@@ -110,7 +121,7 @@ func (h *hyperLogLog) unpack(r *reader) {
 		for i := 0; i < len(packed); i += 3 {
 			four := uint32(packed[i])<<16 | uint32(packed[i+1])<<8 | uint32(packed[i+2])
 			for j := range 4 {
-				if rank := uint8(four >> (18 - 6*j) & 63); rank > 0 {
+				if rank := uint8(four >> (18 - 6*j) & maxRank); rank > 0 {
 					h.raise(r, uint64(i/3*4+j), rank)
 				}
 			}
@@ -119,7 +130,7 @@ func (h *hyperLogLog) unpack(r *reader) {
 	}
 	for at := uint64(0); n > 0 && r.err == nil; n-- {
 		at += r.uvarint()
-		h.raise(r, at>>6, uint8(at&63))
+		h.raise(r, at>>rankBits, uint8(at&maxRank))
 	}
 }
 
@@ -134,8 +145,8 @@ func (h *hyperLogLog) raise(r *reader, register uint64, rank uint8) {
 
 func (h *hyperLogLog) count() int64 {
 	var ranks [hllRanks + 2]int
-	for _, rank := range h.few {
-		ranks[rank]++
+	for _, held := range h.few {
+		ranks[held&maxRank]++
 	}
 	for _, rank := range h.dense {
 		ranks[rank]++

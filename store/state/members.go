@@ -13,8 +13,9 @@ import (
 type members struct {
 	series *kinds.Series
 	tiles  map[string][]int64
-	ones   []int64 // in which the tiles of each member begin: most have only one
-	first  int64   // the first tile kept when they were last pruned
+	ones   []int64  // in which the tiles of each member begin: most have only one
+	first  int64    // the first tile kept when they were last pruned
+	sorted []string // room for Append
 }
 
 func (m *members) Apply(op *kinds.Op) {
@@ -41,7 +42,8 @@ func (m *members) again(member []byte, met []int64, tile int64) {
 
 func (m *members) empty() {
 	clear(m.tiles)
-	m.ones, m.first = m.ones[:0], 0
+	clear(m.sorted) // they are views of what was merged
+	m.ones, m.first, m.sorted = m.ones[:0], 0, m.sorted[:0]
 }
 
 func (m *members) Merge(packed []byte) error {
@@ -63,7 +65,9 @@ func (m *members) Merge(packed []byte) error {
 }
 
 func (m *members) Append(dst []byte) []byte {
-	for _, member := range slices.Sorted(maps.Keys(m.tiles)) {
+	m.sorted = slices.AppendSeq(m.sorted[:0], maps.Keys(m.tiles))
+	slices.Sort(m.sorted)
+	for _, member := range m.sorted {
 		dst = appendMember(dst, member, m.tiles[member], firstTile(m.series))
 	}
 	return dst

@@ -13,20 +13,33 @@ import (
 type sketches struct {
 	series *kinds.Series
 	tiles  map[int64]*hyperLogLog
+	spare  []*hyperLogLog // empty ones, of tiles that there were
 }
 
-func (s sketches) Apply(op *kinds.Op) { s.at(op.Tile).add(op.Member) }
+func (s *sketches) Apply(op *kinds.Op) { s.at(op.Tile).add(op.Member) }
 
-func (s sketches) at(tile int64) *hyperLogLog {
+func (s *sketches) at(tile int64) *hyperLogLog {
 	h := s.tiles[tile]
 	if h == nil {
-		h = &hyperLogLog{}
+		if n := len(s.spare); n > 0 {
+			h, s.spare = s.spare[n-1], s.spare[:n-1]
+		} else {
+			h = &hyperLogLog{}
+		}
 		s.tiles[tile] = h
 	}
 	return h
 }
 
-func (s sketches) Merge(packed []byte) error {
+func (s *sketches) empty() {
+	for tile, h := range s.tiles {
+		h.empty()
+		s.spare = append(s.spare, h)
+		delete(s.tiles, tile)
+	}
+}
+
+func (s *sketches) Merge(packed []byte) error {
 	r, tile := reader{rest: packed}, firstTile(s.series)
 	for r.more() {
 		if tile += r.varint(); r.err == nil {
@@ -36,7 +49,7 @@ func (s sketches) Merge(packed []byte) error {
 	return r.err
 }
 
-func (s sketches) Append(dst []byte) []byte {
+func (s *sketches) Append(dst []byte) []byte {
 	before := firstTile(s.series)
 	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
 		dst = binary.AppendVarint(dst, tile-before)
@@ -50,10 +63,10 @@ func (s sketches) Append(dst []byte) []byte {
 func appendSketchOp(dst, value []byte, distance int64) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	register, rank := registerOf(value)
-	return binary.AppendUvarint(append(dst, 1), packedRegister(register, rank))
+	return binary.AppendUvarint(append(dst, 1), uint64(packedRegister(register, rank)))
 }
 
-func (s sketches) Read(r *kinds.Read) kinds.Slice {
+func (s *sketches) Read(r *kinds.Read) kinds.Slice {
 	var union hyperLogLog
 	found := false
 	for tile, h := range s.tiles {
@@ -68,7 +81,7 @@ func (s sketches) Read(r *kinds.Read) kinds.Slice {
 	return kinds.Slice{Count: union.count()}
 }
 
-func (s sketches) Prune(first int64) (empty bool) {
+func (s *sketches) Prune(first int64) (empty bool) {
 	for tile := range s.tiles {
 		if tile < first {
 			delete(s.tiles, tile)
@@ -77,6 +90,6 @@ func (s sketches) Prune(first int64) (empty bool) {
 	return len(s.tiles) == 0
 }
 
-func (s sketches) held() []int64 { return slices.Collect(maps.Keys(s.tiles)) }
+func (s *sketches) held() []int64 { return slices.Collect(maps.Keys(s.tiles)) }
 
-func (s sketches) drop(tile int64) { delete(s.tiles, tile) }
+func (s *sketches) drop(tile int64) { delete(s.tiles, tile) }

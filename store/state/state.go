@@ -58,7 +58,7 @@ func newTiled(s *kinds.Series) tiled {
 	case kinds.Members:
 		return &members{series: s, tiles: map[string][]int64{}}
 	case kinds.Sketches:
-		return sketches{series: s, tiles: map[int64]*hyperLogLog{}}
+		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
 	case kinds.Spreads:
 		return &spreads{series: s}
 	case kinds.Picks:

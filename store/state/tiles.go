@@ -139,7 +139,7 @@ func (t *tiles) Read(r *kinds.Read) kinds.Slice {
 
 func (t *tiles) Prune(first int64) (empty bool) {
 	i, _ := t.find(first)
-	t.numbers = t.numbers[i:]
+	t.numbers = slices.Delete(t.numbers, 0, i)
 	return len(t.numbers) == 0
 }
 
