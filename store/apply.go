@@ -118,7 +118,7 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 // encode makes the calls for what is still to be applied.
 func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 	clear(w.args)
-	w.now = w.store.expiry.now().UnixMilli()
+	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
 	at := make([]int64, len(b.Sources)) // the offset from which the next call goes on
 	last := make([]int64, len(b.Sources))

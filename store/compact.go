@@ -140,8 +140,8 @@ func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
 func (w *Writer) fold(h heavyKey, now int64) ([]byte, error) {
 	known := w.known[w.groupOf(h)]
 	var nonce state.Nonce
-	_, _ = rand.Read(nonce[:])           // it never fails
-	room := make([]byte, 0, len(h.held)) // few states grow by being compacted
+	_, _ = rand.Read(nonce[:]) // it never fails
+	room := make([]byte, 0, len(h.held))
 	return w.fresh.Compact(room, h.held, func(tag uint32) *kinds.Series { return known[tag] }, w.dead.has, now, nonce)
 }
 

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // slack is how much longer than asked for keys live, in seconds, so that
 // neither a late event nor a clock that is off meets an expired key.
@@ -14,11 +11,9 @@ const slack = 3600
 // that ago need none: of busy ones, few writes pay for it. All writers of a store
 // share one, for an entity's events come through several partitions.
 type expiry struct {
-	now func() time.Time
 	// places hold what was given to which key. A key may stand in either of two
-	// that share a line of the CPU's cache, and takes that of the one whose time is
-	// longer ago. A key that has lost its place is given time again: that costs a
-	// command.
+	// that are beside each other, and takes that of the one whose time is longer
+	// ago. A key that has lost its place is given time again: that costs a command.
 	places []place
 }
 
@@ -32,7 +27,7 @@ type place struct{ mixed, given atomic.Uint64 }
 const expiryPlaces = 1 << 20
 
 func newExpiry() *expiry {
-	return &expiry{now: time.Now, places: make([]place, expiryPlaces)}
+	return &expiry{places: make([]place, expiryPlaces)}
 }
 
 // forget makes all keys due: one that was to be given its time may not have been,
