@@ -70,8 +70,10 @@ func binOf(key string) bin {
 
 // value stands for the values of a bin.
 func (d ddsketch) value(c Call, b bin) Value {
-	// From the lower edge, which is finite where the upper one may not be.
-	x := float64(b.sign) * math.Exp(float64(b.index-1)*math.Log(d.gamma)) * 2 * d.gamma / (1 + d.gamma)
+	// From the lower edge, which is finite where the upper one may not be, by its
+	// root: on some machines math.Exp is infinite from 1.27e308 on.
+	root := math.Exp(float64(b.index-1) * math.Log(d.gamma) / 2)
+	x := float64(b.sign) * root * (root * 2 * d.gamma / (1 + d.gamma))
 	v := Value{Type: c.Type, Scale: c.Scale}
 	switch {
 	case !d.integer:

@@ -361,7 +361,7 @@ func TestDDSketchBins(t *testing.T) {
 		draw := func() Value {
 			v := Value{Type: c.Type, Scale: c.Scale}
 			if c.Type == Float {
-				v.Flt = rapid.Float64().Draw(t, "float")
+				v.Flt = rapid.OneOf(rapid.Float64(), rapid.Float64Range(1e306, math.MaxFloat64)).Draw(t, "float")
 				if math.Abs(v.Flt) < 1e-300 { // which have not all their digits
 					v.Flt = 0
 				}
