@@ -4,8 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
 )
@@ -61,5 +64,52 @@ func TestCheckReplicas(t *testing.T) {
 		if r := found[address]; r.Err == nil || r.Err.Error() != want {
 			t.Errorf("of %s: %+v, want %s", address, r, want)
 		}
+	}
+}
+
+// onceAsked calls a function when a server was asked INFO for the first time.
+type onceAsked struct {
+	sync.Once
+	then func()
+}
+
+func (*onceAsked) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*onceAsked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o *onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		if c.Name() == "info" {
+			o.Do(o.then)
+		}
+		return err
+	}
+}
+
+// A replica that only lags, as after a short fault of its link, is given the time
+// to catch up.
+func TestCheckReplicasWaitsForOneThatLags(t *testing.T) {
+	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, master.Addr())
+	replica := testkit.NewRedisReplica(t, link.Addr())
+	link.Cut()
+	if err := master.Client(t).Set(context.Background(), testkit.Namespace(t), "new", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := oneMaster(master.Addr(), replica.Addr())
+	defer client.Close()
+	asked := &onceAsked{then: link.Heal}
+	client.OnNewNode(func(c *redis.Client) {
+		if c.Options().NodeAddress == replica.Addr() {
+			c.AddHook(asked)
+		}
+	})
+	s := New(master.Client(t), testkit.Namespace(t), 8, ReadFromReplicas(client, time.Minute, slog.New(slog.DiscardHandler)))
+	found, err := s.CheckReplicas(t.Context())
+	if err != nil || len(found) != 1 || found[0].Err != nil || found[0].Staleness == 0 {
+		t.Errorf("found %+v, %v", found, err)
 	}
 }
