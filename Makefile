@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race fuzz lint bench bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help demo build test race explore fuzz lint bench bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ test: ## all tests, on real servers where they can be had
 
 race: ## all tests under the race detector
 	go test -race ./...
+
+CASES ?= 20000
+explore: ## property tests of pure code with CASES random cases each (20000, some 20 minutes)
+	RAPID_CHECKS=$(CASES) go test -count=1 -timeout 3h ./features/... ./store/state ./internal/model
 
 FUZZTIME ?= 1m
 fuzz: ## every fuzz target for FUZZTIME (1m)
