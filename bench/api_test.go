@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -89,10 +90,6 @@ func answer(redisAddr string) error {
 	client := redis.NewClient(&redis.Options{Addr: redisAddr})
 	defer client.Close()
 	s := store.New(client, namespace, questionShards)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/", serve.New(serve.Config{
 		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,
@@ -103,16 +100,16 @@ func answer(redisAddr string) error {
 		runtime.ReadMemStats(&memory)
 		fmt.Fprintln(w, cpuSeconds(), memory.Mallocs)
 	})
-	server := http.Server{Handler: mux}
+	server, err := serve.Start("127.0.0.1:0", mux, slog.Default())
+	if err != nil {
+		return err
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = server.Shutdown(context.Background())
 	}()
-	fmt.Println(listener.Addr())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	fmt.Println(server.Addr())
+	return <-server.Done()
 }
 
 // floor is what net/http and go-redis cost of themselves: it takes in the body,

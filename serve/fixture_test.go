@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,12 +30,15 @@ type fakeReader struct {
 	// read, where set, runs in the place of a read.
 	read func(context.Context, []kinds.Read) ([]kinds.Slice, error)
 
+	mu      sync.Mutex
 	calls   [][]kinds.Read
 	pending *kinds.Batch // of the last question that had one
 }
 
 func (r *fakeReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	r.mu.Lock()
 	r.calls = append(r.calls, append([]kinds.Read(nil), reads...))
+	r.mu.Unlock()
 	if r.read != nil {
 		return r.read(ctx, reads)
 	}

@@ -172,7 +172,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		if err == nil {
 			outcome = answered
 			ended(span, nil)
-			respond(w, http.StatusOK, q.out)
+			respondWhole(w, r, q.out)
 			q.free()
 			return
 		}

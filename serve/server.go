@@ -43,17 +43,18 @@ func StartTLS(address string, h http.Handler, encryption *tls.Config, logger *sl
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    64 << 10,
 			TLSConfig:         encryption,
+			ConnContext:       withConnection,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		},
-		listener: listener,
+		listener: holding{listener},
 		done:     make(chan error, 1),
 	}
 	go func() {
 		var err error
 		if encryption == nil {
-			err = s.http.Serve(listener)
+			err = s.http.Serve(s.listener)
 		} else {
-			err = s.http.ServeTLS(listener, "", "")
+			err = s.http.ServeTLS(s.listener, "", "")
 		}
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil

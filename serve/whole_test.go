@@ -1,0 +1,98 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// counting counts what is written to a listener's connections.
+type counting struct {
+	net.Listener
+	writes *atomic.Int64
+}
+
+func (l counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return &countedConn{c, l.writes}, err
+}
+
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// An answer of more than net/http's buffer leaves in one write, unless it is so
+// long that this does not matter or shares its connection with others.
+func TestAnswersLeaveWhole(t *testing.T) {
+	about := func(entities int) string {
+		list := make([]string, entities)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"device_id": "d%d"}`, i)
+		}
+		return `{"features": ["device_tx_7d"], "entities": [` + strings.Join(list, ",") + `]}`
+	}
+	h := newHandler(&fakeReader{slices: stored()}, nil)
+	for _, test := range []struct {
+		name               string
+		encrypted, streams bool
+		entities           int
+		writes             int64 // 0 for any number
+	}{
+		{"a short one", false, false, 1, 1},
+		{"a longer one", false, false, 60, 1},
+		{"a longer one, encrypted", true, false, 60, 1},
+		{"a longer one over HTTP/2", true, true, 60, 0},
+		{"one too long to be held back", false, false, 1000, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var writes atomic.Int64
+			s := httptest.NewUnstartedServer(h)
+			s.Listener = holding{counting{s.Listener, &writes}}
+			s.Config.ConnContext = withConnection
+			s.EnableHTTP2 = test.streams
+			if test.encrypted {
+				s.StartTLS()
+			} else {
+				s.Start()
+			}
+			defer s.Close()
+			question := about(test.entities)
+			want := do(t, h, "POST", query, question).Body.String()
+			ask := func() {
+				r, err := s.Client().Post(s.URL+query, "application/json", strings.NewReader(question))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer r.Body.Close()
+				got, err := io.ReadAll(r.Body)
+				if err != nil || r.StatusCode != http.StatusOK || string(got) != want {
+					t.Errorf("%s, %v:\n%.300s\nwant\n%.300s", r.Status, err, got, want)
+				}
+			}
+			ask() // which sets up the connection
+			before := writes.Load()
+			ask()
+			if n := writes.Load() - before; test.writes > 0 && n != test.writes {
+				t.Errorf("%d bytes left in %d writes, want %d", len(want), n, test.writes)
+			}
+			var several sync.WaitGroup
+			for range 50 {
+				several.Go(ask)
+			}
+			several.Wait()
+		})
+	}
+}
