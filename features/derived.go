@@ -106,14 +106,14 @@ func (f *Feature) entityOf(part int, entity string) string {
 
 // derive answers a derived feature by its parts. The value is found where that
 // of any part is, and null where the expression cannot be computed.
-func (f *Feature) derive(r *Reading, at int64) (Answer, error) {
-	a := Answer{Status: NotFound, Exact: true, told: math.MaxInt64}
+func (f *Feature) derive(a *Answer, r *Reading, at int64) error {
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: kinds.Ever, told: math.MaxInt64}
 	a.From, a.To = f.Covers(at, r.now)
 	values := make([]kinds.Value, len(f.Parts))
+	var p Answer
 	for i, part := range f.Parts {
-		p, err := r.answer(part, at)
-		if err != nil {
-			return Answer{}, err
+		if err := r.answer(&p, part, at); err != nil {
+			return err
 		}
 		values[i] = p.Value
 		a.told = min(a.told, p.told)
@@ -134,5 +134,5 @@ func (f *Feature) derive(r *Reading, at int64) (Answer, error) {
 			a.Status = NullValue
 		}
 	}
-	return a, nil
+	return nil
 }

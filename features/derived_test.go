@@ -136,8 +136,8 @@ func TestDerivedAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := "-"
-		if a.From != nil {
-			from = fmt.Sprint(*a.From)
+		if a.From != kinds.Ever {
+			from = fmt.Sprint(a.From)
 		}
 		got := answer{string(a.Value.AppendText(nil)), fmt.Sprint(from, " ", a.To), a.Status, a.Exact, a.Uncertain, a.Capped, a.StandardError}
 		if diff := cmp.Diff(test.want, got); diff != "" {

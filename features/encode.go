@@ -36,8 +36,8 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 // value covers, and how exactly.
 func (a *Answer) AppendCoverage(dst []byte) []byte {
 	dst = append(dst, `,"from":`...)
-	if a.From != nil {
-		dst = strconv.AppendInt(dst, *a.From, 10)
+	if a.From != kinds.Ever {
+		dst = strconv.AppendInt(dst, a.From, 10)
 	} else {
 		dst = append(dst, "null"...)
 	}
@@ -64,13 +64,13 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 	if a.Capped {
 		dst = append(dst, `,"capped":true`...)
 	}
-	if a.CompleteSince != nil {
+	if a.CompleteSince != kinds.Ever {
 		dst = append(dst, `,"complete_since":`...)
-		dst = strconv.AppendInt(dst, *a.CompleteSince, 10)
+		dst = strconv.AppendInt(dst, a.CompleteSince, 10)
 	}
-	if a.Oldest != nil {
+	if a.Status == OutsideMaxAge {
 		dst = append(dst, `,"oldest":`...)
-		dst = strconv.AppendInt(dst, *a.Oldest, 10)
+		dst = strconv.AppendInt(dst, a.Oldest, 10)
 	}
 	return append(dst, '}')
 }

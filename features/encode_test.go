@@ -23,7 +23,7 @@ func TestListsInJSON(t *testing.T) {
 		{kinds.Categories, []kinds.Item{{Category: text, Value: money}, {Category: money}}, `{"a\"b":10.5,"10.5":null}`},
 		{kinds.Categories, []kinds.Item{}, `{}`},
 	} {
-		got := (&Answer{Items: test.items, Shape: test.shape, Status: Present, To: 5, Exact: true}).AppendJSON(nil)
+		got := (&Answer{Items: test.items, Shape: test.shape, Status: Present, From: kinds.Ever, To: 5, CompleteSince: kinds.Ever, Exact: true}).AppendJSON(nil)
 		if want := `{"value":` + test.want + `,"status":"PRESENT","from":null,"to":5,"exact":true}`; string(got) != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -32,7 +32,7 @@ func TestListsInJSON(t *testing.T) {
 
 // An estimate says how far it may be off.
 func TestErrorsInJSON(t *testing.T) {
-	got := (&Answer{Value: kinds.Value{Type: kinds.Int, Num: 7}, Status: Present, To: 5, RelativeError: 0.01}).AppendJSON(nil)
+	got := (&Answer{Value: kinds.Value{Type: kinds.Int, Num: 7}, Status: Present, From: kinds.Ever, To: 5, CompleteSince: kinds.Ever, RelativeError: 0.01}).AppendJSON(nil)
 	if want := `{"value":7,"status":"PRESENT","from":null,"to":5,"exact":false,"relative_error":0.01}`; string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -58,7 +58,8 @@ features:
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := f.fromTiles(slices, at, at)
+		var a Answer
+		f.fromTiles(&a, slices, at, at)
 		nth := max(1, math.Ceil(f.Call.P*values-1e-6))
 		want := nth / 100
 		if f.Name == "rate" {

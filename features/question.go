@@ -2,7 +2,6 @@ package features
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -56,10 +55,9 @@ type Answer struct {
 	Shape  kinds.Shape
 	Status Status
 	// From and To are the first and the last millisecond of the event times
-	// that the value covers. From is nil for a lifetime. To lies before From where
-	// the event left out was the only one.
-	From *int64
-	To   int64
+	// that the value covers. From is kinds.Ever for a lifetime. To lies before From
+	// where the event left out was the only one.
+	From, To int64
 	// Exact says that the value is exactly that of the events in the window.
 	Exact         bool
 	StandardError float64 // relative, of estimates
@@ -70,15 +68,15 @@ type Answer struct {
 	// was not met is said to have been.
 	FalsePositiveRate float64
 	// Oldest is, with OutsideMaxAge, the oldest moment that can be asked for, in
-	// milliseconds; else nil.
-	Oldest *int64
+	// milliseconds.
+	Oldest int64
 	// CompleteSince is the event time from which on all events are in the state
-	// that the value is of, in milliseconds; nil where all there ever were are.
-	// Feature.Answer knows neither.
-	CompleteSince *int64
+	// that the value is of, in milliseconds; kinds.Ever where all there ever were
+	// are, as Complete finds out.
+	CompleteSince int64
 
 	// told is the first millisecond of the event times that value and From rest
-	// on: From, or one before it; math.MinInt64 for all there ever was.
+	// on: From, or one before it; kinds.Ever for all there ever was.
 	told int64
 }
 
@@ -88,19 +86,11 @@ type Answer struct {
 // that passed it by may have begun a window elsewhere: the answer is complete
 // since a moment behind its end then.
 func (a *Answer) Complete(since int64) {
-	if since == kinds.Ever {
-		return
+	looksWhole := a.From >= since
+	if since == kinds.NotYet || looksWhole && a.told < since {
+		since = max(a.From, a.To) + 1
 	}
-	looksWhole := a.From != nil && *a.From >= since
-	if complete := since; since != kinds.NotYet && (!looksWhole || a.told >= since) {
-		a.CompleteSince = &complete
-		return
-	}
-	behind := a.To + 1
-	if a.From != nil {
-		behind = max(behind, *a.From+1)
-	}
-	a.CompleteSince = &behind
+	a.CompleteSince = since
 }
 
 // reads lists what must be read to answer a feature over a stream at a moment,
@@ -116,32 +106,26 @@ func (f *Feature) reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 // fromTiles answers a feature over a stream from what was read of its series, in
 // the order of reads: of one entity, or of several that are taken together, one
 // behind the other. The moment asked for and the present one are in milliseconds.
-func (f *Feature) fromTiles(slices []kinds.Slice, at, now int64) Answer {
+func (f *Feature) fromTiles(a *Answer, slices []kinds.Slice, at, now int64) {
 	if n := len(f.Series); len(slices) != n {
 		slices = united(slices, n)
 	}
-	a := Answer{told: math.MinInt64}
+	*a = Answer{CompleteSince: kinds.Ever}
 	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
-	if a.From != nil {
-		a.told = *a.From
-	}
-	f.tell(&a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
-	return a
+	a.told = a.From
+	f.tell(a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. The
 // error is that the store holds what this program cannot read.
-func (f *Feature) fromLogs(logs []*eventLog, at int64, buffer *[]kinds.Sample) (Answer, error) {
+func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]kinds.Sample) error {
 	r, c, err := f.fold(logs, at, buffer)
 	if err != nil {
-		return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
+		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
-	a := Answer{To: c.to, told: c.told}
-	if c.from != math.MinInt64 {
-		a.From = &c.from
-	}
-	f.tell(&a, r)
-	return a, nil
+	*a = Answer{From: c.from, To: c.to, CompleteSince: kinds.Ever, told: c.told}
+	f.tell(a, r)
+	return nil
 }
 
 // tell makes a result the answer's.
@@ -162,7 +146,7 @@ func (f *Feature) tell(a *Answer, r kinds.Result) {
 }
 
 // Covers are the event times that an answer covers, as of Answer.From and To.
-func (f *Feature) Covers(at, now int64) (from *int64, to int64) {
+func (f *Feature) Covers(at, now int64) (from, to int64) {
 	if f.Through != nil {
 		return f.Through.Each.Covers(at, now)
 	}
@@ -171,10 +155,10 @@ func (f *Feature) Covers(at, now int64) (from *int64, to int64) {
 	}
 	for i, part := range f.Parts {
 		first, last := part.Covers(at, now)
-		if i == 0 || first == nil || from != nil && *first < *from {
-			from = first
+		if i == 0 {
+			from, to = first, last
 		}
-		to = max(to, last)
+		from, to = min(from, first), max(to, last)
 	}
 	return from, to
 }

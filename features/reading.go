@@ -155,43 +155,45 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 }
 
 // Next is the answer that was wanted next.
-func (r *Reading) Next() (Answer, error) {
-	w := r.wishes[r.next]
+func (r *Reading) Next() (a Answer, err error) {
+	w := &r.wishes[r.next]
 	r.next++
-	return r.answer(w.feature, w.at)
+	err = r.answer(&a, w.feature, w.at)
+	return a, err
 }
 
-func (r *Reading) answer(f *Feature, at int64) (Answer, error) {
+func (r *Reading) answer(a *Answer, f *Feature, at int64) error {
 	switch {
 	case f.Parts != nil:
-		return f.derive(r, at)
+		return f.derive(a, r, at)
 	case f.Through != nil:
 		r.hop++
-		return r.second(&r.hops[r.hop-1])
+		return r.second(a, &r.hops[r.hop-1])
 	default:
 		r.need += len(f.Series)
-		return r.overStream(f, r.need-len(f.Series), r.need, at)
+		return r.overStream(a, f, r.need-len(f.Series), r.need, at)
 	}
 }
 
 // overStream answers a feature over a stream from what was read for some of the
 // needs.
-func (r *Reading) overStream(f *Feature, from, to int, at int64) (Answer, error) {
+func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) error {
 	if !f.Window.Exact {
-		return f.fromTiles(r.gather(from, to), at, r.now), nil
+		f.fromTiles(a, r.gather(from, to), at, r.now)
+		return nil
 	}
 	r.chosen = r.chosen[:0]
 	for _, position := range r.needs[from:to] {
 		log, err := r.log(position)
 		if err != nil {
-			return Answer{}, fmt.Errorf("feature %s: %w", f.Name, err)
+			return fmt.Errorf("feature %s: %w", f.Name, err)
 		}
 		r.chosen = append(r.chosen, log)
 	}
 	if from == to {
 		r.chosen = append(r.chosen, noLog)
 	}
-	return f.fromLogs(r.chosen, at, &r.samples)
+	return f.fromLogs(a, r.chosen, at, &r.samples)
 }
 
 // log is the decoded log of a slice.

@@ -227,9 +227,7 @@ func (s *script) covers(edge, text string) {
 	s.Helper()
 	want, got := s.moment(text), s.answer.To
 	if edge == "from" {
-		if got = math.MinInt64; s.answer.From != nil {
-			got = *s.answer.From
-		}
+		got = s.answer.From
 	}
 	if want != got {
 		s.Errorf("line %d: %s %s, want %s", s.line, edge, time.UnixMilli(got).UTC().Format(time.RFC3339Nano), text)

@@ -33,9 +33,8 @@ type hop struct {
 
 // goThrough answers a first hop, and adds what the second one needs of the
 // members: each different one once, in the order of the list.
-func (r *Reading) goThrough(h *hop) (err error) {
-	h.first, err = r.overStream(h.Set, h.set, h.set+len(h.Set.Series), h.at)
-	if err != nil {
+func (r *Reading) goThrough(h *hop) error {
+	if err := r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at); err != nil {
 		return err
 	}
 	h.need = len(r.needs)
@@ -59,11 +58,11 @@ func (r *Reading) goThrough(h *hop) (err error) {
 
 // second answers a second hop. What it covers is what the second hop does; it is
 // exact and whole if both are.
-func (r *Reading) second(h *hop) (Answer, error) {
+func (r *Reading) second(a *Answer, h *hop) error {
 	r.need += len(h.Set.Series)
-	a, err := r.overStream(h.Each, h.need, h.to, h.at)
+	err := r.overStream(a, h.Each, h.need, h.to, h.at)
 	a.told = min(a.told, h.first.told)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
-	return a, err
+	return err
 }

@@ -172,13 +172,13 @@ func (w Window) count() int64 {
 }
 
 // bounds are the event times that a window in tiles covers at a moment. The
-// last tile may hold events that came after the moment: To then says so.
-func (w Window) bounds(s *kinds.Series, at, now int64) (from *int64, to int64) {
+// last tile may hold events that came after the moment: To then says so. From is
+// kinds.Ever for a lifetime.
+func (w Window) bounds(s *kinds.Series, at, now int64) (from, to int64) {
 	at -= w.Delay.Milliseconds()
 	first, last := w.tiles(s, at)
-	if w.Forgets() {
-		start := first * s.Tile
-		from = &start
+	if from = kinds.Ever; w.Forgets() {
+		from = first * s.Tile
 	}
 	if s.Tile == 0 {
 		return from, max(at, now)

@@ -158,7 +158,7 @@ func (q *question) encode(history *kinds.History) error {
 			if err != nil {
 				return err
 			}
-			if a.Oldest != nil {
+			if a.Status == features.OutsideMaxAge {
 				out = a.AppendJSON(out)
 				continue
 			}
@@ -193,7 +193,7 @@ func (q *question) next(i int) (features.Answer, error) {
 	if q.oldest[i] == reached {
 		return q.reading.Next()
 	}
-	a := features.Answer{Status: features.OutsideMaxAge, Oldest: &q.oldest[i]}
+	a := features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: kinds.Ever}
 	a.From, a.To = q.plans[i].Covers(q.at, q.now)
 	return a, nil
 }

@@ -250,8 +250,8 @@ type column struct {
 }
 
 // add adds a value, which counts up to a moment. since is the event time from
-// which on it is complete; nil where the whole of it is.
-func (c *column) add(value []byte, status features.Status, at int64, since *int64) {
+// which on it is complete; kinds.Ever where the whole of it is.
+func (c *column) add(value []byte, status features.Status, at, since int64) {
 	if c.values != nil {
 		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
 	}
@@ -259,11 +259,11 @@ func (c *column) add(value []byte, status features.Status, at int64, since *int6
 	c.statuses = features.AppendString(c.statuses, string(status))
 	// Always three digits behind the point: not every Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
-	if since == nil {
+	if since == kinds.Ever {
 		c.since = append(c.since, "null"...)
 		return
 	}
-	c.since, c.partial = strconv.AppendInt(c.since, *since, 10), true
+	c.since, c.partial = strconv.AppendInt(c.since, since, 10), true
 }
 
 func (c *column) size() int {
@@ -286,13 +286,13 @@ func (c *column) append(dst []byte) []byte {
 	return append(dst, "]}"...)
 }
 
-// partialSince is since when an answer is complete, nil where the whole of it is.
-// Here there is no from by which a client could tell.
-func partialSince(a *features.Answer) *int64 {
-	if since := a.CompleteSince; since != nil && (a.From == nil || *a.From < *since) {
-		return since
+// partialSince is since when an answer is complete, kinds.Ever where the whole of
+// it is. Here there is no from by which a client could tell.
+func partialSince(a *features.Answer) int64 {
+	if a.From >= a.CompleteSince {
+		return kinds.Ever
 	}
-	return nil
+	return a.CompleteSince
 }
 
 // encodeColumns writes the response as Feast's server does: columns of the keys
@@ -308,7 +308,7 @@ func encodeColumns(q *question, history *kinds.History) error {
 			if err != nil {
 				return err
 			}
-			if a.Oldest == nil {
+			if a.Status != features.OutsideMaxAge {
 				a.Complete(p.completeSince(history))
 			}
 			value = a.AppendValue(value[:0])
@@ -336,7 +336,7 @@ func encodeColumns(q *question, history *kinds.History) error {
 		}
 		var key column
 		for _, v := range values {
-			key.add(v, features.Present, q.at, nil)
+			key.add(v, features.Present, q.at, kinds.Ever)
 		}
 		out = key.append(out)
 		if err := q.fits(len(out)); err != nil {

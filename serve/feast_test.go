@@ -110,8 +110,8 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 // Windows of one feature may begin at different moments: some are whole.
 func TestColumnThatIsPartlyWhole(t *testing.T) {
 	var c column
-	for _, from := range []*int64{new(int64(7)), new(int64(6)), nil} {
-		a := features.Answer{From: from, CompleteSince: new(int64(7))}
+	for _, from := range []int64{7, 6, kinds.Ever} {
+		a := features.Answer{From: from, CompleteSince: 7}
 		c.add([]byte("1"), features.Present, 0, partialSince(&a))
 	}
 	const at = `"1970-01-01T00:00:00.000Z"`

@@ -13,22 +13,16 @@ import (
 // window is what a feature looks at, at a moment.
 type window struct {
 	events   []int32 // in the order of their times
-	from, to int64   // its first and last millisecond; from is beginning where it has none
+	from, to int64   // its first and last millisecond; from is kinds.Ever where it has none
 	capped   bool    // it would begin earlier if more of the past counted
 }
 
-// beginning is where a window begins that holds all there ever was.
-const beginning = math.MinInt64
-
 // Covers is the first and the last millisecond of event time that the feature's
-// answer at a moment stands for; from is nil for all there ever was. In tiles,
-// to is the end of the last one.
-func (m *Model) Covers(f *features.Feature, entity string, at int64) (from *int64, to int64) {
+// answer at a moment stands for; from is kinds.Ever for all there ever was. In
+// tiles, to is the end of the last one.
+func (m *Model) Covers(f *features.Feature, entity string, at int64) (from, to int64) {
 	w := m.answers[f].window(entity, at)
-	if w.from == beginning {
-		return nil, w.to
-	}
-	return &w.from, w.to
+	return w.from, w.to
 }
 
 // byEvents says whether the entity's events tell the window.
@@ -129,7 +123,7 @@ func (f *feature) begins(entity string, at int64) int64 {
 	case features.Fixed:
 		return f.fixed(form, entity, at)
 	default:
-		return beginning
+		return kinds.Ever
 	}
 }
 
@@ -174,18 +168,18 @@ func pageName(c features.Calendar, at int64) string {
 // one if none is open.
 func (f *feature) session(s features.Session, entity string, at int64) int64 {
 	gap := s.Gap.Milliseconds()
-	from, last := at-s.MaxLength.Milliseconds()+1, int64(beginning)
+	from, last := at-s.MaxLength.Milliseconds()+1, kinds.Ever
 	for _, n := range f.inOrder(f.every[entity]) {
 		t := f.stream.times[n]
 		if t > at || t <= at-s.Reach().Milliseconds() {
 			continue // what came so long before is not looked at
 		}
-		if last == beginning || t-last >= gap {
+		if last == kinds.Ever || t-last >= gap {
 			from = t
 		}
 		last = t
 	}
-	if last != beginning && at-last >= gap {
+	if last != kinds.Ever && at-last >= gap {
 		return last + gap
 	}
 	return from
