@@ -74,12 +74,17 @@ func (f *Feature) merge(slices []kinds.Slice, at int64) kinds.Result {
 
 // Shape is what the feature's value looks like.
 func (f *Feature) Shape() kinds.Shape {
-	switch {
-	case f.Kind == nil:
+	if f.Kind == nil {
 		return kinds.Scalar
-	case f.Per != "":
-		return kinds.Categories
-	default:
-		return f.Kind.Spec().Shape
 	}
+	spec := f.Kind.Spec()
+	return f.shape(&spec)
+}
+
+// shape is Shape where the Spec of the kind is known.
+func (f *Feature) shape(s *kinds.Spec) kinds.Shape {
+	if f.Per != "" {
+		return kinds.Categories
+	}
+	return s.Shape
 }

@@ -131,7 +131,7 @@ func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]kind
 // tell makes a result the answer's.
 func (f *Feature) tell(a *Answer, r kinds.Result) {
 	spec := f.Kind.Spec()
-	a.Shape, a.Status, a.StandardError = f.Shape(), Present, spec.StandardError
+	a.Shape, a.Status, a.StandardError = f.shape(&spec), Present, spec.StandardError
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate
 	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.FalsePositiveRate == 0 && !r.Capped

@@ -37,11 +37,11 @@ func (s *Store) readWith(ctx context.Context, g *gatherer, reads []kinds.Read, p
 	slices := make([]kinds.Slice, len(reads))
 	lookups := s.lookups(reads)
 	commands := make([]redis.Cmder, 0, len(lookups))
-	for _, l := range lookups {
+	for i := range lookups {
 		if pending != nil {
-			s.remember(l, pending)
+			s.remember(&lookups[i], pending)
 		}
-		commands = l.ask(ctx, commands)
+		commands = lookups[i].ask(ctx, commands)
 	}
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(semconv.DBOperationBatchSize(len(commands)))
@@ -57,9 +57,9 @@ func (s *Store) readWith(ctx context.Context, g *gatherer, reads []kinds.Read, p
 			return nil, freshness, fmt.Errorf("read features: %w", err)
 		}
 	}
-	for _, l := range lookups {
-		if err := l.receive(reads, slices, pending); err != nil {
-			return nil, freshness, fmt.Errorf("read features: %w", &keyError{l.key, err})
+	for i := range lookups {
+		if err := lookups[i].receive(reads, slices, pending); err != nil {
+			return nil, freshness, fmt.Errorf("read features: %w", &keyError{lookups[i].key, err})
 		}
 	}
 	return slices, freshness, nil
@@ -79,22 +79,46 @@ type lookup struct {
 	both   *redis.SliceCmd
 }
 
+// entityKey is what a state key is made of.
+type entityKey struct{ group, entity string }
+
 // lookups gathers the reads by key.
-func (s *Store) lookups(reads []kinds.Read) []*lookup {
-	var list []*lookup
-	byKey := make(map[string]*lookup, len(reads))
+func (s *Store) lookups(reads []kinds.Read) []lookup {
+	var list []lookup
+	var last entityKey // of the read before, which is often that of the next one
 	var buf []byte
-	for i, r := range reads {
-		buf = s.appendKey(buf[:0], r.Series, r.Entity)
-		l := byKey[string(buf)]
-		if l == nil {
-			l = &lookup{key: string(buf), group: r.Series.Group, entity: r.Entity}
-			byKey[l.key] = l
-			list = append(list, l)
+	at, of, known := 0, make([]int, len(reads)), map[entityKey]int{}
+	for i := range reads {
+		if k := (entityKey{reads[i].Series.Group, reads[i].Entity}); i == 0 || k != last {
+			found := false
+			if at, found = known[k]; !found {
+				at = len(list)
+				known[k] = at
+				buf = s.appendKey(buf[:0], reads[i].Series, k.entity)
+				list = append(list, lookup{key: string(buf), group: k.group, entity: k.entity})
+			}
+			last = k
 		}
-		l.reads = append(l.reads, i)
+		of[i] = at
 	}
+	shareOut(list, of)
 	return list
+}
+
+// shareOut gives the lookups the indices of their reads, of which there is one
+// for each element of of.
+func shareOut(list []lookup, of []int) {
+	counts := make([]int, len(list))
+	for _, at := range of {
+		counts[at]++
+	}
+	indices := make([]int, len(of))
+	for at, n := range counts {
+		list[at].reads, indices = indices[:0:n], indices[n:]
+	}
+	for i, at := range of {
+		list[at].reads = append(list[at].reads, i)
+	}
 }
 
 // appendKey appends the key that holds a series of an entity.
@@ -143,14 +167,14 @@ func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kind
 	held := statesPool.Get().(*states)
 	defer held.free()
 	for _, i := range l.reads {
-		held.want(reads[i].Series)
+		held.reads = append(held.reads, held.want(reads[i].Series))
 	}
 	err := held.merge(packed)
 	if err == nil && pending != nil {
 		err = l.think(held, packedIDs, pending)
 	}
-	for _, i := range l.reads {
-		slices[i] = held.of(reads[i].Series.Tag()).Read(&reads[i])
+	for n, i := range l.reads {
+		slices[i] = held.list[held.reads[n]].state.Read(&reads[i])
 	}
 	return err
 }
@@ -159,6 +183,7 @@ func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kind
 // back there by free.
 type states struct {
 	list  []wanted
+	reads []int // by read, the index of its series in list
 	shelf state.Shelf
 }
 
@@ -177,15 +202,19 @@ func (s *states) free() {
 		s.shelf.Put(w.series, w.state)
 	}
 	clear(s.list)
-	s.list = s.list[:0]
+	s.list, s.reads = s.list[:0], s.reads[:0]
 	statesPool.Put(s)
 }
 
-// want makes room for a series.
-func (s *states) want(series *kinds.Series) {
-	if tag := series.Tag(); s.of(tag) == nil {
-		s.list = append(s.list, wanted{tag, series, s.shelf.Take(series)})
+// want makes room for a series, and returns its index.
+func (s *states) want(series *kinds.Series) int {
+	for i := range s.list {
+		if s.list[i].series == series {
+			return i
+		}
 	}
+	s.list = append(s.list, wanted{series.Tag(), series, s.shelf.Take(series)})
+	return len(s.list) - 1
 }
 
 // of is the state of the series with a tag, nil where it is not wanted.

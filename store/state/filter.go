@@ -143,7 +143,7 @@ func (f *filter) pack(dst []byte) []byte {
 func (f *filter) merge(r *reader, s *kinds.Series) {
 	header := r.uvarint()
 	n := header >> 1
-	if n > uint64(len(r.rest))/hashSize || header == 0 {
+	if n > uint64(r.rest())/hashSize || header == 0 {
 		r.fail()
 		return
 	}

@@ -27,7 +27,7 @@ func (f *filters) at(tile int64) *filter {
 }
 
 func (f *filters) Merge(packed []byte) error {
-	r, tile := reader{rest: packed}, firstTile(f.series)
+	r, tile := reader{packed: packed}, firstTile(f.series)
 	for r.more() {
 		if tile += r.varint(); r.err == nil {
 			f.at(tile).merge(&r, f.series)

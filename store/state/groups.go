@@ -52,7 +52,7 @@ func (g *groups) at(key []byte) tiled {
 }
 
 func (g *groups) Merge(packed []byte) error {
-	r := reader{rest: packed}
+	r := reader{packed: packed}
 	for r.more() {
 		key := r.bytes(r.uvarint())
 		body := r.bytes(r.uvarint())

@@ -40,7 +40,7 @@ func (d *identities) has(hash int64) bool {
 }
 
 func (d *identities) Merge(packed []byte) error {
-	r, tile := reader{rest: packed}, firstTile(d.series)
+	r, tile := reader{packed: packed}, firstTile(d.series)
 	for r.more() {
 		tile += r.varint()
 		if hash := r.bytes(8); r.err == nil {

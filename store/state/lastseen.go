@@ -52,7 +52,7 @@ func (l *lastSeen) meet(value string, time int64) {
 }
 
 func (l *lastSeen) Merge(packed []byte) error {
-	r, time := reader{rest: packed}, int64(packedEpoch)
+	r, time := reader{packed: packed}, int64(packedEpoch)
 	for r.more() {
 		time += r.varint()
 		member := r.bytes(r.uvarint())

@@ -43,9 +43,9 @@ func (l *log) cut(time int64) {
 const logCut = 1
 
 func (l *log) Merge(packed []byte) error {
-	r := reader{rest: packed}
+	r := reader{packed: packed}
 	for r.more() {
-		before := r.rest
+		before := r.at
 		size := r.uvarint()
 		switch {
 		case r.err != nil:
@@ -62,7 +62,7 @@ func (l *log) Merge(packed []byte) error {
 			r.fail()
 		default:
 			if r.bytes(size); r.err == nil {
-				l.append(before[:len(before)-len(r.rest)])
+				l.append(packed[before:r.at])
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func (m *members) empty() {
 }
 
 func (m *members) Merge(packed []byte) error {
-	r := reader{rest: packed}
+	r := reader{packed: packed}
 	for r.more() {
 		member, tile := r.bytes(r.uvarint()), firstTile(m.series)
 		for n := r.uvarint(); n > 0 && r.err == nil; n-- {

@@ -61,7 +61,7 @@ func appendSection(dst []byte, tag uint32, body []byte) []byte {
 // Sections calls visit with each section of what is packed, but for a header.
 // The error is visit's, or that it is not packed.
 func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
-	r := reader{rest: packed}
+	r := reader{packed: packed}
 	if len(packed) > 0 && packed[0] == 0 {
 		r.bytes(headerSize)
 	}

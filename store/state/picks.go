@@ -31,7 +31,7 @@ func (p *picks) meet(tile, time int64, value []byte) {
 }
 
 func (p *picks) Merge(packed []byte) error {
-	r, tile := reader{rest: packed}, firstTile(p.series)
+	r, tile := reader{packed: packed}, firstTile(p.series)
 	for r.more() {
 		tile += r.varint()
 		time := r.varint() + tile*p.series.Tile

@@ -40,7 +40,7 @@ func (s *sketches) empty() {
 }
 
 func (s *sketches) Merge(packed []byte) error {
-	r, tile := reader{rest: packed}, firstTile(s.series)
+	r, tile := reader{packed: packed}, firstTile(s.series)
 	for r.more() {
 		if tile += r.varint(); r.err == nil {
 			s.at(tile).unpack(&r)

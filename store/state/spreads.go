@@ -25,7 +25,7 @@ func (s *spreads) add(tile int64, m kinds.Moments) {
 }
 
 func (s *spreads) Merge(packed []byte) error {
-	r, tile := reader{rest: packed}, firstTile(s.series)
+	r, tile := reader{packed: packed}, firstTile(s.series)
 	for r.more() {
 		tile += r.varint()
 		n := r.uvarint()

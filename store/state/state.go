@@ -116,33 +116,36 @@ var errPacked = errors.New("the state is damaged")
 // reader takes packed numbers and texts off the front of bytes. After an error
 // it gives zeros.
 type reader struct {
-	rest []byte
-	err  error
+	packed []byte
+	at     int // what comes next
+	err    error
 }
 
-func (r *reader) more() bool { return r.err == nil && len(r.rest) > 0 }
+// rest is how many bytes are left.
+func (r *reader) rest() int { return len(r.packed) - r.at }
+
+func (r *reader) more() bool { return r.err == nil && r.rest() > 0 }
 
 func (r *reader) fail() {
-	r.rest, r.err = nil, errPacked
+	r.at, r.err = len(r.packed), errPacked
 }
 
 func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 {
-		r.fail()
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
+	zigzag := r.uvarint()
+	return int64(zigzag>>1) ^ -int64(zigzag&1)
 }
 
 func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
+	if r.rest() > 0 && r.packed[r.at] < 0x80 { // most numbers are of one byte
+		r.at++
+		return uint64(r.packed[r.at-1])
+	}
+	v, n := binary.Uvarint(r.packed[r.at:])
 	if n <= 0 {
 		r.fail()
 		return 0
 	}
-	r.rest = r.rest[n:]
+	r.at += n
 	return v
 }
 
@@ -158,11 +161,10 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytes aliases the bytes read from.
 func (r *reader) bytes(n uint64) []byte {
-	if n > uint64(len(r.rest)) {
+	if n > uint64(r.rest()) {
 		r.fail()
 		return nil
 	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
+	r.at += int(n)
+	return r.packed[r.at-int(n) : r.at]
 }

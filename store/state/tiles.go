@@ -74,7 +74,7 @@ func (t *tiles) put(tile, num int64) {
 }
 
 func (t *tiles) Merge(packed []byte) error {
-	r, tile := reader{rest: packed}, firstTile(t.series)
+	r, tile := reader{packed: packed}, firstTile(t.series)
 	if t.numbers == nil {
 		const usual = 3 // bytes of a tile
 		t.numbers = make([]number, 0, len(packed)/usual+1)
@@ -130,9 +130,16 @@ func (t *tiles) Read(r *kinds.Read) kinds.Slice {
 	if from >= to {
 		return kinds.Slice{}
 	}
-	cells := make([]kinds.Cell, to-from)
+	cells, alike, isFloat := make([]kinds.Cell, to-from), t.value(0), floats(t.series)
 	for i, n := range t.numbers[from:to] {
-		cells[i] = kinds.Cell{Tile: n.tile, Value: t.value(n.num)}
+		// Field by field: a value is nine words, of which a number needs three.
+		c := &cells[i]
+		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
+		if isFloat {
+			c.Value.Flt = math.Float64frombits(uint64(n.num))
+		} else {
+			c.Value.Num = n.num
+		}
 	}
 	return kinds.Slice{Cells: cells}
 }
