@@ -123,4 +123,8 @@ func TestDamagedState(t *testing.T) {
 			t.Errorf("%s: %v", s.Measure, err)
 		}
 	}
+	twice := []byte{1, 'a', 2, 2, 0} // in one tile
+	if err := New(&kinds.Series{Measure: kinds.Distinct, Tile: 1}).Merge(twice); err != errPacked {
+		t.Errorf("a member that is twice in a tile: %v", err)
+	}
 }

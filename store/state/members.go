@@ -13,52 +13,57 @@ import (
 type members struct {
 	series *kinds.Series
 	tiles  map[string][]int64
-	ones   []int64  // in which the tiles of each member begin: most have only one
+	runs   []int64  // the tiles of one member behind those of another, as long as none comes between
 	first  int64    // the first tile kept when they were last pruned
 	sorted []string // room for Append
 }
 
 func (m *members) Apply(op *kinds.Op) {
-	if met, known := m.tiles[string(op.Member)]; known {
-		m.again(op.Member, met, op.Tile)
-	} else {
-		m.meet(string(op.Member), op.Tile)
+	member := string(op.Member)
+	if met, known := m.tiles[member]; known {
+		m.again(member, met, op.Tile)
+		return
 	}
+	m.runs = append(m.runs, op.Tile)
+	m.tiles[member] = slices.Clip(m.runs[len(m.runs)-1:])
 }
 
-// meet takes in a member that was not met before.
-func (m *members) meet(member string, tile int64) {
-	m.ones = append(m.ones, tile)
-	n := len(m.ones)
-	m.tiles[member] = m.ones[n-1 : n : n]
-}
-
-// again takes in a member that was met in some tiles.
-func (m *members) again(member []byte, met []int64, tile int64) {
-	if i, ok := slices.BinarySearch(met, tile); !ok {
-		m.tiles[string(member)] = slices.Insert(met, i, tile)
+// again takes in a member that was met in some tiles, and returns all of them.
+func (m *members) again(member string, met []int64, tile int64) []int64 {
+	i, ok := slices.BinarySearch(met, tile)
+	if !ok {
+		met = slices.Insert(met, i, tile)
+		m.tiles[member] = met
 	}
+	return met
 }
 
 func (m *members) empty() {
 	clear(m.tiles)
 	clear(m.sorted) // they are views of what was merged
-	m.ones, m.first, m.sorted = m.ones[:0], 0, m.sorted[:0]
+	m.runs, m.first, m.sorted = m.runs[:0], 0, m.sorted[:0]
 }
 
 func (m *members) Merge(packed []byte) error {
 	r := reader{packed: packed}
 	for r.more() {
-		member, tile := r.bytes(r.uvarint()), firstTile(m.series)
+		member, tile := view(r.bytes(r.uvarint())), firstTile(m.series)
+		met, known := m.tiles[member]
+		from := len(m.runs)
 		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
-			if tile += r.varint(); r.err != nil {
-				break
+			tile += r.varint()
+			switch {
+			case r.err != nil:
+			case known:
+				met = m.again(member, met, tile)
+			case len(m.runs) > from && tile <= m.runs[len(m.runs)-1]:
+				r.fail() // they rise
+			default:
+				m.runs = append(m.runs, tile)
 			}
-			if met, known := m.tiles[string(member)]; known {
-				m.again(member, met, tile)
-			} else {
-				m.meet(view(member), tile)
-			}
+		}
+		if len(m.runs) > from {
+			m.tiles[member] = slices.Clip(m.runs[from:])
 		}
 	}
 	return r.err

@@ -4,7 +4,10 @@ import "github.com/weir-stream/weir/features/kinds"
 
 // Shelf gives out empty states, and takes back those that are no longer used, so
 // that not each is made anew. It serves one goroutine. Its zero value is empty.
-type Shelf struct{ free map[*kinds.Series]State }
+type Shelf struct{ places map[*kinds.Series]*place }
+
+// place is that of one series.
+type place struct{ free State } // nil for none
 
 // emptied are states that can be used once more: what they have answered does
 // not hang on them.
@@ -12,8 +15,9 @@ type emptied interface{ empty() }
 
 // Take is an empty state of a series.
 func (s *Shelf) Take(series *kinds.Series) State {
-	if free := s.free[series]; free != nil {
-		s.free[series] = nil
+	if p := s.places[series]; p != nil && p.free != nil {
+		free := p.free
+		p.free = nil
 		return free
 	}
 	return New(series)
@@ -26,8 +30,13 @@ func (s *Shelf) Put(series *kinds.Series, used State) {
 		return
 	}
 	e.empty()
-	if s.free == nil {
-		s.free = make(map[*kinds.Series]State)
+	p := s.places[series]
+	if p == nil {
+		if s.places == nil {
+			s.places = map[*kinds.Series]*place{}
+		}
+		p = &place{}
+		s.places[series] = p
 	}
-	s.free[series] = used
+	p.free = used
 }
