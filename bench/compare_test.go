@@ -168,8 +168,8 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 		if err := reading.Read(b.Context(), state); err != nil {
 			b.Fatal(err)
 		}
-		answer, err := reading.Next()
-		if err != nil {
+		var answer features.Answer
+		if err := reading.Next(&answer); err != nil {
 			b.Fatal(err)
 		}
 		got := answer.Value.Num

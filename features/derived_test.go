@@ -131,8 +131,8 @@ func TestDerivedAnswer(t *testing.T) {
 		if err := reading.Read(context.Background(), held(test.slices)); err != nil {
 			t.Fatal(err)
 		}
-		a, err := reading.Next()
-		if err != nil {
+		var a Answer
+		if err := reading.Next(&a); err != nil {
 			t.Fatal(err)
 		}
 		from := "-"
@@ -240,7 +240,8 @@ func TestDerivedOfAQuantile(t *testing.T) {
 	if err := reading.Read(context.Background(), held(make([]kinds.Slice, 2))); err != nil {
 		t.Fatal(err)
 	}
-	a, err := reading.Next()
+	var a Answer
+	err := reading.Next(&a)
 	if err != nil || a.Exact || a.RelativeError != 0.02 {
 		t.Errorf("exact %v, relative error %v, %v", a.Exact, a.RelativeError, err)
 	}

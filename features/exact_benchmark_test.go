@@ -55,7 +55,8 @@ features:
 			b.Fatal(err)
 		}
 		for range r.Features {
-			if _, err := reading.Next(); err != nil {
+			var answer Answer
+			if err := reading.Next(&answer); err != nil {
 				b.Fatal(err)
 			}
 		}

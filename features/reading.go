@@ -21,7 +21,7 @@ type Reader interface {
 //	r.Reset(now)
 //	r.Want(feature, entity, at) // for each answer
 //	err := r.Read(ctx, reader)
-//	answer, err := r.Next() // for each answer, in the same order
+//	err := r.Next(&answer) // for each answer, in the same order
 //
 // It keeps its memory for the next time. Its zero value is ready for Reset.
 type Reading struct {
@@ -154,12 +154,11 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 	return nil
 }
 
-// Next is the answer that was wanted next.
-func (r *Reading) Next() (a Answer, err error) {
+// Next fills in the answer that was wanted next.
+func (r *Reading) Next(a *Answer) error {
 	w := &r.wishes[r.next]
 	r.next++
-	err = r.answer(&a, w.feature, w.at)
-	return a, err
+	return r.answer(a, w.feature, w.at)
 }
 
 func (r *Reading) answer(a *Answer, f *Feature, at int64) error {

@@ -181,7 +181,7 @@ func (s *script) eval(words []string) {
 	r.Want(f, string(entity), at)
 	err := r.Read(context.Background(), s.state)
 	if err == nil {
-		s.answer, err = r.Next()
+		err = r.Next(&s.answer)
 	}
 	if err != nil {
 		s.failf("%v", err)

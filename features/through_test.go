@@ -148,8 +148,8 @@ func TestSecondDegreeTakesTwoRoundTrips(t *testing.T) {
 	var reading Reading
 	ask := func(name, entity string) Answer {
 		t.Helper()
-		a, err := reading.Next()
-		if err != nil {
+		var a Answer
+		if err := reading.Next(&a); err != nil {
 			t.Fatalf("%s of %s: %v", name, entity, err)
 		}
 		return a
@@ -208,8 +208,8 @@ func TestSecondDegreeCovers(t *testing.T) {
 	if err := reading.Read(context.Background(), &memberReader{log: logOf(t, r, at, "d1")}); err != nil {
 		t.Fatal(err)
 	}
-	a, err := reading.Next()
-	if err != nil {
+	var a Answer
+	if err := reading.Next(&a); err != nil {
 		t.Fatal(err)
 	}
 	if from := at - 6*24*hour - 12*hour; a.From != from || a.To != at || a.Status != Present || !a.Exact || a.Capped {

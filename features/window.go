@@ -85,7 +85,7 @@ var bounds = map[string]struct{ closedLeft, openRight bool }{
 const defaultBounds = "(]"
 
 // bracketed is how the window's edges are written.
-func (w Window) bracketed() string {
+func (w *Window) bracketed() string {
 	for text, edges := range bounds {
 		if edges.closedLeft == w.ClosedLeft && edges.openRight == w.OpenRight {
 			return text
@@ -95,7 +95,7 @@ func (w Window) bracketed() string {
 }
 
 // form is the window's, that of a lifetime among them.
-func (w Window) form() Form {
+func (w *Window) form() Form {
 	if w.Form == nil {
 		return lifetime{}
 	}
@@ -125,20 +125,20 @@ func (w Window) String() string {
 
 // Tiled says whether the window begins with a tile; if not, its edge is exact
 // to the millisecond or it has none.
-func (w Window) Tiled() bool { return w.Tile > time.Millisecond }
+func (w *Window) Tiled() bool { return w.Tile > time.Millisecond }
 
 // Forgets says whether the window looks back only so far.
-func (w Window) Forgets() bool { return w.form().Reach() > 0 }
+func (w *Window) Forgets() bool { return w.form().Reach() > 0 }
 
 // byEvents says whether the events tell the window, so that all of the entity's
 // must be in the log, whatever the feature's filter takes.
-func (w Window) byEvents() bool {
+func (w *Window) byEvents() bool {
 	_, opens := w.Form.(opened)
 	return opens || w.Last > 0 || w.Exclude != ExcludeNothing
 }
 
 // onlyLog names what of the window only the log can answer, empty for nothing.
-func (w Window) onlyLog() string {
+func (w *Window) onlyLog() string {
 	switch w.Form.(type) {
 	case Fixed:
 		return "a fixed window"
@@ -153,7 +153,7 @@ func (w Window) onlyLog() string {
 
 // tiles are the first and the last tile of the window at a moment from which
 // the delay is taken.
-func (w Window) tiles(s *kinds.Series, at int64) (first, last int64) {
+func (w *Window) tiles(s *kinds.Series, at int64) (first, last int64) {
 	if s.Tile == 0 {
 		return 0, 0
 	}
@@ -164,7 +164,7 @@ func (w Window) tiles(s *kinds.Series, at int64) (first, last int64) {
 }
 
 // count is the greatest number of the window's tiles.
-func (w Window) count() int64 {
+func (w *Window) count() int64 {
 	if w.Tile == 0 {
 		return 1
 	}
@@ -174,7 +174,7 @@ func (w Window) count() int64 {
 // bounds are the event times that a window in tiles covers at a moment. The
 // last tile may hold events that came after the moment: To then says so. From is
 // kinds.Ever for a lifetime.
-func (w Window) bounds(s *kinds.Series, at, now int64) (from, to int64) {
+func (w *Window) bounds(s *kinds.Series, at, now int64) (from, to int64) {
 	at -= w.Delay.Milliseconds()
 	first, last := w.tiles(s, at)
 	if from = kinds.Ever; w.Forgets() {
@@ -188,7 +188,7 @@ func (w Window) bounds(s *kinds.Series, at, now int64) (from, to int64) {
 
 // edges are the first and the last millisecond in which an exact window may
 // have events at a moment.
-func (w Window) edges(at int64) (from, to int64) {
+func (w *Window) edges(at int64) (from, to int64) {
 	to = at - w.Delay.Milliseconds()
 	switch form := w.form().(type) {
 	case clocked:

@@ -203,7 +203,7 @@ func (f *Feature) defaultMax() int {
 }
 
 // leastMax is how many events the log must keep for the window's last ones.
-func (w Window) leastMax() int {
+func (w *Window) leastMax() int {
 	if w.Last > 0 && w.Exclude != ExcludeNothing {
 		return w.Last + 1
 	}

@@ -178,8 +178,8 @@ func (r *Replay) answer(ctx context.Context, e *features.Event, before bool) err
 		if !asked(i) {
 			continue
 		}
-		a, err := r.reading.Next()
-		if err != nil {
+		var a features.Answer
+		if err := r.reading.Next(&a); err != nil {
 			return err
 		}
 		r.cells[i] = Cell{Value: a.Value, Items: a.Items}

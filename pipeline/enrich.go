@@ -358,14 +358,13 @@ func (e *enricher) ask(ctx context.Context, n *enriched, state kinds.Following, 
 		return err
 	}
 	for i := range n.wanted(before) {
-		a, err := e.reading.Next()
-		if err != nil {
+		a := &n.answers[i]
+		if err := e.reading.Next(a); err != nil {
 			return err
 		}
 		if before {
 			a.Value, a.Items = a.Items[0].Value, nil
 		}
-		n.answers[i] = a
 	}
 	return nil
 }

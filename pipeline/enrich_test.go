@@ -147,8 +147,8 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 			if err := reading.Read(ctx, state); err != nil {
 				b.t.Fatal(err)
 			}
-			a, err := reading.Next()
-			if err != nil {
+			var a features.Answer
+			if err := reading.Next(&a); err != nil {
 				b.t.Fatal(err)
 			}
 			return a

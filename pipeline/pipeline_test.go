@@ -149,8 +149,8 @@ func (b *bench) answers() string {
 	var text strings.Builder
 	for user := range 7 {
 		for _, name := range names {
-			answer, err := reading.Next()
-			if err != nil {
+			var answer features.Answer
+			if err := reading.Next(&answer); err != nil {
 				b.t.Fatal(err)
 			}
 			fmt.Fprintf(&text, "u%d %s=%s ", user, name, answer.Value.AppendText(nil))

@@ -192,8 +192,8 @@ func TestReloadOfOtherTopics(t *testing.T) {
 		if err := reading.Read(context.Background(), b.store); err != nil {
 			t.Fatal(err)
 		}
-		a, err := reading.Next()
-		if err != nil {
+		var a features.Answer
+		if err := reading.Next(&a); err != nil {
 			t.Fatal(err)
 		}
 		return string(a.Value.AppendText(nil))
@@ -325,10 +325,9 @@ func TestProcessorThatHangsAndWakesUp(t *testing.T) {
 	b.expectSince(with, 300)
 	close(release)
 	b.writeStamped(300, 2000)
-	since := b.expectSince(with, 2000)
-	if since != kinds.Ever && since > stampAt(2000)+1001 {
-		t.Errorf("complete since %d", since)
-	}
+	// Nothing is lost. The one that woke up may take partitions for its own
+	// definitions at any time until it ends, also behind the last event.
+	b.expect(2000)
 	if err := stopFirst(); err != nil {
 		t.Fatal(err)
 	}

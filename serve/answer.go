@@ -141,6 +141,7 @@ func (q *question) encode(history *kinds.History) error {
 	out = append(out, q.waited...)
 	out = append(out, q.readFrom...)
 	out = append(out, `,"results":[`...)
+	var a features.Answer
 	for e := range q.entities {
 		if e > 0 {
 			out = append(out, ',')
@@ -154,8 +155,7 @@ func (q *question) encode(history *kinds.History) error {
 				out = append(out, ',')
 			}
 			out = append(out, p.label...)
-			a, err := q.next(i)
-			if err != nil {
+			if err := q.next(&a, i); err != nil {
 				return err
 			}
 			if a.Status == features.OutsideMaxAge {
@@ -188,12 +188,12 @@ func (q *question) fits(bytes int) error {
 	return errorf(AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
 }
 
-// next is the next answer, of plan i.
-func (q *question) next(i int) (features.Answer, error) {
+// next fills in the next answer, of plan i.
+func (q *question) next(a *features.Answer, i int) error {
 	if q.oldest[i] == reached {
-		return q.reading.Next()
+		return q.reading.Next(a)
 	}
-	a := features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: kinds.Ever}
+	*a = features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: kinds.Ever}
 	a.From, a.To = q.plans[i].Covers(q.at, q.now)
-	return a, nil
+	return nil
 }

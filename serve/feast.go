@@ -302,10 +302,10 @@ func encodeColumns(q *question, history *kinds.History) error {
 	byPlan := make([]column, len(q.plans))
 	var value []byte
 	size := 0
+	var a features.Answer
 	for range q.entities {
 		for i, p := range q.plans {
-			a, err := q.next(i)
-			if err != nil {
+			if err := q.next(&a, i); err != nil {
 				return err
 			}
 			if a.Status != features.OutsideMaxAge {

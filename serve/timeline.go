@@ -48,8 +48,8 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	q.out = append(append(q.out, q.waited...), q.readFrom...)
 	q.out = append(q.out, `,"bars":[`...)
 	for i := range bars {
-		a, err := q.reading.Next()
-		if err != nil {
+		var a features.Answer
+		if err := q.reading.Next(&a); err != nil {
 			return err
 		}
 		a.Complete(q.since[0])
@@ -59,8 +59,8 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		q.out = a.AppendJSON(q.out)
 	}
 	if q.oldest[0] != reached {
-		a, err := q.next(0)
-		if err != nil {
+		var a features.Answer
+		if err := q.next(&a, 0); err != nil {
 			return err
 		}
 		q.out = a.AppendJSON(q.out)

@@ -268,8 +268,8 @@ func (c *conformance) compare() {
 	}
 	c.compared += len(asked)
 	for _, a := range asked {
-		got, err := reading.Next()
-		if err != nil {
+		var got features.Answer
+		if err := reading.Next(&got); err != nil {
 			c.Fatal(err)
 		}
 		if a.members != nil {

@@ -64,9 +64,8 @@ func TestFollowingIsAsApplying(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, a := range asked {
-					got, err := thought.Next()
-					want, err2 := stored.Next()
-					if err := errors.Join(err, err2); err != nil {
+					var got, want features.Answer
+					if err := errors.Join(thought.Next(&got), stored.Next(&want)); err != nil {
 						t.Fatal(err)
 					}
 					compared++

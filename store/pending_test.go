@@ -98,8 +98,7 @@ func ask(t testing.TB, s asIf, pending *kinds.Batch, asked []asking, now int64) 
 	}
 	answers := make([]features.Answer, len(asked))
 	for i := range asked {
-		var err error
-		if answers[i], err = reading.Next(); err != nil {
+		if err := reading.Next(&answers[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

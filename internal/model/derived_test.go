@@ -94,8 +94,8 @@ func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, a
 	if err := r.Read(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
-	a, err := r.Next()
-	if err != nil {
+	var a features.Answer
+	if err := r.Next(&a); err != nil {
 		t.Fatal(err)
 	}
 	return a

@@ -68,8 +68,8 @@ func (r *replay) answer(name, entity string) features.Answer {
 	if err := reading.Read(context.Background(), r.store); err != nil {
 		r.Fatal(err)
 	}
-	a, err := reading.Next()
-	if err != nil {
+	var a features.Answer
+	if err := reading.Next(&a); err != nil {
 		r.Fatal(err)
 	}
 	return a
