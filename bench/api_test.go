@@ -51,7 +51,7 @@ func startAPI(b *testing.B, redisAddr string) *api {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	a := &api{free: make(chan *wire, askers)}
+	a := &api{free: make(chan *wire, manyAskers)}
 	b.Cleanup(func() {
 		a.closeIdle()
 		_ = in.Close()

@@ -81,7 +81,7 @@ func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Write
 		b.Fatalf("Feast does not say where it listens:\n%s", server.Log())
 	}
 	f.check(b, "http://"+found[1])
-	a := &api{addr: found[1], free: make(chan *wire, askers)}
+	a := &api{addr: found[1], free: make(chan *wire, manyAskers)}
 	w := way{
 		name: fmt.Sprintf("Feast, workers: %d", workers),
 		ask:  func(n uint64) error { return a.post("/get-online-features", f.question(n)) },
@@ -93,10 +93,10 @@ func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Write
 			return seconds
 		},
 	}
-	_, rate := w.measure(b, store.Client(b), table)
+	r := w.measure(b, store.Client(b), table)
 	a.closeIdle()
 	server.Stop()
-	return figure{w.name, rate}
+	return figure{w.name, r.some}
 }
 
 // check asks once and looks whether all is there.
