@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -37,6 +38,16 @@ func (c *connection) Write(p []byte) (int, error) {
 	}
 	*c.held = append(*c.held, p...)
 	return len(p), nil
+}
+
+// CloseWrite lets net/http close a connection of which it has not read all, such
+// that the answer, be it a refusal, arrives before the reset.
+func (c *connection) CloseWrite() error {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return half.CloseWrite()
 }
 
 // hold begins to hold back.

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -94,5 +96,29 @@ func TestAnswersLeaveWhole(t *testing.T) {
 			}
 			several.Wait()
 		})
+	}
+}
+
+// A refusal of a question that was not read to its end arrives: the server ends its
+// own side of the connection first, and then the other.
+func TestRefusalArrivesBeforeTheReset(t *testing.T) {
+	s, err := Start("127.0.0.1:0", newHandler(&fakeReader{}, nil), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const size = 8 << 20
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: weir\r\nContent-Length: %d\r\n\r\n", query, size)
+	if _, err := c.Write(make([]byte, 2<<20)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c) // to the end, not to a reset
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") {
+		t.Errorf("%v, and got %.100q", err, answer)
 	}
 }
