@@ -112,7 +112,8 @@ type producer struct {
 func newProducer(t testing.TB, broker *testkit.Broker) *producer {
 	t.Helper()
 	client := func(opts ...kgo.Opt) *kgo.Client {
-		c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker.Addrs()...))...)
+		// A container's port takes connections before the broker in it does, and ends them.
+		c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker.Addrs()...), kgo.AlwaysRetryEOF())...)
 		if err != nil {
 			t.Fatal(err)
 		}
