@@ -161,8 +161,8 @@ func allocationsOf(b *testing.B, a *api, w way) float64 {
 // askers do and where manyAskers do.
 type throughput struct{ one, some, many float64 }
 
-// measure adds a row to the table, and returns what it tells of that. The client is of
-// the Redis that holds the answers.
+// measure adds a row to the table, and returns the throughput in it. The client is
+// of the Redis that holds the answers.
 func (w way) measure(b *testing.B, client *redis.Client, table io.Writer) (r throughput) {
 	r.one = float64(len(load(b, w, 0, 1))) / asksFor.Seconds()
 	server := side{redis: client}

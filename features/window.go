@@ -102,7 +102,8 @@ func (w *Window) form() Form {
 	return w.Form
 }
 
-// String is the window in one line, without its options.
+// String is the window in one line, without its options. It is a value's, so that
+// %s writes a Window as it does a pointer to one.
 func (w Window) String() string {
 	switch form := w.form().(type) {
 	case lifetime:
