@@ -66,7 +66,7 @@ const (
 	questionUsers  = 25_000 // and as many cards, and twice as many devices: 100,000 entities
 	askers         = 16     // that ask at the same time
 	manyAskers     = 64     // so many that there is always one who waits
-	questionShards = 64
+	questionShards = 16
 	// asksFor is how long each way to ask is measured.
 	asksFor = 5 * time.Second
 	pace    = 1000 // questions a second, at which each way is asked as well
