@@ -20,13 +20,13 @@ import (
 )
 
 // besideFeast has Feast's server answer questions like Weir's, out of a Redis of
-// its own, adds a row to the table for each number of workers, and returns how
-// many questions they answer a second. WEIR_TEST_FEAST names a Python that has
+// its own, adds a row to the table for each number of workers, and returns the
+// throughput of each. WEIR_TEST_FEAST names a Python that has
 // Feast with Redis; without it a row says that it is not installed.
-func besideFeast(b *testing.B, table io.Writer) (rates []figure) {
+func besideFeast(b *testing.B, table io.Writer) (list []throughput) {
 	python := os.Getenv("WEIR_TEST_FEAST")
 	if python == "" {
-		fmt.Fprintln(table, "Feast\tnot installed\t\t\t\t\t\t\t\t\t")
+		fmt.Fprintln(table, "Feast\tnot installed\t\t\t\t\t\t\t\t\t\t")
 		return nil
 	}
 	server := testkit.NewRedis(b, testkit.RedisOptions{})
@@ -39,9 +39,9 @@ func besideFeast(b *testing.B, table io.Writer) (rates []figure) {
 	b.Setenv("FEAST_USAGE", "false")
 	f.run(b, "load.py", strconv.Itoa(questionUsers))
 	for _, workers := range []int{1, 2, 2*runtime.NumCPU() + 1} { // the last is what Feast recommends
-		rates = append(rates, f.measure(b, server, table, workers))
+		list = append(list, f.measure(b, server, table, workers))
 	}
-	return rates
+	return list
 }
 
 // feast is a feature repository, and the Python to use it with.
@@ -66,7 +66,7 @@ func (f *feast) run(b *testing.B, script string, args ...string) string {
 var feastListens = regexp.MustCompile(`Listening at: http://(\S+) \((\d+)\)`)
 
 // measure starts a server, asks it, and stops it.
-func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Writer, workers int) figure {
+func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Writer, workers int) throughput {
 	// A worker that ends after so many requests, as it does by default, would
 	// break the connections that are kept alive.
 	server := testkit.Start(b, f.python, "-m", "feast.cli.cli", "--chdir", f.repository, "serve", "--port", "0",
@@ -96,7 +96,7 @@ func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Write
 	r := w.measure(b, store.Client(b), table)
 	a.closeIdle()
 	server.Stop()
-	return figure{w.name, r.some}
+	return r
 }
 
 // check asks once and looks whether all is there.
