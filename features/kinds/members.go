@@ -1,7 +1,5 @@
 package kinds
 
-import "github.com/cespare/xxhash/v2"
-
 // Membership says whether a question may name members: values of the kind's
 // field, of each of which the answer says whether the window holds it.
 type Membership uint8
@@ -12,18 +10,6 @@ const (
 	MembersMay                      // asked with members, it answers about them, and else with its value
 	MembersNeeded                   // there is no answer without
 )
-
-// Filter tells values that were met from those that were not.
-type Filter interface {
-	// Has says whether a value, by its text, was met. It is true for each that was.
-	Has(text []byte) bool
-	// FalsePositiveRate is the probability at the most with which Has is true for
-	// a value that was not met.
-	FalsePositiveRate() float64
-}
-
-// MemberHash is the hash by which filters know a value, by its text.
-func MemberHash(text []byte) uint64 { return xxhash.Sum64(text) }
 
 // asked is the result of a call with members: for each of them, in their order,
 // whether it was met.
