@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
@@ -18,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
 
 // Each transaction comes out once and in order, to one who passes over repeated
@@ -90,7 +90,7 @@ func (s *scene) checkEnriched(name string) {
 			n, differences := compareEnriched(stream, &events[0], loop, r, rest[0])
 			rest, compared = rest[1:], compared+n
 			for _, d := range differences {
-				if wrong++; wrong <= shown {
+				if wrong++; wrong <= blackbox.Shown {
 					s.t.Errorf("%s/%d: %s", p, r.Offset, d)
 				}
 			}
@@ -134,7 +134,7 @@ func compareEnriched(stream *features.Stream, e *features.Event, loop *model.Mod
 			continue
 		}
 		compared++
-		if d := differs(got, f, loop.Answer(f, string(entity), e.Time)); d != "" {
+		if d := blackbox.Differs(got, f, loop.Answer(f, string(entity), e.Time)); d != "" {
 			differences = append(differences, f.Name+" of "+string(entity)+": "+d)
 		}
 	}
@@ -170,41 +170,13 @@ func (s *scene) readAll(topic string) map[string][]*kgo.Record {
 	s.t.Helper()
 	patient, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	asked := map[string][]kafka.OffsetRequest{}
-	for p := range topics[topic] {
-		asked[topic] = append(asked[topic], kafka.LastOffsetOf(p))
-	}
-	reply, err := s.kafka.ListOffsets(patient, &kafka.ListOffsetsRequest{Topics: asked})
+	byPartition, err := blackbox.ReadCommitted(patient, s.broker, topic, topics[topic])
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	left := map[int32]int64{} // ends of the partitions that are not read
-	for _, p := range reply.Topics[topic] {
-		if p.LastOffset > 0 {
-			left[int32(p.Partition)] = p.LastOffset
-		}
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Addrs()...), kgo.ConsumeTopics(topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer client.Close()
 	all := map[string][]*kgo.Record{}
-	for len(left) > 0 {
-		fetches := client.PollFetches(patient)
-		if patient.Err() != nil {
-			s.t.Fatalf("topic %s is not read to its ends %v", topic, left)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset == left[r.Partition]-1 {
-				delete(left, r.Partition)
-			}
-			if !r.Attrs.IsControl() {
-				p := topic + "/" + strconv.Itoa(int(r.Partition))
-				all[p] = append(all[p], r)
-			}
-		})
+	for p, records := range byPartition {
+		all[topic+"/"+strconv.Itoa(int(p))] = records
 	}
 	return all
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
 
 // added are features that processes learn of while they run: of new series in
@@ -160,21 +161,21 @@ func TestReload(t *testing.T) {
 	if since > s.clock+hour {
 		t.Errorf("complete since %d, after the last record, %d", since, s.clock)
 	}
-	c := comparison{t: t, api: api.weir, model: s.model, partly: true}
-	c.all(s.registry, s.clock, slices.Concat(moments(s.clock), []int64{since + 2*hour, since + day, since + 3*day})...)
+	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true}
+	c.All(s.registry, s.clock, slices.Concat(moments(s.clock), []int64{since + 2*hour, since + day, since + 3*day})...)
 	s.checkDeadLetters()
 	for _, f := range s.registry.Features {
 		isNew := strings.HasPrefix(f.Name, "new_") || f.Name == "device_tx_9d"
-		switch n := c.incomplete[f.Name]; {
-		case !isNew && (n > 0 || c.complete[f.Name] > 0):
-			t.Errorf("%s, which was always kept, is complete since %d", f.Name, c.since[f.Name])
+		switch n := c.Incomplete[f.Name]; {
+		case !isNew && (n > 0 || c.Complete[f.Name] > 0):
+			t.Errorf("%s, which was always kept, is complete since %d", f.Name, c.Since[f.Name])
 		case isNew && n == 0:
 			t.Errorf("%s never says that something is missing", f.Name)
 		case f.Name == "new_tx_1h" || f.Name == "new_exact_2h" || f.Name == "new_merchants_1d" || f.Name == "new_active":
-			if c.complete[f.Name] == 0 {
-				t.Errorf("%s, complete since %d, was never compared", f.Name, c.since[f.Name])
+			if c.Complete[f.Name] == 0 {
+				t.Errorf("%s, complete since %d, was never compared", f.Name, c.Since[f.Name])
 			}
 		}
 	}
-	t.Logf("%d answers compared, of new features %v; passed over %v; complete since %v of %d", c.compared, c.complete, c.incomplete, c.since, s.clock)
+	t.Logf("%d answers compared, of new features %v; passed over %v; complete since %v of %d", c.Compared, c.Complete, c.Incomplete, c.Since, s.clock)
 }

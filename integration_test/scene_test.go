@@ -20,6 +20,7 @@ import (
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -234,7 +235,9 @@ func (s *scene) compareAll(api *weir) int {
 	if clock != s.clock {
 		s.t.Errorf("the clock is %d, want the greatest timestamp applied, %d", clock, s.clock)
 	}
-	return compare(s.t, api, s.registry, s.model, clock, moments(clock)...)
+	c := blackbox.Comparison{T: s.t, URL: api.url, Model: s.model}
+	c.All(s.registry, clock, moments(clock)...)
+	return c.Compared
 }
 
 // moments are the present one and some that have passed, at and around edges

@@ -2,15 +2,14 @@ package integration_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
 
 // weir is one process of Weir.
@@ -20,7 +19,13 @@ type weir struct {
 	url string
 }
 
-var listens = regexp.MustCompile(`msg="weir runs".* listen=(\S+)`)
+// What a process is asked, and what it answers.
+type (
+	question = blackbox.Question
+	answer   = blackbox.Answer
+)
+
+func (w *weir) ask(q question) ([]map[string]answer, error) { return blackbox.Ask(w.url, q) }
 
 // startWeir starts a process and waits until it listens.
 func startWeir(t testing.TB, args ...string) *weir {
@@ -34,30 +39,16 @@ func startWeir(t testing.TB, args ...string) *weir {
 	})
 	testkit.Eventually(t, 30*time.Second, "weir listens", func() (bool, string) {
 		log := w.Log()
-		found := listens.FindStringSubmatch(log)
-		if found == nil {
-			return false, log
-		}
-		w.url = "http://" + found[1]
-		return true, ""
+		var ok bool
+		w.url, ok = blackbox.Listening(log)
+		return ok, log
 	})
 	return w
 }
 
 // get reads a path of the process's HTTP server; the status is 0 when it does
 // not answer.
-func (w *weir) get(path string) (status int, body string) {
-	response, err := http.Get(w.url + path)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return response.StatusCode, string(text)
-}
+func (w *weir) get(path string) (status int, body string) { return blackbox.Get(w.url + path) }
 
 // awaitReady waits until the process says that it is ready.
 func (w *weir) awaitReady() {
@@ -77,18 +68,12 @@ func (w *weir) awaitStatus(path string, want int) (body string) {
 
 // metric is the sum of a series over its labels; labels, if any, are a part of
 // its line that must be there, such as `outcome="late"`.
-func (w *weir) metric(name, labels string) (sum float64) {
+func (w *weir) metric(name, labels string) float64 {
+	w.t.Helper()
 	_, text := w.get("/metrics")
-	for line := range strings.Lines(text) {
-		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok || series != name && !strings.HasPrefix(series, name+"{") || !strings.Contains(series, labels) {
-			continue
-		}
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			w.t.Fatalf("metric %s: %v", line, err)
-		}
-		sum += n
+	sum, err := blackbox.Metric(text, name, labels)
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	return sum
 }

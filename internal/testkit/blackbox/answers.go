@@ -1,4 +1,4 @@
-package integration_test
+package blackbox
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/internal/model"
 )
 
-// answer is the value of one feature as HTTP gives it.
-type answer struct {
+// Answer is the value of one feature as HTTP gives it.
+type Answer struct {
 	Value     json.RawMessage
 	Status    features.Status
 	Exact     bool
@@ -30,21 +30,21 @@ type answer struct {
 	CompleteSince *int64 `json:"complete_since"`
 }
 
-// question is the body of POST /v1/query.
-type question struct {
+// Question is the body of POST /v1/query.
+type Question struct {
 	Features []string          `json:"features"`
 	Entities []json.RawMessage `json:"entities"`
 	At       int64             `json:"at"`
 	Pending  json.RawMessage   `json:"pending,omitempty"`
 }
 
-// ask returns the answers by entity, each by feature.
-func (w *weir) ask(q question) ([]map[string]answer, error) {
+// Ask asks the API at a URL and returns the answers by entity, each by feature.
+func Ask(url string, q Question) ([]map[string]Answer, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.Post(w.url+"/v1/query", "application/json", bytes.NewReader(body))
+	response, err := http.Post(url+"/v1/query", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +57,12 @@ func (w *weir) ask(q question) ([]map[string]answer, error) {
 		return nil, fmt.Errorf("%s: %s", response.Status, text)
 	}
 	var reply struct {
-		Results []struct{ Features map[string]answer }
+		Results []struct{ Features map[string]Answer }
 	}
 	if err := json.Unmarshal(text, &reply); err != nil {
 		return nil, err
 	}
-	answers := make([]map[string]answer, len(reply.Results))
+	answers := make([]map[string]Answer, len(reply.Results))
 	for i, r := range reply.Results {
 		answers[i] = r.Features
 	}
@@ -72,38 +72,31 @@ func (w *weir) ask(q question) ([]map[string]answer, error) {
 // maxValues is the most that one question may ask for, as set by default.
 const maxValues = 10_000
 
-// compare asks for every feature of every entity at the moments and compares
-// the answers with the model's. A feature is not asked for moments before
-// those that it is kept for, seen from clock. It returns the number of answers.
-func compare(t testing.TB, w *weir, r *features.Registry, m *model.Model, clock int64, moments ...int64) int {
-	t.Helper()
-	c := comparison{t: t, api: w, model: m}
-	c.all(r, clock, moments...)
-	return c.compared
-}
-
-// comparison holds answers against the model's.
-type comparison struct {
-	t     testing.TB
-	api   *weir
-	model *model.Model
-	// partly bears answers that say that their state is complete only since some
+// Comparison holds answers of an API against the model's.
+type Comparison struct {
+	T     testing.TB
+	URL   string // of the API
+	Model *model.Model
+	// Partly bears answers that say that their state is complete only since some
 	// moment that they cover.
-	partly bool
+	Partly bool
 
-	compared, wrong int
-	incomplete      map[string]int   // answers passed over, by feature
-	complete        map[string]int   // of a feature with a birth, those compared
-	since           map[string]int64 // by such a feature
+	Compared, Wrong int
+	Incomplete      map[string]int   // answers passed over, by feature
+	Complete        map[string]int   // of a feature with a birth, those compared
+	Since           map[string]int64 // by such a feature
 }
 
-func (c *comparison) all(r *features.Registry, clock int64, moments ...int64) {
-	c.t.Helper()
-	c.incomplete, c.complete, c.since = map[string]int{}, map[string]int{}, map[string]int64{}
+// All asks for every feature of every entity at the moments and compares the
+// answers. A feature is not asked for moments before those that it is kept for,
+// seen from clock.
+func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
+	c.T.Helper()
+	c.Incomplete, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int64{}
 	for _, group := range byEntity(r) {
 		var entities []string
 		for _, f := range group {
-			entities = append(entities, c.model.Entities(f)...)
+			entities = append(entities, c.Model.Entities(f)...)
 		}
 		slices.Sort(entities)
 		entities = slices.Compact(entities)
@@ -123,8 +116,8 @@ func (c *comparison) all(r *features.Registry, clock int64, moments ...int64) {
 			}
 		}
 	}
-	if c.wrong > 0 {
-		c.t.Errorf("%d of %d answers differ from the model", c.wrong, c.compared)
+	if c.Wrong > 0 {
+		c.T.Errorf("%d of %d answers differ from the model", c.Wrong, c.Compared)
 	}
 }
 
@@ -138,38 +131,38 @@ func byEntity(r *features.Registry) map[string][]*features.Feature {
 	return groups
 }
 
-// shown is the number of differences that are told in full.
-const shown = 10
+// Shown is the number of differences that are told in full.
+const Shown = 10
 
-func (c *comparison) chunk(asked []*features.Feature, entities []string, at int64) {
-	c.t.Helper()
-	q := question{At: at}
+func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int64) {
+	c.T.Helper()
+	q := Question{At: at}
 	for _, f := range asked {
 		q.Features = append(q.Features, f.Name)
 	}
 	for _, entity := range entities {
 		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
 	}
-	answers, err := c.api.ask(q)
+	answers, err := Ask(c.URL, q)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	for i, entity := range entities {
 		for _, f := range asked {
 			got := answers[i][f.Name]
-			if got.CompleteSince != nil && c.partly {
-				c.since[f.Name] = *got.CompleteSince
+			if got.CompleteSince != nil && c.Partly {
+				c.Since[f.Name] = *got.CompleteSince
 				if got.From == nil || *got.From < *got.CompleteSince {
-					c.incomplete[f.Name]++
+					c.Incomplete[f.Name]++
 					continue
 				}
-				c.complete[f.Name]++
+				c.Complete[f.Name]++
 				got.CompleteSince = nil
 			}
-			c.compared++
-			if difference := differs(got, f, c.model.Answer(f, entity, at)); difference != "" {
-				if c.wrong++; c.wrong <= shown {
-					c.t.Errorf("%s of %s at %d: %s", f.Name, entity, at, difference)
+			c.Compared++
+			if difference := Differs(got, f, c.Model.Answer(f, entity, at)); difference != "" {
+				if c.Wrong++; c.Wrong <= Shown {
+					c.T.Errorf("%s of %s at %d: %s", f.Name, entity, at, difference)
 				}
 			}
 		}
@@ -214,8 +207,8 @@ func splitEntity(text string) []string {
 	return values
 }
 
-// differs says how an answer differs from the model's, "" if it does not.
-func differs(got answer, f *features.Feature, r kinds.Result) string {
+// Differs says how an answer differs from the model's, "" if it does not.
+func Differs(got Answer, f *features.Feature, r kinds.Result) string {
 	want, status := r.Value, features.Present
 	switch {
 	case !r.Found:
