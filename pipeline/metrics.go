@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // metrics are what the processor tells Prometheus.
@@ -22,6 +23,8 @@ type metrics struct {
 	enrich     prometheus.Histogram
 	freshness  prometheus.Histogram
 	lag        *prometheus.GaugeVec
+	open       *prometheus.GaugeVec
+	openAge    *prometheus.GaugeVec
 	partitions prometheus.Gauge
 }
 
@@ -67,13 +70,22 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_lag_records", Help: "Records in the log that were not fetched yet, by partition assigned.",
+			Name: "weir_lag_records",
+			Help: "Offsets up to the high watermark that were not fetched yet, those of open transactions included, by partition assigned.",
+		}, []string{"topic", "partition"}),
+		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_open_transaction_records",
+			Help: "Offsets behind the last stable offset, which an open transaction keeps from being read, by partition assigned.",
+		}, []string{"topic", "partition"}),
+		openAge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_open_transaction_age_seconds",
+			Help: "How long the last stable offset has stood while there are offsets behind it, as far as this process has seen, by partition assigned.",
 		}, []string{"topic", "partition"}),
 		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
 		}),
 	}
-	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.enriched, m.enrich, m.refused, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.partitions)
+	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.enriched, m.enrich, m.refused, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
@@ -93,8 +105,18 @@ func (m *metrics) applied(b *batch, now int64) {
 	m.refused.Add(float64(b.Refused))
 }
 
-func (m *metrics) setLag(p kinds.Partition, lag int64) {
-	m.lag.WithLabelValues(p.Topic, strconv.Itoa(int(p.ID))).Set(float64(lag))
+func (m *metrics) setLag(p kinds.Partition, lag fetch.Lag) {
+	id := strconv.Itoa(int(p.ID))
+	m.lag.WithLabelValues(p.Topic, id).Set(float64(lag.Records))
+	m.open.WithLabelValues(p.Topic, id).Set(float64(lag.Open))
+	m.openAge.WithLabelValues(p.Topic, id).Set(lag.OpenFor.Seconds())
+}
+
+// resetLag forgets the lags of partitions that are given up.
+func (m *metrics) resetLag() {
+	m.lag.Reset()
+	m.open.Reset()
+	m.openAge.Reset()
 }
 
 // assigned tells of the partitions that the processor has from now on. Counters

@@ -121,7 +121,7 @@ func (p *Processor) generation(ctx context.Context, g *kafka.Generation, topics 
 	}
 	p.health.clear("group")
 	defer p.metrics.partitions.Set(0)
-	defer p.metrics.lag.Reset()
+	defer p.metrics.resetLag()
 	commits := newCommitter(g, p.log)
 	defer commits.close()
 	for ctx.Err() == nil {

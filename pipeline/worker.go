@@ -134,7 +134,7 @@ func (w *worker) take(ctx context.Context, result fetchResult) error {
 	w.fetched = result.partition
 	w.from = w.partitions[kinds.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]
 	w.decoder.Reset(result.partition)
-	w.metrics.setLag(w.from.Partition, max(0, w.fetched.EndOffset()-w.from.position))
+	w.reportLag(w.from)
 	return nil
 }
 
@@ -285,7 +285,7 @@ func (w *worker) commitOf(b *batch) {
 }
 
 func (w *worker) reportLag(p *partition) {
-	if lag, known := w.poller.Lag(p.Topic, p.ID); known {
+	if lag, known := w.poller.Lag(p.Topic, p.ID, p.position); known {
 		w.metrics.setLag(p.Partition, lag)
 	}
 }

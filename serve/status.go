@@ -21,6 +21,8 @@ type ProcessorStatus struct {
 	Partitions  int           `json:"partitions"` // assigned
 	Events      []StatusCount `json:"events"`     // by stream and outcome
 	Lag         []StatusCount `json:"lag"`        // by topic and partition, of those assigned
+	Open        []StatusCount `json:"open"`       // of the lag what an open transaction keeps from being read
+	OpenAge     []StatusCount `json:"open_age"`   // seconds that such a transaction has been seen to be open
 	Rewinds     []StatusCount `json:"rewinds"`    // by topic
 	Lost        []StatusCount `json:"lost"`       // by topic
 	DeadLetters []StatusCount `json:"dead_letters"`
@@ -80,6 +82,8 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
 			Partitions:      int(assigned.Metric[0].GetGauge().GetValue()),
 			Events:          counts(byName["weir_events_total"]),
 			Lag:             counts(byName["weir_lag_records"]),
+			Open:            counts(byName["weir_open_transaction_records"]),
+			OpenAge:         counts(byName["weir_open_transaction_age_seconds"]),
 			Rewinds:         counts(byName["weir_rewinds_total"]),
 			Lost:            counts(byName["weir_lost_records_total"]),
 			DeadLetters:     counts(byName["weir_dead_letters_total"]),

@@ -31,6 +31,9 @@ func TestStatusOfAProcessor(t *testing.T) {
 	}
 	factory.NewGauge(prometheus.GaugeOpts{Name: "weir_assigned_partitions"}).Set(2)
 	factory.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_lag_records"}, []string{"topic", "partition"}).WithLabelValues("payments", "1").Set(12)
+	for name, value := range map[string]float64{"weir_open_transaction_records": 5, "weir_open_transaction_age_seconds": 61.5} {
+		factory.NewGaugeVec(prometheus.GaugeOpts{Name: name}, []string{"topic", "partition"}).WithLabelValues("payments", "1").Set(value)
+	}
 	events := counter("weir_events_total", "stream", "outcome")
 	events.WithLabelValues("payment", "applied").Add(7)
 	events.WithLabelValues("", "unmatched").Add(1)
@@ -48,7 +51,8 @@ func TestStatusOfAProcessor(t *testing.T) {
 	})
 	want := `{"at":1532520000000,"processor":{"partitions":2,` +
 		`"events":[{"stream":"payment","outcome":"applied","count":7},{"outcome":"unmatched","count":1}],` +
-		`"lag":[{"topic":"payments","partition":"1","count":12}],"rewinds":[{"topic":"payments","count":0}],"lost":[],` +
+		`"lag":[{"topic":"payments","partition":"1","count":12}],"open":[{"topic":"payments","partition":"1","count":5}],` +
+		`"open_age":[{"topic":"payments","partition":"1","count":61.5}],"rewinds":[{"topic":"payments","count":0}],"lost":[],` +
 		`"dead_letters":[{"stream":"payment","reason":"late","count":3}],` +
 		`"freshness":{"count":3,"buckets":[{"seconds":0.001,"count":1},{"seconds":2,"count":2}]},` +
 		`"last_dead_letters":[{"topic":"payments","partition":1,"offset":40,"timestamp":1532496076032,"stream":"payment","reason":"late","path":"at"}]` +

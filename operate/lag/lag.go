@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -23,20 +24,27 @@ type Progress interface {
 type Partition struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
-	// Start and End bound what can be read: End is before the first open
-	// transaction unless uncommitted records are read.
-	Start int64 `json:"start"`
-	End   int64 `json:"end"`
+	// The log holds Start to End, the high watermark. Records from Stable on, the
+	// last stable offset, cannot be read yet: a transaction is open there. Where
+	// uncommitted records are read, Stable is End.
+	Start  int64 `json:"start"`
+	Stable int64 `json:"stable"`
+	End    int64 `json:"end"`
 	// Applied is where the shard is that is least far, Furthest the one that is
 	// furthest; null where a shard has no progress yet, or none has.
 	Applied  *int64 `json:"applied"`
 	Furthest *int64 `json:"furthest"`
 	// Committed is the group's offset in Kafka, which follows; null for none.
 	Committed *int64 `json:"committed"`
-	// Lag is the number of offsets that some shard has still to apply, Lost of
-	// those that it has not and that are no longer in the log.
+	// Lag is the number of offsets up to End that some shard has still to apply,
+	// Open of those of them that cannot be read yet, Lost of those that are no
+	// longer in the log.
 	Lag  int64 `json:"lag"`
+	Open int64 `json:"open"`
 	Lost int64 `json:"lost"`
+	// OpenSince is the timestamp of the first record of the open transaction;
+	// null where none is open.
+	OpenSince *time.Time `json:"open_since"`
 	// Behind are the shards that are less far than others.
 	Behind []Shard `json:"behind,omitempty"`
 }
@@ -84,29 +92,36 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 	if err != nil {
 		return nil, err
 	}
-	ranges, err := r.ranges(ctx, all)
+	logs, err := r.logs(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]Partition, len(all))
 	for i, id := range all {
-		list[i] = partition(id, ranges[id], progress[i], committed[id])
+		list[i] = partition(id, logs[id], progress[i], committed[id])
+		if list[i].Open == 0 {
+			continue
+		}
+		if list[i].OpenSince, err = r.timestamp(ctx, id, list[i].Stable); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }
 
 // partition works out how far a partition is.
-func partition(id kinds.Partition, r fetch.Range, progress []int64, committed int64) Partition {
+func partition(id kinds.Partition, held log, progress []int64, committed int64) Partition {
 	p := Partition{
-		Topic: id.Topic, Partition: id.ID, Start: r.Start, End: r.End,
+		Topic: id.Topic, Partition: id.ID, Start: held.start, Stable: held.stable, End: held.end,
 		Applied: known(slices.Min(progress)), Furthest: known(slices.Max(progress)), Committed: known(committed),
 	}
-	from := r.Start
+	from := held.start
 	if p.Applied != nil {
 		from = max(from, *p.Applied)
-		p.Lost = max(0, r.Start-*p.Applied)
+		p.Lost = max(0, held.start-*p.Applied)
 	}
-	p.Lag = max(0, r.End-from)
+	p.Lag = max(0, held.end-from)
+	p.Open = max(0, held.end-max(from, held.stable))
 	for shard, offset := range progress {
 		if p.Furthest != nil && offset < *p.Furthest {
 			p.Behind = append(p.Behind, Shard{shard, known(offset)})
@@ -144,9 +159,34 @@ func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[kin
 	return offsets, nil
 }
 
-// ranges are what the partitions hold.
-func (r *Reader) ranges(ctx context.Context, all []kinds.Partition) (map[kinds.Partition]fetch.Range, error) {
-	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: r.Isolation})
+// log is what a partition's log holds: start to end, and to stable what can be read.
+type log struct{ start, stable, end int64 }
+
+// logs look up what the partitions hold.
+func (r *Reader) logs(ctx context.Context, all []kinds.Partition) (map[kinds.Partition]log, error) {
+	// What can be read first: it only grows, so it is not beyond the end that is
+	// asked for afterwards.
+	readable, err := r.ranges(ctx, all, r.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := r.ranges(ctx, all, fetch.ReadUncommitted)
+	if err != nil {
+		return nil, err
+	}
+	logs := make(map[kinds.Partition]log, len(all))
+	for id, held := range whole {
+		logs[id] = log{held.Start, min(readable[id].End, held.End), held.End}
+		if r.Isolation == fetch.ReadUncommitted {
+			logs[id] = log{held.Start, held.End, held.End}
+		}
+	}
+	return logs, nil
+}
+
+// ranges are what the partitions hold that can be read at an isolation.
+func (r *Reader) ranges(ctx context.Context, all []kinds.Partition, isolation fetch.Isolation) (map[kinds.Partition]fetch.Range, error) {
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: isolation})
 	defer poller.Close()
 	byTopic := map[string][]int32{}
 	for _, p := range all {
@@ -163,4 +203,25 @@ func (r *Reader) ranges(ctx context.Context, all []kinds.Partition) (map[kinds.P
 		}
 	}
 	return ranges, nil
+}
+
+// timestamp reads that of the record at an offset, whatever transaction it
+// belongs to; nil where no record can be had.
+func (r *Reader) timestamp(ctx context.Context, id kinds.Partition, offset int64) (*time.Time, error) {
+	reply, err := r.Client.Fetch(ctx, &kafka.FetchRequest{
+		Topic: id.Topic, Partition: int(id.ID), Offset: offset, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second,
+		IsolationLevel: kafka.ReadUncommitted,
+	})
+	if err == nil {
+		err = reply.Error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read when the open transaction of %s/%d began: %w", id.Topic, id.ID, err)
+	}
+	record, err := reply.Records.ReadRecord()
+	if err != nil {
+		return nil, nil // it has ended meanwhile, or cannot be decoded: there is no saying
+	}
+	at := record.Time.UTC()
+	return &at, nil
 }

@@ -34,9 +34,14 @@ func TestPartition(t *testing.T) {
 		"one new":  {[]int64{-1, 100}, 100, Partition{Furthest: at(100), Committed: at(100), Lag: 90, Behind: []Shard{{0, nil}}}},
 		"lost":     {[]int64{4, 10}, 4, Partition{Applied: at(4), Furthest: at(10), Committed: at(4), Lag: 90, Lost: 6, Behind: []Shard{{0, at(4)}}}},
 		"ahead":    {[]int64{120, 120}, 120, Partition{Applied: at(120), Furthest: at(120), Committed: at(120)}},
+		"open":     {[]int64{80, 80}, 80, Partition{Stable: 80, Applied: at(80), Furthest: at(80), Committed: at(80), Lag: 20, Open: 20}},
+		"beyond":   {[]int64{90, 90}, 90, Partition{Stable: 80, Applied: at(90), Furthest: at(90), Committed: at(90), Lag: 10, Open: 10}},
 	} {
 		c.want.Topic, c.want.Partition, c.want.Start, c.want.End = "tx", 3, 10, 100
-		got := partition(id, fetch.Range{Start: 10, End: 100}, c.progress, c.committed)
+		if c.want.Stable == 0 {
+			c.want.Stable = 100
+		}
+		got := partition(id, log{10, c.want.Stable, 100}, c.progress, c.committed)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -48,20 +53,25 @@ func TestWrite(t *testing.T) {
 	for i := range behind {
 		behind[i] = int64(1000 + i)
 	}
+	open, since := kinds.Partition{Topic: "transactions", ID: 1}, time.Date(2026, 7, 1, 8, 30, 0, 0, time.UTC)
 	list := []Partition{
-		partition(kinds.Partition{Topic: "logins", ID: 11}, fetch.Range{End: 7}, []int64{-1, 7}, -1),
-		partition(id, fetch.Range{Start: 1004, End: 1200}, behind, 999),
+		partition(kinds.Partition{Topic: "logins", ID: 11}, log{0, 7, 7}, []int64{-1, 7}, -1),
+		partition(id, log{1004, 1200, 1200}, behind, 999),
+		partition(open, log{0, 50, 54}, []int64{50}, 50),
 	}
+	list[2].OpenSince = &since
 	want := strings.Join([]string{
-		`TOPIC         PARTITION  START  END   APPLIED  FURTHEST  COMMITTED  LAG`,
-		`logins        11         0      7     -        7         -          7`,
-		`transactions  0          1004   1200  1000     1011      999        196`,
+		`TOPIC         PARTITION  START  END   APPLIED  FURTHEST  COMMITTED  LAG  OPEN`,
+		`logins        11         0      7     -        7         -          7    0`,
+		`transactions  0          1004   1200  1000     1011      999        196  0`,
+		`transactions  1          0      54    50       50        50         4    4`,
 		``,
 		`logins/11: behind are shard 0 at -`,
 		`transactions/0: 4 offsets were removed from the log before all shards had applied them`,
 		`transactions/0: behind are shard 0 at 1000, shard 1 at 1001, shard 2 at 1002, shard 3 at 1003, shard 4 at 1004, ` +
 			`shard 5 at 1005, shard 6 at 1006, shard 7 at 1007 and 3 more`,
-		`lag 203 in all`,
+		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing behind it can be read until it ends`,
+		`lag 207 in all`,
 		``,
 	}, "\n")
 	var out strings.Builder
@@ -81,12 +91,15 @@ func TestWrite(t *testing.T) {
       "topic": "logins",
       "partition": 11,
       "start": 0,
+      "stable": 7,
       "end": 7,
       "applied": null,
       "furthest": 7,
       "committed": null,
       "lag": 7,
+      "open": 0,
       "lost": 0,
+      "open_since": null,
       "behind": [
         {
           "shard": 0,
@@ -108,6 +121,7 @@ func TestWrite(t *testing.T) {
 func TestRead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	began := time.Now().Truncate(time.Millisecond)
 	broker, namespace := testkit.Kafka(t), testkit.Namespace(t)
 	topic := testkit.CreateTopic(t, broker, 2)
 	s := store.New(testkit.Redis(t).Client(t), namespace, 3)
@@ -146,16 +160,24 @@ func TestRead(t *testing.T) {
 		return err == nil && reply.Topics[topic][0].Error == nil, fmt.Sprint(reply, err)
 	})
 	three, two := int64(3), int64(2)
-	want := []Partition{
-		{Topic: topic},
-		{Topic: topic, Partition: 1, End: 5, Applied: &three, Furthest: &three, Committed: &two, Lag: 2},
-	}
-	for isolation, end := range map[fetch.Isolation]int64{fetch.ReadCommitted: 5, fetch.ReadUncommitted: 9} {
-		want[1].End, want[1].Lag = end, end-3
+	for isolation, want := range map[fetch.Isolation]Partition{
+		fetch.ReadCommitted:   {Stable: 5, Open: 4},
+		fetch.ReadUncommitted: {Stable: 9},
+	} {
+		want.Topic, want.Partition, want.End, want.Lag = topic, 1, 9, 6
+		want.Applied, want.Furthest, want.Committed = &three, &three, &two
 		testkit.Eventually(t, time.Minute, "the end of what can be read", func() (bool, string) {
 			got, err := (&Reader{Client: client, Isolation: isolation, Group: namespace, Store: s}).Read(ctx, []string{topic})
-			diff := cmp.Diff(want, got)
-			return err == nil && diff == "", fmt.Sprint(err, diff)
+			if err != nil {
+				return false, err.Error()
+			}
+			since := got[1].OpenSince
+			if (since != nil) != (want.Open > 0) || since != nil && (since.Before(began) || since.After(time.Now())) {
+				return false, fmt.Sprint("open since ", since)
+			}
+			got[1].OpenSince = nil
+			diff := cmp.Diff([]Partition{{Topic: topic}, want}, got)
+			return diff == "", diff
 		})
 	}
 	_, err = (&Reader{Client: client, Store: s}).Read(ctx, []string{topic, "no-such-topic"})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // Total sums up the lags and the losses.
@@ -24,10 +25,10 @@ const mostShards = 8
 // WriteText writes a table, and below it the shards that are behind.
 func WriteText(out io.Writer, partitions []Partition) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG")
+	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG\tOPEN")
 	for _, p := range partitions {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\n", p.Topic, p.Partition, p.Start, p.End,
-			offset(p.Applied), offset(p.Furthest), offset(p.Committed), p.Lag)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%d\n", p.Topic, p.Partition, p.Start, p.End,
+			offset(p.Applied), offset(p.Furthest), offset(p.Committed), p.Lag, p.Open)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -36,6 +37,10 @@ func WriteText(out io.Writer, partitions []Partition) error {
 	for _, p := range partitions {
 		if p.Lost > 0 {
 			fmt.Fprintf(&text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
+		}
+		if p.Open > 0 {
+			fmt.Fprintf(&text, "%s/%d: a transaction is open from offset %d on%s; nothing behind it can be read until it ends\n",
+				p.Topic, p.Partition, p.Stable, since(p.OpenSince))
 		}
 		if len(p.Behind) == 0 {
 			continue
@@ -54,6 +59,13 @@ func WriteText(out io.Writer, partitions []Partition) error {
 	fmt.Fprintf(&text, "lag %d in all\n", lag)
 	_, err := io.WriteString(out, "\n"+text.String())
 	return err
+}
+
+func since(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return ", since " + at.Format(time.RFC3339)
 }
 
 func offset(o *int64) string {

@@ -190,7 +190,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		p.fail([]*position{pos}, fmt.Errorf("%s/%d: %w", pos.topic, pos.partition, err))
 		return
 	}
-	pos.end = endOffset(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset)
+	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
 	if len(rp.RecordBatches) == 0 {
 		p.recover(pos)
 		return

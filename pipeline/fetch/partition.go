@@ -53,7 +53,7 @@ type Partition struct {
 func (p *Partition) key() topicPartition { return topicPartition{p.Topic, p.Partition} }
 
 // EndOffset is the offset up to which records can be read at the partition's isolation: the last stable offset, or
-// the high watermark. What it is ahead of a position is that position's lag.
+// the high watermark.
 func (p *Partition) EndOffset() int64 {
 	return endOffset(p.Isolation, p.HighWatermark, p.LastStableOffset)
 }

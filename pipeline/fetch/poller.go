@@ -101,7 +101,7 @@ type position struct {
 	epoch      int32
 	retryAt    time.Time // when to look for a leader, while there is none
 
-	end     int64    // how far it can be read, -1 before the first fetch
+	ends    logEnds
 	trouble *trouble // nil while it can be fetched
 }
 
@@ -137,7 +137,7 @@ func (p *Poller) Add(topic string, partition int32, offset int64) {
 		topicPartition: key,
 		offset:         offset,
 		maxBytes:       p.cfg.PartitionMaxBytes,
-		end:            -1,
+		ends:           unknownEnds,
 		trouble:        &trouble{since: time.Now(), err: errNotYetFetched},
 	}
 	signal(p.lost)
@@ -236,18 +236,6 @@ func (p *Poller) Current(part *Partition) bool {
 
 func (p *Poller) wanted(part *Partition) bool {
 	return p.positions[part.key()] == part.pos && part.pos.generation == part.generation
-}
-
-// Lag is how far the fetch position of a partition is behind the end of what can be read, as of the last response:
-// the last stable offset under ReadCommitted, otherwise the high watermark. It is unknown before the first response.
-func (p *Poller) Lag(topic string, partition int32) (lag int64, known bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pos := p.positions[topicPartition{topic, partition}]
-	if pos == nil || pos.end < 0 {
-		return 0, false
-	}
-	return max(0, pos.end-pos.offset), true
 }
 
 // Close ends all requests and waits for the loops to end. Poll then returns ErrClosed. The Transport stays open.

@@ -56,8 +56,8 @@ func TestPollManyPartitions(t *testing.T) {
 	if troubles := p.Troubles(); len(troubles) != 0 {
 		t.Errorf("troubles: %v", troubles)
 	}
-	if lag, known := p.Lag("a", 3); lag != 0 || !known {
-		t.Errorf("a lag of %d (known: %v)", lag, known)
+	if lag, known := p.Lag("a", 3, int64(got[topicPartition{"a", 3}])); lag != (Lag{}) || !known {
+		t.Errorf("a lag of %+v (known: %v)", lag, known)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestSeekDropsWhatWasFetched(t *testing.T) {
 	}
 	p.Seek("t", 5, 0) // never added: nothing happens
 	p.Remove("t", 5)
-	if _, known := p.Lag("t", 5); known {
+	if _, known := p.Lag("t", 5, 0); known {
 		t.Error("a partition that was never added has a lag")
 	}
 }
@@ -214,8 +214,8 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 		return len(p.queue)
 	}
 	eventually(t, "two responses", func() bool { return waiting() == 2 })
-	if lag, known := p.Lag("t", 0); lag != 8 || !known {
-		t.Errorf("a lag of %d (known: %v), want 8", lag, known)
+	if lag, known := p.Lag("t", 0, 2); lag.Records != 8 || !known {
+		t.Errorf("a lag of %+v (known: %v), want 8", lag, known)
 	}
 	p.mu.Lock()
 	wake := p.leaders[0].wake

@@ -73,16 +73,27 @@ func TestReadWhatAProducerWrites(t *testing.T) {
 					t.Errorf("offsets %v, %v, want %v", got, err, want)
 				}
 			}
+			eventually(t, "the lag behind an open transaction", func() bool {
+				lag, _ := committed.Lag("t", 0, 21)
+				return lag.Records == 1 && lag.Open == 1 && lag.OpenFor > 0
+			})
 			uncommitted.Seek("t", 0, 21)
 			part, err := uncommitted.Poll(testContext(t))
 			if err != nil || part.LastStableOffset != 21 || part.HighWatermark != 22 || part.EndOffset() != 22 {
 				t.Errorf("partition %+v, %v", part, err)
+			}
+			if lag, _ := uncommitted.Lag("t", 0, 21); lag != (Lag{Records: 1}) {
+				t.Errorf("a lag of %+v when uncommitted", lag)
 			}
 			part.Isolation = ReadCommitted
 			if got := part.EndOffset(); got != 21 {
 				t.Errorf("end offset %d when committed, want 21", got)
 			}
 			end(first, kgo.TryCommit)
+			eventually(t, "no lag once it is committed", func() bool {
+				lag, _ := committed.Lag("t", 0, 23)
+				return lag == Lag{}
+			})
 		})
 	}
 }

@@ -45,6 +45,7 @@ export async function look() {
 }
 
 const total = list => list.reduce((sum, item) => sum + Number(item.count), 0);
+const oldest = list => list.reduce((most, item) => Math.max(most, Number(item.count)), 0);
 const only = (list, outcome) => list.filter(item => item.outcome === outcome);
 
 // pipeline lists the figures of a processor; past are the seconds since the last
@@ -56,9 +57,10 @@ function pipeline(p, past) {
   const fresh = freshness(p.freshness, past > 0 ? before.processor.freshness : null);
   const late = total(only(p.events, 'late'));
   const lost = total(p.lost);
+  const open = total(p.open);
   return [
     { id: 'events', name: 'Events a second', value: speed === null ? '…' : rate(speed), note: `${number(events)} since the start`, extra: line(rates, kept) },
-    { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: 'records not fetched yet' },
+    { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: open > 0 ? `${number(open)} behind an open transaction` : 'records not fetched yet', warn: open > 0 && oldest(p.open_age) > 60 },
     { id: 'freshness', name: 'Freshness', value: fresh(0.5), note: `half are applied within; 99 % within ${fresh(0.99)}` },
     { id: 'dead', name: 'Dead letters', value: number(total(p.dead_letters)), note: `${number(late)} events came late`, warn: total(p.dead_letters) > 0 },
     { id: 'rewinds', name: 'Rewinds', value: number(total(p.rewinds)), note: lost > 0 ? `${number(lost)} records lost` : 'no record lost', warn: total(p.rewinds) > 0 || lost > 0 },
@@ -100,8 +102,10 @@ function freshness(now, last) {
 // details shows what stands behind the figures.
 function details(p) {
   const byPlace = (a, b) => a.topic.localeCompare(b.topic) || Number(a.partition) - Number(b.partition);
+  const open = new Map(p.open.map(o => [`${o.topic}/${o.partition}`, o.count]));
   fold('lag', 'Lag by partition', [...p.lag].sort(byPlace), list =>
-    [table('Lag by partition', ['Topic', 'Partition', 'Records'], list.map(l => [l.topic, l.partition, number(l.count)]))]);
+    [table('Lag by partition', ['Topic', 'Partition', 'Records', 'In an open transaction, or behind it'],
+      list.map(l => [l.topic, l.partition, number(l.count), number(open.get(`${l.topic}/${l.partition}`) || 0)]))], p.open);
   fold('dead', 'Dead letters by reason', p.dead_letters, list => [
     table('Dead letters by reason', ['Reason', 'Stream', 'Records'], list.map(d => [d.reason, d.stream || 'none', number(d.count)])),
     ...(p.last_dead_letters.length > 0 ? [

@@ -1,0 +1,56 @@
+package fetch
+
+import "time"
+
+// Lag is how far a position in a partition is behind its log, as of the last response.
+type Lag struct {
+	// Records is the number of offsets from the position to the high watermark. Those of open transactions and of
+	// transaction markers are among them.
+	Records int64
+	// Open is the number of offsets from the last stable offset to the high watermark: what an open transaction keeps
+	// from being read. It is 0 under ReadUncommitted.
+	Open int64
+	// OpenFor is how long the last stable offset has been seen to stand while there was something behind it: the age
+	// of the oldest open transaction, as far as this Poller has seen it. It is 0 where Open is.
+	OpenFor time.Duration
+}
+
+// Lag returns how far a position of the caller's is behind a partition's log. It is unknown before the first response.
+func (p *Poller) Lag(topic string, partition int32, position int64) (lag Lag, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pos := p.positions[topicPartition{topic, partition}]
+	if pos == nil || pos.ends.highWatermark < 0 {
+		return Lag{}, false
+	}
+	return pos.ends.lag(position, time.Now()), true
+}
+
+// logEnds is where a partition's log ends, as of the last response.
+type logEnds struct {
+	highWatermark int64     // -1 before the first response
+	stable        int64     // the last stable offset, no greater than the high watermark
+	openSince     time.Time // since when stable has stood below the high watermark; zero while it does not
+}
+
+var unknownEnds = logEnds{highWatermark: -1, stable: -1}
+
+// move takes the ends that a response tells.
+func (e *logEnds) move(isolation Isolation, highWatermark, lastStable int64, now time.Time) {
+	stable := min(endOffset(isolation, highWatermark, lastStable), highWatermark)
+	switch {
+	case stable == highWatermark:
+		e.openSince = time.Time{}
+	case stable != e.stable || e.openSince.IsZero():
+		e.openSince = now
+	}
+	e.highWatermark, e.stable = highWatermark, stable
+}
+
+func (e *logEnds) lag(position int64, now time.Time) Lag {
+	lag := Lag{Records: max(0, e.highWatermark-position), Open: e.highWatermark - e.stable}
+	if lag.Open > 0 {
+		lag.OpenFor = now.Sub(e.openSince)
+	}
+	return lag
+}

@@ -1,0 +1,105 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// newKafkaBench is a bench on a real broker, whose topic of payments has the
+// given number of partitions and a name of its own.
+func newKafkaBench(t *testing.T, broker *testkit.Broker, partitions int) (b *bench, topic string) {
+	t.Helper()
+	topic = testkit.CreateTopic(t, broker, partitions)
+	b = newBenchOf(t, strings.Replace(definitions, "topic: payments", "topic: "+topic, 1), nil)
+	b.config.Brokers, b.config.DeadLetterTopic = broker.Addrs(), testkit.CreateTopic(t, broker, 1)
+	return b, topic
+}
+
+// producer writes to partitions that its caller names.
+func producer(t *testing.T, broker *testkit.Broker, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// produce writes messages to partition 0 of a topic.
+func produce(t *testing.T, client *kgo.Client, topic string, messages ...kafka.Message) {
+	t.Helper()
+	var records []*kgo.Record
+	for _, m := range messages {
+		records = append(records, &kgo.Record{Topic: topic, Timestamp: m.Time, Value: m.Value})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gauge is the greatest value of a gauge, -1 where there is none.
+func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := -1.0
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.Metric {
+				value = max(value, m.GetGauge().GetValue())
+			}
+		}
+	}
+	return value
+}
+
+// A producer that hangs in a transaction holds back all that is written behind
+// it. That is no trouble of the processor's, but it is seen.
+func TestOpenTransactionIsSeen(t *testing.T) {
+	broker := testkit.Kafka(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	plain := producer(t, broker)
+	hung := producer(t, broker, kgo.TransactionalID(topic))
+	produce(t, plain, topic, payments(0, 30)...)
+	b.run()
+	b.expect(30)
+	if err := hung.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, hung, topic, payments(100, 102)...)
+	produce(t, plain, topic, payments(30, 60)...)
+	await := func(what string, open float64, aged bool) {
+		t.Helper()
+		testkit.Eventually(t, 30*time.Second, what, func() (bool, string) {
+			lag, held := gauge(t, metrics, "weir_lag_records"), gauge(t, metrics, "weir_open_transaction_records")
+			age := gauge(t, metrics, "weir_open_transaction_age_seconds")
+			return lag == open && held == open && (age > 0.5) == aged, fmt.Sprint("lag ", lag, ", held back ", held, " for ", age, " s")
+		})
+	}
+	await("the open transaction in the metrics", 32, true)
+	b.expect(30)
+	if err := b.processor.Ready(t.Context()); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	if err := hung.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(60)
+	await("no open transaction in the metrics", 0, false)
+}
