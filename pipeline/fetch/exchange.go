@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,22 +17,46 @@ import (
 
 const anyBroker = -1
 
-// versions bounds what is spoken of each API: from what is needed to the last version before the flexible encoding,
-// with its other headers.
-var versions = map[kmsg.Key]struct{ min, max int16 }{
-	kmsg.Fetch:       {4, 11}, // record batch v2, aborted transactions
-	kmsg.ListOffsets: {1, 5},  // one offset for a timestamp
-	kmsg.Metadata:    {4, 8},  // no topic is made by asking for it
+// versionRange is the versions of an API, from the least to the greatest.
+type versionRange struct{ least, most int16 }
+
+// versions are those that are spoken of each API: from what is needed to what is made use of.
+var versions = map[kmsg.Key]versionRange{
+	kmsg.Fetch:                {4, 13}, // record batch v2, aborted transactions; from v13 on topics go by their IDs
+	kmsg.ListOffsets:          {1, 6},  // one offset for a timestamp; from v4 on with leader epochs
+	kmsg.Metadata:             {4, 12}, // no topic is made by asking for it; from v10 on with topic IDs
+	kmsg.OffsetForLeaderEpoch: {2, 4},  // with the epoch that the asker takes for the leader's
+}
+
+// unsupportedError says that a broker does not offer an API in a version that is known here.
+type unsupportedError struct {
+	api            string
+	known, offered versionRange // offered is -1 to -1 where the API is not offered at all
+}
+
+func (e *unsupportedError) Error() string {
+	switch {
+	case e.offered.most < 0:
+		return fmt.Sprintf("fetch: the broker does not offer %s, of which at least v%d is needed", e.api, e.known.least)
+	case e.offered.most < e.known.least:
+		return fmt.Sprintf("fetch: the broker offers %s v%d, at least v%d is needed", e.api, e.offered.most, e.known.least)
+	default:
+		return fmt.Sprintf("fetch: the broker offers %s v%d to v%d, v%d to v%d are known", e.api, e.offered.least, e.offered.most,
+			e.known.least, e.known.most)
+	}
 }
 
 // exchange is a request that kafka-go's Transport carries without knowing its format: the Transport finds the
-// connection, with its TLS, SASL and versions, and hands it over for one request and one response. It gives a
-// connection to one request at a time, so a long poll holds nobody up; others open or reuse another connection.
+// connection, with its TLS and SASL, and hands it over for one request and one response. It gives a connection to one
+// request at a time, so a long poll holds nobody up; others open or reuse another connection. The versions that
+// kafka-go has negotiated are those that kafka-go knows; newer ones are asked for here, once a connection.
 type exchange struct {
 	ctx      context.Context
 	clientID string
 	broker   int32 // node id, or anyBroker
+	offers   *offers
 	request  kmsg.Request
+	most     int16   // the greatest version that the request can be sent in; 0 for any
 	body     *[]byte // where to put the response
 }
 
@@ -60,19 +85,11 @@ func (e *exchange) Broker(c protocol.Cluster) (protocol.Broker, error) {
 	return b, nil
 }
 
-// Required implements protocol.RawExchanger. It is told the versions that kafka-go and the broker have in common,
-// right before RawExchange.
-func (e *exchange) Required(common map[protocol.ApiKey]int16) bool {
-	e.request.SetVersion(min(common[e.ApiKey()], versions[kmsg.Key(e.request.Key())].max))
-	return true
-}
+// Required implements protocol.RawExchanger.
+func (e *exchange) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange implements protocol.RawExchanger. An error makes the Transport close the connection.
 func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	key := kmsg.Key(e.request.Key())
-	if v, least := e.request.GetVersion(), versions[key].min; v < least {
-		return nil, fmt.Errorf("fetch: the broker offers %s v%d, at least v%d is needed", key.Name(), v, least)
-	}
 	// A context that ends must end the wait on the socket too, not just the wait on the Transport. The past deadline
 	// must not be set after this function has returned, when the connection may serve another request.
 	if conn, ok := rw.(net.Conn); ok {
@@ -87,21 +104,52 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 			}
 		}()
 	}
-	const correlation = 1 // there is only one request on the connection
-	_, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(e.clientID)).AppendRequest(nil, e.request, correlation))
+	offered, err := e.offers.of(rw, e.clientID)
 	if err != nil {
 		return nil, err
 	}
+	version, err := choose(offered, e.request.Key(), e.most)
+	if err != nil {
+		return nil, err
+	}
+	e.request.SetVersion(version)
+	*e.body, err = roundTrip(rw, e.clientID, e.request, (*e.body)[:0])
+	return reply{e.ApiKey()}, err
+}
+
+// choose is the greatest version of an API, not above most unless that is 0, that the broker and this package have in
+// common.
+func choose(offered map[int16]versionRange, key, most int16) (int16, error) {
+	known, broker := versions[kmsg.Key(key)], versionRange{-1, -1}
+	if r, ok := offered[key]; ok {
+		broker = r
+	}
+	v := min(known.most, broker.most)
+	if most > 0 {
+		v = min(v, most)
+	}
+	if v < known.least || v < broker.least {
+		return 0, &unsupportedError{kmsg.NameForKey(key), known, broker}
+	}
+	return v, nil
+}
+
+// roundTrip sends a request in its version, and puts the body of the response into body.
+func roundTrip(rw io.ReadWriter, clientID string, request kmsg.Request, body []byte) ([]byte, error) {
+	const correlation = 1 // there is only one request on the connection
+	_, err := rw.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID)).AppendRequest(nil, request, correlation))
+	if err != nil {
+		return body, err
+	}
 	var header [8]byte
 	if _, err := io.ReadFull(rw, header[:]); err != nil {
-		return nil, err
+		return body, err
 	}
 	size := int(int32(binary.BigEndian.Uint32(header[:]))) - 4
 	if id := binary.BigEndian.Uint32(header[4:]); size < 0 || id != correlation {
-		return nil, fmt.Errorf("fetch: a response of %d bytes with correlation id %d, expected %d", size, id, correlation)
+		return body, fmt.Errorf("fetch: a response of %d bytes with correlation id %d, expected %d", size, id, correlation)
 	}
-	*e.body, err = readGrowing(rw, (*e.body)[:0], size)
-	return reply{e.ApiKey()}, err
+	return readGrowing(rw, body, size)
 }
 
 // readGrowing reads size bytes into buf, which grows as they come: a size alone allocates nothing.
@@ -123,22 +171,53 @@ type exchanger struct {
 	transport kafka.RoundTripper
 	bootstrap net.Addr
 	clientID  string
+	offers    offers
 }
 
 // do sends request to a broker and waits for the response, which points into body. It waits no longer than timeout.
-// After an error the connection may still be using request and body, so neither can be used again.
-func (x *exchanger) do(ctx context.Context, timeout time.Duration, broker int32, request kmsg.Request, body *[]byte,
+// The request goes in no greater version than most, unless that is 0. After an error the connection may still be using
+// request and body, so neither can be used again.
+func (x *exchanger) do(ctx context.Context, timeout time.Duration, broker int32, request kmsg.Request, most int16, body *[]byte,
 ) (kmsg.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	e := &exchange{ctx: ctx, clientID: x.clientID, broker: broker, request: request, body: body}
+	e := &exchange{ctx: ctx, clientID: x.clientID, broker: broker, offers: &x.offers, request: request, most: most, body: body}
 	if _, err := x.transport.RoundTrip(ctx, x.bootstrap, e); err != nil {
 		return nil, err
 	}
 	response := request.ResponseKind()
 	response.SetVersion(request.GetVersion())
-	if err := response.ReadFrom(*body); err != nil {
+	content, err := *body, error(nil)
+	if request.IsFlexible() {
+		content, err = skipTags(content)
+	}
+	if err == nil {
+		err = response.ReadFrom(content)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("fetch: reading the %s response: %w", kmsg.NameForKey(request.Key()), err)
 	}
 	return response, nil
+}
+
+var errTags = errors.New("the tags of the header do not end")
+
+// skipTags passes over the tagged fields with which the header of a flexible response ends.
+func skipTags(body []byte) ([]byte, error) {
+	tags, n := binary.Uvarint(body)
+	for body = body[max(n, 0):]; n > 0 && tags > 0; tags-- {
+		if _, n = binary.Uvarint(body); n <= 0 {
+			break
+		}
+		var size uint64
+		body = body[n:]
+		if size, n = binary.Uvarint(body); n <= 0 || size > uint64(len(body)-n) {
+			return nil, errTags
+		}
+		body = body[n+int(size):]
+	}
+	if n <= 0 {
+		return nil, errTags
+	}
+	return body, nil
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/big"
@@ -92,6 +93,16 @@ type wire struct {
 func (w *wire) Write(p []byte) (int, error) { return w.sent.Write(p) }
 func (w *wire) Read(p []byte) (int, error)  { return w.received.Read(p) }
 
+// offering is a broker's response that offers Fetch up to a version; no API where that is negative.
+func offering(version int16) []byte {
+	response := kmsg.NewPtrApiVersionsResponse()
+	if version >= 0 {
+		response.ApiKeys = []kmsg.ApiVersionsResponseApiKey{{ApiKey: int16(kmsg.Fetch), MaxVersion: version}}
+	}
+	body := response.AppendTo([]byte{0, 0, 0, 1})
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
 func TestExchangeErrors(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -100,6 +111,7 @@ func TestExchangeErrors(t *testing.T) {
 		want     string
 	}{
 		{"old broker", 3, nil, "fetch: the broker offers Fetch v3, at least v4 is needed"},
+		{"broker without the API", -1, nil, "fetch: the broker does not offer Fetch, of which at least v4 is needed"},
 		{"closed connection", 11, nil, "EOF"},
 		{"cut header", 11, []byte{0, 0, 0, 9, 0}, "unexpected EOF"},
 		{"cut body", 11, []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, 5, 5}, "unexpected EOF"},
@@ -111,12 +123,12 @@ func TestExchangeErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			body := new([]byte)
-			e := &exchange{ctx: context.Background(), request: kmsg.NewPtrFetchRequest(), body: body}
-			if !e.Required(map[protocol.ApiKey]int16{protocol.Fetch: test.version}) {
+			e := &exchange{ctx: context.Background(), offers: &offers{}, request: kmsg.NewPtrFetchRequest(), body: body}
+			if !e.Required(nil) {
 				t.Fatal("kafka-go would not use our exchange")
 			}
 			var w wire
-			w.received.Reset(test.response)
+			w.received.Reset(append(offering(test.version), test.response...))
 			if _, err := e.RawExchange(&w); err == nil || err.Error() != test.want {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
@@ -137,8 +149,7 @@ func TestExchangeEndsWithItsContext(t *testing.T) {
 		_, _ = io.ReadFull(server, make([]byte, 8)) // the request has begun to arrive
 		cancel()
 	}()
-	e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
-	e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
+	e := &exchange{ctx: ctx, offers: &offers{}, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
 	if _, err := e.RawExchange(client); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, os.ErrDeadlineExceeded)
 	}
@@ -170,11 +181,10 @@ func (s *slowDeadline) SetDeadline(time.Time) error {
 func TestExchangeLeavesNoDeadlineBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &slowDeadline{setting: make(chan struct{})}
-		conn.received.Reset([]byte{0, 0, 0, 4, 0, 0, 0, 1})
+		conn.received.Reset(append(offering(11), 0, 0, 0, 4, 0, 0, 0, 1))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		e := &exchange{ctx: ctx, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
-		e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 11})
+		e := &exchange{ctx: ctx, offers: &offers{}, request: kmsg.NewPtrFetchRequest(), body: new([]byte)}
 		if _, err := e.RawExchange(conn); err != nil {
 			t.Error(err)
 		}
@@ -185,11 +195,71 @@ func TestExchangeLeavesNoDeadlineBehind(t *testing.T) {
 	})
 }
 
-func TestExchangeVersionIsBounded(t *testing.T) {
-	e := &exchange{request: kmsg.NewPtrFetchRequest()}
-	e.Required(map[protocol.ApiKey]int16{protocol.Fetch: 17})
-	if v := e.request.GetVersion(); v != 11 {
-		t.Errorf("Fetch v%d, want v11: later ones have other headers", v)
+func TestChooseVersion(t *testing.T) {
+	for _, c := range []struct {
+		offered versionRange
+		most    int16
+		want    int16
+		err     string
+	}{
+		{versionRange{0, 11}, 0, 11, ""},
+		{versionRange{4, 18}, 0, 13, ""},
+		{versionRange{4, 18}, fetchByName, 12, ""},
+		{versionRange{0, 3}, 0, 0, "fetch: the broker offers Fetch v3, at least v4 is needed"},
+		{versionRange{14, 20}, 0, 0, "fetch: the broker offers Fetch v14 to v20, v4 to v13 are known"},
+	} {
+		got, err := choose(map[int16]versionRange{int16(kmsg.Fetch): c.offered}, int16(kmsg.Fetch), c.most)
+		if got != c.want || (c.err == "") != (err == nil) || err != nil && err.Error() != c.err {
+			t.Errorf("offered %v, at most %d: v%d, error %v; want v%d, %s", c.offered, c.most, got, err, c.want, c.err)
+		}
+	}
+}
+
+// What a broker offers is asked once a connection.
+func TestOffersAreRemembered(t *testing.T) {
+	c := newCluster(t, kfake.SeedTopics(1, "t"))
+	var asked, versions atomic.Int32
+	c.ControlKey(int16(kmsg.ApiVersions), func(kmsg.Request) (kmsg.Response, error, bool) {
+		asked.Add(1)
+		c.KeepControl()
+		return nil, nil, false
+	})
+	c.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		versions.Store(int32(req.GetVersion()))
+		c.KeepControl()
+		return nil, nil, false
+	})
+	p := newPoller(t, c)
+	for range 5 {
+		if _, err := p.metadata(testContext(t), []string{"t"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// kafka-go asks once for itself on each connection it makes, of which there may be one for its own metadata.
+	if n := asked.Load(); n > 4 {
+		t.Errorf("the versions were asked for %d times in 5 requests", n)
+	}
+	if v := versions.Load(); v != 12 {
+		t.Errorf("metadata was asked for in v%d, want v12", v)
+	}
+}
+
+func TestSkipTags(t *testing.T) {
+	for _, c := range []struct {
+		body, want []byte
+		bad        bool
+	}{
+		{body: []byte{0, 7}, want: []byte{7}},
+		{body: []byte{2, 1, 2, 9, 9, 5, 0, 7}, want: []byte{7}},
+		{body: nil, bad: true},
+		{body: []byte{1, 1, 200, 1, 3}, bad: true},
+		{body: []byte{0x80}, bad: true},
+		{body: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}, bad: true},
+	} {
+		got, err := skipTags(c.body)
+		if c.bad != (err != nil) || !bytes.Equal(got, c.want) {
+			t.Errorf("%v: %v, %v; want %v", c.body, got, err, c.want)
+		}
 	}
 }
 

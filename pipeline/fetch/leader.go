@@ -41,9 +41,17 @@ type fetchRequest struct {
 	*kmsg.FetchRequest
 	ctx    context.Context
 	wait   time.Duration // how long the broker may take for want of records
+	most   int16         // the greatest version that it can be sent in
+	names  map[topicID]string
 	leader *leader
 	sent   map[topicPartition]sentPosition
 }
+
+// topicID is how brokers tell a topic from another one of the same name; zero where they do not tell.
+type topicID = [16]byte
+
+// fetchByName is the last version of Fetch that goes by the names of topics.
+const fetchByName = 12
 
 type sentPosition struct {
 	*position
@@ -91,7 +99,8 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 	request.MinBytes = atLeast
 	request.MaxBytes = p.cfg.MaxBytes
 	request.IsolationLevel = p.cfg.Isolation.protocol()
-	req = &fetchRequest{FetchRequest: request, wait: wait, leader: l, sent: make(map[topicPartition]sentPosition, len(l.positions))}
+	req = &fetchRequest{FetchRequest: request, wait: wait, leader: l, names: make(map[topicID]string),
+		sent: make(map[topicPartition]sentPosition, len(l.positions))}
 
 	// A broker fills its response in the order of the request, so each partition gets to be the first in turn. The
 	// first is also the only one that is sure to get a batch larger than the limits.
@@ -107,7 +116,11 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 			t = len(request.Topics)
 			topics[pos.topic] = t
 			topic := kmsg.NewFetchRequestTopic()
-			topic.Topic = pos.topic
+			topic.Topic, topic.TopicID = pos.topic, pos.id
+			req.names[pos.id] = pos.topic
+			if pos.id == (topicID{}) {
+				req.most = fetchByName
+			}
 			request.Topics = append(request.Topics, topic)
 		}
 		partition := kmsg.NewFetchRequestTopicPartition()
@@ -129,7 +142,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 // fetch does one request and queues what comes of it.
 func (p *Poller) fetch(req *fetchRequest) {
 	body := bodies.Get().(*[]byte)
-	kresp, err := p.exchanger.do(req.ctx, req.wait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, body)
+	kresp, err := p.exchanger.do(req.ctx, req.wait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, req.most, body)
 	interrupted := context.Cause(req.ctx) != nil // by interrupt or Close: the request's own timeout is not seen here
 
 	p.mu.Lock()
@@ -149,8 +162,12 @@ func (p *Poller) fetch(req *fetchRequest) {
 	resp.users.Store(1)
 	defer resp.release()
 	for _, t := range kresp.(*kmsg.FetchResponse).Topics {
+		name := t.Topic
+		if kresp.GetVersion() > fetchByName {
+			name = req.names[t.TopicID]
+		}
 		for i := range t.Partitions {
-			if sent, ok := req.sent[topicPartition{t.Topic, t.Partitions[i].Partition}]; ok && p.isCurrent(sent) {
+			if sent, ok := req.sent[topicPartition{name, t.Partitions[i].Partition}]; ok && p.isCurrent(sent) {
 				p.accept(sent, &t.Partitions[i], resp)
 			}
 		}

@@ -248,7 +248,7 @@ func respond(c *kfake.Cluster, raw []byte) <-chan int32 {
 		req := kreq.(*kmsg.FetchRequest)
 		resp := req.ResponseKind().(*kmsg.FetchResponse)
 		topic := kmsg.NewFetchResponseTopic()
-		topic.Topic = "t"
+		topic.Topic, topic.TopicID = "t", req.Topics[0].TopicID
 		part := kmsg.NewFetchResponseTopicPartition()
 		part.HighWatermark, part.LastStableOffset, part.RecordBatches = 100, 100, raw
 		topic.Partitions = append(topic.Partitions, part)

@@ -79,7 +79,7 @@ func (p *Poller) attach(pos *position, at leadership) {
 		p.leaders[at.broker] = l
 		p.loops.Go(func() { p.lead(l) })
 	}
-	pos.leader, pos.epoch = l, at.epoch
+	pos.leader, pos.epoch, pos.id = l, at.epoch, at.topicID
 	l.positions = append(l.positions, pos)
 	l.interrupt()
 }
@@ -97,8 +97,9 @@ func (p *Poller) detach(pos *position) {
 
 // leadership is who leads a partition.
 type leadership struct {
-	broker int32
-	epoch  int32
+	broker  int32
+	epoch   int32 // of the leader, -1 if unknown
+	topicID topicID
 }
 
 // leaderships is what the brokers know about the leaders of some topics' partitions.
@@ -132,7 +133,7 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 		t.Topic = &topic
 		req.Topics = append(req.Topics, t)
 	}
-	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, anyBroker, req, new([]byte))
+	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, anyBroker, req, 0, new([]byte))
 	if err != nil {
 		return found, fmt.Errorf("fetch: metadata: %w", err)
 	}
@@ -147,7 +148,7 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 			key := topicPartition{*t.Topic, part.Partition}
 			// What else may be wrong, as with an offline replica, does not keep a partition with a leader from being read.
 			if part.Leader >= 0 {
-				found.leaders[key] = leadership{part.Leader, part.LeaderEpoch}
+				found.leaders[key] = leadership{part.Leader, part.LeaderEpoch, t.TopicID}
 			} else {
 				found.errs[key] = cmp.Or(kerror(part.ErrorCode), error(kafka.LeaderNotAvailable))
 			}

@@ -78,7 +78,7 @@ func (p *Poller) listOffsets(ctx context.Context, broker int32, topic string, pa
 		t.Partitions = append(t.Partitions, part)
 	}
 	req.Topics = append(req.Topics, t)
-	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, new([]byte))
+	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
 	if err != nil {
 		return nil, fmt.Errorf("fetch: offsets of %s from broker %d: %w", topic, broker, err)
 	}

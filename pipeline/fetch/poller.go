@@ -98,7 +98,8 @@ type position struct {
 	maxBytes   int32  // doubled while a batch does not fit
 	stopped    bool   // an error was reported, and a Seek is waited for
 	leader     *leader
-	epoch      int32
+	epoch      int32     // of the leader, -1 if unknown
+	id         topicID   // of the topic that the leader was found for
 	retryAt    time.Time // when to look for a leader, while there is none
 
 	ends    logEnds
