@@ -66,8 +66,7 @@ func (c *container) end(sig syscall.Signal) error {
 	if !state.Running {
 		return nil
 	}
-	_, err = api.ContainerKill(ctx, c.ctr.GetContainerID(), client.ContainerKillOptions{Signal: strconv.Itoa(int(sig))})
-	if err != nil {
+	if err := sendTo(ctx, api, c.ctr, sig); err != nil {
 		return err
 	}
 	detail, ok := poll(30*time.Second, func() (bool, string) {
@@ -81,6 +80,25 @@ func (c *container) end(sig syscall.Signal) error {
 		return fmt.Errorf("container of %s did not end within 30s of %v: %s", c.image, sig, detail)
 	}
 	return nil
+}
+
+// sendTo sends a signal to a container's first process.
+func sendTo(ctx context.Context, api *testcontainers.DockerClient, c *testcontainers.DockerContainer, sig syscall.Signal) error {
+	_, err := api.ContainerKill(ctx, c.GetContainerID(), client.ContainerKillOptions{Signal: strconv.Itoa(int(sig))})
+	return err
+}
+
+func (c *container) signal(sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	api, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	return sendTo(ctx, api, c.ctr, sig)
 }
 
 func (c *container) remove() {

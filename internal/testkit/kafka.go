@@ -139,6 +139,20 @@ func (b *Broker) Stop() { b.t.Helper(); b.end(syscall.SIGTERM) }
 // Kill ends the broker with SIGKILL.
 func (b *Broker) Kill() { b.t.Helper(); b.end(syscall.SIGKILL) }
 
+// Pause stops the broker in the midst of what it does, until Resume or Kill: its
+// connections stand, and nothing comes back.
+func (b *Broker) Pause() { b.t.Helper(); b.signal(sigPause) }
+
+// Resume lets the broker go on.
+func (b *Broker) Resume() { b.t.Helper(); b.signal(sigResume) }
+
+func (b *Broker) signal(sig syscall.Signal) {
+	b.t.Helper()
+	if err := b.runner.signal(sig); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 func (b *Broker) end(sig syscall.Signal) {
 	b.t.Helper()
 	if err := b.runner.end(sig); err != nil {

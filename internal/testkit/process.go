@@ -17,6 +17,8 @@ type runner interface {
 	// end sends the signal and waits until the server is gone. On a server
 	// that is gone already it does nothing.
 	end(sig syscall.Signal) error
+	// signal sends a signal that does not end the server.
+	signal(sig syscall.Signal) error
 	// remove ends the server for good.
 	remove()
 	// gone is closed when the server has ended by itself or by end.
@@ -79,6 +81,12 @@ func (p *process) end(sig syscall.Signal) error {
 		<-exited
 		return fmt.Errorf("%s did not end within 30s of %v and was killed", p.path, sig)
 	}
+}
+
+func (p *process) signal(sig syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Signal(sig)
 }
 
 func (p *process) remove() { _ = p.end(syscall.SIGKILL) }

@@ -16,6 +16,7 @@ type FaultyProxy struct {
 	target string
 	cut    bool
 	delay  time.Duration
+	losing bool // the next reply of each connection is lost
 	conns  map[net.Conn]struct{}
 	wg     sync.WaitGroup
 }
@@ -51,11 +52,19 @@ func (p *FaultyProxy) Cut() {
 	}
 }
 
-// Heal lets new connections through again.
+// Heal lets new connections through again, and replies.
 func (p *FaultyProxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = false
+	p.cut, p.losing = false, false
+}
+
+// LoseReplies has each connection reset when its next reply comes, until Heal: the
+// server has done what was asked, and the client does not hear of it.
+func (p *FaultyProxy) LoseReplies() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.losing = true
 }
 
 // Retarget leads connections to another server from now on, as a name or a
@@ -96,8 +105,8 @@ func (p *FaultyProxy) accept() {
 			reset(to)
 			continue
 		}
-		p.wg.Go(func() { p.copy(to, from) })
-		p.wg.Go(func() { p.copy(from, to) })
+		p.wg.Go(func() { p.copy(to, from, false) })
+		p.wg.Go(func() { p.copy(from, to, true) })
 	}
 }
 
@@ -115,7 +124,7 @@ func (p *FaultyProxy) track(target string, a, b net.Conn) bool {
 
 // copy ends both connections when either side does: the protocols that tests
 // proxy have no half-closed connections.
-func (p *FaultyProxy) copy(dst, src net.Conn) {
+func (p *FaultyProxy) copy(dst, src net.Conn, replies bool) {
 	defer func() {
 		_ = dst.Close()
 		_ = src.Close()
@@ -131,8 +140,12 @@ func (p *FaultyProxy) copy(dst, src net.Conn) {
 			return
 		}
 		p.mu.Lock()
-		delay := p.delay
+		delay, lost := p.delay, replies && p.losing
 		p.mu.Unlock()
+		if lost {
+			reset(dst)
+			return
+		}
 		if delay > 0 {
 			<-time.After(delay)
 		}

@@ -39,3 +39,17 @@ func TestProxyRetargets(t *testing.T) {
 	incr(t, client, "n", 1)
 	incr(t, client, "n", 2)
 }
+
+// A reply that is lost leaves what was asked done.
+func TestProxyLosesReplies(t *testing.T) {
+	p := Proxy(t, Miniredis(t).Addr())
+	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+	defer client.Close()
+	incr(t, client, "n", 1)
+	p.LoseReplies()
+	if n, err := client.Incr(ctx, "n").Result(); err == nil {
+		t.Errorf("the reply %d came through", n)
+	}
+	p.Heal()
+	incr(t, client, "n", 3)
+}

@@ -181,6 +181,20 @@ func (r *RedisServer) Kill() {
 	}
 }
 
+// Pause stops the server in the midst of what it does, until Resume or Kill: its
+// connections stand, and nothing comes back.
+func (r *RedisServer) Pause() { r.t.Helper(); r.signal(sigPause) }
+
+// Resume lets the server go on.
+func (r *RedisServer) Resume() { r.t.Helper(); r.signal(sigResume) }
+
+func (r *RedisServer) signal(sig syscall.Signal) {
+	r.t.Helper()
+	if err := r.runner.signal(sig); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // Start starts the server again after Kill, at the same address with what its
 // files hold, and returns when it has loaded them.
 func (r *RedisServer) Start() {

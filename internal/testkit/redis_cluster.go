@@ -16,8 +16,9 @@ import (
 type Cluster struct {
 	// Nodes are the masters. Each can be killed and started again.
 	Nodes []*RedisServer
-
-	replicas int
+	// Replicas are those added, in that order. A failover may have made a master
+	// of one.
+	Replicas []*RedisServer
 }
 
 const (
@@ -79,7 +80,7 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *RedisServer {
 	if err := client.ClusterMeet(ctx, host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	c.replicas++
+	c.Replicas = append(c.Replicas, r)
 	c.WaitOK(t)
 	id, err := c.Nodes[master].Client(t).ClusterMyID(ctx).Result()
 	if err != nil {
@@ -126,7 +127,7 @@ func (c *Cluster) WaitOK(t testing.TB) {
 				return false, err.Error()
 			}
 			ok := strings.Contains(info, "cluster_state:ok") &&
-				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+c.replicas))
+				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+len(c.Replicas)))
 			return ok, info
 		})
 	}

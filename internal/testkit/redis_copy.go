@@ -25,6 +25,10 @@ func (r *RedisServer) SaveCopy() RedisCopy {
 	return to
 }
 
+// clusterFile is what a server knows of its cluster. It is no data: a node that
+// comes back with an older one would claim slots that others have by now.
+const clusterFile = "nodes.conf"
+
 // RestoreCopy kills the server and starts it again on an older copy of its
 // data, as a failover to a replica that lacks the latest writes does.
 func (r *RedisServer) RestoreCopy(c RedisCopy) {
@@ -35,9 +39,15 @@ func (r *RedisServer) RestoreCopy(c RedisCopy) {
 		r.t.Fatal(err)
 	}
 	for _, e := range entries {
+		if e.Name() == clusterFile {
+			continue
+		}
 		if err := os.RemoveAll(filepath.Join(r.dir, e.Name())); err != nil {
 			r.t.Fatal(err)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, clusterFile)); err == nil {
+		_ = os.Remove(filepath.Join(c.dir, clusterFile)) // it may be gone from an earlier time
 	}
 	if err := os.CopyFS(r.dir, os.DirFS(c.dir)); err != nil {
 		r.t.Fatal(err)

@@ -2,6 +2,8 @@ package testkit
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +52,55 @@ func TestRedisWithoutAOFForgets(t *testing.T) {
 	incr(t, client, "n", 1)
 	if got := client.ConfigGet(ctx, "maxmemory").Val()["maxmemory"]; got != "10485760" {
 		t.Errorf("maxmemory = %s, want 10485760", got)
+	}
+}
+
+// A server whose file was torn has what stands before the tear.
+func TestRedisLoadsATornAOF(t *testing.T) {
+	r := NewRedis(t, RedisOptions{AOF: true})
+	client := r.Client(t)
+	incr(t, client, "n", 1)
+	incr(t, client, "n", 2)
+	r.Kill()
+	if cut := r.TearAOF(3); cut != 3 {
+		t.Errorf("cut %d bytes", cut)
+	}
+	r.Start()
+	incr(t, client, "n", 2)
+}
+
+// A paused server keeps its connections, and answers when it goes on.
+func TestRedisPauses(t *testing.T) {
+	r := NewRedis(t, RedisOptions{})
+	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, ReadTimeout: 100 * time.Millisecond})
+	defer client.Close()
+	incr(t, client, "n", 1)
+	r.Pause()
+	if err := client.Incr(ctx, "n").Err(); err == nil {
+		t.Error("the paused server answers")
+	}
+	r.Resume()
+	incr(t, client, "n", 3)
+}
+
+// A slot moves to another master with its keys, and clients follow.
+func TestSlotMoves(t *testing.T) {
+	c := RedisCluster(t)
+	client := c.Client(t)
+	slot := int(client.ClusterKeySlot(ctx, "{tag}").Val())
+	owner := slices.IndexFunc(c.Nodes, func(n *RedisServer) bool { return n.Client(t).Set(ctx, "{tag}", 1, 0).Err() == nil })
+	for i := range int64(50) {
+		incr(t, client, fmt.Sprint("{tag}", i), 1)
+	}
+	to := c.Nodes[(owner+1)%len(c.Nodes)]
+	if err := MoveSlot(ctx, slot, c.Nodes[owner], to, c.Nodes...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(50) {
+		incr(t, client, fmt.Sprint("{tag}", i), 2)
+	}
+	if n := to.Client(t).ClusterCountKeysInSlot(ctx, slot).Val(); n != 51 {
+		t.Errorf("%d keys have moved, want 51", n)
 	}
 }
 
