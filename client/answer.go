@@ -13,8 +13,12 @@ const (
 	Present       Status = "PRESENT"         // computed from events in the window
 	NullValue     Status = "NULL_VALUE"      // events in the window, but no value
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
+	Incomplete    Status = "INCOMPLETE"      // of the window's events since CompleteSince only: the feature is younger than its window
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 )
+
+// Statuses are all that this client knows. A later server may send others.
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge}
 
 // Answer answers a question.
 type Answer struct {
@@ -58,7 +62,7 @@ type Feature struct {
 	Uncertain                                       int64
 	Capped                                          bool // more was met than the feature keeps
 	// CompleteSince is from when on the state holds all events; zero: all there
-	// ever were. The answer is whole if From is not before it.
+	// ever were. The answer is whole unless its Status is Incomplete.
 	CompleteSince time.Time
 	Oldest        time.Time // with OutsideMaxAge, the oldest moment that can be asked for
 	// Members answer those that the question names, in their order; Value and

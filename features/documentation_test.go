@@ -26,6 +26,8 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
 - **Order** is that of the events' times; of one millisecond, that in which they came.
 - **Nothing found**: where the window holds nothing to answer from, the answer is the value *without events*, with the
   status NOT_FOUND. Where it does, but that is too little for a value, it is null with NULL_VALUE.
+- **Too young**: a feature whose state does not hold all events of the window yet, as it was added since, answers from those
+  it holds with the status INCOMPLETE and ` + "`exact: false`; `complete_since`" + ` says since when it holds all.
 - **Too old**: asked for a moment before the feature's ` + "`keep`" + `, the answer is null with OUTSIDE_MAX_AGE.
 - **From**: *tiles* are numbers for each stretch of time, *by value* or *by range* one for each value or range of values in
   it; *moments* are number, mean and spread, *picks* one value, *members* sets and *sketches* HyperLogLogs for each; *last

@@ -127,7 +127,7 @@ func TestWhatChangesOfDefinitionsDoToCompleteness(t *testing.T) {
 }
 
 // An answer is whole if it begins no earlier than it says to be complete: by
-// what it covers, and by what it rests on.
+// what it covers, and by what it rests on. Others say that they are incomplete.
 func TestAnswersAreCompleteByWhatTheyRestOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer      Answer
@@ -147,9 +147,17 @@ func TestAnswersAreCompleteByWhatTheyRestOn(t *testing.T) {
 		"not yet and nothing":            {Answer{From: 50, To: 49, told: 50}, kinds.NotYet, 51},
 	} {
 		a := test.answer
+		a.Status, a.Exact = NotFound, true
 		a.Complete(test.since)
 		if a.CompleteSince != test.want {
 			t.Errorf("%s: complete since %d, want %d", name, a.CompleteSince, test.want)
+		}
+		want, whole := NotFound, a.From >= test.want
+		if !whole {
+			want = Incomplete
+		}
+		if a.Status != want || a.Exact != whole {
+			t.Errorf("%s: %s, exact %v; want %s and %v", name, a.Status, a.Exact, want, whole)
 		}
 	}
 }

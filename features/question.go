@@ -35,19 +35,6 @@ func (r *Registry) Topics() []string {
 	return slices.Compact(topics)
 }
 
-// Status says what a value rests on.
-type Status string
-
-// The statuses of an answer.
-const (
-	Present   Status = "PRESENT"    // computed from events in the window
-	NullValue Status = "NULL_VALUE" // events in the window, but no value
-	NotFound  Status = "NOT_FOUND"  // no event in the window: the neutral value
-	// OutsideMaxAge says that the moment lies further back than what is kept, or
-	// that an enriched event came later than that: there is no value.
-	OutsideMaxAge Status = "OUTSIDE_MAX_AGE"
-)
-
 // Answer is the value of one feature for one entity at one moment.
 type Answer struct {
 	Value  kinds.Value
@@ -84,13 +71,17 @@ type Answer struct {
 // which on the state holds all events that the feature needs; see kinds.History.
 // Nothing of the answer is sure while events pass the state by, and where events
 // that passed it by may have begun a window elsewhere: the answer is complete
-// since a moment behind its end then.
+// since a moment behind its end then. An answer that begins before it is
+// complete is Incomplete, and not exact.
 func (a *Answer) Complete(since int64) {
 	looksWhole := a.From >= since
 	if since == kinds.NotYet || looksWhole && a.told < since {
 		since = max(a.From, a.To) + 1
 	}
 	a.CompleteSince = since
+	if a.From < since {
+		a.Status, a.Exact = Incomplete, false
+	}
 }
 
 // reads lists what must be read to answer a feature over a stream at a moment,

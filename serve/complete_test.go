@@ -62,15 +62,15 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 	all := `{"features": ["always", "later", "logins", "ratio"], "entities": [{"user": "u1"}]}`
 	want := `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"always":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true},` +
-		`"later":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532510060001},` +
-		`"logins":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532511000001},` +
-		`"ratio":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532511000001}}}]}` + "\n"
+		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532510060001},` +
+		`"logins":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001},` +
+		`"ratio":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001}}}]}` + "\n"
 	if diff := cmp.Diff(want, ask(t, all)); diff != "" {
 		t.Error(diff)
 	}
 	// While another processor passes events by, nothing that is covered is sure.
 	want = `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
-		`"later":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true,"complete_since":1532520000001}}}]}` + "\n"
+		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532520000001}}}]}` + "\n"
 	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, kinds.Mark{Topic: "payments", Version: "?", Last: kinds.NotYet})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -81,6 +81,47 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 	got = ask(t, `{"features": ["later"], "entities": [{"user": "u1"}], "at": 1532430000000}`)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Members, and the stretches of a timeline, say the same of themselves.
+func TestMembersAndTimelinesSayWhereTheyAreIncomplete(t *testing.T) {
+	const definitions = `
+streams:
+  payment: {topic: payments, timestamp: at, max_future: 0s, fields: {user: string, shop: string}}
+features:
+  seen: SEEN(1d, payment, user, shop)
+  count: COUNT(2h, payment, user, tile=1h)
+`
+	r, err := features.Parse("definitions.yaml", []byte(definitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := r.Plan()
+	history := &kinds.History{
+		Marks: []kinds.Mark{
+			{Topic: "payments", Version: kinds.Gap, Last: noon.Add(-time.Hour).UnixMilli() - 1},
+			{Topic: "payments", Version: now.Version, Last: kinds.NotYet},
+		},
+		Plans: map[string]*kinds.Plan{now.Version: now},
+	}
+	h := newHandler(&fakeReader{}, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+		c.History = func(context.Context) (*kinds.History, error) { return history, nil }
+	})
+	for target, want := range map[string]string{
+		"/v1/features/seen?user=u1&member=a": `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{"seen":{"members":[` +
+			`{"member":"a","value":false,"status":"INCOMPLETE"}],"from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532516400000}}}]}`,
+		"/v1/timeline/count?user=u1": `{"at":1532520000000,"bars":[` +
+			`{"value":0,"status":"NOT_FOUND","from":1532516400000,"to":1532519999999,"exact":true,"complete_since":1532516400000},` +
+			`{"value":0,"status":"NOT_FOUND","from":1532520000000,"to":1532520000000,"exact":true,"complete_since":1532516400000}]}`,
+		"/v1/timeline/count?user=u1&at=1532519999999": `{"at":1532519999999,"bars":[` +
+			`{"value":0,"status":"INCOMPLETE","from":1532512800000,"to":1532516399999,"exact":false,"complete_since":1532516400000},` +
+			`{"value":0,"status":"NOT_FOUND","from":1532516400000,"to":1532519999999,"exact":true,"complete_since":1532516400000}]}`,
+	} {
+		if diff := cmp.Diff(want+"\n", do(t, h, "GET", target, "").Body.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", target, diff)
+		}
 	}
 }
 

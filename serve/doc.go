@@ -36,7 +36,8 @@
 //
 // A value may also say how far off it may be ("standard_error", "uncertain",
 // "capped"), and "complete_since": the event time, in milliseconds, from which on
-// its state holds all events; absent where it holds all there ever were. A
+// its state holds all events; absent where it holds all there ever were. While the
+// window begins before that, the status is INCOMPLETE and the value is not exact. A
 // feature whose state does not reach back to the moment answers null with the
 // status OUTSIDE_MAX_AGE and, as "oldest", the oldest moment that can be asked
 // for; the others of the question answer all the same.

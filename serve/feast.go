@@ -256,7 +256,7 @@ func (c *column) add(value []byte, status features.Status, at, since int64) {
 		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
 	}
 	c.values = append(c.values, value...)
-	c.statuses = features.AppendString(c.statuses, string(status))
+	c.statuses = features.AppendString(c.statuses, feastStatuses[status])
 	// Always three digits behind the point: not every Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
 	if since == kinds.Ever {
@@ -286,10 +286,21 @@ func (c *column) append(dst []byte) []byte {
 	return append(dst, "]}"...)
 }
 
+// feastStatuses are the statuses by their names in Feast's protocol, which has
+// these four alone: its clients fail on others.
+var feastStatuses = map[features.Status]string{
+	features.Present:   "PRESENT",
+	features.NullValue: "NULL_VALUE",
+	features.NotFound:  "NOT_FOUND",
+	// There is a value that is not to be relied on; complete_since tells it from the next.
+	features.Incomplete:    "OUTSIDE_MAX_AGE",
+	features.OutsideMaxAge: "OUTSIDE_MAX_AGE",
+}
+
 // partialSince is since when an answer is complete, kinds.Ever where the whole of
-// it is. Here there is no from by which a client could tell.
+// it is.
 func partialSince(a *features.Answer) int64 {
-	if a.From >= a.CompleteSince {
+	if a.Status != features.Incomplete {
 		return kinds.Ever
 	}
 	return a.CompleteSince

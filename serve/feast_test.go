@@ -92,17 +92,17 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 		})
 		return do(t, h, "POST", feastPath, `{"features": ["always", "later"], "entities": {"user": ["u1", "u2"]}}`).Body.String()
 	}
-	want := func(at, since string) string {
+	want := func(at, status, since string) string {
 		times := `"event_timestamps":["` + at + `","` + at + `"]`
 		return `{"metadata":{"feature_names":["user","always","later"]},"results":[` +
 			`{"values":["u1","u2"],"statuses":["PRESENT","PRESENT"],` + times + `},` +
 			`{"values":[0,0],"statuses":["NOT_FOUND","NOT_FOUND"],` + times + `},` +
-			`{"values":[0,0],"statuses":["NOT_FOUND","NOT_FOUND"],` + times + since + "}]}\n"
+			`{"values":[0,0],"statuses":["` + status + `","` + status + `"],` + times + since + "}]}\n"
 	}
-	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
+	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", "OUTSIDE_MAX_AGE", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
 		t.Errorf("of a window that began before (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", ""), ask(noon.Add(3*day))); diff != "" {
+	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", "NOT_FOUND", ""), ask(noon.Add(3*day))); diff != "" {
 		t.Errorf("of a window that began since then (-want +got):\n%s", diff)
 	}
 }
@@ -110,12 +110,12 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 // Windows of one feature may begin at different moments: some are whole.
 func TestColumnThatIsPartlyWhole(t *testing.T) {
 	var c column
-	for _, from := range []int64{7, 6, kinds.Ever} {
-		a := features.Answer{From: from, CompleteSince: 7}
-		c.add([]byte("1"), features.Present, 0, partialSince(&a))
+	for _, status := range []features.Status{features.Present, features.Incomplete, features.Incomplete} {
+		a := features.Answer{Status: status, CompleteSince: 7}
+		c.add([]byte("1"), a.Status, 0, partialSince(&a))
 	}
 	const at = `"1970-01-01T00:00:00.000Z"`
-	want := `{"values":[1,1,1],"statuses":["PRESENT","PRESENT","PRESENT"],"event_timestamps":[` + at + "," + at + "," + at + `],"complete_since":[null,7,7]}`
+	want := `{"values":[1,1,1],"statuses":["PRESENT","OUTSIDE_MAX_AGE","OUTSIDE_MAX_AGE"],"event_timestamps":[` + at + "," + at + "," + at + `],"complete_since":[null,7,7]}`
 	if diff := cmp.Diff(want, string(c.append(nil))); diff != "" || c.size() != len(want)-len(`{"values":[],"statuses":[],"event_timestamps":[],"complete_since":[]}`) {
 		t.Errorf("%d bytes (-want +got):\n%s", c.size(), diff)
 	}

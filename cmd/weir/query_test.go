@@ -21,7 +21,7 @@ const catalogue = `{"features": [
 
 const answerOfAll = `{"at":1532520000000,"results":[{"entity":{},"features":{` +
 	`"device_cards_7d":{"value":12345,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"standard_error":0.0081},` +
-	`"device_tx_7d":{"value":3,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":false,"uncertain":2,"capped":true,"complete_since":1532044800000},` +
+	`"device_tx_7d":{"value":3,"status":"INCOMPLETE","from":1531958400000,"to":1532520000000,"exact":false,"uncertain":2,"capped":true,"complete_since":1532044800000},` +
 	`"pages_seen":{"members":[{"member":"7","value":true,"status":"PRESENT"},{"member":"a b","value":false,"status":"PRESENT"}],` +
 	`"from":1531958400000,"to":1532520000000,"exact":false,"false_positive_rate":0.00123},` +
 	`"merchant_last":{"value":null,"status":"OUTSIDE_MAX_AGE","from":null,"to":1532520000016,"exact":true}}}]}`
@@ -66,7 +66,7 @@ func TestQuery(t *testing.T) {
 			"a table", []string{"device_tx_7d", "device_cards_7d", "--service", "risk", "device_id=d1", "merchant=17", "online=true"},
 			`{"entities":[{"device_id":"d1","merchant":17,"online":true}],"features":["device_tx_7d","device_cards_7d"],"service":"risk"}`,
 			`ENTITY                                FEATURE          VALUE  STATUS           FROM                  TO                        EXACT                     COMPLETE SINCE
-device_id=d1 merchant=17 online=true  device_tx_7d     3      PRESENT          2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: up to 2 more, capped  2018-07-20T00:00:00Z
+device_id=d1 merchant=17 online=true  device_tx_7d     3      INCOMPLETE       2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: up to 2 more, capped  2018-07-20T00:00:00Z
 device_id=d1 merchant=17 online=true  device_cards_7d  12345  PRESENT          2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: standard error 0.81%  ever
 device_id=d1 merchant=17 online=true  merchant_last    null   OUTSIDE_MAX_AGE  -                     2018-07-25T12:00:00.016Z  yes                       -
 `,
@@ -74,10 +74,10 @@ device_id=d1 merchant=17 online=true  merchant_last    null   OUTSIDE_MAX_AGE  -
 		{
 			"members, one line each", []string{"device_tx_7d", "pages_seen", "device_id=d1", "--member", "7", "--member", "a b"},
 			`{"entities":[{"device_id":"d1"}],"features":["device_tx_7d","pages_seen"],"members":{"pages_seen":["7","a b"]}}`,
-			`ENTITY        FEATURE           VALUE  STATUS   FROM                  TO                    EXACT                          COMPLETE SINCE
-device_id=d1  device_tx_7d      3      PRESENT  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: up to 2 more, capped       2018-07-20T00:00:00Z
-device_id=d1  pages_seen "7"    true   PRESENT  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
-device_id=d1  pages_seen "a b"  false  PRESENT  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
+			`ENTITY        FEATURE           VALUE  STATUS      FROM                  TO                    EXACT                          COMPLETE SINCE
+device_id=d1  device_tx_7d      3      INCOMPLETE  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: up to 2 more, capped       2018-07-20T00:00:00Z
+device_id=d1  pages_seen "7"    true   PRESENT     2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
+device_id=d1  pages_seen "a b"  false  PRESENT     2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
 `,
 		},
 		{

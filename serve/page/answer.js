@@ -47,6 +47,7 @@ function exactness(a) {
   if (a.relative_error) notes.push(`within ± ${percent(a.relative_error)}`);
   if (a.uncertain) notes.push(`may be ${number(a.uncertain)} too great`);
   if (a.capped) notes.push('a cap was reached: may be too small');
+  if (a.status === 'INCOMPLETE') notes.push('the feature is younger than its window');
   if (a.false_positive_rate) notes.push(`true is wrong in ${percent(a.false_positive_rate)} at the most`);
   return notes.length > 0 ? notes.join('; ') : a.exact ? 'yes' : 'no';
 }

@@ -35,7 +35,7 @@ export function bars(feature, answers) {
 
 const toSecond = ms => moment(ms).split('.')[0];
 
-const incomplete = a => a.complete_since != null && Number(a.from) < Number(a.complete_since);
+const incomplete = a => a.status === 'INCOMPLETE';
 
 // stretch says how wide a bar is, by the first, which is never cut short.
 function stretch(answers) {

@@ -164,8 +164,8 @@ func (s *ruleSet) decideUnanswered(amount float64) (*decision, error) {
 }
 
 // known is the number that a feature tells. It is none where the feature is
-// OUTSIDE_MAX_AGE, has a status that this program has not heard of, or is not in
-// the answer: that is not taken for a 0.
+// OUTSIDE_MAX_AGE, younger than its window (INCOMPLETE), has a status that this
+// program has not heard of, or is not in the answer: that is not taken for a 0.
 func known(f client.Feature) (float64, bool) {
 	switch f.Status {
 	case client.Present, client.NullValue, client.NotFound:

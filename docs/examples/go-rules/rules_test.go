@@ -71,6 +71,7 @@ func TestRules(t *testing.T) {
 		{"most severe", 300.01, "user_tx_10m", `{"value":4,"status":"PRESENT"}`, "decline", []string{"card_testing", "unusual_amount"}},
 		{"first payment", 35, "user_usual_amount_30d", `{"value":0,"status":"NOT_FOUND"}`, "approve", []string{}},
 		{"too old", 35, "user_tx_10m", `{"value":null,"status":"OUTSIDE_MAX_AGE"}`, "review", []string{"unknown_feature"}},
+		{"younger than its window", 35, "user_tx_10m", `{"value":1,"status":"INCOMPLETE"}`, "review", []string{"unknown_feature"}},
 		{"status of tomorrow", 35, "user_tx_10m", `{"value":9,"status":"SOMETIMES"}`, "review", []string{"unknown_feature"}},
 		{"not in the answer", 35, "user_tx_10m", `{}`, "review", []string{"unknown_feature"}},
 		{"no number", 35, "user_tx_10m", `{"value":null,"status":"NULL_VALUE"}`, "review", []string{"unknown_feature"}},

@@ -35,8 +35,9 @@ answer := http.send({
 
 features := answer.body.results[0].features if answer.status_code == 200
 
-# What is known of each feature. OUTSIDE_MAX_AGE is not in the list, nor is a status
-# that this policy has not heard of.
+# What is known of each feature. OUTSIDE_MAX_AGE is not in the list, nor are INCOMPLETE,
+# of a feature that is younger than its window, and a status that this policy has not
+# heard of.
 value[name] := feature.value if {
 	some name, feature in features
 	feature.status in {"PRESENT", "NULL_VALUE", "NOT_FOUND"}

@@ -77,6 +77,7 @@ test_first_payment_is_not_unusual if {
 test_fails_closed_where_a_feature_is_not_known[about] if {
 	some about, feature in {
 		"too old": {"value": null, "status": "OUTSIDE_MAX_AGE", "oldest": 1772446200000},
+		"younger than its window": {"value": 1, "status": "INCOMPLETE", "complete_since": 1772446200000},
 		"a status of tomorrow": {"value": 1, "status": "SOMETIMES"},
 		"no number": {"value": null, "status": "NULL_VALUE"},
 	}

@@ -154,6 +154,9 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				c.Since[f.Name] = *got.CompleteSince
 				if got.From == nil || *got.From < *got.CompleteSince {
 					c.Incomplete[f.Name]++
+					if got.Status != features.Incomplete || got.Exact {
+						c.T.Errorf("%s of %s at %d is not whole, and says %s, exact %v", f.Name, entity, at, got.Status, got.Exact)
+					}
 					continue
 				}
 				c.Complete[f.Name]++
