@@ -34,7 +34,8 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
   seen* is the time at which each value was met last, and *filters* tell values that were met from others. With
   ` + "`tile: exact`" + ` every function is answered from the *log* of the entity's events, and those that have nothing else always
   are: their window is exact to the millisecond. The log of an entity keeps as many events as the greatest ` + "`max`" + ` of its
-  features says (1000 by default), and an answer that lacks some is ` + "`capped`" + `.
+  features says (1000 by default): the last ones by time, in whatever order they come. An answer that lacks some is
+  ` + "`capped`" + `.
 - **Why some have no tiles**: to answer ` + "`last_k`, `first_k`, `last_distinct_k`, `lag`, `diff`, `distance`" + ` and ` + "`speed`" + ` tiles
   would have to keep several events each, which is what the log does; a ` + "`streak`" + ` depends on the order of all events, and the
   weights of ` + "`exp_decay_sum`" + ` on the age of each at the moment asked for.

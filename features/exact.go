@@ -32,7 +32,6 @@ func decodeLog(log kinds.Log) (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(l.events, func(a, b kinds.LogRecord) int { return cmp.Compare(a.Time, b.Time) })
 	return l, nil
 }
 
@@ -127,11 +126,13 @@ func (f *Feature) cut(log *eventLog, at int64) cutting {
 			c.events = upTo(c.events, c.to)
 		}
 	}
+	lacks := log.lost != nothingCut && log.lost >= c.from
 	if n := len(c.events); w.Last > 0 && n >= w.Last {
 		c.events = c.events[n-w.Last:]
 		c.from = c.events[0].Time
-		// They are the last ones of a session also if it began earlier. A fixed
-		// window may have begun after them.
+		// Whatever a cap has cut off came before them. They are the last ones of a
+		// session also if it began earlier. A fixed window may have begun after them.
+		lacks = false
 		if _, fixed := w.Form.(Fixed); !fixed {
 			sure = true
 		}
@@ -139,7 +140,7 @@ func (f *Feature) cut(log *eventLog, at int64) cutting {
 			c.told = c.from
 		}
 	}
-	c.capped = !sure || log.lost != nothingCut && log.lost >= c.from
+	c.capped = !sure || lacks
 	return c
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
 )
 
 // A log is what was appended, less what its horizon and its cap have cut off.
@@ -91,6 +93,71 @@ func TestLogTakesBursts(t *testing.T) {
 			t.Errorf("%d records: %v", len(times), times)
 		}
 	})
+}
+
+// Of more events than its cap a log keeps the last ones by time, in whatever order,
+// in whatever batches and before or after whatever compaction they come, pending ones
+// among them; and it says up to when others were dropped.
+func TestLogDropsByTime(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w, held := s.NewWriter(), memory.New()
+		random := rand.New(rand.NewPCG(12, 13))
+		order := random.Perm(200)
+		logged := func(b *kinds.Batch, offset int64, time int) {
+			b.Now, b.Series = 100*day, allSeries
+			b.Touch(0, offset, []byte("d1"))
+			record := kinds.AppendLogRecord(nil, kinds.AppendLogTime(nil, 100*day+int64(time)))
+			b.Add(kinds.Op{Series: history, Tile: 100*day + int64(time), Member: record})
+			b.Sources[0].To = offset + 1
+		}
+		wanted := []kinds.Read{{Series: history, Entity: "d1"}}
+		for done := 0; done < len(order); {
+			b := begin(t, s, transactions)
+			for range min(1+random.IntN(12), len(order)-done) {
+				logged(b, int64(done), order[done])
+				done++
+			}
+			apply(t, w, b)
+			if err := held.Apply(context.Background(), b); err != nil {
+				t.Fatal(err)
+			}
+			pending := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+			soon := order[done:min(done+random.IntN(4), len(order))]
+			for i, time := range soon {
+				logged(pending, int64(done+i), time)
+			}
+			for what, from := range map[string]asIf{"Redis": s, "memory": held} {
+				slices, err := from.Read(context.Background(), wanted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantLog(t, fmt.Sprintf("%s after %d", what, done), slices[0].Log, order[:done])
+				if slices, err = from.ReadAsIf(context.Background(), wanted, pending); err != nil {
+					t.Fatal(err)
+				}
+				wantLog(t, fmt.Sprintf("%s after %d and %d pending", what, done, len(soon)), slices[0].Log, order[:done+len(soon)])
+			}
+		}
+	})
+}
+
+// wantLog fails unless a log holds the last ones of some times of day 100.
+func wantLog(t *testing.T, what string, log kinds.Log, times []int) {
+	t.Helper()
+	want := slices.Sorted(slices.Values(times))
+	cut, isCut := int64(0), len(want) > history.Max
+	if isCut {
+		cut = 100*day + int64(want[len(want)-history.Max-1])
+		want = want[len(want)-history.Max:]
+	}
+	var got []int
+	if err := log.Records(func(r kinds.LogRecord) bool { got = append(got, int(r.Time-100*day)); return true }); err != nil {
+		t.Fatal(err)
+	}
+	if lost, ok := log.CutOff(); !slices.Equal(got, want) || ok != isCut || ok && lost != cut {
+		t.Fatalf("%s: the log holds %v and is cut off up to %d, %v; want %v, %d, %v", what, got, lost, ok, want, cut, isCut)
+	}
 }
 
 func countTo(n int64) (list []int64) {

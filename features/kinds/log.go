@@ -8,7 +8,8 @@ import (
 )
 
 // The log of an entity is what exact windows are computed from: a header and a
-// record for each event, in the order in which the events came. One log serves
+// record for each event, in the order of their times, those of one time in the
+// order in which they came. One log serves
 // all features of an entity in a stream; a record holds the columns that they
 // need of it and no others:
 //
@@ -130,11 +131,13 @@ func (l Log) CutOff() (time int64, ok bool) {
 	if len(l) < logHeaderSize {
 		return 0, false
 	}
-	time = logTime(l[1:])
+	time = LogTime(l[1:])
 	return time, time != -logTimeBias
 }
 
-func logTime(b []byte) int64 {
+// LogTime is the time, in milliseconds, with which a record without its length
+// begins; see AppendLogTime.
+func LogTime(b []byte) int64 {
 	return int64(uint64(b[0])<<40|uint64(b[1])<<32|uint64(b[2])<<24|uint64(b[3])<<16|uint64(b[4])<<8|uint64(b[5])) - logTimeBias
 }
 
@@ -144,7 +147,7 @@ type LogRecord struct {
 	columns []byte
 }
 
-// Records calls visit with the records in the order in which they came, until
+// Records calls visit with the records in the order in which they stand, until
 // it returns false.
 func (l Log) Records(visit func(LogRecord) bool) error {
 	if len(l) == 0 {
@@ -163,7 +166,7 @@ func (l Log) Records(visit func(LogRecord) bool) error {
 		}
 		record := rest[n : n+int(size)]
 		rest = rest[n+int(size):]
-		if !visit(LogRecord{Time: logTime(record), columns: record[6:]}) {
+		if !visit(LogRecord{Time: LogTime(record), columns: record[6:]}) {
 			return nil
 		}
 	}

@@ -28,7 +28,8 @@ type Model struct {
 type stream struct {
 	features []*feature
 	times    []int64
-	kept     []int // fields that features look at
+	logs     map[string]*log // by the fields of the entity
+	kept     []int           // fields that features look at
 	columns  map[int][]kinds.Value
 }
 
@@ -41,9 +42,7 @@ type feature struct {
 	field  int                // -1 for none
 	per    int                // -1 for none
 	events map[string][]int32 // of the stream, by entity
-	// every are, for windows that events tell, also those that do not pass the
-	// filter.
-	every map[string][]int32
+	log    *log               // of exact features
 
 	condition *features.Expr
 	holds     map[int32]bool // the events for which it does
@@ -79,7 +78,7 @@ func (m *Model) watch(f *features.Feature) {
 	}
 	s := m.streams[f.Stream]
 	if s == nil {
-		s = &stream{columns: map[int][]kinds.Value{}}
+		s = &stream{columns: map[int][]kinds.Value{}, logs: map[string]*log{}}
 		m.streams[f.Stream] = s
 	}
 	a := newFeature(f, s)
@@ -89,12 +88,13 @@ func (m *Model) watch(f *features.Feature) {
 		}
 	}
 	s.features = append(s.features, a)
+	s.shareLog(a)
 	m.answers[f] = a
 }
 
 func newFeature(f *features.Feature, s *stream) *feature {
 	a := &feature{
-		Feature: f, stream: s, field: -1, per: -1, events: map[string][]int32{}, every: map[string][]int32{}, holds: map[int32]bool{},
+		Feature: f, stream: s, field: -1, per: -1, events: map[string][]int32{}, holds: map[int32]bool{},
 	}
 	index := func(name string) int {
 		return slices.IndexFunc(f.Stream.Fields, func(field features.Field) bool { return field.Name == name })
@@ -169,6 +169,9 @@ func (m *Model) add(e *features.Event) {
 	for _, field := range s.kept {
 		s.columns[field] = append(s.columns[field], m.hold(e.Values[field]))
 	}
+	for _, l := range s.logs {
+		l.add(e, n)
+	}
 	var text []byte
 	for _, f := range s.features {
 		entity, ok := f.entity(text[:0], e.Values)
@@ -176,13 +179,8 @@ func (m *Model) add(e *features.Event) {
 		if !ok || f.late(e) {
 			continue
 		}
-		if f.byEvents() {
-			f.every[string(entity)] = append(f.every[string(entity)], n)
-		}
-		if f.where != nil {
-			if passed, _ := f.where.True(e.Values); !passed {
-				continue
-			}
+		if !f.takes(e) {
+			continue
 		}
 		f.events[string(entity)] = append(f.events[string(entity)], n)
 		if f.condition != nil {

@@ -50,11 +50,11 @@ func (f *feature) window(entity string, at int64) window {
 		w.from, w.capped = moment-s.MaxLength.Milliseconds()+1, true
 	}
 	if fixed, ok := f.Window.Form.(features.Fixed); ok {
-		w.capped = !f.rested(fixed, entity, stretch(fixed, moment), moment)
+		w.capped = !f.rested(fixed, entity, f.followed(fixed, entity, moment), moment)
 	}
-	all := f.events[entity]
-	if f.byEvents() {
-		all = f.every[entity]
+	all, lost := f.events[entity], kinds.Ever
+	if f.Window.Exact {
+		all, lost = f.logged(entity)
 	}
 	for _, n := range all {
 		if t := f.stream.times[n]; w.from <= t && t <= w.to {
@@ -62,18 +62,23 @@ func (f *feature) window(entity string, at int64) window {
 		}
 	}
 	w.events = f.inOrder(w.events)
-	if !f.byEvents() {
-		return w
+	if f.byEvents() {
+		f.exclude(&w, entity, at)
 	}
-	f.exclude(&w, entity, at)
+	lacks := lost != kinds.Ever && lost >= w.from
 	if last := f.Window.Last; last > 0 && len(w.events) >= last {
 		w.events = w.events[len(w.events)-last:]
 		w.from = f.stream.times[w.events[0]]
+		lacks = false
 		if _, fixed := f.Window.Form.(features.Fixed); !fixed {
 			w.capped = false
 		}
 	}
-	w.events = slices.DeleteFunc(w.events, func(n int32) bool { return !slices.Contains(f.events[entity], n) })
+	w.capped = w.capped || lacks
+	w.events = slices.DeleteFunc(w.events, func(n int32) bool {
+		_, counts := slices.BinarySearch(f.events[entity], n)
+		return !counts
+	})
 	return w
 }
 
@@ -81,7 +86,8 @@ func (f *feature) window(entity string, at int64) window {
 // all of its time.
 func (f *feature) exclude(w *window, entity string, at int64) {
 	current := int32(-1)
-	for _, n := range f.inOrder(f.every[entity]) {
+	events, _ := f.logged(entity)
+	for _, n := range events {
 		if f.stream.times[n] <= at {
 			current = n
 		}
@@ -169,8 +175,8 @@ func pageName(c features.Calendar, at int64) string {
 func (f *feature) session(s features.Session, entity string, at int64) int64 {
 	gap := s.Gap.Milliseconds()
 	from, last := at-s.MaxLength.Milliseconds()+1, kinds.Ever
-	for _, n := range f.inOrder(f.every[entity]) {
-		t := f.stream.times[n]
+	times, _ := f.known(entity)
+	for _, t := range times {
 		if t > at || t <= at-s.Reach().Milliseconds() {
 			continue // what came so long before is not looked at
 		}
@@ -188,10 +194,10 @@ func (f *feature) session(s features.Session, entity string, at int64) int64 {
 // fixed is the beginning of the fixed window at a moment, or the end of the
 // last one if none is open.
 func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
-	size, last := w.Size.Milliseconds(), stretch(w, at)-1
+	size, last := w.Size.Milliseconds(), f.followed(w, entity, at)-1
 	from, end := last+1, last+1
-	for _, n := range f.inOrder(f.every[entity]) {
-		t := f.stream.times[n]
+	times, _ := f.known(entity)
+	for _, t := range times {
 		if t <= at && t >= end {
 			from, end = t, t+size
 		}
@@ -202,7 +208,7 @@ func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
 	switch {
 	case at < end:
 		return from
-	case f.rested(w, entity, stretch(w, at), last):
+	case f.rested(w, entity, f.followed(w, entity, at), last):
 		return end
 	case at-last >= size:
 		return last + size // at the latest
@@ -211,18 +217,20 @@ func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
 	}
 }
 
-// stretch is since when fixed windows are followed.
-func stretch(w features.Fixed, at int64) int64 {
+// followed is since when the fixed windows of an entity are followed.
+func (f *feature) followed(w features.Fixed, entity string, at int64) int64 {
 	length := w.MaxLength.Milliseconds()
-	return (kinds.FloorDiv(at, length) - 1) * length
+	_, lost := f.known(entity)
+	return max(lost, (kinds.FloorDiv(at, length)-1)*length)
 }
 
 // rested says whether there was no event between two moments for as long as a
 // fixed window lasts.
 func (f *feature) rested(w features.Fixed, entity string, from, to int64) bool {
 	last := from - 1
-	for _, n := range f.inOrder(f.every[entity]) {
-		if t := f.stream.times[n]; t > last && t <= to {
+	times, _ := f.known(entity)
+	for _, t := range times {
+		if t > last && t <= to {
 			if t-last >= w.Size.Milliseconds() {
 				return true
 			}
