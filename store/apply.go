@@ -15,9 +15,16 @@ import (
 	"github.com/weir-stream/weir/store/state"
 )
 
-// callOps bounds the operations of one script call, and with them the time,
-// under a millisecond, for which it keeps others waiting.
-const callOps = 500
+const (
+	// callOps and callBytes bound the operations of one script call, and with them
+	// the time, under a millisecond, for which it keeps others waiting.
+	callOps   = 500
+	callBytes = 64 << 10
+	// passBytes bounds what the calls of one pipeline append to a key. What is over
+	// it goes with the next one, in front of which the key may be compacted: so a
+	// key stays bounded, however many events of one entity a batch has.
+	passBytes = 128 << 10
+)
 
 // Writer applies batches. It has memory of its own and serves one goroutine.
 type Writer struct {
@@ -26,7 +33,8 @@ type Writer struct {
 	combiner combiner
 	packer   state.Packer
 	calls    []scriptCall
-	progress []any // by shard, the progress key
+	appended map[uint64]int // bytes by the hash of a key, in the shard's calls before this one
+	progress []any          // by shard, the progress key
 	sha      any
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
@@ -39,6 +47,7 @@ type Writer struct {
 // scriptCall is one call under way: what it moves when it succeeds.
 type scriptCall struct {
 	shard int
+	more  bool // of the batch's operations of the shard come behind it
 	cmd   *redis.Cmd
 	keys  []any // the state keys
 	moves []move
@@ -53,7 +62,7 @@ type move struct {
 // NewWriter returns a writer for one goroutine.
 func (s *Store) NewWriter() *Writer {
 	s.written.Do(func() { s.expiry = newExpiry() })
-	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash()}
+	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
 	}
@@ -122,25 +131,15 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
 	at := make([]int64, len(b.Sources)) // the offset from which the next call goes on
 	last := make([]int64, len(b.Sources))
-	for shard, touched := range w.byShard {
+	for shard := range w.byShard {
 		for i := range b.Sources {
 			at[i] = b.Sources[i].Progress[shard]
 			last[i] = at[i]
 		}
 		w.combiner.reset()
-		for n, i := range touched {
-			t := &b.Touched[i]
-			if b.Sources[t.Source].Behind || t.Offset < at[t.Source] {
-				continue
-			}
-			if len(w.combiner.ops) >= callOps && (n == 0 || b.Touched[touched[n-1]].Offset != t.Offset ||
-				b.Touched[touched[n-1]].Source != t.Source) {
-				w.call(ctx, b, shard, at, last)
-			}
-			for j := t.From; j < t.To; j++ {
-				w.combiner.add(t.Entity, t.Hash, &b.Ops[j])
-			}
-			last[t.Source] = t.Offset + 1
+		clear(w.appended)
+		if w.encodeShard(ctx, b, shard, at, last) {
+			continue
 		}
 		for i := range b.Sources {
 			if s := &b.Sources[i]; !s.Behind && (last[i] > at[i] || verify[shard]) {
@@ -148,16 +147,42 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 			}
 		}
 		if verify[shard] || len(w.combiner.ops) > 0 {
-			w.call(ctx, b, shard, at, last)
+			w.call(ctx, b, shard, at, last, false)
 		}
 	}
 }
 
+// encodeShard makes the calls for what is still to be applied to a shard, but for
+// the last, whose operations are left with the combiner. Full says that the rest
+// must wait for the next pipeline.
+func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at, last []int64) (full bool) {
+	before := -1 // the one touched before
+	for _, i := range w.byShard[shard] {
+		t := &b.Touched[i]
+		if b.Sources[t.Source].Behind || t.Offset < at[t.Source] {
+			continue
+		}
+		// A call has all operations of an event.
+		if w.combiner.full() && (b.Touched[before].Offset != t.Offset || b.Touched[before].Source != t.Source) {
+			if w.call(ctx, b, shard, at, last, true) {
+				return true
+			}
+		}
+		before = int(i)
+		for j := t.From; j < t.To; j++ {
+			w.combiner.add(t.Entity, t.Hash, &b.Ops[j])
+		}
+		last[t.Source] = t.Offset + 1
+	}
+	return false
+}
+
 // call makes the script call for what the combiner holds, moving the sources
-// from at to last, and lets the next one go on there.
-func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last []int64) {
+// from at to last, and lets the next one go on there, if there is more for the
+// shard. Full says that it must not go on in this pipeline.
+func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last []int64, more bool) (full bool) {
 	start := len(w.args)
-	c := scriptCall{shard: shard}
+	c := scriptCall{shard: shard, more: more}
 	for i := range b.Sources {
 		if !b.Sources[i].Behind && (last[i] > at[i] || b.EveryShard) {
 			c.moves = append(c.moves, move{source: i, from: at[i], to: last[i]})
@@ -165,7 +190,7 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 		at[i] = last[i]
 	}
 	if len(c.moves) == 0 {
-		return
+		return false
 	}
 	keys := w.combiner.keys
 	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[shard])
@@ -181,8 +206,13 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 		w.num(m.to)
 	}
 	w.num(b.Now)
+	w.spare(keys)
 	for i := range keys {
-		w.pack(&keys[i])
+		n := w.pack(&keys[i])
+		if more {
+			w.appended[keys[i].hash] += n
+			full = full || w.appended[keys[i].hash] >= passBytes
+		}
 	}
 	for i := range keys {
 		if ttl := w.store.expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now); ttl > 0 {
@@ -194,10 +224,29 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 	c.cmd.SetFirstKeyPos(3)
 	w.calls = append(w.calls, c)
 	w.combiner.reset()
+	return full
 }
 
-// pack writes the operations on one state key as one argument.
-func (w *Writer) pack(k *stateKey) {
+// spare writes which keys are not to be handed out: those that a call before this
+// one may have handed out.
+func (w *Writer) spare(keys []stateKey) {
+	if len(w.appended) == 0 {
+		w.num(0)
+		return
+	}
+	at := len(w.args)
+	w.num(0) // until they are counted
+	for i := range keys {
+		if _, ok := w.appended[keys[i].hash]; ok {
+			w.num(int64(i + 1))
+		}
+	}
+	w.args[at] = len(w.args) - at - 1
+}
+
+// pack writes the operations on one state key as one argument, and returns its
+// length.
+func (w *Writer) pack(k *stateKey) int {
 	data, ops := w.bytes, w.combiner.ops
 	for i := k.first; i >= 0; i = ops[i].next {
 		if ops[i].packed {
@@ -213,7 +262,9 @@ func (w *Writer) pack(k *stateKey) {
 		}
 		data = w.packer.End(data)
 	}
+	n := len(data) - len(w.bytes)
 	w.arg(data)
+	return n
 }
 
 // arg takes w.bytes with one argument appended. The argument is passed as a
@@ -259,7 +310,7 @@ func (w *Writer) settle(b *kinds.Batch, verify []bool) error {
 			failed = c.shard
 			continue
 		}
-		verify[c.shard] = false
+		verify[c.shard] = verify[c.shard] && c.more
 	}
 	return first
 }

@@ -5,10 +5,12 @@
 -- KEYS[2..] the state keys touched
 -- ARGV      n, then n times: progress field, from, to
 --           the greatest record timestamp in the batch, in milliseconds
+--           how many state keys are not to be handed out, and their numbers
 --           for each state key what to append to it
 --           then for some of them: the number of the key, seconds to live
 -- Returns   applied: the number of keys refused, the first reason, and then for
---           each key that is worth compacting its number and what it holds
+--           each key that is worth compacting its number and what it holds. A key
+--           that several calls of a batch append to is handed out by the first.
 --           not applied, since the progress found is not `from` for each
 --           partition: "found", then the n offsets found ("" where there is none)
 --
@@ -43,20 +45,27 @@ if tonumber(now) > tonumber(found[n + 1] or '0') then
 end
 call('HSET', progress, unpack(moved))
 
+local spared = {} -- keys that are not to be handed out
+for i = 1, tonumber(ARGV[a]) do spared[tonumber(ARGV[a + i])] = true end
+a = a + 1 + tonumber(ARGV[a])
+
 -- Compacting pays where a key has doubled since it was compacted last, by several
 -- appends: one that concerns many series is no shorter for being folded with one or
--- two others. How long the key was then stands in its header; see package state. A
--- look at that costs more than the append, so there is one where the key has grown by
--- another step, and of a short key it takes all that is needed to compact it.
+-- two others. A long key is compacted sooner, and whatever the appends, so that it
+-- stays bounded: each byte appended still has no more than a few sent for it. How long
+-- the key was then stands in its header; see package state. A look at that costs more
+-- than the append, so there is one where the key has grown by another step, and of a
+-- short key it takes all that is needed to compact it.
 local few, appends, step, short = 64, 6, 32, 512
+local long, growth = 65536, 262144
 
--- The value of a key that has doubled, nil of others.
-local function doubled(key, size)
+-- The value of a key that is worth compacting, nil of others.
+local function grown(key, size)
   local value = size <= short and call('GET', key) or call('GETRANGE', key, '0', '3')
   local header, l1, l2, l3 = byte(value, 1, 4)
   local length = 0
-  if header == 0 then length = (l1 * 256 + l2) * 256 + l3 end
-  if size < 2 * length then return nil end
+  if header == 0 then length = ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8) end
+  if size < length + math.min(length, math.max(growth, length / 2)) then return nil end
   return #value == size and value or call('GET', key)
 end
 
@@ -68,8 +77,8 @@ for k = 2, #KEYS do
   if type(size) == 'table' then
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
-  elseif size >= few and size >= appends * #appended and size % step < #appended then
-    local value = doubled(KEYS[k], size)
+  elseif size >= few and not spared[k - 1] and (size >= appends * #appended or size >= long) and size % step < #appended then
+    local value = grown(KEYS[k], size)
     if value then
       answer[#answer + 1] = k - 1
       answer[#answer + 1] = value

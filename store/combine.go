@@ -13,6 +13,7 @@ import (
 type combiner struct {
 	keys  []stateKey
 	ops   []combined
+	bytes int     // of the operations' values
 	table []int32 // open addressing over keys: index + 1, 0 for empty
 }
 
@@ -32,9 +33,12 @@ type combined struct {
 }
 
 func (c *combiner) reset() {
-	c.keys, c.ops = c.keys[:0], c.ops[:0]
+	c.keys, c.ops, c.bytes = c.keys[:0], c.ops[:0], 0
 	clear(c.table)
 }
+
+// full says whether what it holds is enough for a call.
+func (c *combiner) full() bool { return len(c.ops) >= callOps || c.bytes >= callBytes }
 
 // add takes an operation on an entity whose hash is known.
 func (c *combiner) add(entity []byte, hash uint64, op *kinds.Op) {
@@ -54,6 +58,7 @@ func (c *combiner) add(entity []byte, hash uint64, op *kinds.Op) {
 // append adds an operation behind the others of its key.
 func (c *combiner) append(key *stateKey, op *kinds.Op) {
 	c.ops = append(c.ops, combined{Op: *op, next: -1})
+	c.bytes += len(op.Member) + len(op.Key)
 	added := int32(len(c.ops) - 1)
 	if key.first < 0 {
 		key.first = added

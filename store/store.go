@@ -14,7 +14,7 @@ import (
 )
 
 // format is the version of the layout of keys and values.
-const format = 2
+const format = 3
 
 //go:embed apply.lua
 var applySource string

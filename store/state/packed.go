@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -15,16 +16,17 @@ import (
 //	body     operations or the state of the series, in the form of its State
 //
 // What was compacted begins with a header: a zero byte, with which no tag
-// begins, how long it was then (3 bytes), and what tells this compaction from
-// all others (4 random bytes).
+// begins, how long it was then (3 bytes: 5 bits of a power of two, by which the
+// other 19 bits are to be multiplied, rounded up), and what tells this compaction
+// from all others (4 random bytes).
 
 const (
 	tagSize    = 3
 	lengthSize = 3
 	nonceSize  = 4
 	headerSize = 1 + lengthSize + nonceSize
-	// mostLength is what a header says of all that was longer.
-	mostLength = 1<<(8*lengthSize) - 1
+	// lengthBits are those of a header's length that are not its power of two.
+	lengthBits = 19
 )
 
 // Nonce tells one compaction from all others.
@@ -121,10 +123,20 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *kinds.Se
 	if len(dst) == start+headerSize {
 		return dst[:start], nil
 	}
-	length := min(len(dst)-start, mostLength)
+	length := packedLength(len(dst) - start)
 	copy(dst[start+1:], []byte{byte(length >> 16), byte(length >> 8), byte(length)})
 	copy(dst[start+1+lengthSize:], nonce[:])
 	return dst, nil
+}
+
+// packedLength is a length as a header has it.
+func packedLength(length int) uint32 {
+	power := max(0, bits.Len(uint(length))-lengthBits)
+	mantissa := (length + 1<<power - 1) >> power
+	if mantissa == 1<<lengthBits { // it was rounded up
+		power, mantissa = power+1, mantissa>>1
+	}
+	return uint32(power)<<lengthBits | uint32(mantissa)
 }
 
 // take takes the parts of what is packed.

@@ -179,11 +179,11 @@ func TestCompactPrunes(t *testing.T) {
 	}
 }
 
-// The header says how long the state was when it was compacted, and no longer
-// than its three bytes can.
+// The header says how long the state was when it was compacted, of what is long
+// rounded up.
 func TestHeader(t *testing.T) {
 	s := &kinds.Series{ID: "big", Measure: kinds.Distinct}
-	for _, size := range []int{10, 1 << 16, 1 << 25} {
+	for _, size := range []int{10, 1 << 16, 1<<19 - 20, 1<<19 + 1, 1<<24 - 20, 1 << 25} {
 		var packer Packer
 		packer.Begin(s)
 		packer.Add(&kinds.Op{Series: s, Member: make([]byte, size)})
@@ -192,10 +192,12 @@ func TestHeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		compact = compact[1:]
-		length := min(len(compact), 1<<24-1)
-		want := []byte{0, byte(length >> 16), byte(length >> 8), byte(length), 7, 8, 9, 10}
-		if got := compact[:8]; string(got) != string(want) {
-			t.Errorf("the header of %d bytes is %v, want %v", len(compact), got, want)
+		if compact[0] != 0 || string(compact[4:8]) != "\x07\x08\x09\x0a" {
+			t.Errorf("the header of %d bytes is %v", len(compact), compact[:8])
+		}
+		length := (int(compact[1]&7)<<16 | int(compact[2])<<8 | int(compact[3])) << (compact[1] >> 3)
+		if length < len(compact) || length > len(compact)+len(compact)>>(lengthBits-1) {
+			t.Errorf("the header of %d bytes says %d", len(compact), length)
 		}
 	}
 }
