@@ -21,6 +21,9 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	h.metrics.ask(q)
 	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
 	defer cancel()
+	if err := q.await(ctx, h); err != nil {
+		return err
+	}
 	if err := q.reach(ctx, h.Reader); err != nil {
 		return err
 	}
@@ -32,20 +35,19 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	return encode(q, history)
 }
 
-// state waits for what the question waits for, reads what it needs, and says by
-// which plans that was written.
+// state reads what the question needs, and says by which plans that was written.
 func (h *handler) state(ctx context.Context, q *question) (*kinds.History, error) {
-	if q.wait != nil {
-		if err := q.await(ctx, h); err != nil {
-			return nil, err
-		}
-	}
 	if err := h.read(ctx, q); err != nil {
 		return nil, err
 	}
 	// After the state: what was applied to it before is in the history then. It is
 	// the master's, also where a replica has answered.
-	history, err := h.history.get(ctx)
+	history, err := h.history.get(ctx, time.Time{})
+	if err == nil && q.applied && history != nil && !history.Applied(q.wait.partition.Topic) {
+		// The shared history is from before the topic's first record was applied,
+		// which the question has waited for.
+		history, err = h.history.get(ctx, q.appliedAt)
+	}
 	if err != nil {
 		return nil, &storeError{err}
 	}
@@ -110,13 +112,14 @@ func (r storeReader) Read(ctx context.Context, reads []kinds.Read) (slices []kin
 	return slices, nil
 }
 
-// plan lists what must be read.
+// plan lists what must be read. Before reach has found the features that cannot
+// answer, that is what all of them need.
 func (q *question) plan() {
 	q.reading.Reset(q.now)
 	texts := string(q.texts.bytes)
 	for e := range q.entities {
 		for i := range q.plans {
-			if q.oldest[i] != reached {
+			if len(q.oldest) > 0 && q.oldest[i] != reached {
 				continue
 			}
 			from, to := q.texts.bounds(e*len(q.sets) + q.set[i])

@@ -39,13 +39,13 @@ func newHistories(read func(context.Context) (*kinds.History, error), now func()
 }
 
 // get is a history that is not too old for an answer from state that has been
-// read; nil where there is none.
-func (h *histories) get(ctx context.Context) (*kinds.History, error) {
+// read, and was not read before a moment; nil where there is none.
+func (h *histories) get(ctx context.Context, notBefore time.Time) (*kinds.History, error) {
 	if h.read == nil {
 		return nil, nil
 	}
 	usable := func(age time.Duration) *datedHistory {
-		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age {
+		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age && !last.at.Before(notBefore) {
 			return last
 		}
 		return nil

@@ -139,7 +139,7 @@ func TestHistoriesAreShared(t *testing.T) {
 	}, func() time.Time { return now })
 	get := func() *kinds.History {
 		t.Helper()
-		history, err := h.get(t.Context())
+		history, err := h.get(t.Context(), time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestHistoriesAreShared(t *testing.T) {
 		now = now.Add(MaxHistoryAge - refreshAge)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := h.get(ended); !errors.Is(err, context.Canceled) {
+		if _, err := h.get(ended, time.Time{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a history that is too old was rested on: %v", err)
 		}
 		return &kinds.History{}, nil
@@ -169,7 +169,7 @@ func TestHistoriesAreShared(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	read = func() (*kinds.History, error) { return nil, errors.New("refused") }
-	if _, err := h.get(t.Context()); err == nil || err.Error() != "refused" {
+	if _, err := h.get(t.Context(), time.Time{}); err == nil || err.Error() != "refused" {
 		t.Errorf("error %v", err)
 	}
 	read = nil

@@ -40,8 +40,10 @@ type question struct {
 	pending  *kinds.Batch
 	outcomes []byte
 
-	wait   *wait  // for an event on the bus; nil for none
-	waited []byte // what came of it, in JSON
+	wait      *wait     // for an event on the bus; nil for none
+	waited    []byte    // what came of it, in JSON
+	applied   bool      // the event is, as was found at
+	appliedAt time.Time // this moment
 
 	readFrom []byte // where the state was read, in JSON; empty where all is read from masters
 
@@ -103,6 +105,7 @@ func (q *question) free() {
 	q.asked = q.asked[:0]
 	q.pending, q.outcomes, q.columns = nil, q.outcomes[:0], nil
 	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
+	q.applied, q.oldest = false, q.oldest[:0]
 	q.body, q.out = q.body[:0], q.out[:0]
 	questions.Put(q)
 }

@@ -28,6 +28,9 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	h.metrics.ask(q)
 	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
 	defer cancel()
+	if err := q.await(ctx, h); err != nil {
+		return err
+	}
 	if err := q.reach(ctx, h.Reader); err != nil {
 		return err
 	}

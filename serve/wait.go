@@ -111,15 +111,22 @@ func appendWait(dst []byte, text string) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// await waits until the event is applied wherever the question looks, for no
-// longer than it may. The error is the store's.
+// await waits until the event that the question waits for, if any, is applied
+// wherever the question looks, for no longer than it may. It comes before all else
+// that is read: the event may be the first one, which sets the namespace's clock.
+// The error is the store's.
 func (q *question) await(ctx context.Context, h *handler) error {
+	if q.wait == nil {
+		return nil
+	}
+	q.plan()
 	ctx, span := h.tracing.wait(ctx)
 	applied, looks, err := q.look(ctx, h)
 	waited(span, applied, looks, err)
 	if err != nil {
 		return &storeError{err}
 	}
+	q.applied, q.appliedAt = applied, h.Now()
 	q.waited = strconv.AppendBool(append(q.waited, `,"waited":{"applied":`...), applied)
 	q.waited = append(q.waited, '}')
 	return nil

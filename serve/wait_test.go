@@ -97,6 +97,68 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// first is a namespace whose first record, of a replay of history, is applied
+// when the question looks for it the second time.
+type first struct {
+	fakeReader
+	record int64 // its timestamp
+	plan   *kinds.Plan
+	looks  int
+}
+
+func (f *first) Clock(context.Context) (int64, error) {
+	if f.looks < 2 {
+		return 0, nil
+	}
+	return f.record, nil
+}
+
+func (f *first) applied(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) {
+	f.looks++
+	return f.looks >= 2, nil
+}
+
+func (f *first) history(context.Context) (*kinds.History, error) {
+	if f.looks < 2 {
+		return &kinds.History{}, nil
+	}
+	return &kinds.History{
+		Marks: []kinds.Mark{{Topic: "views", Version: f.plan.Version, Last: kinds.NotYet}},
+		Plans: map[string]*kinds.Plan{f.plan.Version: f.plan},
+	}, nil
+}
+
+// Who waits for the first record of a namespace is answered as of its time: by
+// the clock and the history that it brings, not by those from before.
+func TestWaitingForTheFirstRecord(t *testing.T) {
+	const wait = `"waited":{"applied":true}`
+	for target, want := range map[string]string{
+		"/v1/features/views": `{"at":944092800000,` + wait + `,"results":[{"entity":{"user":"u1"},"features":{"views":` +
+			`{"value":0,"status":"NOT_FOUND","from":944010000000,"to":944096399999,"exact":true}}}]}`,
+		"/v1/timeline/views": `{"at":944092800000,` + wait + `,"bars":[{"value":0,"status":"NOT_FOUND",`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &first{record: 944092800000, plan: r.Plan()}
+			h := newHandler(f, func(c *Config) {
+				c.Registry = func() *features.Registry { return r }
+				c.Applied, c.History, c.Now = f.applied, f.history, time.Now
+			})
+			before := do(t, h, "GET", "/v1/features/views?user=u1&at=944092800000", "").Body.String()
+			if !strings.Contains(before, `"status":"OUTSIDE_MAX_AGE"`) {
+				t.Fatalf("before the first record: %s", before)
+			}
+			got := do(t, h, "GET", target+"?user=u1&at=944092800000&wait_for=views/3/0", "").Body.String()
+			if !strings.HasPrefix(got, want) || strings.Contains(got, "complete_since") {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
 // What a GET waits for is one parameter; a timeline waits, too.
 func TestWaitingByParameter(t *testing.T) {
 	for _, test := range []struct{ path, want string }{

@@ -84,6 +84,11 @@ type History struct {
 	Plans map[string]*Plan // by version; a plan that is not known keeps nothing
 }
 
+// Applied says whether any plan is applied to the records of a topic.
+func (h *History) Applied(topic string) bool {
+	return slices.ContainsFunc(h.Marks, func(m Mark) bool { return m.Topic == topic && m.Last == NotYet })
+}
+
 // CompleteSince is the event time, in milliseconds, from which on state holds
 // all events that the units need; Ever and NotYet apart. It may be later than
 // need be, never earlier.
