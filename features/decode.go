@@ -120,8 +120,8 @@ func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 		values: make([]kinds.Value, len(s.Fields)),
 	}
 	if d.match != nil {
-		d.matched = make([]kinds.Value, len(d.match.paths))
-		for _, path := range d.match.paths {
+		d.matched = make([]kinds.Value, len(d.match.Paths()))
+		for _, path := range d.match.Paths() {
 			tree.add(path)
 		}
 	}
@@ -145,7 +145,7 @@ func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 // findSlots notes slots, which are known once the topic's tree is whole.
 func (s *streamDecoder) findSlots(tree *pathNode) {
 	if s.match != nil {
-		for _, path := range s.match.paths {
+		for _, path := range s.match.Paths() {
 			s.matchSlots = append(s.matchSlots, tree.add(path).slot)
 		}
 	}

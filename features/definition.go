@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // definition is a feature as it is written, in either form. Words that are not
@@ -87,7 +88,7 @@ func (l *loader) callOf(d *definition, c call) kinds.Kind {
 		target, ok := options[o.name.text]
 		switch {
 		case !ok:
-			l.report(o.name.place, "%s", unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
+			l.report(o.name.place, "%s", spelling.Unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
 		case target.given():
 			l.report(o.name.place, "option %q is given twice", o.name.text)
 		default:

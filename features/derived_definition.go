@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // maxReads bounds what a derived feature reads. Parts of parts that are the
@@ -16,10 +17,6 @@ const maxReads = 256
 
 // derivedKeys are the keys of a derived feature.
 var derivedKeys = []string{"expr", "default", "description", "owner"}
-
-// errElsewhere is that an expression does not compile for a reason of which
-// there is a finding already.
-var errElsewhere = errors.New("a part is wrong")
 
 // featureNamed compiles a feature once; it is nil where something is wrong
 // with it.
@@ -53,7 +50,13 @@ func (l *loader) derived(n named) *Feature {
 		f.Description = n.comment
 	}
 	f.Expr = l.expr(w, func() (*Expr, error) {
-		return compileExpr(w.text, &exprCompiler{part: func(name string) (int, *Feature, error) { return l.part(f, name) }}, kinds.Null)
+		return CompileOver(w.text, func(name string) (int, Variable, error) {
+			i, err := l.part(f, name)
+			if err != nil {
+				return 0, Variable{}, err
+			}
+			return i, Variable{Name: name, Type: f.Parts[i].Type(), Scale: f.Parts[i].Scale()}, nil
+		}, kinds.Null)
 	})
 	if f.Expr == nil {
 		return nil
@@ -81,33 +84,33 @@ func (l *loader) derived(n named) *Feature {
 	return f
 }
 
-// part finds a part of a derived feature and its place among the parts.
-func (l *loader) part(f *Feature, name string) (int, *Feature, error) {
+// part finds a part of a derived feature: its index among the parts.
+func (l *loader) part(f *Feature, name string) (int, error) {
 	if i := slices.IndexFunc(f.Parts, func(p *Feature) bool { return p.Name == name }); i >= 0 {
-		return i, f.Parts[i], nil
+		return i, nil
 	}
 	if _, ok := l.features[name]; !ok {
-		return 0, nil, errors.New(unknown("feature", name, slices.Collect(maps.Keys(l.features))))
+		return 0, errors.New(spelling.Unknown("feature", name, slices.Collect(maps.Keys(l.features))))
 	}
 	if i := slices.Index(l.underWay, name); i >= 0 {
-		return 0, nil, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
+		return 0, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
 	}
 	part := l.featureNamed(name)
 	if part == nil {
-		return 0, nil, errElsewhere
+		return 0, ErrReported
 	}
 	if shape := part.Shape(); shape != kinds.Scalar {
 		what := "a list"
 		if shape == kinds.Categories {
 			what = "values by category"
 		}
-		return 0, nil, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and cannot stand in an expression")
+		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and cannot stand in an expression")
 	}
 	if part.Membership() == kinds.MembersNeeded {
-		return 0, nil, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
+		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
 	}
 	f.Parts = append(f.Parts, part)
-	return len(f.Parts) - 1, part, nil
+	return len(f.Parts) - 1, nil
 }
 
 // cycleError says that definitions rest on themselves, along the path.

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // word is a text in the definitions and the place where it stands.
@@ -204,7 +206,7 @@ func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 	values := map[string]node{}
 	for _, e := range l.entries(n, what, "key") {
 		if !slices.Contains(known, e.key.text) {
-			l.report(e.key.place, "%s", unknownIn(" in "+what, "key", e.key.text, known))
+			l.report(e.key.place, "%s", spelling.UnknownIn(" in "+what, "key", e.key.text, known))
 			continue
 		}
 		values[e.key.text] = e.value

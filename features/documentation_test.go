@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // The page of the functions is written from the table of the kinds; its words
@@ -183,7 +184,7 @@ func documentation() string {
 	for _, k := range kinds.All {
 		document(&b, k)
 	}
-	fmt.Fprintf(&b, documentationThrough, alternatives(throughNames()), maxFanOut)
+	fmt.Fprintf(&b, documentationThrough, spelling.Alternatives(throughNames()), maxFanOut)
 	return b.String()
 }
 
@@ -202,7 +203,7 @@ func document(b *strings.Builder, k kinds.Kind) {
 		for _, t := range s.Types {
 			names = append(names, t.String())
 		}
-		row("field", alternatives(names))
+		row("field", spelling.Alternatives(names))
 	}
 	for _, p := range s.Parameters {
 		text := wanted(p)

@@ -7,6 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Enrichment says where the events of a stream are written with the features
@@ -66,7 +67,7 @@ func (l *loader) enrich(e enrichment) {
 	}
 	service, ok := l.registry.Service(w.text)
 	if !ok {
-		l.report(w.place, "%s", unknown("service", w.text, slices.Collect(maps.Keys(l.services))))
+		l.report(w.place, "%s", spelling.Unknown("service", w.text, slices.Collect(maps.Keys(l.services))))
 		return
 	}
 	e.stream.Enrich.Service = service

@@ -12,6 +12,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Expr is a compiled expression over the fields of a stream: the filter of a
@@ -60,11 +61,31 @@ const (
 	maxExprParts  = 1024
 )
 
+// Variable is a value that expressions have a name for.
+type Variable struct {
+	Name  string
+	Type  kinds.Type
+	Scale uint8 // of a decimal: the most digits behind the point
+}
+
 // CompileExpr compiles an expression over fields. The values that Eval takes
 // are those of the fields, in their order. The result is of the type wanted,
 // or of any type where that is Null. Its error is an *ExprError.
-func CompileExpr(source string, fields []Field, want kinds.Type) (*Expr, error) {
+func CompileExpr(source string, fields []Variable, want kinds.Type) (*Expr, error) {
 	return compileExpr(source, &exprCompiler{fields: fields}, want)
+}
+
+// Lookup finds the feature of a name, and its index among the values that Eval
+// takes.
+type Lookup func(name string) (int, Variable, error)
+
+// ErrReported is the error of a Lookup that has reported itself what is wrong.
+var ErrReported = errors.New("reported already")
+
+// CompileOver compiles an expression over features, which it looks up. Its error
+// is ErrReported or an *ExprError.
+func CompileOver(source string, features Lookup, want kinds.Type) (*Expr, error) {
+	return compileExpr(source, &exprCompiler{feature: features}, want)
 }
 
 // Paths are where the values that a match looks at stand in records.
@@ -216,13 +237,11 @@ func truth(b bool) kinds.Value {
 // exprCompiler turns a syntax tree into terms. It also brings the tree into
 // canonical form.
 type exprCompiler struct {
-	fields []Field
-	// part, where set, finds another feature and its place among the values, in
-	// the place of fields.
-	part  func(name string) (int, *Feature, error)
-	raw   bool // names are paths in the record
-	paths [][]string
-	parts int
+	fields  []Variable
+	feature Lookup // where set, names are of features and not of fields
+	raw     bool   // names are paths in the record
+	paths   [][]string
+	parts   int
 }
 
 func (c *exprCompiler) compile(n ast.Node) (term, error) {
@@ -264,21 +283,21 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 
 // name compiles the name of a field, or a path in the record.
 func (c *exprCompiler) name(n ast.Node) (term, error) {
-	if c.part != nil {
-		return c.feature(n)
+	if c.feature != nil {
+		return c.featureNamed(n)
 	}
 	if !c.raw {
 		id, ok := n.(*ast.IdentifierNode)
 		if !ok {
 			return term{}, errorAt(n, "a field has no parts: declare one with a path of its own")
 		}
-		i := slices.IndexFunc(c.fields, func(f Field) bool { return f.Name == id.Value })
+		i := slices.IndexFunc(c.fields, func(f Variable) bool { return f.Name == id.Value })
 		if i < 0 {
 			var known []string
 			for _, f := range c.fields {
 				known = append(known, f.Name)
 			}
-			return term{}, errorAt(n, "%s", unknown("field", id.Value, known))
+			return term{}, errorAt(n, "%s", spelling.Unknown("field", id.Value, known))
 		}
 		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
 	}
@@ -294,20 +313,20 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 	return term{eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
 }
 
-// feature compiles the name of a feature.
-func (c *exprCompiler) feature(n ast.Node) (term, error) {
+// featureNamed compiles the name of a feature.
+func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok {
 		return term{}, errorAt(n, "a feature has no parts that can be named")
 	}
-	i, part, err := c.part(id.Value)
+	i, feature, err := c.feature(id.Value)
 	switch {
-	case errors.Is(err, errElsewhere):
+	case errors.Is(err, ErrReported):
 		return term{}, err
 	case err != nil:
 		return term{}, errorAt(n, "%s", err)
 	}
-	return term{typ: part.Type(), scale: part.Scale(), eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
 }
 
 // pathOf reads a.b, a?.b and a["b"].

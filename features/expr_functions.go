@@ -11,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // function is one of the expression language. All are null for a null.
@@ -52,7 +53,7 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 		for name := range functions {
 			known = append(known, name)
 		}
-		return term{}, errorAt(n, "%s", unknown("function", name, known))
+		return term{}, errorAt(n, "%s", spelling.Unknown("function", name, known))
 	}
 	signature, want := name+"(value)", 1
 	if fn.option != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 )
 
-var exprFields = []Field{
+var exprFields = []Variable{
 	{Name: "status", Type: kinds.String},
 	{Name: "other", Type: kinds.String},
 	{Name: "n", Type: kinds.Int},

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 const (
@@ -88,11 +89,11 @@ func (l *loader) kind(d *definition, macros ...string) kinds.Kind {
 	}
 	switch {
 	case !slices.Contains(names, name):
-		l.report(d.function.place, "%s", unknown("function", d.function.text, append(names, macros...)))
+		l.report(d.function.place, "%s", spelling.Unknown("function", d.function.text, append(names, macros...)))
 	case methods == nil:
 		l.report(d.method.place, "%s has no methods", name)
 	default:
-		l.report(d.method.place, "%s", unknownIn(" of "+name, "method", d.method.text, methods))
+		l.report(d.method.place, "%s", spelling.UnknownIn(" of "+name, "method", d.method.text, methods))
 	}
 	return nil
 }
@@ -112,7 +113,7 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
 	stream, ok := l.registry.Stream(d.stream.text)
 	if !ok {
 		if d.stream.given() {
-			l.report(d.stream.place, "%s", unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
+			l.report(d.stream.place, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
 		}
 		return f, inputs{}
 	}
@@ -190,7 +191,7 @@ func (l *loader) measured(d *definition, f *Feature, spec kinds.Spec) int {
 			names = append(names, t.String())
 		}
 		l.report(d.field.place, "%s needs a field of type %s, and %q is of type %s",
-			spec.Name, alternatives(names), field.Name, field.Type)
+			spec.Name, spelling.Alternatives(names), field.Name, field.Type)
 	}
 	f.Call.Type, f.Call.Scale = field.Type, field.Scale
 	return i
@@ -204,14 +205,14 @@ func (l *loader) fieldNamed(s *Stream, w word) int {
 		for _, f := range s.Fields {
 			names = append(names, f.Name)
 		}
-		l.report(w.place, "%s", unknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
+		l.report(w.place, "%s", spelling.UnknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
 	}
 	return i
 }
 
 // where compiles a filter, once for each canonical form.
 func (l *loader) where(s *Stream, w word) *Expr {
-	e := l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, s.Fields, kinds.Bool) })
+	e := l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, s.Variables(), kinds.Bool) })
 	if e == nil {
 		return nil
 	}

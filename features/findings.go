@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Finding is one thing that is wrong with definitions, and where.
@@ -58,53 +56,3 @@ type place struct {
 }
 
 func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
-
-// counted is a number with its noun.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// unknown words the finding that a name is none of those known.
-func unknown(what, name string, known []string) string {
-	return unknownIn("", what, name, known)
-}
-
-// unknownIn is unknown with the thing that lacks the name, such as " in x".
-func unknownIn(in, what, name string, known []string) string {
-	message := fmt.Sprintf("unknown %s %q%s", what, name, in)
-	if near := nearest(name, known); near != "" {
-		return fmt.Sprintf("%s; did you mean %q?", message, near)
-	}
-	if len(known) == 0 || len(known) > 30 {
-		return message
-	}
-	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
-}
-
-// Unknown says of a name that nothing has it, and which one may be meant: what
-// it should be the name of, and where, such as " in x", make the message.
-func Unknown(what, name, in string, known []string) string { return unknownIn(in, what, name, known) }
-
-// nearest is the known name that a misspelt one most likely stands for, empty
-// where none is near enough.
-func nearest(name string, known []string) string {
-	best, least := "", (len(name)+2)/3+1
-	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// alternatives lists names for a message: a, b or c.
-func alternatives(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}

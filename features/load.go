@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Load reads definitions from files and from the *.yaml and *.yml files of
@@ -189,7 +190,7 @@ func (l *loader) service(d named) *Service {
 		_, defined := l.features[w.text]
 		switch {
 		case !defined:
-			l.report(w.place, "%s", unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+			l.report(w.place, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
 		case seen[w.text]:
 			l.report(w.place, "feature %q stands twice in service %q", w.text, s.Name)
 		default:

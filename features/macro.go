@@ -8,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // macro is a feature that has parameters, in the one-line form or in another
@@ -170,7 +171,7 @@ func (l *loader) callable(c call) bool {
 	if slices.Contains(functionNames(), strings.ToLower(f.text)) {
 		return true
 	}
-	l.report(f.place, "%s", unknown("function", f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
+	l.report(f.place, "%s", spelling.Unknown("function", f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
 	return false
 }
 
@@ -180,7 +181,7 @@ func (l *loader) fits(m *macro, c call) bool {
 		return true
 	}
 	l.report(c.function.place, "macro %s takes %s, not %d: %s", m.name.text,
-		counted(len(m.parameters), "argument"), len(c.arguments), m.form())
+		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.form())
 	return false
 }
 

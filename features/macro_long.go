@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // expansion is a use of a macro whose body is a mapping, that of a feature in
@@ -110,7 +112,7 @@ func (l *loader) computes(m *macro) bool {
 			l.report(f.place, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.form(), called.form())
 			return false
 		default:
-			l.report(f.place, "%s", unknown("function", f.text, functionNames()))
+			l.report(f.place, "%s", spelling.Unknown("function", f.text, functionNames()))
 			return false
 		}
 	}
@@ -168,7 +170,7 @@ func (l *loader) addOptions(x *expansion, filled *yaml.Node, m *macro, c call) b
 	for _, o := range c.options {
 		switch {
 		case !slices.Contains(known, o.name.text):
-			l.report(o.name.place, "%s", unknown("option", o.name.text, known))
+			l.report(o.name.place, "%s", spelling.Unknown("option", o.name.text, known))
 		case (node{Node: filled}).has(o.name.text):
 			l.report(o.name.place, "option %q is given twice", o.name.text)
 		default:

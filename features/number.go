@@ -204,3 +204,38 @@ func sign(n int64) int {
 	}
 	return 0
 }
+
+// scanNumber is the end of the number that starts at i, -1 where none does.
+func scanNumber(data []byte, i int) int {
+	digits := func() bool {
+		start := i
+		for i < len(data) && isDigit(data[i]) {
+			i++
+		}
+		return i > start
+	}
+	if i < len(data) && data[i] == '-' {
+		i++
+	}
+	if i < len(data) && data[i] == '0' {
+		i++
+	} else if !digits() {
+		return -1
+	}
+	if i < len(data) && data[i] == '.' {
+		if i++; !digits() {
+			return -1
+		}
+	}
+	if i < len(data) && data[i]|0x20 == 'e' {
+		if i++; i < len(data) && (data[i] == '+' || data[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return -1
+		}
+	}
+	return i
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -61,6 +61,17 @@ type Field struct {
 	Expr     *Expr // of a derived field, computed from those before it; else nil
 }
 
+// Variables are the fields as expressions name them, in their order.
+func (s *Stream) Variables() []Variable { return variables(s.Fields) }
+
+func variables(fields []Field) []Variable {
+	list := make([]Variable, len(fields))
+	for i, f := range fields {
+		list[i] = Variable{Name: f.Name, Type: f.Type, Scale: f.Scale}
+	}
+	return list
+}
+
 // entityWrites are the series that one stream keeps of one entity.
 type entityWrites struct {
 	by     []int // fields that make the entity, in the order of their names

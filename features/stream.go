@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 const (
@@ -166,7 +167,7 @@ func (l *loader) field(e entry, before []Field) Field {
 			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
 		}
 		if f.Type != kinds.Null && (len(before) == 0 || settled(before)) {
-			f.Expr = l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, before, f.Type) })
+			f.Expr = l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, variables(before), f.Type) })
 		}
 	}
 	return f
@@ -207,7 +208,7 @@ func (l *loader) fieldType(w word) kinds.Type {
 		for t := kinds.String; t <= kinds.Location; t++ {
 			known = append(known, t.String())
 		}
-		l.report(w.place, "%s", unknown("type", w.text, known))
+		l.report(w.place, "%s", spelling.Unknown("type", w.text, known))
 	}
 	return t
 }
@@ -230,7 +231,7 @@ func (l *loader) path(w word) []string {
 // oneOf finds a word that is none of those known.
 func (l *loader) oneOf(w word, what string, known []string) {
 	if !slices.Contains(known, w.text) {
-		l.report(w.place, "%s", unknown(what, w.text, known))
+		l.report(w.place, "%s", spelling.Unknown(what, w.text, known))
 	}
 }
 
@@ -248,7 +249,7 @@ func (l *loader) expr(w word, compile func() (*Expr, error)) *Expr {
 	if err == nil {
 		return e
 	}
-	if errors.Is(err, errElsewhere) {
+	if errors.Is(err, ErrReported) {
 		return nil
 	}
 	at := w.place

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // A feature of the second degree stands in one of two forms. A call takes the
@@ -83,7 +84,7 @@ func (l *loader) goThrough(d *definition, kind kinds.Kind) *Feature {
 		l.report(d.through.place, tooDeep)
 		return nil
 	case !spec.Through:
-		l.report(d.function.place, "%s cannot go through a set; %s can", called(spec), alternatives(throughNames()))
+		l.report(d.function.place, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
 		return nil
 	case d.per.given():
 		l.report(d.per.place, "per does not go through a set: its values are of all members together; leave per or the set out")
@@ -125,7 +126,7 @@ func (l *loader) throughSet(d *definition) *Feature {
 			return kind
 		})
 	case !defined:
-		l.report(w.place, "%s", unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+		l.report(w.place, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
 	case slices.Contains(l.underWay, w.text):
 		i := slices.Index(l.underWay, w.text)
 		l.report(w.place, "%s", cycleError("features", append(slices.Clone(l.underWay[i:]), w.text)))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // maxTiles bounds the tiles of one window: every answer reads all of them.
@@ -74,5 +76,5 @@ func fitting(window, tile time.Duration) string {
 	case above == 0:
 		return FormatDuration(below)
 	}
-	return alternatives([]string{FormatDuration(below), FormatDuration(above)})
+	return spelling.Alternatives([]string{FormatDuration(below), FormatDuration(above)})
 }

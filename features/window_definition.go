@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // window reads a feature's window and what goes with it: tile, bounds, delay
@@ -25,7 +26,7 @@ func (l *loader) window(d *definition, kind kinds.Kind) Window {
 	if d.exclude.given() {
 		w.Exclude = Exclusion(max(0, slices.Index(exclusions, d.exclude.text)))
 		if w.Exclude == ExcludeNothing {
-			l.report(d.exclude.place, "%s", unknown("exclude", d.exclude.text, exclusions[1:]))
+			l.report(d.exclude.place, "%s", spelling.Unknown("exclude", d.exclude.text, exclusions[1:]))
 		}
 	}
 	w.Exact = l.fromTheLog(d, kind, w)
@@ -148,7 +149,7 @@ func (l *loader) edges(d *definition, w *Window) {
 	case !w.Exact:
 		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
 	case !ok:
-		l.report(d.bounds.place, "%s", unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
+		l.report(d.bounds.place, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
 	}
 	w.ClosedLeft, w.OpenRight = edges.closedLeft, edges.openRight
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // form reads how a window begins; it is nil for a lifetime.
@@ -52,7 +54,7 @@ func (l *loader) rolling(w word) (Form, bool) {
 	}
 	if strings.TrimLeft(w.text, "0123456789") == w.text {
 		l.report(w.place, "unknown window %q; known: a rolling duration such as 7d, lifetime, and those that begin with %s",
-			w.text, alternatives(append(slices.Clip(formKeys), "last")))
+			w.text, spelling.Alternatives(append(slices.Clip(formKeys), "last")))
 		return nil, false
 	}
 	size, ok := l.length(w)
@@ -90,7 +92,7 @@ func (l *loader) calendar(words windowWords) (Form, bool) {
 	unit, first, at := words.keys["calendar"], time.Monday, time.UTC
 	name := strings.ToLower(unit.text)
 	if _, ok := calendarUnits[name]; !ok {
-		l.report(unit.place, "%s", unknown("calendar unit", unit.text, slices.Collect(maps.Keys(calendarUnits))))
+		l.report(unit.place, "%s", spelling.Unknown("calendar unit", unit.text, slices.Collect(maps.Keys(calendarUnits))))
 		return nil, false
 	}
 	if w, ok := words.keys["tz"]; ok {
@@ -103,7 +105,7 @@ func (l *loader) calendar(words windowWords) (Form, bool) {
 	if w, ok := words.keys["starts"]; ok {
 		known := false
 		if first, known = dayOfWeek(w.text); !known {
-			l.report(w.place, "%s", unknown("day of the week", w.text, weekdays))
+			l.report(w.place, "%s", spelling.Unknown("day of the week", w.text, weekdays))
 			return nil, false
 		}
 		if name != "week" {

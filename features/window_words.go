@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // windowWords is a window as it is written: a duration, lifetime, or words by
@@ -64,7 +66,7 @@ func (l *loader) windowText(w word) windowWords {
 		_, twice := words.keys[key.text]
 		switch {
 		case !slices.Contains(windowKeys, key.text):
-			l.report(key.place, "%s", unknownIn(" in window", "key", key.text, windowKeys))
+			l.report(key.place, "%s", spelling.UnknownIn(" in window", "key", key.text, windowKeys))
 		case len(pair) < 2:
 			l.report(key.place, "%s must be followed by its value, such as {rolling: 7d} or calendar day tz Asia/Shanghai", key.text)
 		case twice:

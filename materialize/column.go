@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // Column is one column of a training set: a feature, or a field of the stream
@@ -72,7 +73,7 @@ func column(r *features.Registry, stream *features.Stream, name string, lists bo
 			known = append(known, f.Name)
 		}
 	}
-	return Column{}, fmt.Errorf("%s", features.Unknown("feature or field", name, " of stream "+stream.Name, known))
+	return Column{}, fmt.Errorf("%s", spelling.UnknownIn(" of stream "+stream.Name, "feature or field", name, known))
 }
 
 // typed is the type of the column's values, the scale of decimals, and the

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // node is a value in the JSON objects that the rows of a CSV become: a cell, or
@@ -49,7 +50,7 @@ func newTree(stream *features.Stream, header []string) (*node, error) {
 		if n.column = slices.Index(header, n.path); n.column >= 0 {
 			return nil
 		}
-		return fmt.Errorf("%s of stream %s: %s", what, stream.Name, features.Unknown("column", n.path, "", header))
+		return fmt.Errorf("%s of stream %s: %s", what, stream.Name, spelling.Unknown("column", n.path, header))
 	}
 	errs := []error{wanted("the timestamp", stream.Timestamp.Path, isMoment)}
 	for _, f := range stream.Fields {

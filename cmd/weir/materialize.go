@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -73,7 +74,7 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 		for _, s := range registry.Streams {
 			known = append(known, s.Name)
 		}
-		return fmt.Errorf("--stream: %s", features.Unknown("stream", o.stream, "", known))
+		return fmt.Errorf("--stream: %s", spelling.Unknown("stream", o.stream, known))
 	}
 	newWriter, err := o.writer()
 	if err != nil {

@@ -18,9 +18,9 @@ type derived struct {
 
 // newDerived compiles the expression as if the parts were fields of an event.
 func newDerived(f *features.Feature) *derived {
-	var fields []features.Field
+	var fields []features.Variable
 	for _, part := range f.Parts {
-		fields = append(fields, features.Field{Name: part.Name, Type: part.Type()})
+		fields = append(fields, features.Variable{Name: part.Name, Type: part.Type()})
 	}
 	expr, err := features.CompileExpr(f.Expr.Source, fields, kinds.Null)
 	if err != nil {

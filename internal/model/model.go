@@ -116,7 +116,7 @@ func compile(source string, s *features.Stream) *features.Expr {
 	if source == "" {
 		return nil
 	}
-	e, err := features.CompileExpr(source, s.Fields, kinds.Bool)
+	e, err := features.CompileExpr(source, s.Variables(), kinds.Bool)
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", source, err))
 	}

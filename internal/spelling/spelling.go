@@ -1,5 +1,5 @@
-// Package spelling says how much alike two names are, for messages that propose
-// the one that was meant.
+// Package spelling words messages about names: which ones there are, and which
+// one was probably meant.
 package spelling
 
 // Distance is the number of bytes to put in, take out or change to get from a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 // group is all series that stand in one key of an entity.
@@ -27,7 +28,7 @@ func groups(registry *features.Registry, names []string) ([]*group, error) {
 	for _, name := range names {
 		f, ok := registry.Feature(name)
 		if !ok {
-			return nil, fmt.Errorf("--feature: %s", features.Unknown("feature", name, "", known(registry)))
+			return nil, fmt.Errorf("--feature: %s", spelling.Unknown("feature", name, known(registry)))
 		}
 		for _, s := range f.Series {
 			wanted[s] = true

@@ -1,0 +1,53 @@
+package spelling
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Counted is a number with its noun.
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// Unknown words the finding that a name is none of those known.
+func Unknown(what, name string, known []string) string {
+	return UnknownIn("", what, name, known)
+}
+
+// UnknownIn is Unknown with the thing that lacks the name, such as " in x".
+func UnknownIn(in, what, name string, known []string) string {
+	message := fmt.Sprintf("unknown %s %q%s", what, name, in)
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf("%s; did you mean %q?", message, near)
+	}
+	if len(known) == 0 || len(known) > 30 {
+		return message
+	}
+	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+}
+
+// nearest is the known name that a misspelt one most likely stands for, empty
+// where none is near enough.
+func nearest(name string, known []string) string {
+	best, least := "", (len(name)+2)/3+1
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := Distance(strings.ToLower(name), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// Alternatives lists names for a message: a, b or c.
+func Alternatives(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
