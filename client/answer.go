@@ -15,10 +15,11 @@ const (
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
 	Incomplete    Status = "INCOMPLETE"      // of the window's events since CompleteSince only: the feature is younger than its window
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
+	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
 )
 
 // Statuses are all that this client knows. A later server may send others.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged}
 
 // Answer answers a question.
 type Answer struct {

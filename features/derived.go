@@ -105,16 +105,15 @@ func (f *Feature) entityOf(part int, entity string) string {
 }
 
 // derive answers a derived feature by its parts. The value is found where that
-// of any part is, and null where the expression cannot be computed.
-func (f *Feature) derive(a *Answer, r *Reading, at int64) error {
+// of any part is, and null where the expression cannot be computed. Where a part is
+// damaged there is none, whatever the default.
+func (f *Feature) derive(a *Answer, r *Reading, at int64) {
 	*a = Answer{Status: NotFound, Exact: true, CompleteSince: kinds.Ever, told: math.MaxInt64}
 	a.From, a.To = f.Covers(at, r.now)
 	values := make([]kinds.Value, len(f.Parts))
 	var p Answer
 	for i, part := range f.Parts {
-		if err := r.answer(&p, part, at); err != nil {
-			return err
-		}
+		r.answer(&p, part, at)
 		values[i] = p.Value
 		a.told = min(a.told, p.told)
 		a.Exact = a.Exact && p.Exact
@@ -122,9 +121,17 @@ func (f *Feature) derive(a *Answer, r *Reading, at int64) error {
 		a.RelativeError = max(a.RelativeError, p.RelativeError)
 		a.Uncertain = max(a.Uncertain, p.Uncertain)
 		a.Capped = a.Capped || p.Capped
-		if p.Status != NotFound {
+		switch {
+		case a.Status == Damaged:
+		case p.Status == Damaged:
+			a.Status, a.Err = Damaged, p.Err
+		case p.Status != NotFound:
 			a.Status = Present
 		}
+	}
+	if a.Status == Damaged {
+		f.damaged(a, a.Err, at, r.now)
+		return
 	}
 	// Its error is an overflow: there is no such value.
 	a.Value, _ = f.Expr.Clone().Eval(values)
@@ -134,5 +141,4 @@ func (f *Feature) derive(a *Answer, r *Reading, at int64) error {
 			a.Status = NullValue
 		}
 	}
-	return nil
 }

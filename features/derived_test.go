@@ -132,9 +132,7 @@ func TestDerivedAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		var a Answer
-		if err := reading.Next(&a); err != nil {
-			t.Fatal(err)
-		}
+		reading.Next(&a)
 		from := "-"
 		if a.From != kinds.Ever {
 			from = fmt.Sprint(a.From)
@@ -241,9 +239,9 @@ func TestDerivedOfAQuantile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var a Answer
-	err := reading.Next(&a)
-	if err != nil || a.Exact || a.RelativeError != 0.02 {
-		t.Errorf("exact %v, relative error %v, %v", a.Exact, a.RelativeError, err)
+	reading.Next(&a)
+	if a.Exact || a.RelativeError != 0.02 {
+		t.Errorf("exact %v, relative error %v", a.Exact, a.RelativeError)
 	}
 }
 

@@ -61,6 +61,8 @@ type Answer struct {
 	// that the value is of, in milliseconds; kinds.Ever where all there ever were
 	// are, as Complete finds out.
 	CompleteSince int64
+	// Err is, with Damaged, what is wrong in the store. It is for the operator.
+	Err error
 
 	// told is the first millisecond of the event times that value and From rest
 	// on: From, or one before it; kinds.Ever for all there ever was.
@@ -117,6 +119,13 @@ func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]kind
 	*a = Answer{From: c.from, To: c.to, CompleteSince: kinds.Ever, told: c.told}
 	f.tell(a, r)
 	return nil
+}
+
+// damaged answers that the state cannot be read, for a reason.
+func (f *Feature) damaged(a *Answer, err error, at, now int64) {
+	*a = Answer{Status: Damaged, CompleteSince: kinds.Ever, Err: err}
+	a.From, a.To = f.Covers(at, now)
+	a.told = a.From
 }
 
 // tell makes a result the answer's.

@@ -21,7 +21,7 @@ type Reader interface {
 //	r.Reset(now)
 //	r.Want(feature, entity, at) // for each answer
 //	err := r.Read(ctx, reader)
-//	err := r.Next(&answer) // for each answer, in the same order
+//	r.Next(&answer) // for each answer, in the same order
 //
 // It keeps its memory for the next time. Its zero value is ready for Reset.
 type Reading struct {
@@ -110,8 +110,7 @@ func (r *Reading) plan(f *Feature, entity string, at int64) {
 // second one does, equal reads once. It holds until Reset.
 func (r *Reading) Reads() []kinds.Read { return r.reads }
 
-// Read reads all that is needed. The error is that of the reader, or that the
-// store holds what this program cannot read.
+// Read reads all that is needed. The error is that of the reader.
 func (r *Reading) Read(ctx context.Context, from Reader) error {
 	if err := r.ReadLists(ctx, from); err != nil {
 		return err
@@ -126,9 +125,7 @@ func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
 		return err
 	}
 	for i := range r.hops {
-		if err := r.goThrough(&r.hops[i]); err != nil {
-			return err
-		}
+		r.goThrough(&r.hops[i])
 	}
 	return nil
 }
@@ -155,44 +152,59 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 }
 
 // Next fills in the answer that was wanted next.
-func (r *Reading) Next(a *Answer) error {
+func (r *Reading) Next(a *Answer) {
 	w := &r.wishes[r.next]
 	r.next++
-	return r.answer(a, w.feature, w.at)
+	r.answer(a, w.feature, w.at)
 }
 
-func (r *Reading) answer(a *Answer, f *Feature, at int64) error {
+func (r *Reading) answer(a *Answer, f *Feature, at int64) {
 	switch {
 	case f.Parts != nil:
-		return f.derive(a, r, at)
+		f.derive(a, r, at)
 	case f.Through != nil:
 		r.hop++
-		return r.second(a, &r.hops[r.hop-1])
+		r.second(a, &r.hops[r.hop-1])
 	default:
 		r.need += len(f.Series)
-		return r.overStream(a, f, r.need-len(f.Series), r.need, at)
+		r.overStream(a, f, r.need-len(f.Series), r.need, at)
 	}
 }
 
 // overStream answers a feature over a stream from what was read for some of the
 // needs.
-func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) error {
+func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
+	for _, position := range r.needs[from:to] {
+		if err := r.slices[position].Err; err != nil {
+			f.damaged(a, err, at, r.now)
+			return
+		}
+	}
 	if !f.Window.Exact {
 		f.fromTiles(a, r.gather(from, to), at, r.now)
-		return nil
+		return
 	}
 	r.chosen = r.chosen[:0]
 	for _, position := range r.needs[from:to] {
 		log, err := r.log(position)
 		if err != nil {
-			return fmt.Errorf("feature %s: %w", f.Name, err)
+			f.damaged(a, r.damage(position, err), at, r.now)
+			return
 		}
 		r.chosen = append(r.chosen, log)
 	}
 	if from == to {
 		r.chosen = append(r.chosen, noLog)
 	}
-	return f.fromLogs(a, r.chosen, at, &r.samples)
+	if err := f.fromLogs(a, r.chosen, at, &r.samples); err != nil {
+		f.damaged(a, r.damage(r.needs[from], err), at, r.now)
+	}
+}
+
+// damage says what is wrong with a log that was read.
+func (r *Reading) damage(position int, err error) error {
+	s := r.reads[position].Series
+	return fmt.Errorf("group %s, series %s: %w", s.Group, s.ID, err)
 }
 
 // log is the decoded log of a slice.

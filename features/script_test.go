@@ -179,13 +179,10 @@ func (s *script) eval(words []string) {
 	var r Reading
 	r.Reset(at)
 	r.Want(f, string(entity), at)
-	err := r.Read(context.Background(), s.state)
-	if err == nil {
-		err = r.Next(&s.answer)
-	}
-	if err != nil {
+	if err := r.Read(context.Background(), s.state); err != nil {
 		s.failf("%v", err)
 	}
+	r.Next(&s.answer)
 	if f.Kind != nil {
 		s.kinds[f.Kind.Spec().Name] = true
 	}

@@ -15,8 +15,11 @@ const (
 	// OutsideMaxAge says that the moment lies further back than what is kept, or
 	// that an enriched event came later than that: there is no value.
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE"
+	// Damaged says that the store holds something of the entity that is no state,
+	// or of one that the feature rests on: there is no value.
+	Damaged Status = "DAMAGED"
 )
 
 // Statuses are all that an answer may have. serve/openapi.yaml, the client and
 // Feast's form of an answer know each of them.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged}

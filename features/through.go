@@ -33,10 +33,8 @@ type hop struct {
 
 // goThrough answers a first hop, and adds what the second one needs of the
 // members: each different one once, in the order of the list.
-func (r *Reading) goThrough(h *hop) error {
-	if err := r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at); err != nil {
-		return err
-	}
+func (r *Reading) goThrough(h *hop) {
+	r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at)
 	h.need = len(r.needs)
 	members := map[string]bool{}
 	var text []byte
@@ -53,16 +51,17 @@ func (r *Reading) goThrough(h *hop) error {
 		r.plan(h.Each, string(text), h.at)
 	}
 	h.to = len(r.needs)
-	return nil
 }
 
 // second answers a second hop. What it covers is what the second hop does; it is
-// exact and whole if both are.
-func (r *Reading) second(a *Answer, h *hop) error {
+// exact and whole if both are, and there is none where the list is damaged.
+func (r *Reading) second(a *Answer, h *hop) {
 	r.need += len(h.Set.Series)
-	err := r.overStream(a, h.Each, h.need, h.to, h.at)
+	r.overStream(a, h.Each, h.need, h.to, h.at)
+	if h.first.Status == Damaged {
+		h.Each.damaged(a, h.first.Err, h.at, r.now)
+	}
 	a.told = min(a.told, h.first.told)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
-	return err
 }

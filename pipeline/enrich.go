@@ -3,8 +3,10 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -200,6 +202,9 @@ type enricher struct {
 	store   Store
 	writer  enrichedWriter
 	metrics *metrics
+	log     *slog.Logger
+
+	complained time.Time // when damaged state was logged last
 
 	due     []*enriched // of the batch, those to be written
 	reading features.Reading
@@ -359,14 +364,26 @@ func (e *enricher) ask(ctx context.Context, n *enriched, state kinds.Following, 
 	}
 	for i := range n.wanted(before) {
 		a := &n.answers[i]
-		if err := e.reading.Next(a); err != nil {
-			return err
-		}
-		if before {
+		e.reading.Next(a)
+		if a.Err != nil {
+			e.damaged(a.Err)
+		} else if before {
 			a.Value, a.Items = a.Items[0].Value, nil
 		}
 	}
 	return nil
+}
+
+// damaged tells of state that an answer cannot be had from.
+func (e *enricher) damaged(err error) {
+	e.metrics.damaged.Inc()
+	if now := time.Now(); now.Sub(e.complained) >= time.Second {
+		e.complained = now
+		e.log.Error("state is damaged: an enriched event lacks a value", "error", err)
+		if named, ok := errors.AsType[namesKey](err); ok {
+			e.log.Debug("it is about a key", "key", named.Key())
+		}
+	}
 }
 
 // encode makes the value of the event's record from its answers.

@@ -17,6 +17,7 @@ type metrics struct {
 	lost       *prometheus.CounterVec
 	enriched   *prometheus.CounterVec
 	refused    prometheus.Counter
+	damaged    prometheus.Counter
 	batches    prometheus.Counter
 	batchSize  prometheus.Histogram
 	apply      prometheus.Histogram
@@ -54,6 +55,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_refused_operations_total",
 			Help: "State operations that Redis refused because of their data, such as a sum that overflows.",
 		}),
+		damaged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_enriched_damaged_total",
+			Help: "Values that enriched events lack because the state of their entity is damaged.",
+		}),
 		batches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_batches_total", Help: "Batches applied.",
 		}),
@@ -85,7 +90,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
 		}),
 	}
-	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.enriched, m.enrich, m.refused, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 

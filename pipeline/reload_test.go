@@ -193,9 +193,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 			t.Fatal(err)
 		}
 		var a features.Answer
-		if err := reading.Next(&a); err != nil {
-			t.Fatal(err)
-		}
+		reading.Next(&a)
 		return string(a.Value.AppendText(nil))
 	}
 	testkit.Eventually(t, 30*time.Second, "logins", func() (bool, string) { return count() == "5", count() })

@@ -128,8 +128,8 @@ func (q *question) plan() {
 	}
 }
 
-// encode folds what was read and writes the response. The error is that the
-// store holds what cannot be read.
+// encode folds what was read and writes the response. The error is that it is too
+// large.
 func (q *question) encode(history *kinds.History) error {
 	q.since = q.since[:0]
 	for _, p := range q.plans {
@@ -158,10 +158,8 @@ func (q *question) encode(history *kinds.History) error {
 				out = append(out, ',')
 			}
 			out = append(out, p.label...)
-			if err := q.next(&a, i); err != nil {
-				return err
-			}
-			if a.Status == features.OutsideMaxAge {
+			q.next(&a, i)
+			if !hasValue(&a) {
 				out = a.AppendJSON(out)
 				continue
 			}
@@ -192,11 +190,27 @@ func (q *question) fits(bytes int) error {
 }
 
 // next fills in the next answer, of plan i.
-func (q *question) next(a *features.Answer, i int) error {
+func (q *question) next(a *features.Answer, i int) {
 	if q.oldest[i] == reached {
-		return q.reading.Next(a)
+		q.reading.Next(a)
+		q.meet(a)
+		return
 	}
 	*a = features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: kinds.Ever}
 	a.From, a.To = q.plans[i].Covers(q.at, q.now)
-	return nil
+}
+
+// meet notes an answer that damaged state stands in the way of.
+func (q *question) meet(a *features.Answer) {
+	if a.Status != features.Damaged {
+		return
+	}
+	if q.damaged++; q.damaged == 1 {
+		q.damage = a.Err
+	}
+}
+
+// hasValue says whether an answer rests on state.
+func hasValue(a *features.Answer) bool {
+	return a.Status != features.OutsideMaxAge && a.Status != features.Damaged
 }

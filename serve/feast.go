@@ -295,6 +295,8 @@ var feastStatuses = map[features.Status]string{
 	// There is a value that is not to be relied on; complete_since tells it from the next.
 	features.Incomplete:    "OUTSIDE_MAX_AGE",
 	features.OutsideMaxAge: "OUTSIDE_MAX_AGE",
+	// There is no value, and the reason is none of the entity's.
+	features.Damaged: "OUTSIDE_MAX_AGE",
 }
 
 // partialSince is since when an answer is complete, kinds.Ever where the whole of
@@ -316,10 +318,8 @@ func encodeColumns(q *question, history *kinds.History) error {
 	var a features.Answer
 	for range q.entities {
 		for i, p := range q.plans {
-			if err := q.next(&a, i); err != nil {
-				return err
-			}
-			if a.Status != features.OutsideMaxAge {
+			q.next(&a, i)
+			if hasValue(&a) {
 				a.Complete(p.completeSince(history))
 			}
 			value = a.AppendValue(value[:0])

@@ -35,9 +35,9 @@ type handler struct {
 	indexed atomic.Pointer[index]
 	// answering is the number of questions that are being answered.
 	answering atomic.Int64
-	// complained is when a failure of the store was logged last, in
-	// milliseconds.
-	complained atomic.Int64
+	// complained is when a failure of the store was logged last, damageLogged
+	// when damaged state was, in milliseconds.
+	complained, damageLogged atomic.Int64
 }
 
 // New makes the handler of all paths. It panics if its metrics are registered
@@ -171,6 +171,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		}
 		if err == nil {
 			outcome = answered
+			h.damaged(q)
 			ended(span, nil)
 			respondWhole(w, r, q.out)
 			q.free()
@@ -210,14 +211,37 @@ func (h *handler) refusal(err error) (*Error, string) {
 		refusal = errorf(StoreUnavailable, "the store cannot be read; the server's log has the details")
 	}
 	// A store that is down fails every question: the log says so once a second.
-	now, last := h.Now().UnixMilli(), h.complained.Load()
-	if now-last >= 1000 && h.complained.CompareAndSwap(last, now) {
+	if h.complain(&h.complained) {
 		h.Logger.Error("the store cannot be read", "error", err)
-		if named, ok := errors.AsType[namesKey](err); ok {
-			h.Logger.Debug("it is about a key", "key", named.Key())
-		}
 	}
 	return refusal, unavailable
+}
+
+// damaged tells of the answers that damaged state stood in the way of: of
+// each second the first is logged.
+func (h *handler) damaged(q *question) {
+	if q.damaged == 0 {
+		return
+	}
+	h.metrics.damaged.Add(float64(q.damaged))
+	if h.complain(&h.damageLogged) {
+		h.Logger.Error("state is damaged: an entity has no answer", "error", q.damage)
+		h.nameKey(q.damage)
+	}
+}
+
+// complain says whether it is time for another line in the log, one a second.
+// Last is when there was one, in milliseconds.
+func (h *handler) complain(last *atomic.Int64) bool {
+	now, before := h.Now().UnixMilli(), last.Load()
+	return now-before >= 1000 && last.CompareAndSwap(before, now)
+}
+
+// nameKey logs the key that an error is about, which may name an entity.
+func (h *handler) nameKey(err error) {
+	if named, ok := errors.AsType[namesKey](err); ok {
+		h.Logger.Debug("it is about a key", "key", named.Key())
+	}
 }
 
 // body reads the question of a POST.

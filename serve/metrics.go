@@ -22,6 +22,7 @@ type metrics struct {
 	inFlight  prometheus.Gauge
 	strangers *prometheus.CounterVec
 	panics    prometheus.Counter
+	damaged   prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -54,6 +55,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_requests_refused_total",
 			Help: "Requests without the token or the certificate that is wanted, by the error's code.",
 		}, []string{"code"}),
+		damaged: factory.NewCounter(prometheus.CounterOpts{
+			Name: "weir_damaged_answers_total",
+			Help: "Values that questions were not told because the state of their entity is damaged.",
+		}),
 		panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_panics_total",
 			Help: "Requests that met a defect; the log has the stack of each.",

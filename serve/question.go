@@ -40,6 +40,11 @@ type question struct {
 	pending  *kinds.Batch
 	outcomes []byte
 
+	// damaged is the number of answers that damaged state stands in the way of,
+	// damage what is wrong with the first.
+	damaged int
+	damage  error
+
 	wait      *wait     // for an event on the bus; nil for none
 	waited    []byte    // what came of it, in JSON
 	applied   bool      // the event is, as was found at
@@ -103,6 +108,7 @@ func (q *question) free() {
 	q.members.reset()
 	clear(q.asked)
 	q.asked = q.asked[:0]
+	q.damaged, q.damage = 0, nil
 	q.pending, q.outcomes, q.columns = nil, q.outcomes[:0], nil
 	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
 	q.applied, q.oldest = false, q.oldest[:0]

@@ -52,10 +52,11 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	q.out = append(q.out, `,"bars":[`...)
 	for i := range bars {
 		var a features.Answer
-		if err := q.reading.Next(&a); err != nil {
-			return err
+		q.reading.Next(&a)
+		q.meet(&a)
+		if hasValue(&a) {
+			a.Complete(q.since[0])
 		}
-		a.Complete(q.since[0])
 		if i > 0 {
 			q.out = append(q.out, ',')
 		}
@@ -63,9 +64,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	}
 	if q.oldest[0] != reached {
 		var a features.Answer
-		if err := q.next(&a, 0); err != nil {
-			return err
-		}
+		q.next(&a, 0)
 		q.out = a.AppendJSON(q.out)
 	}
 	q.out = append(q.out, "]}\n"...)

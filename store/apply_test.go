@@ -192,15 +192,16 @@ func TestRefused(t *testing.T) {
 		if err != nil || slices[0].Cells[0].Value.Num != 1 || slices[1].Cells[0].Value.Num != 1 {
 			t.Errorf("counts %+v, %v; want 1 of each", slices, err)
 		}
-		_, err = s.Read(ctx, []kinds.Read{{Series: events, Entity: "d2", First: 101, Last: 101}})
-		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-			t.Errorf("reading the foreign key: %v", err)
+		slices, err = s.Read(ctx, []kinds.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		if err != nil || slices[0].Err == nil || !strings.Contains(slices[0].Err.Error(), "WRONGTYPE") || slices[1].Err != nil {
+			t.Errorf("reading the foreign key: %+v, %v", slices, err)
 		}
 	})
 }
 
 // A string that is no state is refused where it would be compacted, stays as it
-// is, and is an error of reading that has the key; its text does not name the entity.
+// is, and is damaged to who reads it; the error has the key, and its text does not
+// name the entity. Other keys of the same question are read.
 func TestForeignString(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -212,14 +213,19 @@ func TestForeignString(t *testing.T) {
 		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
 		apply(t, s.NewWriter(), b)
 		shown := strings.TrimSuffix(key, "d1") + "…"
-		if want := fmt.Sprintf("key %q: the state is damaged", shown); b.Refused != 1 || b.Refusal != want || b.RefusedKey != key {
+		const what = "the state is damaged: the section at byte 0 reaches beyond the end, at byte "
+		if want := fmt.Sprintf("key %q: %s%d", shown, what, s.redis.StrLen(ctx, key).Val()); b.Refused != 1 || b.Refusal != want || b.RefusedKey != key {
 			t.Errorf("%d refused, %q, %q; want %q, %q", b.Refused, b.Refusal, b.RefusedKey, want, key)
 		}
 		if held := s.redis.Get(ctx, key).Val(); !strings.HasPrefix(held, foreign) {
 			t.Errorf("the foreign string became %q", held)
 		}
-		_, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
-		if want := fmt.Sprintf("read features: key %q: the state is damaged", shown); err == nil || err.Error() != want {
+		slices, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
+		if err != nil || slices[1].Err != nil || slices[1].Cells[0].Value.Num != 1 {
+			t.Fatalf("%+v, %v", slices, err)
+		}
+		err = slices[0].Err
+		if want := fmt.Sprintf("key %q: %s", shown, what); err == nil || !strings.HasPrefix(err.Error(), want) || slices[0].Cells != nil {
 			t.Errorf("reading it: %v, want %s", err, want)
 		}
 		var named interface{ Key() string }

@@ -42,31 +42,54 @@ func (f *following) Extend(ctx context.Context, reads []kinds.Read) error {
 		held[i] = pipe.Get(ctx, l.key)
 	}
 	if len(lookups) > 0 {
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-			return fmt.Errorf("read features: %w", err)
-		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
 	}
 	for i, l := range lookups {
-		var states []wanted
-		for _, r := range l.reads {
-			states = f.want(states, &reads[r])
+		if err := held[i].Err(); err != nil && !errors.Is(err, redis.Nil) && !foreign(err) {
+			return fmt.Errorf("read features: %w", err)
 		}
-		text := held[i].Val()                                      // empty where there is no such key
-		packed := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
-		err := state.Sections(packed, func(tag uint32, body []byte) error {
-			for _, w := range states {
-				if w.tag == tag {
-					return w.state.Merge(body)
-				}
+		if err := f.take(reads, &l, held[i]); err != nil {
+			for _, r := range l.reads {
+				f.states[reads[r].Entity][reads[r].Series.ID] = damaged{err}
 			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("read features: %w", &keyError{l.key, err})
 		}
 	}
 	return nil
 }
+
+// take takes in what a key holds; the error is that this is damaged.
+func (f *following) take(reads []kinds.Read, l *lookup, held *redis.StringCmd) error {
+	var states []wanted
+	for _, r := range l.reads {
+		states = f.want(states, &reads[r])
+	}
+	if err := notString(l.key, held.Err()); err != nil {
+		return err
+	}
+	text := held.Val()                                         // empty where there is no such key
+	packed := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
+	err := state.Sections(packed, func(tag uint32, body []byte) error {
+		for _, w := range states {
+			if w.tag == tag {
+				return w.state.Merge(body)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return &keyError{l.key, err}
+	}
+	return nil
+}
+
+// damaged is a state that cannot be read, whatever is added to it.
+type damaged struct{ err error }
+
+func (damaged) Apply(*kinds.Op)                {}
+func (damaged) Merge([]byte) error             { return nil }
+func (damaged) Append(dst []byte) []byte       { return dst }
+func (d damaged) Read(*kinds.Read) kinds.Slice { return kinds.Slice{Err: d.err} }
+func (damaged) Prune(int64) (empty bool)       { return false }
 
 // want adds the state that a read looks at to those of its key.
 func (f *following) want(states []wanted, r *kinds.Read) []wanted {
@@ -106,6 +129,11 @@ func (f *following) Copy(reads []kinds.Read) kinds.Following {
 	for i := range reads {
 		r := &reads[i]
 		if c.of(r) != nil {
+			continue
+		}
+		if broken, ok := f.of(r).(damaged); ok {
+			c.begin(r)
+			c.states[r.Entity][r.Series.ID] = broken
 			continue
 		}
 		if err := c.begin(r).Merge(f.of(r).Append(nil)); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -18,6 +19,21 @@ func (e *keyError) Unwrap() error { return e.err }
 
 // Key is the whole key.
 func (e *keyError) Key() string { return e.key }
+
+// foreign says whether an error is that a key holds no string: something else
+// has written it.
+func foreign(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") }
+
+// notString is what an error says of a key, if that is that it holds no string.
+func notString(key string, err error) error {
+	if !foreign(err) {
+		return nil
+	}
+	return &keyError{key, errForeign}
+}
+
+// errForeign is what is wrong with a key that holds no string.
+var errForeign = errors.New("it holds no state: something else has written a value of another type (WRONGTYPE)")
 
 // withoutEntity is a state key up to its entity.
 func withoutEntity(key string) string {

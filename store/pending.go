@@ -34,7 +34,11 @@ func (l *lookup) think(held *states, packedIDs []byte, pending *kinds.Batch) err
 		ids.want(s)
 	}
 	if err := ids.merge(packedIDs); err != nil {
-		return fmt.Errorf("the ids: %w", err)
+		key := l.key
+		if l.idsKey != "" {
+			key = l.idsKey
+		}
+		return &keyError{key, fmt.Errorf("the ids: %w", err)}
 	}
 	state.Think(pending, l.entity, func(s *kinds.Series) state.State {
 		if s.Measure == kinds.Identify && slices.Contains(l.ids, s) {

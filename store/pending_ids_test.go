@@ -132,21 +132,27 @@ func TestPendingThatHasArrived(t *testing.T) {
 	})
 }
 
-// A key that holds something else is an error, also where it is read together
-// with the ids.
+// A key that holds something else is damaged, also where it is read together
+// with the ids, and where they are what is damaged.
 func TestPendingOnForeignKey(t *testing.T) {
 	s := newStore(t, testkit.Redis(t).Client(t), 1)
 	r := newRemembering(t, s)
 	pending := r.batch("transactions", `"id":"a","user":"x"`)
 	f, _ := r.registry.Feature("user_ever")
 	key := string(s.appendKey(nil, f.Series[0], "x"))
-	if err := s.redis.HSet(context.Background(), key, "a", 1).Err(); err != nil {
-		t.Fatal(err)
+	idsKey := string(s.appendKey(nil, pending.Identity(&pending.Touched[0]).Series, "x"))
+	if key == idsKey {
+		t.Fatal("the ids stand in the same key")
 	}
-	_, err := s.ReadAsIf(context.Background(), []kinds.Read{{Series: f.Series[0], Entity: "x"}}, pending)
-	want := "read features: WRONGTYPE Operation against a key holding the wrong kind of value"
-	if err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+	for _, foreign := range []string{key, idsKey} {
+		if err := s.redis.HSet(context.Background(), foreign, "a", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		slices, err := s.ReadAsIf(context.Background(), []kinds.Read{{Series: f.Series[0], Entity: "x"}}, pending)
+		if want := (&keyError{foreign, errForeign}).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
+			t.Errorf("%+v, %v, want %s", slices, err, want)
+		}
+		s.redis.Del(context.Background(), foreign)
 	}
 }
 

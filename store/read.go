@@ -53,14 +53,12 @@ func (s *Store) readWith(ctx context.Context, g *gatherer, reads []kinds.Read, p
 		}
 	}
 	for _, c := range commands {
-		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
+		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) && !foreign(err) {
 			return nil, freshness, fmt.Errorf("read features: %w", err)
 		}
 	}
 	for i := range lookups {
-		if err := lookups[i].receive(reads, slices, pending); err != nil {
-			return nil, freshness, fmt.Errorf("read features: %w", &keyError{lookups[i].key, err})
-		}
+		lookups[i].receive(reads, slices, pending)
 	}
 	return slices, freshness, nil
 }
@@ -74,9 +72,10 @@ type lookup struct {
 
 	// ids are series that say which pending events have arrived at the entity.
 	// Where they stand in another key, idsKey, both are read at one moment.
-	ids    []*kinds.Series
-	idsKey string
-	both   *redis.SliceCmd
+	ids     []*kinds.Series
+	idsKey  string
+	both    *redis.SliceCmd
+	lengths [2]*redis.IntCmd // of both keys
 }
 
 // entityKey is what a state key is made of.
@@ -142,7 +141,16 @@ func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder 
 	// in the other. To MGET, a key that holds no string is none; to STRLEN it is
 	// an error, as it is to GET.
 	l.both = redis.NewSliceCmd(ctx, "mget", l.key, l.idsKey)
-	return append(commands, redis.NewIntCmd(ctx, "strlen", l.key), l.both)
+	l.lengths = [...]*redis.IntCmd{redis.NewIntCmd(ctx, "strlen", l.key), redis.NewIntCmd(ctx, "strlen", l.idsKey)}
+	return append(commands, l.lengths[0], l.lengths[1], l.both)
+}
+
+// refused is why the keys cannot be read: that they hold no strings.
+func (l *lookup) refused() error {
+	if l.held != nil {
+		return notString(l.key, l.held.Err())
+	}
+	return errors.Join(notString(l.key, l.lengths[0].Err()), notString(l.idsKey, l.lengths[1].Err()))
 }
 
 // reply is what the key holds, and what the ids' key does.
@@ -158,8 +166,20 @@ func (l *lookup) reply() (packed, ids []byte) {
 	return []byte(text), []byte(idsText)
 }
 
-// receive takes the reply into the slices of the lookup's reads.
-func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch) error {
+// receive takes the reply into the slices of the lookup's reads. Where it is
+// damaged they say so; what can still be told from it would be too little.
+func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch) {
+	if err := l.take(reads, slices, pending); err != nil {
+		for _, i := range l.reads {
+			slices[i] = kinds.Slice{Err: err}
+		}
+	}
+}
+
+func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch) error {
+	if err := l.refused(); err != nil {
+		return err
+	}
 	packed, packedIDs := l.reply() // they are only read
 	if len(packed) == 0 && pending == nil {
 		return nil
@@ -169,14 +189,18 @@ func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kind
 	for _, i := range l.reads {
 		held.reads = append(held.reads, held.want(reads[i].Series))
 	}
-	err := held.merge(packed)
-	if err == nil && pending != nil {
-		err = l.think(held, packedIDs, pending)
+	if err := held.merge(packed); err != nil {
+		return &keyError{l.key, err}
+	}
+	if pending != nil {
+		if err := l.think(held, packedIDs, pending); err != nil {
+			return err
+		}
 	}
 	for n, i := range l.reads {
 		slices[i] = held.list[held.reads[n]].state.Read(&reads[i])
 	}
-	return err
+	return nil
 }
 
 // states are those of some series of an entity. They come from a pool, and go

@@ -32,6 +32,9 @@ type Slice struct {
 	// Capped says that LastSeen keeps as many values as it may: others may have
 	// been put out.
 	Capped bool
+	// Err is why nothing is known of the slice, nil where it was read: its key
+	// is damaged. Nothing else is set with it.
+	Err error
 }
 
 // Group is what is held under one key.

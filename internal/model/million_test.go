@@ -69,9 +69,7 @@ func (r *replay) answer(name, entity string) features.Answer {
 		r.Fatal(err)
 	}
 	var a features.Answer
-	if err := reading.Next(&a); err != nil {
-		r.Fatal(err)
-	}
+	reading.Next(&a)
 	return a
 }
 

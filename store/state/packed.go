@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -61,24 +62,29 @@ func appendSection(dst []byte, tag uint32, body []byte) []byte {
 }
 
 // Sections calls visit with each section of what is packed, but for a header.
-// The error is visit's, or that it is not packed.
+// The error is visit's, or that it is not packed, and says at which byte the
+// section begins.
 func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 	r := reader{packed: packed}
 	if len(packed) > 0 && packed[0] == 0 {
 		r.bytes(headerSize)
 	}
 	for r.more() {
+		start := r.at
 		t := r.bytes(tagSize)
 		body := r.bytes(r.uvarint())
 		if r.err != nil {
-			return r.err
+			return fmt.Errorf("%w: the section at byte %d reaches beyond the end, at byte %d", r.err, start, len(packed))
 		}
 		tag := uint32(t[0])<<16 | uint32(t[1])<<8 | uint32(t[2])
 		if err := visit(tag, body); err != nil {
-			return err
+			return fmt.Errorf("%w: in the section of tag %06x, bytes %d to %d", err, tag, start, r.at)
 		}
 	}
-	return r.err
+	if r.err != nil {
+		return fmt.Errorf("%w: its header is cut off", r.err)
+	}
+	return nil
 }
 
 // Compactor compacts what is packed. It has memory of its own and serves one

@@ -1,0 +1,85 @@
+package features
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// damagedReader answers one event, and damage for some entities.
+type damagedReader map[string]error
+
+func (r damagedReader) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	slices := make([]kinds.Slice, len(reads))
+	for i, read := range reads {
+		switch err := r[read.Entity]; {
+		case err != nil:
+			slices[i].Err = err
+		case read.Series.Measure == kinds.Distinct:
+			slices[i].Members = []string{"d1", "d2"}
+		case read.Series.Measure == kinds.Record:
+			slices[i].Log = kinds.Log(kinds.LogHeader)
+		default:
+			slices[i].Cells = []kinds.Cell{{Tile: read.Last, Value: kinds.Value{Type: kinds.Int, Num: 1}}}
+		}
+	}
+	return slices, nil
+}
+
+// A feature that rests on damaged state has no value, whatever its default; the
+// others that are asked for with it have theirs.
+func TestDamagedState(t *testing.T) {
+	const at = int64(1_532_520_000_000)
+	r := load(t,
+		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, device, user)",
+		"share: {expr: count / devices, default: 0}",
+		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)")
+	damage := errors.New("damaged")
+	oldLog := errors.New("group x, series y: the log is of version 9, and this program reads version 1")
+	for name, test := range map[string]struct {
+		reader Reader
+		want   map[string]error // by feature
+	}{
+		"nothing":      {damagedReader{}, nil},
+		"the user":     {damagedReader{"ann": damage}, map[string]error{"count": damage, "exact": damage, "share": damage, "there": damage}},
+		"the pair":     {damagedReader{"d1|ann": damage}, map[string]error{"devices": damage, "share": damage}},
+		"a member":     {damagedReader{"d2": damage}, map[string]error{"there": damage}},
+		"another user": {damagedReader{"bob": damage}, nil},
+		"a log":        {&memberReader{log: kinds.Log("\x09......")}, map[string]error{"exact": oldLog}},
+	} {
+		var reading Reading
+		reading.Reset(at)
+		names := []string{"count", "exact", "devices", "share", "there"}
+		for _, name := range names {
+			entity := "ann"
+			if f := feature(t, r, name); len(f.By) == 2 {
+				entity = "d1|ann"
+			}
+			reading.Want(feature(t, r, name), entity, at)
+		}
+		if err := reading.Read(context.Background(), test.reader); err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range names {
+			a := Answer{Capped: true, Items: []kinds.Item{{}}} // of the answer before
+			reading.Next(&a)
+			err := test.want[of]
+			if (a.Status == Damaged) != (err != nil) || (a.Err == nil) != (err == nil) {
+				t.Errorf("%s is damaged: %s is %s, %v; want %v", name, of, a.Status, a.Err, err)
+				continue
+			}
+			if err == nil {
+				continue
+			}
+			from, to := feature(t, r, of).Covers(at, at)
+			if !a.Value.IsNull() || a.Items != nil || a.Exact || a.Capped || a.From != from || a.To != to {
+				t.Errorf("%s is damaged: %s is %+v", name, of, a)
+			}
+			if err != oldLog && a.Err != err {
+				t.Errorf("%s is damaged: %s says %v, want %v", name, of, a.Err, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package pipeline_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// An event of an entity whose state is damaged is written, and says of the
+// features concerned that they have no value; the partition goes on.
+func TestEnrichFromDamagedState(t *testing.T) {
+	b := newEnrichBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	ctx := t.Context()
+	if err := b.store.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	paid, _ := b.registry.Feature("paid")
+	held, err := b.store.Inspect(ctx, paid.Series[0].Group, `u0\|0`) // a user of partition 0
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.redis.SAdd(ctx, held.Key, "not ours").Err(); err != nil {
+		t.Fatal(err)
+	}
+	sent := purchases(6, 120)
+	b.write(sent...)
+	b.run()
+	b.committed(120)
+	damaged, written := 0, 0
+	for _, messages := range b.output(enrichedTopic, partitions) {
+		for _, m := range messages {
+			written++
+			value := string(m.Value)
+			of := strings.Contains(value, `"user":"u0|0"`)
+			if strings.Contains(value, `"paid":{"value":null,"status":"DAMAGED"`) != of ||
+				strings.Contains(value, `"shop":"`) && strings.Contains(value, `"been_there":{"value":null,"status":"DAMAGED"`) != of {
+				t.Errorf("written was %s", value)
+			}
+			damaged += strings.Count(value, `"DAMAGED"`)
+		}
+	}
+	if n := count(t, metrics, "weir_enriched_damaged_total"); damaged == 0 || int(n) != damaged || written < 80 {
+		t.Errorf("%d events were written, %d values are damaged, %v were counted", written, damaged, n)
+	}
+	if n := count(t, metrics, "weir_refused_operations_total"); n == 0 {
+		t.Error("what could not be written was not counted")
+	}
+}

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// damagedKey is the error of a key whose state cannot be read.
+type damagedKey struct{ error }
+
+func (damagedKey) Key() string { return "{weir:3}abcde:d2" }
+
+// Of two entities, one is damaged: it says so in every form, the other is
+// answered, and the operator is told once a second and by a counter.
+func TestDamagedEntity(t *testing.T) {
+	reader := &fakeReader{slices: maps.Clone(stored())}
+	for _, series := range []string{"count", "sum", "nums", "maxs"} {
+		reader.slices[series+" d2"] = kinds.Slice{Err: damagedKey{errors.New(`key "{weir:3}abcde:…": the state is damaged at byte 7`)}}
+	}
+	var log bytes.Buffer
+	registry, now := prometheus.NewRegistry(), noon
+	h := newHandler(reader, func(c *Config) {
+		c.Registerer, c.Gatherer = registry, registry
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.Now = func() time.Time { return now }
+		c.History = func(context.Context) (*kinds.History, error) { return &kinds.History{}, nil }
+	})
+	ask := func(method, target, body string, wants ...string) {
+		t.Helper()
+		w := do(t, h, method, target, body)
+		for _, want := range wants {
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s %s: %d %s\nlacks %s", method, target, w.Code, w.Body, want)
+			}
+		}
+	}
+	const none = `{"value":null,"status":"DAMAGED","from":1531958400000,"to":1532520000000,"exact":false}`
+	ask("POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d2"}, {"device_id": "d1"}]}`,
+		`{"device_tx_7d":`+none+`}`, `{"device_tx_7d":{"value":3,"status":"PRESENT"`)
+	ask("GET", "/v1/features/device_tx_7d?device_id=d2", "", `{"device_tx_7d":`+none+`}`)
+	ask("GET", "/v1/timeline/device_tx_7d?device_id=d2", "", `"bars":[{"value":null,"status":"DAMAGED"`)
+	ask("POST", "/get-online-features", `{"features": ["device_tx_7d"], "entities": {"device_id": ["d2", "d1"]}}`,
+		`"values":[null,3],"statuses":["OUTSIDE_MAX_AGE","PRESENT"]`)
+	if n := testutil.CollectAndCount(registry, "weir_damaged_answers_total"); n != 1 {
+		t.Errorf("%d counters of damaged answers", n)
+	}
+	line := `key \"{weir:3}abcde:…\": the state is damaged at byte 7`
+	if n := strings.Count(log.String(), line); n != 1 || !strings.Contains(log.String(), `level=DEBUG msg="it is about a key" key={weir:3}abcde:d2`) {
+		t.Errorf("within a second the log says %d times\n%s\nwant once: %s", n, &log, line)
+	}
+	now = now.Add(time.Second)
+	ask("GET", "/v1/features/device_tx_7d?device_id=d2", "", `{"device_tx_7d":`)
+	if n := strings.Count(log.String(), line); n != 2 {
+		t.Errorf("a second later the log says it %d times, want 2", n)
+	}
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP weir_damaged_answers_total Values that questions were not told because the state of their entity is damaged.
+# TYPE weir_damaged_answers_total counter
+weir_damaged_answers_total 11
+`), "weir_damaged_answers_total"); err != nil {
+		t.Error(err)
+	}
+}
