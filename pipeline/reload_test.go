@@ -348,3 +348,26 @@ func TestStartAtTheEndIsNotCompleteForEver(t *testing.T) {
 		t.Errorf("complete since %d, want about now", since)
 	}
 }
+
+// A record that is dated far into the future, of whatever stream, keeps a
+// feature that is added later from being complete for a day and not for ever.
+func TestReloadAfterARecordFromTheFarFuture(t *testing.T) {
+	b := newBench(t)
+	b.config.Settle = 20 * time.Millisecond
+	b.run()
+	stray := payment(0)
+	stray.Value, stray.Time = []byte(`{"type":"stray"}`), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.write(payments(0, 30)...)
+	b.write(stray)
+	b.expect(30)
+	b.committed(31)
+	with := registryOf(t, bySecond)
+	b.processor.Reload(with)
+	b.awaitClaims(with, 0)
+	b.write(payments(30, 60)...)
+	b.expect(60)
+	most := time.Now().Add(kinds.MaxAhead + with.Streams[0].MaxFuture + 2*time.Second).UnixMilli()
+	if since := b.since(with, "by_second"); since > most || since < at {
+		t.Errorf("complete since %d, want no later than %d", since, most)
+	}
+}

@@ -33,7 +33,7 @@ type worker struct {
 	due     bool   // every shard is to be moved with the next batch
 	lingers *time.Timer
 	settles *time.Timer // when a partition may be read that its plan has only just got
-	newest  int64       // timestamp of a record mapped, in ms
+	newest  int64       // timestamp of a record mapped, as far as it is believed, in ms
 
 	// What is being mapped: the records of one partition that came together.
 	fetched *fetch.Partition
@@ -187,7 +187,7 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	}
 	if poison == nil {
 		// Also that of a record of no stream: a later plan may know one.
-		w.newest = max(w.newest, rec.Timestamp)
+		w.newest = max(w.newest, kinds.Believed(rec.Timestamp, b.began))
 		w.enrichEvents(rec, out.Events, source, before)
 	}
 	w.tracing.link(b, rec)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -131,5 +133,23 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 				t.Errorf("the last batch applies %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// What a worker remembers of the newest record is bounded by the clock, so that
+// it is over once the clock has got there.
+func TestNewestTimestampIsBounded(t *testing.T) {
+	registry, err := features.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &partition{Partition: kinds.Partition{Topic: "payments"}, progress: []int64{0}}
+	w := &worker{
+		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(), lingers: time.NewTimer(time.Hour),
+	}
+	w.mapper.MaxRecordBytes = 1 << 10
+	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
+	if most := w.current.began.Add(kinds.MaxAhead).UnixMilli(); len(w.current.dead) > 0 || w.newest != most {
+		t.Errorf("the newest timestamp is %d, want %d", w.newest, most)
 	}
 }

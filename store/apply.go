@@ -205,7 +205,7 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 		w.num(m.from)
 		w.num(m.to)
 	}
-	w.num(b.Now)
+	w.num(kinds.Believed(b.Now, time.UnixMilli(w.now)))
 	w.spare(keys)
 	for i := range keys {
 		n := w.pack(&keys[i])

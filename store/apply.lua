@@ -4,7 +4,7 @@
 -- KEYS[1]   the shard's progress: HASH "topic/partition" -> next offset to apply
 -- KEYS[2..] the state keys touched
 -- ARGV      n, then n times: progress field, from, to
---           the greatest record timestamp in the batch, in milliseconds
+--           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (kinds.MaxAhead)
 --           how many state keys are not to be handed out, and their numbers
 --           for each state key what to append to it
 --           then for some of them: the number of the key, seconds to live

@@ -7,7 +7,8 @@
 --            since:<topic>/<id>     -> when its present plan took the partition, by Redis' clock, in ms
 --            now                    -> greatest record timestamp
 -- ARGV     topic, partition, version, and what is wanted:
---            claim          take the partition from other plans; returns the offset, "" for none
+--            claim ahead    take the partition from other plans; returns the offset, "" for none. Timestamps that are
+--                           more than so many milliseconds ahead of Redis' clock are lowered to that
 --            start offset   give it its first offset, unless it has one under whatever plan
 --            gap moment     mark that records up to a moment are missing
 --            forget         take its progress back
@@ -69,6 +70,19 @@ local function fold()
   end
 end
 
+-- heal lowers the timestamps that are beyond a moment. They came from records
+-- that were dated wrongly, and would keep all from being complete until then.
+local function heal(latest)
+  local all = redis.call('HGETALL', key)
+  for i = 1, #all, 2 do
+    local kept = all[i] == 'now' or string.match(all[i], '^[^@/:]+@[^/]+$')
+    if kept and (tonumber(all[i + 1]) or 0) > latest then
+      redis.call('HSET', key, all[i], string.format('%d', latest))
+    end
+  end
+end
+
+if what == 'claim' then heal(now + ARGV[5]) end
 local last = redis.call('HGET', key, 'now') or '0'
 if what == 'gap' then
   if tonumber(ARGV[5]) > tonumber(last) then last = ARGV[5] end

@@ -371,3 +371,68 @@ func TestSeriesUsed(t *testing.T) {
 		}
 	})
 }
+
+// A record that is dated years ahead does not keep features from being complete
+// until then; and what an older version, or a clock that was wrong, has left
+// behind is lowered by the next claim.
+func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		const far, past = 4_000_000_000_000, 1_500_000_000_000
+		marks := func() map[string]int64 {
+			t.Helper()
+			h, err := s.History(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := map[string]int64{}
+			for _, m := range h.Marks {
+				last[m.Topic+"@"+m.Version] = m.Last
+			}
+			return last
+		}
+		began := time.Now().UnixMilli()
+		believed := func(what string, last int64) {
+			t.Helper()
+			ahead := kinds.MaxAhead.Milliseconds()
+			if least, most := began+ahead-1000, time.Now().UnixMilli()+ahead+1000; last < least || last > most {
+				t.Errorf("%s is %d, want a day ahead of the clock: %d to %d", what, last, least, most)
+			}
+		}
+		if err := s.Start(ctx, transactions.Under("one"), 0); err != nil {
+			t.Fatal(err)
+		}
+		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 1, Progress: []int64{0, 0}}}, EveryShard: true, Now: far}
+		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
+			t.Fatal(err, b.Sources[0])
+		}
+		for shard, tag := range s.tags {
+			now, err := s.redis.HGet(ctx, progressKey(tag), clockField).Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			believed(fmt.Sprint("the newest timestamp of shard ", shard), now)
+		}
+		if _, _, err := s.Claim(ctx, transactions, "two"); err != nil {
+			t.Fatal(err)
+		}
+		believed("the mark of a plan that is over", marks()["transactions@one"])
+
+		for _, tag := range s.tags {
+			s.redis.HSet(ctx, progressKey(tag), clockField, far, "transactions@one", far, "logins@!", far, "logins@old", past)
+		}
+		if _, _, err := s.Claim(ctx, transactions, "three"); err != nil {
+			t.Fatal(err)
+		}
+		after := marks()
+		for _, mark := range []string{"transactions@one", "transactions@two", "logins@!"} {
+			believed("the mark "+mark, after[mark])
+		}
+		if after["logins@old"] != past {
+			t.Errorf("a mark of the past was moved to %d", after["logins@old"])
+		}
+		if got := after["transactions@three"]; got != kinds.NotYet {
+			t.Errorf("the present plan is over since %d", got)
+		}
+	})
+}

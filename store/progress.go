@@ -33,7 +33,7 @@ const Absent int64 = -1
 // apply, or Absent, and for how long the plan has had the partition in the
 // shard that it took last.
 func (s *Store) Claim(ctx context.Context, p kinds.Partition, version string) ([]int64, time.Duration, error) {
-	progress, held, err := s.claim(ctx, s.tags, p, version, "claim")
+	progress, held, err := s.claim(ctx, s.tags, p, version, "claim", kinds.MaxAhead.Milliseconds())
 	if err != nil {
 		return nil, 0, fmt.Errorf("claim %s: %w", progressField(p), err)
 	}

@@ -3,6 +3,7 @@ package kinds
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // A plan is what processors keep of events under some definitions. Definitions
@@ -66,6 +67,19 @@ const (
 	Ever   int64 = math.MinInt64 // all events there ever were
 	NotYet int64 = math.MaxInt64 // events are still applied that do not reach the state
 )
+
+// MaxAhead is how far ahead of the clock a record's timestamp is believed where
+// it says until when a plan was applied. One record with a wrong timestamp must
+// not keep features from being complete until its time comes. It is more than
+// clocks of brokers, processors and Redis are apart: what is said to be complete
+// must never be so too early.
+const MaxAhead = 24 * time.Hour
+
+// Believed is a record's timestamp, in milliseconds, but no more than MaxAhead
+// beyond the clock.
+func Believed(timestamp int64, clock time.Time) int64 {
+	return min(timestamp, clock.Add(MaxAhead).UnixMilli())
+}
 
 // Gap is the version of a mark for records that no plan was applied to.
 const Gap = "!"

@@ -1,7 +1,9 @@
 package kinds_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -84,5 +86,20 @@ func TestPlanCovers(t *testing.T) {
 	series := plan(map[string]kinds.Kept{"bbbbb.1:00": {}, "aaaaa.1": {}, "bbbbb.1": {}}).Series()
 	if diff := cmp.Diff([]string{"aaaaa", "bbbbb"}, series); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestBelieved(t *testing.T) {
+	clock := time.UnixMilli(1_700_000_000_000)
+	for timestamp, want := range map[int64]int64{
+		0:                 0,
+		1_700_000_000_000: 1_700_000_000_000,
+		1_700_086_400_000: 1_700_086_400_000, // a day ahead
+		1_700_086_400_001: 1_700_086_400_000,
+		math.MaxInt64:     1_700_086_400_000,
+	} {
+		if got := kinds.Believed(timestamp, clock); got != want {
+			t.Errorf("%d is believed to be %d, want %d", timestamp, got, want)
+		}
 	}
 }
