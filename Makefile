@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race explore fuzz lint bench bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help demo build test race explore fuzz faults lint bench bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ fuzz: ## every fuzz target for FUZZTIME (1m)
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
 		done; \
 	done
+
+MINUTES ?= 10
+faults: ## random trials against a model, on real Kafka and Redis, for MINUTES (10); see docs/faults.md
+	go run ./integration_test/faults -minutes $(MINUTES) $(FAULTS)
 
 lint: ## golangci-lint, with the import directions (.golangci.yml)
 	golangci-lint run ./...

@@ -3,11 +3,10 @@ package integration_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
 
 // binary is the program under test, built for this run.
@@ -18,10 +17,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fail(err)
 	}
-	binary = filepath.Join(dir, "weir")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/weir").CombinedOutput(); err != nil {
+	if binary, err = blackbox.Build(dir, blackbox.Race); err != nil {
 		_ = os.RemoveAll(dir)
-		fail(fmt.Errorf("build the binary: %w\n%s", err, out))
+		fail(err)
 	}
 	code := testkit.Run(m)
 	_ = os.RemoveAll(dir)

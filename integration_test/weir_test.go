@@ -32,6 +32,9 @@ func startWeir(t testing.TB, args ...string) *weir {
 	t.Helper()
 	w := &weir{Program: testkit.Start(t, binary, append([]string{"run", "--api.listen", "127.0.0.1:0"}, args...)...), t: t}
 	t.Cleanup(func() {
+		if broken := blackbox.Broken(w.Log()); broken != "" {
+			t.Errorf("weir %v: %s", args, broken)
+		}
 		if t.Failed() {
 			log := w.Log()
 			t.Logf("weir %v; its log ends:\n%s", args, log[max(0, len(log)-4000):])

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -165,7 +166,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 			c.Compared++
 			if difference := Differs(got, f, c.Model.Answer(f, entity, at)); difference != "" {
 				if c.Wrong++; c.Wrong <= Shown {
-					c.T.Errorf("%s of %s at %d: %s", f.Name, entity, at, difference)
+					c.T.Errorf("%s of %s at %d: %s (%s)", f.Name, entity, at, difference, f.Definition)
 				}
 			}
 		}
@@ -231,7 +232,7 @@ func Differs(got Answer, f *features.Feature, r kinds.Result) string {
 	exact := precise && r.Uncertain == 0 && !r.Capped
 	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
 		scalar && !sameValue(string(got.Value), want, off) ||
-		!scalar && string(got.Value) != listInJSON(r.Items, shape) {
+		!scalar && !sameList(string(got.Value), r.Items, shape, off) {
 		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s %s exact=%v uncertain=%d capped=%v",
 			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
 			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
@@ -262,6 +263,8 @@ func inJSON(v kinds.Value) string {
 		return "null"
 	case kinds.String:
 		return strconv.Quote(string(v.Str)) // of plain letters
+	case kinds.Location:
+		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Lat, v.Lon)
 	default:
 		return string(v.AppendText(nil))
 	}
@@ -297,6 +300,36 @@ func sameValue(got string, want kinds.Value, off float64) bool {
 		return got == inJSON(want)
 	}
 	n, err := strconv.ParseFloat(got, 64)
-	tolerance := max(off, 1e-9) * math.Abs(want.Float64())
-	return err == nil && math.Abs(n-want.Float64()) <= tolerance
+	return err == nil && near(n, want.Float64(), off)
+}
+
+// near says whether a float may stand for another.
+func near(got, want, off float64) bool { return math.Abs(got-want) <= max(off, 1e-9)*math.Abs(want) }
+
+// sameList is sameValue of lists and of values by category.
+func sameList(got string, items []kinds.Item, shape kinds.Shape, off float64) bool {
+	want := listInJSON(items, shape)
+	isFloat := func(i kinds.Item) bool { return i.Value.Type == kinds.Float }
+	if got == want || off == 0 && !slices.ContainsFunc(items, isFloat) {
+		return got == want
+	}
+	var a, b any
+	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && alike(a, b, off)
+}
+
+// alike compares what JSON holds, numbers as floats.
+func alike(got, want any, off float64) bool {
+	switch want := want.(type) {
+	case float64:
+		n, ok := got.(float64)
+		return ok && near(n, want, off)
+	case []any:
+		list, ok := got.([]any)
+		return ok && slices.EqualFunc(list, want, func(a, b any) bool { return alike(a, b, off) })
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		return ok && maps.EqualFunc(object, want, func(a, b any) bool { return alike(a, b, off) })
+	default:
+		return got == want
+	}
 }

@@ -21,6 +21,18 @@ func Listening(log string) (url string, ok bool) {
 	return "http://" + found[1], true
 }
 
+var broken = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
+
+// Broken is where a process says in its log that it panicked or has a data race; ""
+// if it does not.
+func Broken(log string) string {
+	at := broken.FindStringIndex(log)
+	if at == nil {
+		return ""
+	}
+	return log[at[0]:min(len(log), at[1]+3000)]
+}
+
 // Get reads a URL; the status is 0 when nobody answers.
 func Get(url string) (status int, body string) {
 	response, err := http.Get(url)

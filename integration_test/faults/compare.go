@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
+)
+
+// compare compares every feature of every entity, at some moments, with what a plain loop over
+// the log gives; and the dead letters with what in the log is poison.
+func (r *round) compare() {
+	_, registry := r.definitions(r.version)
+	for _, p := range r.all() {
+		p.awaitVersion(registry.Version())
+	}
+	loop, clock, poison := r.loop(registry)
+	url := r.api.url()
+	reloaded := len(r.plan.Versions) > 1
+	if reloaded {
+		r.awaitComplete(url, registry)
+	}
+	differences := newKit("comparison", r.failure)
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded}
+	c.All(registry, clock, r.moments(clock)...)
+	for name, n := range c.Incomplete {
+		if strings.HasPrefix(name, "always_") && n > 0 {
+			c.Wrong++
+			differences.Errorf("%d answers of %s, which was always kept, say that they are complete since %d only", n, name, c.Since[name])
+		}
+	}
+	missing := r.missingLetters(poison)
+	if missing > 0 {
+		differences.Errorf("%d of %d records that are poison have no dead letter", missing, len(poison))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.res.Features, r.res.Compared, r.res.Differences = len(registry.Features), c.Compared+len(poison), c.Wrong+missing
+	for _, n := range c.Incomplete {
+		r.res.Incomplete += n
+	}
+}
+
+// loop is the model of all that the log holds and counts, its clock, and the places of poison.
+func (r *round) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
+	loop, poison = model.New(registry), map[string]bool{}
+	n := 0
+	for _, name := range []string{payments, logins} {
+		topic := name + r.suffix
+		for _, records := range r.read(topic) {
+			for _, record := range records {
+				n++
+				err := loop.Apply(features.Record{
+					Partition: kinds.Partition{Topic: topic, ID: record.Partition}, Offset: record.Offset,
+					Timestamp: record.Timestamp.UnixMilli(), Key: record.Key, Value: record.Value,
+				})
+				if err != nil {
+					poison[fmt.Sprintf("%s/%d/%d", topic, record.Partition, record.Offset)] = true
+					continue
+				}
+				clock = max(clock, record.Timestamp.UnixMilli())
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.res.Records = n
+	return loop, clock, poison
+}
+
+// read reads a topic to its end, without what was rolled back.
+func (r *round) read(topic string) map[int32][]*kgo.Record {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	records, err := blackbox.ReadCommitted(ctx, r.kafka.Broker, topic, r.kafka.topics[topic])
+	if err != nil {
+		r.kit.Fatal(err)
+	}
+	return records
+}
+
+// missingLetters counts the places without a dead letter.
+func (r *round) missingLetters(poison map[string]bool) (missing int) {
+	found := map[string]bool{}
+	for _, records := range r.read(deadLetters + r.suffix) {
+		for _, letter := range records {
+			headers := map[string]string{}
+			for _, h := range letter.Headers {
+				headers[h.Key] = string(h.Value)
+			}
+			found[headers["weir-topic"]+"/"+headers["weir-partition"]+"/"+headers["weir-offset"]] = true
+		}
+	}
+	for place := range poison {
+		if !found[place] {
+			missing++
+		}
+	}
+	return missing
+}
+
+const (
+	hour = int64(time.Hour / time.Millisecond)
+	day  = 24 * hour
+)
+
+// moments are the present one, and some that have passed, at and around edges of tiles.
+func (r *round) moments(clock int64) []int64 {
+	random := r.random("moments")
+	edge := kinds.FloorDiv(clock-random.Int64N(3*day), hour) * hour
+	return []int64{clock, edge, edge - 1, clock - random.Int64N(2*day), clock - random.Int64N(10*day)}
+}
+
+// awaitComplete waits until the API knows that all processors have taken the definitions: for
+// a moment after a change no feature is complete.
+func (r *round) awaitComplete(url string, registry *features.Registry) {
+	names := []string{}
+	for _, f := range registry.Features {
+		if strings.HasPrefix(f.Name, "always_") && len(f.By) == 1 && f.By[0] == "user" {
+			names = append(names, f.Name)
+		}
+	}
+	q := blackbox.Question{Features: names, Entities: []json.RawMessage{json.RawMessage(`{"user":"u0"}`)}, At: time.Now().UnixMilli()}
+	wait(r.kit, time.Minute, "features that were always kept are complete", func() (bool, string) {
+		answers, err := blackbox.Ask(url, q)
+		if err != nil {
+			return false, err.Error()
+		}
+		for name, a := range answers[0] {
+			if a.CompleteSince != nil {
+				return false, fmt.Sprintf("%s is complete since %d", name, *a.CompleteSince)
+			}
+		}
+		return true, ""
+	})
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// The processes take the next version of the definitions one after the other, the API before
+// them, between them or behind.
+var reloadDefinitions = &fault{name: "definitions reloaded", lane: processorLane, happen: func(r *round, random *rand.Rand) {
+	r.version++
+	all := r.all()
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, p := range all {
+		p.put(r.version)
+		pause(random, 0, time.Second)
+	}
+}}

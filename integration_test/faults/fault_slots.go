@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// Slots of shards move from one master to another while they are written to.
+var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []string{"cluster"}, happen: func(r *round, random *rand.Rand) {
+	c := r.redis.(*cluster)
+	c.settled(r.kit)
+	masters := c.masters()
+	var servers []*testkit.RedisServer
+	for _, n := range masters {
+		servers = append(servers, n.RedisServer)
+	}
+	for range 1 + random.IntN(4) {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		tag := fmt.Sprintf("{%s:%d}", r.namespace(), random.IntN(r.plan.Shards))
+		slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
+		from, to := owner(ctx, tag, servers), servers[random.IntN(len(servers))]
+		var err error
+		if from != nil && to != from {
+			err = testkit.MoveSlot(ctx, slot, from, to, servers...)
+		}
+		cancel()
+		if err != nil {
+			r.kit.Fatal(err)
+		}
+		pause(random, 0, 300*time.Millisecond)
+	}
+}}
+
+// owner is the master that serves a key's slot; the others name another.
+func owner(ctx context.Context, key string, masters []*testkit.RedisServer) *testkit.RedisServer {
+	for _, m := range masters {
+		client := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
+		err := client.Exists(ctx, key).Err()
+		_ = client.Close()
+		if err == nil {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
+)
+
+// seedOfTest is a seed whose rounds have faults of all lanes, and a reload.
+const seedOfTest = 24
+
+// A short round on each kind of Redis, of events and faults that do not change: what fails
+// here is Weir, or the trials themselves.
+func TestRounds(t *testing.T) {
+	t.Setenv("WEIR_TEST_SOURCE", "local") // faults reach into files and processes
+	testkit.Command(t, "redis-server", "Redis 6.2 or later")
+	testkit.Command(t, "java", "a Java runtime, 17 or later")
+	binary, err := blackbox.Build(t.TempDir(), blackbox.Race)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials := newTrials(binary, false)
+	defer trials.close()
+	for _, topology := range topologies {
+		t.Run(topology, func(t *testing.T) {
+			p := draw(seedOfTest, topology, nil)
+			shorten(p)
+			r := trials.play(p)
+			for _, failure := range r.Failures {
+				t.Error(failure)
+			}
+			if r.Compared < 1000 || r.Records < p.Events/2 {
+				t.Errorf("%d records, %d values compared: nothing was tried", r.Records, r.Compared)
+			}
+			t.Logf("%+v", r)
+		})
+	}
+}
+
+// shorten leaves some seconds of a round.
+func shorten(p *plan) {
+	p.Length, p.Events = 6*time.Second, 1200
+	for l, events := range p.Lanes {
+		p.Lanes[l] = slices.DeleteFunc(events, func(e event) bool { return e.after > p.Length })
+	}
+}
+
+// A seed draws the same round each time, and the rounds of some dozen seeds have all there is.
+func TestDraws(t *testing.T) {
+	seen := map[string]bool{}
+	for seed := range uint64(30) {
+		p, again := draw(seed, "", nil), draw(seed%3, "", nil)
+		if seed < 3 && (len(p.Versions) != len(again.Versions) || !slices.Equal(p.Versions[0], again.Versions[0]) || p.Options != again.Options) {
+			t.Fatalf("seed %d draws two rounds", seed)
+		}
+		seen[p.Topology] = true
+		for _, events := range p.Lanes {
+			for _, e := range events {
+				seen[e.fault.name] = true
+			}
+		}
+		for _, version := range p.Versions {
+			for _, f := range version {
+				name, _, _ := strings.Cut(f.text, "(")
+				seen[name] = true
+			}
+		}
+	}
+	for _, want := range slices.Concat(topologies, faultNames(), []string{"COUNT", "QUANTILE", "SPEED", "LAST_DISTINCT_K"}) {
+		if !seen[want] {
+			t.Errorf("%s is never drawn", want)
+		}
+	}
+}
+
+// Names that there are not are refused, with those that there are.
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ topology, without, want string }{
+		{"", "", ""}, {"single", "redis killed,older copy", ""},
+		{"ring", "", `no topology "ring"; there are single, sentinel, cluster`},
+		{"", "redis killed,floods", `no fault "floods"; there are processor killed, `},
+	} {
+		err := check(c.topology, c.without)
+		if got := errorText(err); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

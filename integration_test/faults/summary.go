@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// result is what is told of a round, as a line of JSON.
+type result struct {
+	Seed       uint64         `json:"seed"`
+	Topology   string         `json:"topology"`
+	Partitions int            `json:"partitions"`
+	Shards     int            `json:"shards"`
+	Processors int            `json:"processors"`
+	Features   int            `json:"features"`
+	Records    int            `json:"records"` // that count
+	Faults     map[string]int `json:"faults"`
+	Exits      int            `json:"exits"` // processes that ended by themselves, and were started again
+	Compared   int            `json:"compared"`
+	// Incomplete are answers that say truthfully that they lack something.
+	Incomplete  int      `json:"incomplete"`
+	Differences int      `json:"differences"`
+	Seconds     float64  `json:"seconds"`
+	Failures    []string `json:"failures,omitempty"` // the first differences, and what else went wrong
+}
+
+// summary adds rounds up.
+type summary struct {
+	rounds, failed, compared, incomplete, differences int
+
+	topologies, faults map[string]int
+	seeds              []uint64 // of rounds that failed
+}
+
+func (s *summary) add(r result) {
+	if s.faults == nil {
+		s.faults, s.topologies = map[string]int{}, map[string]int{}
+	}
+	s.rounds++
+	s.compared += r.Compared
+	s.incomplete += r.Incomplete
+	s.differences += r.Differences
+	s.topologies[r.Topology]++
+	for name, n := range r.Faults {
+		s.faults[name] += n
+	}
+	if len(r.Failures) > 0 {
+		s.failed++
+		s.seeds = append(s.seeds, r.Seed)
+	}
+}
+
+// text says in some lines what came of all rounds.
+func (s *summary) text(took time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d rounds in %v (%s): %d values compared, %d differences; %d answers said that they are not complete\n",
+		s.rounds, took.Round(time.Second), counts(s.topologies), s.compared, s.differences, s.incomplete)
+	fmt.Fprintf(&b, "faults: %s\n", counts(s.faults))
+	if s.failed > 0 {
+		fmt.Fprintf(&b, "%d rounds failed, of the seeds %v\n", s.failed, s.seeds)
+	}
+	return b.String()
+}
+
+func counts(by map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, by[name]))
+	}
+	return strings.Join(parts, ", ")
+}
