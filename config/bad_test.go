@@ -73,6 +73,7 @@ var bad = []struct{ file, want string }{
 	{"api: {timeout: 0s}", `api.timeout 0s is not allowed: 1ms to 5m`},
 	{"api: {shutdown_timeout: 0s}", `api.shutdown_timeout 0s is not allowed: 1ms to 10m`},
 	{"api: {max_concurrent: 0}", `api.max_concurrent 0 is not allowed: 1 to 1000000`},
+	{"api: {max_inflight_bytes: 1KiB}", `api.max_inflight_bytes 1KiB is not allowed: 1MiB to 1TiB`},
 	{"api: {tls: {cert: a.pem}}", `api.tls.key "" is not allowed: a file exactly when api.tls.cert names one`},
 	{"api: {tls: {client_ca: a.pem}}", `api.tls.client_ca "a.pem" is not allowed: empty, unless api.tls.cert names a file`},
 	{"log: {level: loud}", `log.level "loud" is not allowed: debug, info, warn or error`},

@@ -133,6 +133,7 @@ type API struct {
 	Timeout         time.Duration `key:"timeout"`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
 	MaxConcurrent   int           `key:"max_concurrent"` // questions at once
+	MaxInFlight     Bytes         `key:"max_inflight_bytes"`
 	TokensFile      string        `key:"tokens_file"`
 	OpenMetrics     bool          `key:"open_metrics"`
 	TLS             ServerTLS     `key:"tls"`

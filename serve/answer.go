@@ -10,7 +10,7 @@ import (
 )
 
 // answer answers the question in q.body; encode leaves the response in q.out.
-func (h *handler) answer(ctx context.Context, q *question, encode func(*question, *kinds.History) error) error {
+func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *kinds.History) error) error {
 	x := h.index()
 	if err := q.decode(x, h.limits); err != nil {
 		return err
@@ -19,8 +19,9 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 		return err
 	}
 	h.metrics.ask(q)
-	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
-	defer cancel()
+	if err := q.hold(ctx, reading, int64(readSize*q.different()*q.cost())); err != nil {
+		return err
+	}
 	if err := q.await(ctx, h); err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	if err != nil {
 		return err
 	}
-	return encode(q, history)
+	return encode(q, ctx, history)
 }
 
 // state reads what the question needs, and says by which plans that was written.
@@ -118,6 +119,9 @@ func (q *question) plan() {
 	q.reading.Reset(q.now)
 	texts := string(q.texts.bytes)
 	for e := range q.entities {
+		if q.first[e] != e {
+			continue
+		}
 		for i := range q.plans {
 			if len(q.oldest) > 0 && q.oldest[i] != reached {
 				continue
@@ -129,8 +133,8 @@ func (q *question) plan() {
 }
 
 // encode folds what was read and writes the response. The error is that it is too
-// large.
-func (q *question) encode(history *kinds.History) error {
+// large, or that there is no room for it.
+func (q *question) encode(ctx context.Context, history *kinds.History) error {
 	q.since = q.since[:0]
 	for _, p := range q.plans {
 		q.since = append(q.since, p.completeSince(history))
@@ -153,38 +157,54 @@ func (q *question) encode(history *kinds.History) error {
 		out = append(out, `{"entity":`...)
 		out = append(out, q.echoes.bytes[from:to]...)
 		out = append(out, `,"features":{`...)
+		if first := q.first[e]; first != e {
+			out = append(out, out[q.written[first].from:q.written[first].to]...)
+			if err := q.fits(ctx, len(out)); err != nil {
+				return err
+			}
+			continue
+		}
+		q.written[e].from = len(out)
 		for i, p := range q.plans {
 			if i > 0 {
 				out = append(out, ',')
 			}
 			out = append(out, p.label...)
 			q.next(&a, i)
-			if !hasValue(&a) {
-				out = a.AppendJSON(out)
-				continue
-			}
-			a.Complete(q.since[i])
-			if first, end := q.members.of(i); first < end {
-				out = q.appendMembers(out, &a, first)
-			} else {
-				out = a.AppendJSON(out)
-			}
-			if err := q.fits(len(out)); err != nil {
+			out = q.appendAnswer(out, &a, i)
+			if err := q.fits(ctx, len(out)); err != nil {
 				return err
 			}
 		}
 		out = append(out, "}}"...)
+		q.written[e].to = len(out)
 	}
 	q.out = append(out, "]}\n"...)
 	return nil
 }
 
-// fits refuses an answer that has got too many bytes. What a question repeats,
-// such as a long value of a pending event, stands in the answer once for each
-// entity, so the number of values alone bounds no memory.
-func (q *question) fits(bytes int) error {
-	if int64(bytes) <= q.most {
+// appendAnswer writes an answer of plan i.
+func (q *question) appendAnswer(dst []byte, a *features.Answer, i int) []byte {
+	if !hasValue(a) {
+		return a.AppendJSON(dst)
+	}
+	a.Complete(q.since[i])
+	if first, end := q.members.of(i); first < end {
+		return q.appendMembers(dst, a, first)
+	}
+	return a.AppendJSON(dst)
+}
+
+// fits refuses an answer that has got too many bytes, and waits in line for the
+// memory of a long one. What a question repeats, such as a long value of a pending
+// event, stands in the answer once for each entity, so the number of values alone
+// bounds no memory.
+func (q *question) fits(ctx context.Context, bytes int) error {
+	switch {
+	case bytes <= freeAnswer:
 		return nil
+	case int64(bytes) <= q.most:
+		return q.hold(ctx, sending, q.most)
 	}
 	return errorf(AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
 }

@@ -38,6 +38,9 @@ type Limits struct {
 	Values  int           // features or their members, and what they may go through, times entities of a question; 10,000
 	Answer  int64         // bytes of an answer; 16 MiB
 	Timeout time.Duration // from the question read to the answer; 2s
+	// InFlight is how many bytes all questions may hold at once, but for short bodies
+	// and answers; whoever finds no room waits in line, within Timeout. 256 MiB.
+	InFlight int64
 	// Concurrent is how many questions are answered at once; one more is refused
 	// with 503. 500.
 	Concurrent int
@@ -50,6 +53,7 @@ func (l Limits) orDefaults() Limits {
 		Answer:  cmp.Or(l.Answer, 16<<20),
 		Timeout: cmp.Or(l.Timeout, 2*time.Second),
 
+		InFlight:   cmp.Or(l.InFlight, 256<<20),
 		Concurrent: cmp.Or(l.Concurrent, 500),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,66 @@ func (q *question) identify() error {
 			values = values[len(set.keys):]
 		}
 	}
+	q.findRepeated()
 	return nil
+}
+
+// findRepeated finds for each entity the first one that has the same texts. What
+// it holds besides, its features do not know.
+func (q *question) findRepeated() {
+	n := len(q.entities)
+	q.first, q.written = slices.Grow(q.first[:0], n)[:n], slices.Grow(q.written[:0], n)[:n]
+	if n == 1 {
+		q.first[0] = 0
+		return
+	}
+	if q.byHash == nil {
+		q.byHash = map[uint64]int{}
+	}
+	clear(q.byHash)
+	for e := range q.entities {
+		q.first[e] = e
+		var hash maphash.Hash
+		hash.SetSeed(textSeed)
+		for s := range q.sets {
+			_, _ = hash.Write(q.text(e, s))
+		}
+		sum := hash.Sum64()
+		first, ok := q.byHash[sum]
+		if !ok {
+			q.byHash[sum] = e
+		} else if q.sameTexts(first, e) {
+			q.first[e] = first
+		}
+	}
+}
+
+// textSeed hides which texts have one hash.
+var textSeed = maphash.MakeSeed()
+
+// text is that of an entity by a key set.
+func (q *question) text(entity, set int) []byte {
+	from, to := q.texts.bounds(entity*len(q.sets) + set)
+	return q.texts.bytes[from:to]
+}
+
+func (q *question) sameTexts(a, b int) bool {
+	for s := range q.sets {
+		if !bytes.Equal(q.text(a, s), q.text(b, s)) {
+			return false
+		}
+	}
+	return true
+}
+
+// different is the number of entities that are answered, each once.
+func (q *question) different() (n int) {
+	for e, first := range q.first {
+		if e == first {
+			n++
+		}
+	}
+	return n
 }
 
 // find looks up the values of an entity's keys, nil where there is none.

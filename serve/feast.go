@@ -1,13 +1,12 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/valyala/fastjson"
 
@@ -32,11 +31,8 @@ type columns struct {
 	labels, names []string
 }
 
-// feast reads a question in Feast's protocol and writes it as one of Weir's.
-func (h *handler) feast(q *question, w http.ResponseWriter, r *http.Request) error {
-	if err := h.body(q, w, r); err != nil {
-		return err
-	}
+// feast writes a question in Feast's protocol as one of Weir's.
+func (h *handler) feast(q *question) error {
 	root, err := q.parse()
 	if err != nil {
 		return err
@@ -240,51 +236,7 @@ func (c *columns) appendQuestion(dst []byte, x *index, n int) []byte {
 	return append(dst, "]}"...)
 }
 
-var feastColumns = form{answerIn(encodeColumns), failFeast}
-
-// column is the answers of one feature, or the values of one key: in JSON,
-// their lists but for the brackets.
-type column struct {
-	values, statuses, times, since []byte
-	partial                        bool // since has more than nulls
-}
-
-// add adds a value, which counts up to a moment. since is the event time from
-// which on it is complete; kinds.Ever where the whole of it is.
-func (c *column) add(value []byte, status features.Status, at, since int64) {
-	if c.values != nil {
-		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
-	}
-	c.values = append(c.values, value...)
-	c.statuses = features.AppendString(c.statuses, feastStatuses[status])
-	// Always three digits behind the point: not every Python reads others.
-	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
-	if since == kinds.Ever {
-		c.since = append(c.since, "null"...)
-		return
-	}
-	c.since, c.partial = strconv.AppendInt(c.since, since, 10), true
-}
-
-func (c *column) size() int {
-	n := len(c.values) + len(c.statuses) + len(c.times)
-	if c.partial {
-		n += len(c.since)
-	}
-	return n
-}
-
-// append writes the column as one of Feast's results. Its clients pass over the
-// list that Feast's server does not have.
-func (c *column) append(dst []byte) []byte {
-	dst = append(append(dst, `{"values":[`...), c.values...)
-	dst = append(append(dst, `],"statuses":[`...), c.statuses...)
-	dst = append(append(dst, `],"event_timestamps":[`...), c.times...)
-	if c.partial {
-		dst = append(append(dst, `],"complete_since":[`...), c.since...)
-	}
-	return append(dst, "]}"...)
-}
+var feastColumns = form{(*handler).feast, answerIn((*question).encodeColumns), failFeast}
 
 // feastStatuses are the statuses by their names in Feast's protocol, which has
 // these four alone: its clients fail on others.
@@ -311,22 +263,27 @@ func partialSince(a *features.Answer) int64 {
 // encodeColumns writes the response as Feast's server does: columns of the keys
 // and then of the features, over the entities. A value's event timestamp is up
 // to when it counts.
-func encodeColumns(q *question, history *kinds.History) error {
+func (q *question) encodeColumns(ctx context.Context, history *kinds.History) error {
 	byPlan := make([]column, len(q.plans))
 	var value []byte
 	size := 0
 	var a features.Answer
-	for range q.entities {
+	for e, first := range q.first {
 		for i, p := range q.plans {
-			q.next(&a, i)
-			if hasValue(&a) {
-				a.Complete(p.completeSince(history))
+			c := &byPlan[i]
+			before := c.size()
+			if first != e {
+				c.repeat(first)
+			} else {
+				q.next(&a, i)
+				if hasValue(&a) {
+					a.Complete(p.completeSince(history))
+				}
+				value = a.AppendValue(value[:0])
+				c.add(value, a.Status, a.To, partialSince(&a))
 			}
-			value = a.AppendValue(value[:0])
-			before := byPlan[i].size()
-			byPlan[i].add(value, a.Status, a.To, partialSince(&a))
-			size += byPlan[i].size() - before
-			if err := q.fits(size); err != nil {
+			size += c.size() - before
+			if err := q.fits(ctx, size); err != nil {
 				return err
 			}
 		}
@@ -350,14 +307,14 @@ func encodeColumns(q *question, history *kinds.History) error {
 			key.add(v, features.Present, q.at, kinds.Ever)
 		}
 		out = key.append(out)
-		if err := q.fits(len(out)); err != nil {
+		if err := q.fits(ctx, len(out)); err != nil {
 			return err
 		}
 	}
 	for _, name := range c.names {
 		i := slices.IndexFunc(q.plans, func(p *plan) bool { return p.Name == name })
 		out = byPlan[i].append(append(out, ','))
-		if err := q.fits(len(out)); err != nil {
+		if err := q.fits(ctx, len(out)); err != nil {
 			return err
 		}
 	}

@@ -184,3 +184,6 @@ func do(t testing.TB, h http.Handler, method, target, body string) *httptest.Res
 	checkContract(t, method, target, body, w)
 	return w
 }
+
+// logTo is a logger that writes text.
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

@@ -1,28 +1,20 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/url"
 	"path"
 	"runtime/debug"
-	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
 
@@ -32,6 +24,7 @@ type handler struct {
 	metrics *metrics
 	tracing tracing
 	history *histories
+	budgets *budgets
 	indexed atomic.Pointer[index]
 	// answering is the number of questions that are being answered.
 	answering atomic.Int64
@@ -54,6 +47,7 @@ func New(c Config) http.Handler {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
+	h.budgets = newBudgets(h.limits.InFlight)
 	h.history = newHistories(h.tracing.historyReader(c.History), c.Now)
 
 	mux := http.NewServeMux()
@@ -64,7 +58,7 @@ func New(c Config) http.Handler {
 		{"POST", "/v1/query", h.question(h.body, rows)},
 		{"GET", "/v1/features/{name}", h.question(h.query, rows)},
 		{"GET", "/v1/timeline/{name}", h.question(h.query, bars)},
-		{"POST", "/get-online-features", h.question(h.feast, feastColumns)},
+		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
 		{"GET", "/v1/status", http.HandlerFunc(h.status)},
 		{"GET", "/{$}", asset("index.html")},
@@ -132,19 +126,20 @@ func errInternal() *Error {
 	return errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
 }
 
-// form is how questions are answered.
+// form is how questions are asked and answered.
 type form struct {
-	answer func(*handler, context.Context, *question) error // into q.out
-	fail   func(http.ResponseWriter, *Error)
+	translate func(*handler, *question) error                  // writes the question in q.body as one of Weir's; nil where it is
+	answer    func(*handler, context.Context, *question) error // into q.out
+	fail      func(http.ResponseWriter, *Error)
 }
 
 var (
-	rows = form{answerIn((*question).encode), fail}
-	bars = form{(*handler).timeline, fail}
+	rows = form{nil, answerIn((*question).encode), fail}
+	bars = form{nil, (*handler).timeline, fail}
 )
 
 // answerIn answers questions in an encoding.
-func answerIn(encode func(*question, *kinds.History) error) func(*handler, context.Context, *question) error {
+func answerIn(encode func(*question, context.Context, *kinds.History) error) func(*handler, context.Context, *question) error {
 	return func(h *handler, ctx context.Context, q *question) error { return h.answer(ctx, q, encode) }
 }
 
@@ -159,15 +154,16 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		}()
 		ctx, span := h.tracing.question(r)
 		defer span.End()
-		q := newQuestion(began)
+		q := newQuestion(began, h.budgets)
 		h.allowTime(w)
 		err := h.enter()
 		defer h.leave()
+		defer q.releaseAll()
 		if err == nil {
 			err = read(q, w, r)
 		}
 		if err == nil {
-			err = in.answer(h, ctx, q)
+			err = h.work(ctx, q, in)
 		}
 		if err == nil {
 			outcome = answered
@@ -177,11 +173,47 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			q.free()
 			return
 		}
+		if gone(r, err) {
+			outcome = abandoned
+			ended(span, errAbandoned)
+			w.WriteHeader(errAbandoned.Status) // for the log of a proxy
+			return
+		}
 		var refusal *Error
 		refusal, outcome = h.refusal(err)
 		ended(span, refusal)
 		in.fail(w, refusal)
 	})
+}
+
+// work leaves the answer to the question in q.body in q.out, and holds no more
+// than that.
+func (h *handler) work(ctx context.Context, q *question, in form) error {
+	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
+	defer cancel()
+	if err := q.hold(ctx, parsing, parsedSize*int64(len(q.body))); err != nil {
+		return err
+	}
+	q.release(receiving)
+	if in.translate != nil {
+		if err := in.translate(h, q); err != nil {
+			return err
+		}
+	}
+	err := in.answer(h, ctx, q)
+	q.release(parsing)
+	q.release(reading)
+	return err
+}
+
+// errAbandoned stands for a client that has hung up, in the status that nginx
+// gave it. Nobody reads it.
+var errAbandoned = &Error{Status: 499, Code: "abandoned"}
+
+// gone says whether the client hung up before it had an answer: then that is
+// why there is none, and neither the store nor the question has failed.
+func gone(r *http.Request, err error) bool {
+	return r.Context().Err() != nil || err == errAbandoned
 }
 
 // namesKey is an error about a key of the store, which may name an entity and
@@ -242,122 +274,6 @@ func (h *handler) nameKey(err error) {
 	if named, ok := errors.AsType[namesKey](err); ok {
 		h.Logger.Debug("it is about a key", "key", named.Key())
 	}
-}
-
-// body reads the question of a POST.
-func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) error {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return errorf(UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", quote(encoding))
-	}
-	buffer := bytes.NewBuffer(q.body)
-	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, h.limits.Body))
-	q.body = buffer.Bytes()
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return errorf(BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
-	case err != nil:
-		return errorf(UnreadableBody, "the body could not be read: %v", err)
-	}
-	return nil
-}
-
-// query reads the question of a GET. It is the same question, so it is written
-// as one: values that are no JSON of themselves become strings, and what is
-// wrong with them is found in one place.
-func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) error {
-	x, name := h.index(), r.PathValue("name")
-	p, ok := x.plans[name]
-	if !ok {
-		return x.unknownFeature(name)
-	}
-	parameters, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return errorf(MalformedQuery, "the query cannot be read: %v", err)
-	}
-	for _, parameter := range slices.Sorted(maps.Keys(parameters)) {
-		values := parameters[parameter]
-		if !utf8.ValidString(parameter) || slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
-			return errorf(MalformedQuery, "the query is not UTF-8")
-		}
-		if !slices.Contains(p.parameters(), parameter) {
-			return unknownParameter(p, parameter)
-		}
-		if len(values) > 1 && !p.isMember(parameter) {
-			return duplicateKey(parameter, "the query")
-		}
-	}
-	q.body = features.AppendString(append(q.body, `{"features":[`...), name)
-	q.body = append(q.body, `],"entities":[{`...)
-	first := true
-	for i, by := range p.By {
-		if !parameters.Has(by) {
-			continue
-		}
-		if !first {
-			q.body = append(q.body, ',')
-		}
-		first = false
-		q.body = append(features.AppendString(q.body, by), ':')
-		q.body = appendLiteral(q.body, parameters.Get(by), p.ByTypes[i] == kinds.String)
-	}
-	q.body = append(q.body, "}]"...)
-	if parameters.Has(memberParameter) && p.isMember(memberParameter) {
-		q.body = append(q.body, `,"members":[`...)
-		for i, member := range parameters[memberParameter] {
-			if i > 0 {
-				q.body = append(q.body, ',')
-			}
-			q.body = appendLiteral(q.body, member, p.member.typ == kinds.String)
-		}
-		q.body = append(q.body, ']')
-	}
-	if parameters.Has("at") {
-		q.body = appendLiteral(append(q.body, `,"at":`...), parameters.Get("at"), false)
-	}
-	if parameters.Has(waitParameter) && p.waits() {
-		if q.body, err = appendWait(append(q.body, `,"wait_for":`...), parameters.Get(waitParameter)); err != nil {
-			return err
-		}
-	}
-	q.body = append(q.body, '}')
-	return nil
-}
-
-func appendLiteral(dst []byte, text string, isString bool) []byte {
-	if !isString && json.Valid([]byte(text)) {
-		return append(dst, text...)
-	}
-	return features.AppendString(dst, text)
-}
-
-// memberParameter is the parameter that names a member, one or several times.
-const memberParameter = "member"
-
-// isMember says whether a parameter names a member; a key of that name would
-// go before.
-func (p *plan) isMember(parameter string) bool {
-	return parameter == memberParameter && p.Membership() != kinds.NoMembers && !slices.Contains(p.By, memberParameter)
-}
-
-// parameters are those that the feature takes.
-func (p *plan) parameters() []string {
-	known := slices.Clone(p.By)
-	if p.isMember(memberParameter) {
-		known = append(known, memberParameter)
-	}
-	known = append(known, "at")
-	if p.waits() {
-		known = append(known, waitParameter)
-	}
-	return known
-}
-
-func unknownParameter(p *plan, name string) error {
-	known := p.parameters()
-	e := errorf(UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, quote(name), strings.Join(known, ", "))
-	e.Feature, e.Key, e.Nearest = p.Name, name, nearest(name, known)
-	return e
 }
 
 func (h *handler) catalogue(w http.ResponseWriter, _ *http.Request) {

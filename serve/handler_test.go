@@ -122,7 +122,7 @@ func TestOldestMoment(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reader := &fakeReader{clock: test.clock, slices: stored()}
-			q := newQuestion(noon)
+			q := newQuestion(noon, newBudgets(1<<20))
 			q.at = test.at
 			q.plans = []*plan{newIndex(registry(), newMetrics(nil).asked).plans["device_tx_7d"]}
 			if err := q.reach(t.Context(), reader); err != nil {

@@ -11,6 +11,7 @@ const (
 	refused     = "refused"     // the question was wrong
 	unavailable = "unavailable" // the store was
 	overloaded  = "overloaded"  // there were too many at once
+	abandoned   = "abandoned"   // the client hung up before it had an answer
 	failed      = "failed"      // a defect
 )
 

@@ -6,8 +6,8 @@ import (
 )
 
 // enter counts a question in, or refuses it because of those that are being
-// answered already. It comes before the body is read, so that as much memory is
-// taken as Limits.Body and Limits.Concurrent allow. Call leave either way.
+// answered already. It comes before the body is read; what is held of the body and
+// from then on, budgets bound. Call leave either way.
 func (h *handler) enter() error {
 	if h.answering.Add(1) > int64(h.limits.Concurrent) {
 		return errorf(Overloaded, "as many questions as this server answers at once (%d) are under way; ask again in a second, or ask another server", h.limits.Concurrent)

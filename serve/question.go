@@ -33,7 +33,13 @@ type question struct {
 	members       members
 	asked         []*features.Feature // by plan, about its members
 	values        []*fastjson.Value   // of one entity, by set and key
-	literal       []byte              // one value as it was sent
+
+	// first is by entity the first one of the same texts, which may be itself: it is
+	// answered once. written is where its features stand in out.
+	first   []int
+	written []bounds
+	byHash  map[uint64]int // the first entity with texts of a hash
+	literal []byte         // one value as it was sent
 
 	// pending is what events do that are not yet on the bus; nil for none.
 	// outcomes is what became of them, in JSON.
@@ -64,7 +70,11 @@ type question struct {
 	body   []byte
 	out    []byte
 	most   int64 // bytes of out
+	held
 }
+
+// bounds are those of a stretch of bytes.
+type bounds struct{ from, to int }
 
 // spans are stretches of bytes, one behind the other.
 type spans struct {
@@ -85,8 +95,9 @@ func (s *spans) bounds(i int) (from, to int) {
 
 var questions = sync.Pool{New: func() any { return new(question) }}
 
-func newQuestion(now time.Time) *question {
+func newQuestion(now time.Time, b *budgets) *question {
 	q := questions.Get().(*question)
+	q.budgets = b
 	q.now = now.UnixMilli()
 	q.at = q.now
 	return q
@@ -95,8 +106,8 @@ func newQuestion(now time.Time) *question {
 // free hands the question's memory on, unless it grew so large that it would
 // be kept for nothing.
 func (q *question) free() {
-	const most = 1 << 18 // bytes
-	if max(cap(q.body), cap(q.out)) > most {
+	const mostBody, mostOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
+	if cap(q.body) > mostBody || cap(q.out) > mostOut {
 		return
 	}
 	// What was pointed to belongs to this question alone.

@@ -26,8 +26,6 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		return err
 	}
 	h.metrics.ask(q)
-	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
-	defer cancel()
 	if err := q.await(ctx, h); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		Definitions: n.reloader.definitions,
 		Checks:      checks,
 		Limits: serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
-			Answer: int64(cfg.API.MaxAnswerBytes), Concurrent: cfg.API.MaxConcurrent},
+			Answer: int64(cfg.API.MaxAnswerBytes), Concurrent: cfg.API.MaxConcurrent, InFlight: int64(cfg.API.MaxInFlight)},
 		Access:   n.access.rules(),
 		Gatherer: metrics, Registerer: metrics, TracerProvider: n.tracing, Logger: log,
 	})

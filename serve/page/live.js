@@ -70,9 +70,10 @@ function pipeline(p, past) {
 
 function questions(status, past) {
   const all = total(status.questions);
-  const bad = all - total(only(status.questions, 'answered'));
+  const bad = total(status.questions.filter(q => !['answered', 'refused', 'abandoned'].includes(q.outcome)));
+  const wrong = total(only(status.questions, 'refused'));
   const speed = past > 0 ? (all - total(before.questions)) / past : null;
-  return { id: 'questions', name: 'Questions a second', value: speed === null ? '…' : rate(speed), note: `${number(all)} since the start, ${number(bad)} not answered` };
+  return { id: 'questions', name: 'Questions a second', value: speed === null ? '…' : rate(speed), note: `${number(all)} since the start, ${number(bad)} not answered, ${number(wrong)} refused as wrong` };
 }
 
 const figure = f => el('div', { class: f.warn ? 'figure warn' : 'figure', 'data-figure': f.id },

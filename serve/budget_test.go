@@ -1,0 +1,287 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// slowClient takes its answer once it is let to.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	take  chan struct{}
+	bytes int
+}
+
+func (c *slowClient) Write(p []byte) (int, error) {
+	c.bytes += len(p)
+	if len(p) > freeAnswer {
+		<-c.take
+		return len(p), nil
+	}
+	return c.ResponseRecorder.Write(p)
+}
+
+// longValue is a state whose values are long.
+func longValue(bytes int) *fakeReader {
+	slice := kinds.Slice{Cells: []kinds.Cell{{Tile: 17737, Value: kinds.Value{Type: kinds.String, Str: []byte(strings.Repeat("x", bytes))}}}}
+	return &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+		slices := make([]kinds.Slice, len(reads))
+		for i := range slices {
+			slices[i] = slice
+		}
+		return slices, nil
+	}}
+}
+
+// entitiesOf are n different devices in JSON.
+func entitiesOf(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"device_id":"d%d"}`, i))
+	}
+	return strings.Join(all, ",")
+}
+
+// However many clients ask for long answers and are slow to take them, the
+// answers in memory are no more than may be in flight; the others wait in line,
+// and are refused when their time is over.
+func TestAnswersInFlightAreBounded(t *testing.T) {
+	const clients, inFlight, answer = 150, 32 << 20, 1 << 20
+	const atOnce = inFlight / int(stages) / answer
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(longValue(10_000), func(c *Config) {
+			c.Limits.InFlight, c.Limits.Answer, c.Now = inFlight, answer, time.Now
+		})
+		body := `{"features":["device_max_name_7d"],"entities":[` + entitiesOf(100) + `]}`
+		heap := func() int64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int64(m.HeapAlloc)
+		}
+		before, take := heap(), make(chan struct{})
+		asked := make([]*slowClient, clients)
+		var all sync.WaitGroup
+		for i := range asked {
+			asked[i] = &slowClient{httptest.NewRecorder(), take, 0}
+			all.Go(func() { h.ServeHTTP(asked[i], httptest.NewRequest("POST", query, strings.NewReader(body))) })
+		}
+		synctest.Wait() // all answers are being taken or wait in line
+		const most = inFlight + clients*2*freeAnswer
+		if held := heap() - before; held > most {
+			t.Errorf("%d MiB are held, more than the %d that may be", held>>20, most>>20)
+		}
+		<-time.After(3 * time.Second) // of the bubble: no question waits any more
+		// What is short is answered while the others are still being taken.
+		if w := do(t, h, "GET", "/v1/features/device_max_name_7d?device_id=d1", ""); w.Code != http.StatusOK {
+			t.Errorf("a short answer: %d %.200s", w.Code, w.Body)
+		}
+		close(take)
+		all.Wait()
+		answered := 0
+		const refusal = `{"error":{"code":"overloaded","message":"the questions under way take all of the 33554432 bytes of memory that api.max_inflight_bytes leaves them; ask about less at once, ask again in a second, or ask another server"}}` + "\n"
+		for _, c := range asked {
+			switch {
+			case c.Code == http.StatusOK && c.bytes > answer*9/10:
+				answered++
+			case c.Code != http.StatusServiceUnavailable || c.Body.String() != refusal || c.Header().Get("Retry-After") != "1":
+				t.Errorf("%d with %d bytes: %.300s", c.Code, c.bytes, c.Body)
+			}
+		}
+		if answered != atOnce {
+			t.Errorf("%d answers were in memory at once, want %d", answered, atOnce)
+		}
+	})
+}
+
+// Who waits in line is answered when there is room, in the same memory.
+func TestWaitingInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(longValue(10_000), func(c *Config) {
+			c.Limits.InFlight, c.Limits.Answer, c.Now = 4<<20, 1<<20, time.Now
+		})
+		body := `{"features":["device_max_name_7d"],"entities":[` + entitiesOf(100) + `]}`
+		take := make(chan struct{})
+		var all sync.WaitGroup
+		for range 5 {
+			c := &slowClient{httptest.NewRecorder(), take, 0}
+			all.Go(func() {
+				h.ServeHTTP(c, httptest.NewRequest("POST", query, strings.NewReader(body)))
+				if c.Code != http.StatusOK || c.bytes < 1<<19 {
+					t.Errorf("%d with %d bytes: %.300s", c.Code, c.bytes, c.Body)
+				}
+			})
+		}
+		for range 5 {
+			synctest.Wait()
+			take <- struct{}{} // one is written, and the next has room
+		}
+		all.Wait()
+	})
+}
+
+// The bodies that slow clients send, and what parsing makes of them, are bounded
+// too; and nothing stays held.
+func TestBodiesInFlightAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(longValue(1), func(c *Config) {
+			c.Limits.InFlight, c.Limits.Body, c.Now = 4<<20, 512<<10, time.Now
+		})
+		long := `{"features":["device_max_name_7d"],"entities":[{"device_id":"d1","x":"` + strings.Repeat("x", 400<<10) + `"}]}`
+		sending, sent := io.Pipe() // a client that stops in the middle
+		first := make(chan int)
+		go func() {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("POST", query, sending))
+			first <- w.Code
+		}()
+		_, _ = sent.Write([]byte(long[:freeBody+1]))
+		synctest.Wait()
+		ask := func(body string) int { return do(t, h, "POST", query, body).Code }
+		if status := ask(long); status != http.StatusServiceUnavailable {
+			t.Errorf("another long body is answered with %d, want 503", status)
+		}
+		if status := ask(`{"features":["device_max_name_7d"],"entities":[{"device_id":"d1"}]}`); status != http.StatusOK {
+			t.Errorf("a short body is answered with %d, want 200", status)
+		}
+		go func() {
+			_, _ = sent.Write([]byte(long[freeBody+1:]))
+			_ = sent.Close()
+		}()
+		if status := <-first; status != http.StatusOK {
+			t.Errorf("the body that was slow is answered with %d, want 200", status)
+		}
+		if status := ask(long); status != http.StatusOK {
+			t.Errorf("a long body after it is answered with %d, want 200", status)
+		}
+	})
+}
+
+// An entity that a question repeats is read and answered once, and written as
+// often as it was named.
+func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
+	reader := &fakeReader{slices: stored()}
+	h := newHandler(reader, nil)
+	got := do(t, h, "POST", query, `{"features":["device_tx_7d","user_last"],"entities":[
+		{"device_id":"d1","user_id":"u1"},{"device_id":"d2","user_id":"u1"},{"device_id":"d1","user_id":"u1","x":[1]},{"device_id":"d1","user_id":"u1"}]}`).Body.Bytes()
+	var answer struct {
+		Results []struct{ Entity, Features json.RawMessage }
+	}
+	if err := json.Unmarshal(got, &answer); err != nil {
+		t.Fatalf("%v: %s", err, got)
+	}
+	if n := len(reader.calls[0]); n != 3 {
+		t.Errorf("%d reads, want 3", n)
+	}
+	for i, entity := range []string{`{"device_id":"d1","user_id":"u1"}`, `{"device_id":"d2","user_id":"u1"}`, `{"device_id":"d1","user_id":"u1","x":[1]}`, `{"device_id":"d1","user_id":"u1"}`} {
+		one := do(t, h, "POST", query, `{"features":["device_tx_7d","user_last"],"entities":[`+entity+`]}`).Body.String()
+		want := fmt.Sprintf(`{"at":1532520000000,"results":[{"entity":%s,"features":%s}]}`, answer.Results[i].Entity, answer.Results[i].Features)
+		if diff := cmp.Diff(one, want+"\n"); diff != "" {
+			t.Errorf("entity %d (-alone +among others):\n%s", i, diff)
+		}
+	}
+	const columns = `{"features":["device_tx_7d"],"entities":{"device_id":[%s]}}`
+	repeated := do(t, h, "POST", feastPath, fmt.Sprintf(columns, `"d1","d2","d1"`)).Body.String()
+	if want := `"values":[3,0,3],"statuses":["PRESENT","NOT_FOUND","PRESENT"]`; !strings.Contains(repeated, want) {
+		t.Errorf("%s\nwant %s", repeated, want)
+	}
+}
+
+// Keys whose texts only together are alike are different entities.
+func TestEntitiesAreTakenForRepeatedByEachText(t *testing.T) {
+	q := newQuestion(noon, newBudgets(1<<20))
+	q.sets = make([]*keySet, 2)
+	for _, text := range []string{"a", "bc", "ab", "c", "a", "bc"} {
+		q.texts.bytes = append(q.texts.bytes, text...)
+		q.texts.end()
+	}
+	q.entities = append(q.entities, nil, nil, nil)
+	q.findRepeated()
+	if diff := cmp.Diff([]int{0, 1, 0}, q.first); diff != "" || q.different() != 2 {
+		t.Errorf("%d are different; first of each (-want +got):\n%s", q.different(), diff)
+	}
+}
+
+// A client that hangs up is no failure of the store: it has an outcome of its
+// own, and the log says nothing.
+func TestClientsThatHangUp(t *testing.T) {
+	for name, hangUp := range map[string]func(r *http.Request, cancel func()) *fakeReader{
+		"while the store is read": func(_ *http.Request, cancel func()) *fakeReader {
+			return &fakeReader{read: func(ctx context.Context, _ []kinds.Read) ([]kinds.Slice, error) {
+				cancel()
+				<-ctx.Done()
+				return nil, fmt.Errorf("read features: %w", ctx.Err())
+			}}
+		},
+		"in the middle of the question": func(r *http.Request, _ func()) *fakeReader {
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"features"`), failing{io.ErrUnexpectedEOF}))
+			return &fakeReader{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			metrics, log := prometheus.NewRegistry(), new(strings.Builder)
+			ctx, cancel := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(ctx, "POST", query, strings.NewReader(good))
+			reader := hangUp(r, cancel)
+			h := newHandler(reader, func(c *Config) { c.Registerer, c.Logger = metrics, logTo(log) })
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != 499 || w.Body.Len() > 0 || log.Len() > 0 {
+				t.Errorf("%d %s; the log says %q", w.Code, w.Body, log)
+			}
+			if got := outcomes(t, metrics); got != "abandoned" {
+				t.Errorf("counted as %s, want abandoned", got)
+			}
+		})
+	}
+	// A store that breaks off is one that fails, whatever it calls that.
+	metrics := prometheus.NewRegistry()
+	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *Config) { c.Registerer = metrics })
+	if w := do(t, h, "POST", query, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {
+		t.Errorf("%d %s, counted as %s", w.Code, w.Body, outcomes(t, metrics))
+	}
+}
+
+// failing is a reader that fails.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// outcomes are those that were counted.
+func outcomes(t testing.TB, metrics *prometheus.Registry) string {
+	t.Helper()
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, family := range families {
+		if family.GetName() != "weir_question_duration_seconds" {
+			continue
+		}
+		for _, m := range family.Metric {
+			all = append(all, m.Label[0].GetValue())
+		}
+	}
+	if n := testutil.CollectAndCount(metrics, "weir_question_duration_seconds"); n != len(all) {
+		t.Fatalf("%d series, %d found", n, len(all))
+	}
+	return strings.Join(all, " ")
+}
