@@ -145,8 +145,8 @@ var refusals = []struct {
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; 1` + strings.Repeat("0", 63) + `… is not","key":"at"}`,
 	},
 	{
-		"a moment that is null", "POST", query, `{"at": null}`,
-		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; null is not","key":"at"}`,
+		"nothing but nulls", "POST", query, `{"features": null, "service": null, "entities": null, "at": null}`,
+		400, `{"code":"missing_features","message":"a question must name features or a service, such as \"features\": [\"device_tx_7d\"]"}`,
 	},
 	{
 		"a moment with a fraction", "GET", "/v1/features/device_tx_7d?device_id=d1&at=1532496076.032", "",

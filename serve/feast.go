@@ -73,7 +73,9 @@ func readFeast(root *fastjson.Value) (*feastQuestion, error) {
 			err = duplicateKey(key, "a question")
 		default:
 			seen[key] = true
-			err = asked.read(key, v)
+			if given(v) != nil {
+				err = asked.read(key, v)
+			}
 		}
 	})
 	return asked, err
@@ -96,7 +98,7 @@ func (asked *feastQuestion) read(key string, v *fastjson.Value) error {
 		}
 	case "feature_service":
 		name, err := v.StringBytes()
-		if err != nil && v.Type() != fastjson.TypeNull { // which Feast's own server takes for none
+		if err != nil {
 			return wrongQuestion(key, "a name", v)
 		}
 		asked.featureService = string(name)

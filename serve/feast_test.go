@@ -44,7 +44,7 @@ func TestFeastQuestions(t *testing.T) {
 				`{"values":[166.6,0],"statuses":["PRESENT","NOT_FOUND"],"event_timestamps":[AT,AT]}`,
 		},
 		{
-			"a service that is null", `{"features": ["device_tx_7d"], "feature_service": null, "entities": {"device_id": ["d1"]}}`,
+			"nulls", `{"features": ["device_tx_7d"], "feature_service": null, "full_feature_names": null, "entities": {"device_id": ["d1"]}}`,
 			`"device_id","device_tx_7d"`,
 			`{"values":["d1"],"statuses":["PRESENT"],"event_timestamps":[AT]},{"values":[3],"statuses":["PRESENT"],"event_timestamps":[AT]}`,
 		},
@@ -150,8 +150,8 @@ func TestFeastRefusals(t *testing.T) {
 			"feature_service must be a name; 7 is not",
 		},
 		{
-			"full names of the wrong type", `{"full_feature_names": null}`, 400, "FeastError", "wrong_type",
-			"full_feature_names must be true or false; null is not",
+			"full names of the wrong type", `{"full_feature_names": 1}`, 400, "FeastError", "wrong_type",
+			"full_feature_names must be true or false; 1 is not",
 		},
 		{
 			"a key twice", `{"features": ["v:device_tx_7d"], "features": []}`, 400, "FeatureNameCollisionError", "duplicate_key",

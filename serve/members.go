@@ -99,6 +99,9 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 			lists[i] = list
 		}
 	})
+	for i := range lists {
+		lists[i] = given(lists[i])
+	}
 	return err
 }
 

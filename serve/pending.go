@@ -110,10 +110,10 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *features.Stream,
 			event = v.MarshalTo(nil) // as it was sent: nobody has looked at it
 		}
 	})
-	switch {
+	switch name = given(name); {
 	case err != nil:
 		return nil, nil, err
-	case name == nil || event == nil:
+	case name == nil || event == nil || string(event) == "null":
 		e := badEvent(i, `pending event %d must have stream and event, such as {"stream": "transaction", "event": {…}}`, i)
 		e.Code = MissingKey
 		return nil, nil, e

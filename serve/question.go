@@ -171,6 +171,9 @@ func (q *question) decode(x *index, limits Limits) error {
 	if err != nil {
 		return err
 	}
+	for _, part := range []**fastjson.Value{&names, &service, &entities, &members, &at, &pending, &waitFor} {
+		*part = given(*part)
+	}
 	if at != nil {
 		if q.at, err = moment(at, q.now); err != nil {
 			return err
@@ -194,6 +197,14 @@ func (q *question) decode(x *index, limits Limits) error {
 		return nil
 	}
 	return q.pend(x, pending, at != nil)
+}
+
+// given is nil for null, which many clients write for what is absent.
+func given(v *fastjson.Value) *fastjson.Value {
+	if v != nil && v.Type() == fastjson.TypeNull {
+		return nil
+	}
+	return v
 }
 
 // parse is strict: fastjson, which finds the values quickly, would let pass

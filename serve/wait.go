@@ -56,6 +56,9 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 	if err != nil {
 		return err
 	}
+	for key := range parts {
+		parts[key] = given(parts[key])
+	}
 	for _, key := range waitKeys[:3] {
 		if parts[key] == nil {
 			e := errorf(MissingKey, `wait_for has no %s; it must be such as {"topic": "transactions", "partition": 3, "offset": 1234}`, key)

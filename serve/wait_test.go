@@ -269,8 +269,12 @@ func TestWaitRefusals(t *testing.T) {
 			`{"code":"missing_key","message":"wait_for has no offset; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"offset"}`,
 		},
 		{
-			"no name", `{"topic": null, "partition": 1, "offset": 1}`, 400,
-			`{"code":"wrong_type","message":"wait_for.topic must be a name; null is not","key":"wait_for.topic"}`,
+			"no name", `{"topic": 7, "partition": 1, "offset": 1}`, 400,
+			`{"code":"wrong_type","message":"wait_for.topic must be a name; 7 is not","key":"wait_for.topic"}`,
+		},
+		{
+			"a null where something is needed", `{"topic": null, "partition": 1, "offset": 1}`, 400,
+			`{"code":"missing_key","message":"wait_for has no topic; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"topic"}`,
 		},
 		{
 			"a topic that nobody reads", `{"topic": "view", "partition": 1, "offset": 1}`, 404,

@@ -1,0 +1,24 @@
+package serve
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Clients that write null for what is absent are answered as if it were.
+func TestNullsAreAbsent(t *testing.T) {
+	ask := func(more string) string {
+		h := waitingHandler(t, &arrival{})
+		return do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}]`+more+`}`).Body.String()
+	}
+	for with, without := range map[string]string{
+		`, "at": null, "service": null, "members": null, "pending": null, "wait_for": null`: ``,
+		`, "wait_for": {"topic": "views", "partition": 3, "offset": 0, "timeout_ms": null}`: `, "wait_for": {"topic": "views", "partition": 3, "offset": 0}`,
+		`, "members": {"views": null}`: ``,
+	} {
+		if diff := cmp.Diff(ask(without), ask(with)); diff != "" {
+			t.Errorf("%s (-without +with):\n%s", with, diff)
+		}
+	}
+}
