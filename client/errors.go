@@ -60,6 +60,7 @@ const (
 	MissingToken        Code = "missing_token"
 	InvalidToken        Code = "invalid_token"
 	MissingCertificate  Code = "missing_certificate"
+	UnknownHost         Code = "unknown_host"
 	NoTimeline          Code = "no_timeline"
 	Internal            Code = "internal"
 )

@@ -67,6 +67,8 @@ var bad = []struct{ file, want string }{
 	{"processor: {batch: {max_bytes: 1}}", `processor.batch.max_bytes 1 is not allowed: 1KiB to 1GiB`},
 	{"processor: {batch: {linger: -1s}}", `processor.batch.linger -1s is not allowed: 1ms to 10s`},
 	{"api: {listen: '8080'}", `api.listen "8080" is not allowed: host:port, or :port for every interface`},
+	{"api: {hosts: ['weir:8080']}", `api.hosts [weir:8080] is not allowed: names such as weir-api or *.example.com, without scheme and port`},
+	{"api: {hosts: ['*']}", `api.hosts [*] is not allowed: names such as weir-api or *.example.com, without scheme and port`},
 	{"api: {max_body_bytes: 1}", `api.max_body_bytes 1 is not allowed: 1KiB to 256MiB`},
 	{"api: {max_values: 0}", `api.max_values 0 is not allowed: 1 to 1000000`},
 	{"api: {max_answer_bytes: 1}", `api.max_answer_bytes 1 is not allowed: 1KiB to 1GiB`},

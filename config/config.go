@@ -135,6 +135,7 @@ type API struct {
 	MaxConcurrent   int           `key:"max_concurrent"` // questions at once
 	MaxInFlight     Bytes         `key:"max_inflight_bytes"`
 	TokensFile      string        `key:"tokens_file"`
+	Hosts           []string      `key:"hosts"` // names of the server, besides its own
 	OpenMetrics     bool          `key:"open_metrics"`
 	TLS             ServerTLS     `key:"tls"`
 }

@@ -21,6 +21,7 @@ type rule struct {
 var (
 	namespaceName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	topicName     = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+	hostName      = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$`)
 )
 
 var rules = []rule{
@@ -90,6 +91,7 @@ var rules = []rule{
 	{"processor.batch.linger", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Batch.Linger, time.Millisecond, 10*time.Second) }},
 
 	{"api.listen", "host:port, or :port for every interface", func(c *Config) bool { return address(c.API.Listen, 0) }},
+	{"api.hosts", "names such as weir-api or *.example.com, without scheme and port", func(c *Config) bool { return !slices.ContainsFunc(c.API.Hosts, notHost) }},
 	{"api.max_body_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.API.MaxBodyBytes, 1<<10, 256<<20) }},
 	{"api.max_values", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxValues, 1, 1000000) }},
 	{"api.max_answer_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.API.MaxAnswerBytes, 1<<10, 1<<30) }},
@@ -127,6 +129,8 @@ func (c *Config) check() (findings Findings) {
 }
 
 func within[T ~int | ~int64](n, least, greatest T) bool { return least <= n && n <= greatest }
+
+func notHost(name string) bool { return !hostName.MatchString(name) }
 
 func addresses(list []string) bool {
 	bad := func(a string) bool { return strings.HasPrefix(a, ":") || !address(a, 1) }

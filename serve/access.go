@@ -14,6 +14,9 @@ type Access struct {
 	Certificate bool
 	// OpenMetrics leaves /metrics to everybody.
 	OpenMetrics bool
+	// Hosts are the names of the server, where it asks for neither token nor
+	// certificate; nil lets requests to any name pass.
+	Hosts Hosts
 }
 
 // open are the paths that everybody may ask: probes, which have no credentials,
@@ -22,7 +25,7 @@ var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/opena
 
 // admit refuses requests that lack what Access asks for.
 func (h *handler) admit(next http.Handler) http.Handler {
-	if h.Access.Token == nil && !h.Access.Certificate {
+	if h.Access.Token == nil && !h.Access.Certificate && h.Access.Hosts == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,6 +51,9 @@ func (a Access) refusal(r *http.Request) *Error {
 		return errorf(MissingCertificate, "a client's certificate is wanted that one of the server's authorities has signed")
 	}
 	if a.Token == nil {
+		if !a.Certificate {
+			return a.Hosts.refusal(r)
+		}
 		return nil
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")

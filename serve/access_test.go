@@ -88,11 +88,80 @@ func TestStrangersAreCounted(t *testing.T) {
 	h := newHandler(&fakeReader{}, func(c *Config) { tokenOnly(&c.Access); c.Registerer = metrics })
 	do(t, h, "POST", query, good)
 	do(t, h, "GET", "/v1/features", "")
-	want := `# HELP weir_requests_refused_total Requests without the token or the certificate that is wanted, by the error's code.
+	want := `# HELP weir_requests_refused_total Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.
 # TYPE weir_requests_refused_total counter
 weir_requests_refused_total{code="missing_token"} 2
 `
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_requests_refused_total"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without credentials a server answers to its own names, so that no page of a
+// stranger can have another name lead to it.
+func TestHosts(t *testing.T) {
+	own := func(a *Access) { a.Hosts = Hosts{"Engine-1", "weir-api", "*.fraud.svc"} }
+	withToken := func(a *Access) { own(a); tokenOnly(a) }
+	for _, test := range []struct {
+		host   string
+		access func(*Access)
+		status int
+	}{
+		{"localhost", own, 200},
+		{"localhost:8080", own, 200},
+		{"LOCALHOST.:8080", own, 200},
+		{"weir.localhost:8080", own, 200},
+		{"127.0.0.1:8080", own, 200},
+		{"10.1.2.3", own, 200},
+		{"[::1]:8080", own, 200},
+		{"[fe80::1]", own, 200},
+		{"", own, 200},
+		{"engine-1:8080", own, 200},
+		{"weir-api", own, 200},
+		{"weir-api.fraud.svc:8080", own, 200},
+		{"fraud.svc", own, 421},
+		{"evilfraud.svc", own, 421},
+		{"weir-api.evil.com:8080", own, 421},
+		{"127.0.0.1.evil.com", own, 421},
+		{"localhost.evil.com", own, 421},
+		{"evil.com:8080", own, 421},
+		{"evil.com:8080:8080", own, 421},
+		{"evil.com", withToken, 200},
+		{"evil.com", func(*Access) {}, 200}, // nobody has said which names there are
+	} {
+		h := newHandler(&fakeReader{}, func(c *Config) { test.access(&c.Access) })
+		r := httptest.NewRequest("GET", "/v1/features", nil)
+		r.Host = test.host
+		r.Header.Set("Authorization", "Bearer "+goodToken)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != test.status {
+			t.Errorf("%q: %d %s, want %d", test.host, w.Code, w.Body, test.status)
+		}
+		// A browser has compared the name with the certificate.
+		w, r.TLS = httptest.NewRecorder(), &tls.ConnectionState{}
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("%q over TLS: %d %s", test.host, w.Code, w.Body)
+		}
+	}
+	metrics := prometheus.NewRegistry()
+	h := newHandler(&fakeReader{}, func(c *Config) { own(&c.Access); c.Registerer = metrics })
+	ask := func(path string) *httptest.ResponseRecorder {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		r.Host = "evil.com:8080"
+		h.ServeHTTP(w, r)
+		return w
+	}
+	want := `{"error":{"code":"unknown_host","message":"this server is not known by the name \"evil.com:8080\": where it is, list the name in the setting api.hosts, or ask for tokens (api.tokens_file)"}}` + "\n"
+	if w := ask("/metrics"); w.Code != http.StatusMisdirectedRequest || w.Body.String() != want {
+		t.Errorf("%d %s\nwant 421 %s", w.Code, w.Body, want)
+	}
+	if w := ask("/readyz"); w.Code != http.StatusOK {
+		t.Errorf("a probe: %d %s", w.Code, w.Body)
+	}
+	const counted = "weir_requests_refused_total"
+	if n, err := testutil.GatherAndCount(metrics, counted); n != 1 || err != nil {
+		t.Errorf("%d codes of refused requests, %v; want 1", n, err)
 	}
 }

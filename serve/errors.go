@@ -62,6 +62,7 @@ const (
 	MissingToken        Code = "missing_token"
 	InvalidToken        Code = "invalid_token"
 	MissingCertificate  Code = "missing_certificate"
+	UnknownHost         Code = "unknown_host"
 	Internal            Code = "internal"
 )
 
@@ -82,6 +83,7 @@ var statuses = map[Code]int{
 	MissingToken:        http.StatusUnauthorized,
 	InvalidToken:        http.StatusUnauthorized,
 	MissingCertificate:  http.StatusForbidden,
+	UnknownHost:         http.StatusMisdirectedRequest,
 	Internal:            http.StatusInternalServerError,
 }
 

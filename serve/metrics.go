@@ -54,7 +54,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		strangers: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_requests_refused_total",
-			Help: "Requests without the token or the certificate that is wanted, by the error's code.",
+			Help: "Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.",
 		}, []string{"code"}),
 		damaged: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_damaged_answers_total",

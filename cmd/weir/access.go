@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -44,7 +45,20 @@ func (a *access) rules() serve.Access {
 	if a.tokens != nil {
 		r.Token = a.tokens.Valid
 	}
+	r.Hosts = a.hosts()
 	return r
+}
+
+// hosts are the names by which this machine is asked, and those of the settings.
+func (a *access) hosts() serve.Hosts {
+	hosts := serve.Hosts{}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
+	if host, _, err := net.SplitHostPort(a.cfg.Listen); err == nil && host != "" {
+		hosts = append(hosts, host)
+	}
+	return append(hosts, a.cfg.Hosts...)
 }
 
 // tls is nil for answers that are not encrypted.

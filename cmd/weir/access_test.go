@@ -5,11 +5,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/serve"
 )
 
 const (
@@ -165,6 +169,39 @@ func TestWarningOfStrangers(t *testing.T) {
 		a.warn(address)
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
 			t.Errorf("on %s, tokens %q: %q", c.address, c.cfg.TokensFile, log.String())
+		}
+	}
+}
+
+// The names of a server are the machine's, that of its address, and those of its
+// settings; another name is refused, and addresses never.
+func TestHosts(t *testing.T) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newAccess(config.API{Listen: "weir.internal:8080", Hosts: []string{"weir-api"}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(serve.Hosts{hostname, "weir.internal", "weir-api"}, a.rules().Hosts); diff != "" {
+		t.Error(diff)
+	}
+	flags, _ := servers(t, allTopics)
+	base := start(t, append([]string{"run", "--api.hosts", "weir-api"}, flags...)...).address(t)
+	for host, want := range map[string]int{"": 200, "weir-api:80": 200, hostname: 200, "evil.com": 421} {
+		r, err := http.NewRequest("GET", base+"/v1/features", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host // empty is that of the address
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("host %q: %s, want %d", host, answer.Status, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -64,6 +65,7 @@ type container struct {
 		Name string
 		Port int `yaml:"containerPort"`
 	}
+	Env                                         []struct{ Name, Value string }
 	LivenessProbe, ReadinessProbe, StartupProbe probe
 	Lifecycle                                   struct {
 		PreStop struct{ Sleep struct{ Seconds int } } `yaml:"preStop"`
@@ -239,6 +241,7 @@ func TestKubernetesReferences(t *testing.T) {
 			if port := pods[of].Spec.Template.Spec.Containers[0].Ports[0].Name; m.Spec.Ports[0].TargetPort != port {
 				t.Errorf("the service asks for port %s, not %s", m.Spec.Ports[0].TargetPort, port)
 			}
+			checkHosts(t, pods[of].Spec.Template.Spec.Containers[0], m.Metadata.Name)
 		case "HorizontalPodAutoscaler":
 			of = m.Spec.ScaleTargetRef.Name
 			if pods[of].Spec.Replicas != nil {
@@ -256,6 +259,29 @@ func TestKubernetesReferences(t *testing.T) {
 	} {
 		if seen[kind] != n {
 			t.Errorf("%d times %s, want %d", seen[kind], kind, n)
+		}
+	}
+}
+
+// checkHosts asks a container under all names that a Service has.
+func checkHosts(t *testing.T, c container, service string) {
+	t.Helper()
+	for _, variable := range c.Env {
+		if strings.HasPrefix(variable.Name, "WEIR_") {
+			t.Setenv(variable.Name, strings.ReplaceAll(variable.Value, "$(POD_NAMESPACE)", "fraud"))
+		}
+	}
+	cfg, err := config.Load(kubernetes+"base/weir.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := newAccess(cfg.API, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{service, service + ".fraud", service + ".fraud.svc", service + ".fraud.svc.cluster.local"} {
+		if !slices.Contains(access.rules().Hosts, name) {
+			t.Errorf("who asks for %s is refused: the names are %q", name, access.rules().Hosts)
 		}
 	}
 }

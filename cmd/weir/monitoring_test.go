@@ -233,4 +233,7 @@ func TestCompose(t *testing.T) {
 	if err != nil || cfg.Kafka.Brokers[0] != "kafka:9092" || cfg.Redis.Addresses[0] != "redis:6379" {
 		t.Errorf("the settings are %+v, %v", cfg, err)
 	}
+	if !slices.Contains(cfg.API.Hosts, "weir") {
+		t.Errorf("other containers ask for weir, and are refused: the names answered are %q", cfg.API.Hosts)
+	}
 }

@@ -1,0 +1,55 @@
+package serve
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// A page of a stranger can have its own name resolve to this machine ("DNS
+// rebinding"): a browser then lets it read whatever answers without a credential.
+// What gives it away is the name, which stands in the header Host. So a server
+// that asks for no credentials answers those requests only whose Host it knows.
+
+// Hosts are the names under which a server is reached: whole names such as
+// "weir-api", or "*.example.com" for all names below one. Always known are
+// addresses, as no name leads to a page of an address, and localhost with all
+// below it.
+type Hosts []string
+
+// knows says whether a request may be addressed to a host, which may have a port.
+func (names Hosts) knows(host string) bool {
+	if host == "" { // of HTTP/1.0, which no browser speaks
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.Trim(host, "[]")
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	return slices.ContainsFunc(names, func(known string) bool {
+		known = strings.ToLower(strings.TrimSuffix(known, "."))
+		if below, ok := strings.CutPrefix(known, "*"); ok {
+			return strings.HasSuffix(host, below)
+		}
+		return host == known
+	})
+}
+
+// refusal is nil for a request to a host that is known. Over TLS a browser has
+// compared the name with the certificate.
+func (names Hosts) refusal(r *http.Request) *Error {
+	if names == nil || r.TLS != nil || names.knows(r.Host) {
+		return nil
+	}
+	return errorf(UnknownHost, "this server is not known by the name %s: where it is, list the name in the setting api.hosts, "+
+		"or ask for tokens (api.tokens_file)", quote(r.Host))
+}
