@@ -83,3 +83,60 @@ func TestDamagedState(t *testing.T) {
 		}
 	}
 }
+
+// lossyReader answers one event, of state of which records up to a moment were lost.
+type lossyReader map[string]int64
+
+func (r lossyReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	slices, err := damagedReader{}.Read(ctx, reads)
+	for i, read := range reads {
+		if until, ok := r[read.Entity]; ok {
+			slices[i].LostUntil = &until
+		}
+	}
+	return slices, err
+}
+
+// A feature of which state was dropped is incomplete until max_future behind what
+// was lost; so is what rests on it.
+func TestDroppedState(t *testing.T) {
+	const at, hour = int64(1_532_520_000_000), int64(3_600_000)
+	r := load(t,
+		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, device, user)",
+		"share: {expr: count / devices, default: 0}",
+		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)")
+	future := feature(t, r, "count").Stream.MaxFuture.Milliseconds()
+	for name, test := range map[string]struct {
+		reader lossyReader
+		want   map[string]int64 // complete since
+	}{
+		"nothing":  {lossyReader{}, nil},
+		"the user": {lossyReader{"ann": at - hour/2}, map[string]int64{"count": at - hour/2, "exact": at - hour/2, "share": at - hour/2, "there": at - hour/2}},
+		"long ago": {lossyReader{"ann": at - 40*24*hour}, map[string]int64{}},
+		"a member": {lossyReader{"d2": at - 24*hour}, map[string]int64{"there": at - 24*hour}},
+		"both":     {lossyReader{"ann": at - 2*hour, "d1|ann": at - hour}, map[string]int64{"count": at - 2*hour, "devices": at - hour, "share": at - hour, "there": at - 2*hour}},
+	} {
+		var reading Reading
+		reading.Reset(at)
+		names := []string{"count", "exact", "devices", "share", "there"}
+		for _, name := range names {
+			entity := "ann"
+			if f := feature(t, r, name); len(f.By) == 2 {
+				entity = "d1|ann"
+			}
+			reading.Want(feature(t, r, name), entity, at)
+		}
+		if err := reading.Read(context.Background(), test.reader); err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range names {
+			var a Answer
+			reading.Next(&a)
+			a.Complete(kinds.Ever)
+			since, lost := test.want[of]
+			if since += future + 1; (a.Status == Incomplete) != lost || lost && (a.CompleteSince != since || a.Exact) {
+				t.Errorf("%s was dropped: %s is %s, complete since %d, exact %v; want %v since %d", name, of, a.Status, a.CompleteSince, a.Exact, lost, since)
+			}
+		}
+	}
+}

@@ -108,14 +108,14 @@ func (f *Feature) entityOf(part int, entity string) string {
 // of any part is, and null where the expression cannot be computed. Where a part is
 // damaged there is none, whatever the default.
 func (f *Feature) derive(a *Answer, r *Reading, at int64) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: kinds.Ever, told: math.MaxInt64}
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: kinds.Ever, since: kinds.Ever, told: math.MaxInt64}
 	a.From, a.To = f.Covers(at, r.now)
 	values := make([]kinds.Value, len(f.Parts))
 	var p Answer
 	for i, part := range f.Parts {
 		r.answer(&p, part, at)
 		values[i] = p.Value
-		a.told = min(a.told, p.told)
+		a.told, a.since = min(a.told, p.told), max(a.since, p.since)
 		a.Exact = a.Exact && p.Exact
 		a.StandardError = max(a.StandardError, p.StandardError)
 		a.RelativeError = max(a.RelativeError, p.RelativeError)

@@ -64,6 +64,9 @@ type Answer struct {
 	// Err is, with Damaged, what is wrong in the store. It is for the operator.
 	Err error
 
+	// since is the event time from which on the state of the entity holds all events;
+	// kinds.Ever where none of it was dropped.
+	since int64
 	// told is the first millisecond of the event times that value and From rest
 	// on: From, or one before it; kinds.Ever for all there ever was.
 	told int64
@@ -76,6 +79,7 @@ type Answer struct {
 // since a moment behind its end then. An answer that begins before it is
 // complete is Incomplete, and not exact.
 func (a *Answer) Complete(since int64) {
+	since = max(since, a.since)
 	looksWhole := a.From >= since
 	if since == kinds.NotYet || looksWhole && a.told < since {
 		since = max(a.From, a.To) + 1
@@ -103,7 +107,7 @@ func (f *Feature) fromTiles(a *Answer, slices []kinds.Slice, at, now int64) {
 	if n := len(f.Series); len(slices) != n {
 		slices = united(slices, n)
 	}
-	*a = Answer{CompleteSince: kinds.Ever}
+	*a = Answer{CompleteSince: kinds.Ever, since: kinds.Ever}
 	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
 	a.told = a.From
 	f.tell(a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
@@ -116,14 +120,14 @@ func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]kind
 	if err != nil {
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
-	*a = Answer{From: c.from, To: c.to, CompleteSince: kinds.Ever, told: c.told}
+	*a = Answer{From: c.from, To: c.to, CompleteSince: kinds.Ever, since: kinds.Ever, told: c.told}
 	f.tell(a, r)
 	return nil
 }
 
 // damaged answers that the state cannot be read, for a reason.
 func (f *Feature) damaged(a *Answer, err error, at, now int64) {
-	*a = Answer{Status: Damaged, CompleteSince: kinds.Ever, Err: err}
+	*a = Answer{Status: Damaged, CompleteSince: kinds.Ever, since: kinds.Ever, Err: err}
 	a.From, a.To = f.Covers(at, now)
 	a.told = a.From
 }

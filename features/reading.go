@@ -180,6 +180,16 @@ func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
 			return
 		}
 	}
+	r.merge(a, f, from, to, at)
+	for _, position := range r.needs[from:to] {
+		if until := r.slices[position].LostUntil; until != nil {
+			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
+		}
+	}
+}
+
+// merge answers a feature over a stream from slices that could all be read.
+func (r *Reading) merge(a *Answer, f *Feature, from, to int, at int64) {
 	if !f.Window.Exact {
 		f.fromTiles(a, r.gather(from, to), at, r.now)
 		return

@@ -61,7 +61,7 @@ func (r *Reading) second(a *Answer, h *hop) {
 	if h.first.Status == Damaged {
 		h.Each.damaged(a, h.first.Err, h.at, r.now)
 	}
-	a.told = min(a.told, h.first.told)
+	a.told, a.since = min(a.told, h.first.told), max(a.since, h.first.since)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
 }

@@ -365,6 +365,7 @@ func (e *enricher) ask(ctx context.Context, n *enriched, state kinds.Following, 
 	for i := range n.wanted(before) {
 		a := &n.answers[i]
 		e.reading.Next(a)
+		a.Complete(kinds.Ever) // but for what was dropped of the entity
 		if a.Err != nil {
 			e.damaged(a.Err)
 		} else if before {

@@ -66,5 +66,8 @@ func (e *expiry) due(hash uint64, keep, now int64) int64 {
 	}
 	own.given.Store(uint64(now))
 	own.mixed.Store(hash ^ uint64(now))
-	return (keep+spare)/1000 + slack
+	return lifetime(keep)
 }
+
+// lifetime is the time to live, in seconds, of a key that is kept so many milliseconds.
+func lifetime(keep int64) int64 { return (keep+keep/8)/1000 + slack }

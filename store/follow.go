@@ -68,18 +68,37 @@ func (f *following) take(reads []kinds.Read, l *lookup, held *redis.StringCmd) e
 	}
 	text := held.Val()                                         // empty where there is no such key
 	packed := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
+	var losses state.Losses
 	err := state.Sections(packed, func(tag uint32, body []byte) error {
 		for _, w := range states {
 			if w.tag == tag {
 				return w.state.Merge(body)
 			}
 		}
-		return nil
+		_, err := losses.Take(tag, body)
+		return err
 	})
 	if err != nil {
 		return &keyError{l.key, err}
 	}
+	for _, w := range states {
+		if until := losses.Of(w.tag); until != nil {
+			f.states[l.entity][w.series.ID] = lossy{w.state, until}
+		}
+	}
 	return nil
+}
+
+// lossy is a state of which something was dropped.
+type lossy struct {
+	state.State
+	until *int64 // see kinds.Slice.LostUntil
+}
+
+func (l lossy) Read(r *kinds.Read) kinds.Slice {
+	s := l.State.Read(r)
+	s.LostUntil = l.until
+	return s
 }
 
 // damaged is a state that cannot be read, whatever is added to it.
@@ -131,13 +150,15 @@ func (f *following) Copy(reads []kinds.Read) kinds.Following {
 		if c.of(r) != nil {
 			continue
 		}
-		if broken, ok := f.of(r).(damaged); ok {
-			c.begin(r)
-			c.states[r.Entity][r.Series.ID] = broken
-			continue
-		}
-		if err := c.begin(r).Merge(f.of(r).Append(nil)); err != nil {
+		empty := c.begin(r)
+		if err := empty.Merge(f.of(r).Append(nil)); err != nil {
 			panic(err) // it was packed on the same line
+		}
+		switch of := f.of(r).(type) {
+		case damaged:
+			c.states[r.Entity][r.Series.ID] = of
+		case lossy:
+			c.states[r.Entity][r.Series.ID] = lossy{empty, of.until}
 		}
 	}
 	return c

@@ -20,6 +20,9 @@ type Held struct {
 	Packed []byte // see package state; nil where there is nothing
 	// TimeToLive is how long it is kept yet, 0 for ever.
 	TimeToLive time.Duration
+	// Type is that of the value in Redis, where it is no string and so no state:
+	// something else has written it. Empty else.
+	Type string
 }
 
 // Inspect reads what a group holds of an entity, as it stands. It writes nothing.
@@ -30,8 +33,12 @@ func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error)
 	packed, lives := pipe.Get(ctx, h.Key), pipe.PTTL(ctx, h.Key)
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	var err error
-	if h.Packed, err = packed.Bytes(); errors.Is(err, redis.Nil) {
+	h.Packed, err = packed.Bytes()
+	switch {
+	case errors.Is(err, redis.Nil):
 		return h, nil
+	case foreign(err):
+		h.Type, err = s.redis.Type(ctx, h.Key).Result()
 	}
 	if err = errors.Join(err, lives.Err()); err != nil {
 		return h, fmt.Errorf("read key %q: %w", h.Key, err)

@@ -198,7 +198,9 @@ func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.B
 		}
 	}
 	for n, i := range l.reads {
-		slices[i] = held.list[held.reads[n]].state.Read(&reads[i])
+		of := &held.list[held.reads[n]]
+		slices[i] = of.state.Read(&reads[i])
+		slices[i].LostUntil = held.losses.Of(of.tag)
 	}
 	return nil
 }
@@ -209,6 +211,8 @@ type states struct {
 	list  []wanted
 	reads []int // by read, the index of its series in list
 	shelf state.Shelf
+
+	losses state.Losses
 }
 
 // wanted is the state of a series that reads look at.
@@ -226,7 +230,7 @@ func (s *states) free() {
 		s.shelf.Put(w.series, w.state)
 	}
 	clear(s.list)
-	s.list, s.reads = s.list[:0], s.reads[:0]
+	s.list, s.reads, s.losses = s.list[:0], s.reads[:0], nil
 	statesPool.Put(s)
 }
 
@@ -257,6 +261,7 @@ func (s *states) merge(packed []byte) error {
 		if held := s.of(tag); held != nil {
 			return held.Merge(body)
 		}
-		return nil
+		_, err := s.losses.Take(tag, body)
+		return err
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,6 +51,52 @@ events, with the features that use it. It reads only.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&names, "feature", nil, "only the state of these features")
+	cmd.AddCommand(newStateDropCommand())
+	return cmd
+}
+
+func newStateDropCommand() *cobra.Command {
+	var (
+		asJSON bool
+		scope  inspect.Scope
+	)
+	cmd := &cobra.Command{
+		Use:   "drop KEY=VALUE...",
+		Short: "Drop what is damaged of an entity, and keep the rest",
+		Long: `Drop what cannot be read of the entities that the given keys make, and keep what
+can. Features that lack events from then on answer INCOMPLETE until their window
+has passed: complete_since says since when all is there again. Nothing is read
+again from Kafka. Processors may run meanwhile.`,
+		Example: `  weir state drop --config config/weir.yaml user_id=u000001 --dry-run
+  weir state drop --config config/weir.yaml user_id=u000001`,
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if scope.Keys, err = parseKeys(args); err != nil {
+			return err
+		}
+		cfg, registry, err := s.loadAll(cmd)
+		if err != nil {
+			return err
+		}
+		state, closeState, err := openState(cmd.Context(), cfg)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = closeState() }()
+		dropped, err := inspect.Drop(cmd.Context(), state, registry, scope)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun})
+		}
+		return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope.DryRun)
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&scope.DryRun, "dry-run", false, "say what would be dropped and since when features would be complete; write nothing")
+	cmd.Flags().BoolVar(&scope.All, "all", false, "drop also what can be read")
+	cmd.Flags().StringSliceVar(&scope.Features, "feature", nil, "only the state of these features")
 	return cmd
 }
 

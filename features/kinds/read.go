@@ -32,6 +32,9 @@ type Slice struct {
 	// Capped says that LastSeen keeps as many values as it may: others may have
 	// been put out.
 	Capped bool
+	// LostUntil is the greatest timestamp, in ms, of a record of which the slice may
+	// lack what it did, because an operator has dropped damaged state; nil for none.
+	LostUntil *int64
 	// Err is why nothing is known of the slice, nil where it was read: its key
 	// is damaged. Nothing else is set with it.
 	Err error

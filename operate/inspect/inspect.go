@@ -33,8 +33,13 @@ type Key struct {
 	Progress   []Progress `json:"progress"` // of the shard
 	// Newest is the greatest timestamp of a record that the shard has applied, in
 	// ms; 0 for none.
-	Newest  int64     `json:"newest"`
-	Series  []Series  `json:"series"`
+	Newest int64    `json:"newest"`
+	Series []Series `json:"series"`
+	// Damage is what is wrong with the key, empty where nothing is. What is listed
+	// then is what can still be read.
+	Damage string `json:"damage,omitempty"`
+	// Lost are the losses of damaged state that was dropped.
+	Lost    []Lost    `json:"lost,omitempty"`
 	Unknown []Unknown `json:"unknown,omitempty"`
 }
 
@@ -77,6 +82,13 @@ type Moments struct {
 	Squares float64 `json:"squares"`
 }
 
+// Lost is a loss: of the series named, or of all, what records did whose timestamps
+// go up to a moment, in ms.
+type Lost struct {
+	Until  int64    `json:"until"`
+	Series []string `json:"series,omitempty"`
+}
+
 // Unknown is a series that the definitions do not have, or no longer.
 type Unknown struct {
 	Tag      string `json:"tag"`
@@ -87,15 +99,8 @@ type Unknown struct {
 // Read looks up what is kept of the entities that the given keys make: of the
 // features named, or of all. It reads only.
 func Read(ctx context.Context, s Store, registry *features.Registry, given map[string]string, names []string) ([]Key, error) {
-	all, err := groups(registry, nil)
+	wanted, all, err := find(registry, given, names)
 	if err != nil {
-		return nil, err
-	}
-	wanted, err := groups(registry, names)
-	if err != nil {
-		return nil, err
-	}
-	if wanted, err = of(wanted, given); err != nil {
 		return nil, err
 	}
 	plans := map[string]features.SeriesPlan{}
@@ -117,13 +122,46 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 			return nil, err
 		}
 		k := newKey(g, given, held, offsets, newest)
-		whole := all[slices.IndexFunc(all, func(a *group) bool { return a.name == g.name })]
-		if err := k.unpack(registry, plans, g, whole, held.Packed); err != nil {
-			return nil, fmt.Errorf("key %q: %w", k.Key, err)
+		if held.Type != "" {
+			k.Damage = foreign(held)
+		} else if err := k.unpack(registry, plans, g, all[g.name], held.Packed); err != nil {
+			k.Damage = err.Error()
 		}
 		keys = append(keys, k)
 	}
 	return keys, nil
+}
+
+// find finds the groups of the keys given that features need, and by name all
+// groups whole.
+func find(registry *features.Registry, given map[string]string, names []string) (wanted []*group, all map[string]*group, err error) {
+	whole, err := groups(registry, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = map[string]*group{}
+	for _, g := range whole {
+		all[g.name] = g
+	}
+	if wanted, err = groups(registry, names); err != nil {
+		return nil, nil, err
+	}
+	wanted, err = of(wanted, given)
+	return wanted, all, err
+}
+
+// foreign says what is wrong with a key that holds no string.
+func foreign(held store.Held) string {
+	return "it is a " + held.Type + ", which Weir has not written"
+}
+
+// series is the series of the group with a tag, nil for none.
+func (g *group) tagged(tag uint32) *kinds.Series {
+	i := slices.IndexFunc(g.series, func(s *kinds.Series) bool { return s.Tag() == tag })
+	if i < 0 {
+		return nil
+	}
+	return g.series[i]
 }
 
 func newKey(g *group, given map[string]string, held store.Held, offsets map[kinds.Partition]int64, newest int64) Key {
@@ -150,17 +188,25 @@ func newKey(g *group, given map[string]string, held store.Held, offsets map[kind
 
 // unpack takes in what is held of the group's series.
 func (k *Key) unpack(registry *features.Registry, plans map[string]features.SeriesPlan, g, whole *group, packed []byte) error {
-	parts, err := state.Unpack(packed, func(tag uint32) *kinds.Series {
-		i := slices.IndexFunc(whole.series, func(s *kinds.Series) bool { return s.Tag() == tag })
-		if i < 0 {
-			return nil
-		}
-		return whole.series[i]
-	})
-	if err != nil {
+	parts, wrong := state.Unpack(packed, whole.tagged)
+	var losses state.Losses
+	_ = state.Sections(packed, func(tag uint32, body []byte) error { // its error is the same
+		_, err := losses.Take(tag, body)
 		return err
+	})
+	for _, l := range losses {
+		lost := Lost{Until: l.Until}
+		for _, tag := range l.Tags {
+			if s := whole.tagged(tag); s != nil {
+				lost.Series = append(lost.Series, s.ID)
+			}
+		}
+		k.Lost = append(k.Lost, lost)
 	}
 	for _, p := range parts {
+		if p.Tag == state.LossTag {
+			continue
+		}
 		if p.Series == nil {
 			k.Unknown = append(k.Unknown, Unknown{fmt.Sprintf("%06x", p.Tag), p.Sections, p.Bytes})
 			continue
@@ -170,22 +216,18 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]features.Seri
 		}
 		s := Series{SeriesPlan: plans[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
 		entries, cutOff, err := state.Entries(p.Series, p.State)
-		if err != nil {
-			return err
-		}
+		wrong = cmp.Or(wrong, err)
 		s.CutOff = cutOff
 		columns := registry.LogColumns(p.Series)
 		for i := range entries {
 			e, err := newEntry(p.Series, &entries[i], columns)
-			if err != nil {
-				return err
-			}
+			wrong = cmp.Or(wrong, err)
 			s.Entries = append(s.Entries, e)
 		}
 		k.Series = append(k.Series, s)
 	}
 	slices.SortFunc(k.Series, func(a, b Series) int { return cmp.Compare(a.ID, b.ID) })
-	return nil
+	return wrong
 }
 
 // newEntry turns tiles into times and values into texts.

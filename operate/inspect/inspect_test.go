@@ -245,13 +245,6 @@ func TestReadOfSome(t *testing.T) {
 	if err != nil || len(keys) != 1 || len(keys[0].Series) != 1 || len(keys[0].Unknown) != 4 {
 		t.Errorf("fewer definitions: %+v, %v", keys, err)
 	}
-	if err := client.Set(t.Context(), keys[0].Key, "no state", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Read(t.Context(), s, r, map[string]string{"user": "u1"}, []string{"spent_1d"})
-	if want := `key "` + keys[0].Key + `": the state is damaged`; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
 }
 
 func TestReadMistakes(t *testing.T) {

@@ -45,12 +45,23 @@ func (k *Key) writeText(out io.Writer) error {
 	}
 	fmt.Fprintf(&text, "\n  key       %s\n  shard     %d%s\n", visible(k.Key), k.Shard, k.progress())
 	switch {
-	case k.Bytes == 0:
+	case k.Bytes == 0 && k.Damage == "":
 		text.WriteString("  holds     nothing\n")
+	case k.Bytes == 0:
 	case k.TimeToLive == nil:
 		fmt.Fprintf(&text, "  holds     %s, for ever\n", number(k.Bytes, "byte"))
 	default:
 		fmt.Fprintf(&text, "  holds     %s, for %s more\n", number(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
+	}
+	if k.Damage != "" {
+		fmt.Fprintf(&text, "  damaged   %s; see weir state drop\n", k.Damage)
+	}
+	for _, l := range k.Lost {
+		of := "all series"
+		if len(l.Series) > 0 {
+			of = "series " + strings.Join(l.Series, ", ")
+		}
+		fmt.Fprintf(&text, "  lost      of %s what records up to %s did\n", of, moment(l.Until))
 	}
 	for i := range k.Series {
 		k.Series[i].writeText(&text)

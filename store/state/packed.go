@@ -76,7 +76,7 @@ func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 		if r.err != nil {
 			return fmt.Errorf("%w: the section at byte %d reaches beyond the end, at byte %d", r.err, start, len(packed))
 		}
-		tag := uint32(t[0])<<16 | uint32(t[1])<<8 | uint32(t[2])
+		tag := tagOf(t)
 		if err := visit(tag, body); err != nil {
 			return fmt.Errorf("%w: in the section of tag %06x, bytes %d to %d", err, tag, start, r.at)
 		}
@@ -129,10 +129,15 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *kinds.Se
 	if len(dst) == start+headerSize {
 		return dst[:start], nil
 	}
-	length := packedLength(len(dst) - start)
-	copy(dst[start+1:], []byte{byte(length >> 16), byte(length >> 8), byte(length)})
-	copy(dst[start+1+lengthSize:], nonce[:])
+	putHeader(dst[start:], len(dst)-start, nonce)
 	return dst, nil
+}
+
+// putHeader makes the first bytes the header of what is as long.
+func putHeader(packed []byte, size int, nonce Nonce) {
+	length := packedLength(size)
+	copy(packed, []byte{0, byte(length >> 16), byte(length >> 8), byte(length)})
+	copy(packed[1+lengthSize:], nonce[:])
 }
 
 // packedLength is a length as a header has it.
