@@ -79,7 +79,7 @@ func TestDrop(t *testing.T) {
 		if len(dry) != 1 || dry[0].Key != key || dry[0].Bytes != test.bytes || !strings.HasPrefix(dry[0].Damage, test.wrong) {
 			t.Errorf("%s: the dry run says %+v", name, dry)
 		}
-		const since = "  spent_1d would be complete since 2030-01-01T12:05:00.001Z\n"
+		const since = "  spent_1d would be complete since 2025-01-01T12:05:00.001Z\n"
 		if !strings.HasPrefix(text, "user=u1\n  key       "+key+"\n  damaged   "+test.wrong) || !strings.Contains(text, "\n  to drop   all but ") || !strings.Contains(text, since) {
 			t.Errorf("%s: the dry run says\n%s", name, text)
 		}
@@ -88,14 +88,14 @@ func TestDrop(t *testing.T) {
 		}
 		dropped, text := drop(Scope{})
 		if len(dropped) != 1 || !maps.Equal(dropped[0].Lost, dry[0].Lost) || !strings.Contains(text, "  dropped   all but ") ||
-			!strings.Contains(text, "  spent_1d complete since 2030-01-01T12:05:00.001Z\n") {
+			!strings.Contains(text, "  spent_1d complete since 2025-01-01T12:05:00.001Z\n") {
 			t.Errorf("%s: dropped was %+v\n%s", name, dropped, text)
 		}
 		if _, of := dropped[0].Lost["pays_ever"]; of {
 			t.Errorf("%s: a feature of another key is said to have lost something: %v", name, dropped[0].Lost)
 		}
 		text = shown(t, s, r)
-		if strings.Contains(text, "damaged") || !strings.Contains(text, "  lost      of all series what records up to 2030-01-01T12:00:00Z did\n") {
+		if strings.Contains(text, "damaged") || !strings.Contains(text, "  lost      of all series what records up to 2025-01-01T12:00:00Z did\n") {
 			t.Errorf("%s: after the drop it is shown as\n%s", name, text)
 		}
 	}

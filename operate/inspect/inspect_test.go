@@ -58,8 +58,8 @@ func registry(t *testing.T, text string) *features.Registry {
 	return r
 }
 
-// noon is 2030-01-01T12:00:00Z: what expires is far from it.
-var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
+// noon is 2025-01-01T12:00:00Z: what expires is far from it.
+var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 // fill applies events one by one.
 func fill(t *testing.T, s *store.Store, r *features.Registry, events ...string) {
@@ -90,11 +90,11 @@ func fill(t *testing.T, s *store.Store, r *features.Registry, events ...string) 
 }
 
 var events = []string{
-	`{"user": "u1", "shop": 7, "amount": 1.50, "ok": true, "at": 1893495600000}`,  // 11:00
-	`{"user": "u1", "shop": 8, "amount": 2, "ok": false, "at": 1893499200000}`,    // 12:00
-	`{"user": "u1", "shop": 7, "amount": 10.25, "ok": true, "at": 1893499200001}`, // a millisecond later
-	`{"user": "u1", "shop": 9, "amount": 0.01, "ok": true, "at": 1893499200002}`,  // and another one
-	`{"user": "u2", "shop": 7, "amount": 3, "ok": true, "at": 1893499200000}`,
+	`{"user": "u1", "shop": 7, "amount": 1.50, "ok": true, "at": 1735729200000}`,  // 11:00
+	`{"user": "u1", "shop": 8, "amount": 2, "ok": false, "at": 1735732800000}`,    // 12:00
+	`{"user": "u1", "shop": 7, "amount": 10.25, "ok": true, "at": 1735732800001}`, // a millisecond later
+	`{"user": "u1", "shop": 9, "amount": 0.01, "ok": true, "at": 1735732800002}`,  // and another one
+	`{"user": "u2", "shop": 7, "amount": 3, "ok": true, "at": 1735732800000}`,
 }
 
 func TestReadInWords(t *testing.T) {
@@ -110,15 +110,15 @@ func TestReadInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"user=u1\n  key       {", ", payments/1 at 5, newest record of 2030-01-01T12:00:00Z\n", " bytes, for ever\n",
+		"user=u1\n  key       {", ", payments/1 at 5, newest record of 2025-01-01T12:00:00Z\n", " bytes, for ever\n",
 		": sum of amount in pay\n  as tiles, tile 1h, kept 25h: ",
-		"\n  for spent_1d, spent_2h, spent_share\n    2030-01-01T11:00:00Z  1.5\n    2030-01-01T12:00:00Z  12.26\n",
+		"\n  for spent_1d, spent_2h, spent_share\n    2025-01-01T11:00:00Z  1.5\n    2025-01-01T12:00:00Z  12.26\n",
 		"\n  for pays_ever\n    4\n",
-		"\n  for shops_2d\n    7  2030-01-01T00:00:00Z\n    8  2030-01-01T00:00:00Z\n    9  2030-01-01T00:00:00Z\n",
-		"\n  for last_shops\n    7  2030-01-01T12:00:00.001Z\n    9  2030-01-01T12:00:00.002Z\n",
-		"\n  for about_2d\n    2030-01-01T00:00:00Z  about 3 values  3 registers set\n",
-		"\n  for exact_1h\n    events up to 2030-01-01T11:00:00Z were cut off by max 2\n" +
-			"    2030-01-01T12:00:00.001Z  amount: 10.25, ok: true\n    2030-01-01T12:00:00.002Z  amount: 0.01, ok: true\n",
+		"\n  for shops_2d\n    7  2025-01-01T00:00:00Z\n    8  2025-01-01T00:00:00Z\n    9  2025-01-01T00:00:00Z\n",
+		"\n  for last_shops\n    7  2025-01-01T12:00:00.001Z\n    9  2025-01-01T12:00:00.002Z\n",
+		"\n  for about_2d\n    2025-01-01T00:00:00Z  about 3 values  3 registers set\n",
+		"\n  for exact_1h\n    events up to 2025-01-01T11:00:00Z were cut off by max 2\n" +
+			"    2025-01-01T12:00:00.001Z  amount: 10.25, ok: true\n    2025-01-01T12:00:00.002Z  amount: 0.01, ok: true\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("lacks\n%s", want)
@@ -157,18 +157,18 @@ func TestWrite(t *testing.T) {
 	want := strings.Join([]string{
 		`shop=7 user=u1`,
 		`  key       {weir:3}abcde:7|u1`,
-		`  shard     3, tx/0 at 5, tx/1 at 6, newest record of 2030-01-01T12:00:00.001Z`,
+		`  shard     3, tx/0 at 5, tx/1 at 6, newest record of 2025-01-01T12:00:00.001Z`,
 		`  holds     120 bytes, for 25h1m1s more`,
 		``,
 		`  series fghij: sum of amount per card in pay where ok if large`,
 		`  as tiles, tile 1d, kept 8d: 100 bytes in 2 sections`,
 		`  for one, two`,
-		`    events up to 2030-01-01T12:00:00Z were cut off by max 5`,
-		`    2030-01-01T12:00:00Z  1.5`,
-		`    "a\nb"                2030-01-01T12:00:00Z 2030-01-01T12:00:00Z 2030-01-01T12:00:00Z 2030-01-01T12:00:00Z 2030-01-01T12:00:00Z and 2 more`,
-		`    2030-01-01T12:00:00Z  about 12 values       11 registers set`,
-		`    1.5                   2030-01-01T12:00:00Z  2 values  mean 1.5  squares 0.5`,
-		`    2030-01-01T12:00:00Z  a: x, b: ""`,
+		`    events up to 2025-01-01T12:00:00Z were cut off by max 5`,
+		`    2025-01-01T12:00:00Z  1.5`,
+		`    "a\nb"                2025-01-01T12:00:00Z 2025-01-01T12:00:00Z 2025-01-01T12:00:00Z 2025-01-01T12:00:00Z 2025-01-01T12:00:00Z and 2 more`,
+		`    2025-01-01T12:00:00Z  about 12 values       11 registers set`,
+		`    1.5                   2025-01-01T12:00:00Z  2 values  mean 1.5  squares 0.5`,
+		`    2025-01-01T12:00:00Z  a: x, b: ""`,
 		``,
 		`  series with tag 00ff00, which these definitions do not have: 20 bytes in 1 section`,
 		``,
@@ -283,8 +283,8 @@ func TestParse(t *testing.T) {
 		{features.Field{Type: kinds.Decimal, Scale: 2}, "1.505", ""},
 		{features.Field{Type: kinds.Decimal, Scale: 2}, "99999999999999999999", ""},
 		{features.Field{Type: kinds.Decimal, Scale: 2}, "x", ""},
-		{features.Field{Type: kinds.Timestamp}, "2030-01-01T12:00:00Z", "1893499200000"},
-		{features.Field{Type: kinds.Timestamp}, "1893499200000", "1893499200000"},
+		{features.Field{Type: kinds.Timestamp}, "2025-01-01T12:00:00Z", "1735732800000"},
+		{features.Field{Type: kinds.Timestamp}, "1735732800000", "1735732800000"},
 		{features.Field{Type: kinds.Timestamp}, "noon", ""},
 		{features.Field{Type: kinds.Float}, "1", ""},
 	} {
