@@ -62,3 +62,15 @@ func FormatDuration(d time.Duration) string {
 	}
 	return "0s"
 }
+
+// milliseconds is a number of milliseconds as a duration.
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// durationUnitNames are the units from the widest to the narrowest.
+func durationUnitNames() []string {
+	names := make([]string, len(durationUnits))
+	for i, u := range durationUnits {
+		names[i] = u.name
+	}
+	return names
+}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -324,5 +323,3 @@ func bytesFilter(s *kinds.Series) int64 {
 	}
 	return int64(size)
 }
-
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -112,8 +112,8 @@ func oneWord(words ...string) schema {
 
 func durationPattern() string {
 	var b strings.Builder
-	for _, u := range durationUnits {
-		fmt.Fprintf(&b, "([0-9]+%s)?", u.name)
+	for _, unit := range durationUnitNames() {
+		fmt.Fprintf(&b, "([0-9]+%s)?", unit)
 	}
 	return b.String()
 }

@@ -205,3 +205,11 @@ func (w *Window) edges(at int64) (from, to int64) {
 	}
 	return from, to
 }
+
+// leastMax is how many events the log must keep for the window's last ones.
+func (w *Window) leastMax() int {
+	if w.Last > 0 && w.Exclude != ExcludeNothing {
+		return w.Last + 1
+	}
+	return w.Last
+}

@@ -202,11 +202,3 @@ func (f *Feature) defaultMax() int {
 	}
 	return f.Kind.Spec().DefaultMax
 }
-
-// leastMax is how many events the log must keep for the window's last ones.
-func (w *Window) leastMax() int {
-	if w.Last > 0 && w.Exclude != ExcludeNothing {
-		return w.Last + 1
-	}
-	return w.Last
-}
