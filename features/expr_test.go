@@ -24,23 +24,17 @@ var exprFields = []Variable{
 	{Name: "big", Type: kinds.Int},
 }
 
-func str(s string) kinds.Value { return kinds.Value{Type: kinds.String, Str: []byte(s)} }
-func num(n int64) kinds.Value  { return kinds.Value{Type: kinds.Int, Num: n} }
-
-func decimal(n int64, scale uint8) kinds.Value {
-	return kinds.Value{Type: kinds.Decimal, Num: n, Scale: scale}
-}
-
 func exprValues() []kinds.Value {
 	return []kinds.Value{
-		str("approved"), {}, num(7), decimal(10010, 2), {Type: kinds.Float, Flt: 0.1}, truth(true),
-		{Type: kinds.Timestamp, Num: 1_700_000_000_000}, {Type: kinds.Location, Lat: 1, Lon: 2}, str("10.1.2.3"), {}, {},
-		num(math.MaxInt64),
+		{Type: kinds.String, Str: []byte("approved")}, {}, {Type: kinds.Int, Num: 7}, {Type: kinds.Decimal, Num: 10010, Scale: 2},
+		{Type: kinds.Float, Flt: 0.1}, truth(true),
+		{Type: kinds.Timestamp, Num: 1_700_000_000_000}, {Type: kinds.Location, Lat: 1, Lon: 2},
+		{Type: kinds.String, Str: []byte("10.1.2.3")}, {}, {}, {Type: kinds.Int, Num: math.MaxInt64},
 	}
 }
 
-// show is a value as the tests write it.
-func show(v kinds.Value) string {
+// typed is a value as the tests write it.
+func typed(v kinds.Value) string {
 	if v.IsNull() {
 		return "null"
 	}
@@ -160,8 +154,8 @@ func TestExpr(t *testing.T) {
 		}
 		for _, e := range []*Expr{e, e.Clone()} {
 			got, err := e.Eval(exprValues())
-			if err != nil || show(got) != want {
-				t.Errorf("%s = %s, %v; want %s", source, show(got), err, want)
+			if err != nil || typed(got) != want {
+				t.Errorf("%s = %s, %v; want %s", source, typed(got), err, want)
 			}
 		}
 		again, err := CompileExpr(e.Source, exprFields, kinds.Null)
@@ -219,8 +213,8 @@ func TestExprWants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, err := e.Eval(exprValues()); err != nil || show(v) != c.value {
-			t.Errorf("%s as %s: %s, %v; want %s", c.source, c.want, show(v), err, c.value)
+		if v, err := e.Eval(exprValues()); err != nil || typed(v) != c.value {
+			t.Errorf("%s as %s: %s, %v; want %s", c.source, c.want, typed(v), err, c.value)
 		}
 	}
 }
@@ -297,7 +291,7 @@ func TestExprFails(t *testing.T) {
 			t.Fatal(source, err)
 		}
 		if v, err := e.Eval(exprValues()); err == nil || err.Error() != want {
-			t.Errorf("%s = %s, %v; want %s", source, show(v), err, want)
+			t.Errorf("%s = %s, %v; want %s", source, typed(v), err, want)
 		}
 	}
 }
@@ -308,7 +302,7 @@ func TestExprBoundsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := exprValues()
-	values[0] = str(strings.Repeat("a", maxText/2+1))
+	values[0] = kinds.Value{Type: kinds.String, Str: []byte(strings.Repeat("a", maxText/2+1))}
 	if _, err := e.Eval(values); !errors.Is(err, errLong) {
 		t.Errorf("err = %v, want %v", err, errLong)
 	}
@@ -374,7 +368,7 @@ func FuzzCompileExpr(f *testing.F) {
 				values = append(values, values[len(values)%12])
 			}
 			got, gotErr := e.Eval(values)
-			text := show(got)
+			text := typed(got)
 			again, err := compile(e.Source)
 			if err != nil {
 				t.Fatalf("%q: the canonical form %q does not compile: %v", source, e.Source, err)
@@ -383,8 +377,8 @@ func FuzzCompileExpr(f *testing.F) {
 				t.Fatalf("%q: %q is not canonical: %q", source, e.Source, again.Source)
 			}
 			v, err := again.Eval(values)
-			if show(v) != text || (err == nil) != (gotErr == nil) {
-				t.Fatalf("%q gives %s, its canonical form %q %s", source, text, e.Source, show(v))
+			if typed(v) != text || (err == nil) != (gotErr == nil) {
+				t.Fatalf("%q gives %s, its canonical form %q %s", source, text, e.Source, typed(v))
 			}
 		}
 	})

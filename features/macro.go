@@ -211,10 +211,13 @@ func (l *loader) expand(c call) (call, bool) {
 	return c, true
 }
 
+// maxExpansion bounds a word of what a macro expands to, in bytes.
+const maxExpansion = 4096
+
 // bounded says whether a word of an expansion is not too long.
 func (l *loader) bounded(w word, c call) bool {
-	if len(w.text) > maxExprLength {
-		l.report(c.function.place, "the expansion is longer than %d bytes", maxExprLength)
+	if len(w.text) > maxExpansion {
+		l.report(c.function.place, "the expansion is longer than %d bytes", maxExpansion)
 		return false
 	}
 	return true
