@@ -15,7 +15,8 @@ func (v Value) JSON() json.RawMessage { return v.json }
 // IsNull says that there is no value.
 func (v Value) IsNull() bool { return len(v.json) == 0 || string(v.json) == "null" }
 
-// Int is an integer; not so a number with digits behind the point.
+// Int is an integer; not so a number with digits behind the point, nor a sum that does
+// not fit into 64 bits: see Number.
 func (v Value) Int() (int64, bool) { return as[int64](v) }
 
 // Float is any number, as near as a float64 can be.

@@ -14,7 +14,7 @@ func TestAccessors(t *testing.T) {
 		{`3`, "int float number time"},
 		{`-9223372036854775808`, "int float number time"},
 		{`166.60`, "float number"},
-		{`99999999999999999999`, "float number"},
+		{`99999999999999999999`, "float number"}, // a sum may be as great
 		{`"3"`, "string"},
 		{`true`, "bool"},
 		{`null`, ""},

@@ -341,7 +341,7 @@ func atScale(v kinds.Value, scale uint8) (kinds.Value, error) {
 		}
 		v.Num /= 10
 	}
-	num, ok := rescale(v, scale)
+	num, ok := rescale(&v, scale)
 	if !ok {
 		return v, errOverflow
 	}

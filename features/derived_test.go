@@ -90,7 +90,8 @@ func TestDerivedAnswer(t *testing.T) {
 		"recent: COUNT_DISTINCT(1h, login, user, device, method=last_seen, max=2)",
 		"estimate: APPROX_COUNT_DISTINCT(30d, login, user, device)",
 		"mean: {expr: sum / count, default: 0.5}", "bare: {expr: sum / count}", "all: {expr: mean + ever}",
-		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}")
+		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}",
+		"beyond: {expr: count * 9000000000000000000 * 9000000000000000000 * 9}")
 	const at, now = int64(1_532_520_000_000), int64(1_532_520_000_001)
 	cells := func(num int64, v kinds.Value) kinds.Slice {
 		v.Num = num
@@ -122,7 +123,8 @@ func TestDerivedAnswer(t *testing.T) {
 			Value: "4", Window: fmt.Sprint(at-hour+1, " ", at), Status: Present, Uncertain: 1, Capped: true}},
 		{"rough", []kinds.Slice{{Count: 7}, cells(1, number)}, answer{
 			Value: "8", Window: fmt.Sprint(midnight-29*day, " ", now), Status: Present, StandardError: 0.0081}},
-		{"huge", []kinds.Slice{cells(2, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"huge", []kinds.Slice{cells(3, number)}, answer{Value: "27000000000000000000", Window: weekly, Status: Present, Exact: true}},
+		{"beyond", []kinds.Slice{cells(3, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
 	} {
 		f, _ := r.Feature(test.name)
 		var reading Reading
@@ -195,7 +197,7 @@ func TestResultsAreOfTheTypeStated(t *testing.T) {
 	samples := map[kinds.Type]kinds.Value{
 		kinds.Null: {}, kinds.String: {Type: kinds.String, Str: []byte("x")}, kinds.Int: {Type: kinds.Int, Num: 1},
 		kinds.Float: {Type: kinds.Float, Flt: 1.5}, kinds.Decimal: {Type: kinds.Decimal, Scale: 2, Num: 150},
-		kinds.Bool: {Type: kinds.Bool, Num: 1}, kinds.Timestamp: {Type: kinds.Timestamp, Num: 1}, kinds.Location: {Type: kinds.Location, Lat: 1},
+		kinds.Bool: {Type: kinds.Bool, Num: 1}, kinds.Timestamp: {Type: kinds.Timestamp, Num: 1}, kinds.Location: {Type: kinds.Location, Flt: 1},
 	}
 	for _, k := range kinds.All {
 		types := k.Spec().Types

@@ -84,7 +84,7 @@ func appendValue(dst []byte, v kinds.Value) []byte {
 		return appendFloat(dst, v.Flt)
 	case kinds.Location:
 		dst = append(dst, `{"lat":`...)
-		dst = appendFloat(dst, v.Lat)
+		dst = appendFloat(dst, v.Flt)
 		dst = append(dst, `,"lon":`...)
 		dst = appendFloat(dst, v.Lon)
 		return append(dst, '}')

@@ -9,7 +9,7 @@ import (
 func TestListsInJSON(t *testing.T) {
 	text := kinds.Value{Type: kinds.String, Str: []byte(`a"b`)}
 	money := kinds.Value{Type: kinds.Decimal, Num: 1050, Scale: 2}
-	place := kinds.Value{Type: kinds.Location, Lat: 52.52, Lon: 13.4}
+	place := kinds.Value{Type: kinds.Location, Flt: 52.52, Lon: 13.4}
 	for _, test := range []struct {
 		shape kinds.Shape
 		items []kinds.Item

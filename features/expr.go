@@ -31,8 +31,9 @@ import (
 // and `field ?? other` ask for nulls. A division by zero is null.
 //
 // Ints and decimals are exact, in comparisons with literals as in sums and
-// products; where a float takes part, and in every division, the result is a
-// float.
+// products, of 128 bits in between; where a float takes part, and in every division,
+// the result is a float. What is computed of a record must fit into 64 bits in the end,
+// as fields do; what is computed of features, into 128, as sums do.
 type Expr struct {
 	// Source is the expression in canonical form: two that differ in white
 	// space, brackets or the spelling of operators have the same.
@@ -40,6 +41,7 @@ type Expr struct {
 
 	root  term
 	want  kinds.Type
+	wide  bool       // the result may be of 128 bits
 	paths [][]string // of a match: where its values stand in the record
 	frame frame
 }
@@ -126,7 +128,7 @@ func compileExpr(source string, c *exprCompiler, want kinds.Type) (*Expr, error)
 	if len(canonical) > maxExprLength {
 		return nil, tooLong()
 	}
-	return &Expr{Source: canonical, root: root, want: want, paths: c.paths}, nil
+	return &Expr{Source: canonical, root: root, want: want, wide: c.feature != nil, paths: c.paths}, nil
 }
 
 func tooLong() error {
@@ -167,6 +169,9 @@ func assignable(from, to kinds.Type) bool {
 func (e *Expr) Eval(values []kinds.Value) (kinds.Value, error) {
 	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
 	v := e.root.eval(&e.frame)
+	if v.Wide() && !e.wide {
+		return kinds.Value{}, errOverflow
+	}
 	if e.frame.err != nil {
 		return kinds.Value{}, e.frame.err
 	}
@@ -200,7 +205,7 @@ func (e *Expr) Clone() *Expr {
 	if e == nil {
 		return nil
 	}
-	return &Expr{Source: e.Source, root: e.root, want: e.want, paths: e.paths}
+	return &Expr{Source: e.Source, root: e.root, want: e.want, wide: e.wide, paths: e.paths}
 }
 
 // term is a compiled part of an expression.

@@ -2,6 +2,7 @@ package features
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/weir-stream/weir/features/kinds"
 )
@@ -62,41 +63,47 @@ func arithmetic(f *frame, op operation, a, b kinds.Value) kinds.Value {
 // exactType is Int for two ints, else Decimal.
 func exactType(a, b kinds.Value) kinds.Type { return max(a.Type, b.Type) }
 
-func addExact(a, b kinds.Value) (kinds.Value, bool) {
-	scale := max(a.Scale, b.Scale)
-	x, ok1 := rescale(a, scale)
-	y, ok2 := rescale(b, scale)
-	if !ok1 || !ok2 {
-		return kinds.Value{}, false
-	}
-	n, ok := plus(x, y)
-	return kinds.Value{Type: exactType(a, b), Num: n, Scale: scale}, ok
-}
+// Ints and decimals are computed in 64 bits, and where that does not do in 128, which
+// is as wide as sums are. Not ok is what is wider still.
 
-func subtractExact(a, b kinds.Value) (kinds.Value, bool) {
-	if b.Num == math.MinInt64 {
-		return kinds.Value{}, false
+func addExact(a, b kinds.Value) (kinds.Value, bool) { return exactly(a, b, plus, (*big.Int).Add) }
+
+func subtractExact(a, b kinds.Value) (kinds.Value, bool) { return exactly(a, b, minus, (*big.Int).Sub) }
+
+// exactly computes what has the greater of two scales.
+func exactly(a, b kinds.Value, narrow func(x, y int64) (int64, bool), wide func(z, x, y *big.Int) *big.Int) (kinds.Value, bool) {
+	scale := max(a.Scale, b.Scale)
+	x, ok1 := rescale(&a, scale)
+	y, ok2 := rescale(&b, scale)
+	if ok1 && ok2 {
+		if n, ok := narrow(x, y); ok {
+			return kinds.Value{Type: exactType(a, b), Num: n, Scale: scale}, true
+		}
 	}
-	b.Num = -b.Num
-	return addExact(a, b)
+	return kinds.OfBig(exactType(a, b), scale, wide(new(big.Int), rescaleBig(&a, scale), rescaleBig(&b, scale)))
 }
 
 func multiplyExact(a, b kinds.Value) (kinds.Value, bool) {
-	n, ok := multiply(a.Num, b.Num)
 	scale := a.Scale + b.Scale
-	for ok && scale > maxScale {
-		ok = n%10 == 0
-		n /= 10
-		scale--
+	if n, ok := multiply(a.Num, b.Num); ok && scale <= maxScale && !a.Wide() && !b.Wide() {
+		return kinds.Value{Type: exactType(a, b), Num: n, Scale: scale}, true
 	}
-	return kinds.Value{Type: exactType(a, b), Num: n, Scale: scale}, ok
+	n, rest := new(big.Int).Mul(a.Big(), b.Big()), new(big.Int)
+	for ; scale > maxScale; scale-- {
+		if n.QuoRem(n, big.NewInt(10), rest); rest.Sign() != 0 {
+			return kinds.Value{}, false
+		}
+	}
+	return kinds.OfBig(exactType(a, b), scale, n)
 }
 
 func remainderExact(a, b kinds.Value) (kinds.Value, bool) {
-	switch b.Num {
-	case 0:
+	switch {
+	case b.Num == 0 && !b.Wide():
 		return kinds.Value{}, true
-	case -1: // the least int has no opposite
+	case a.Wide() || b.Wide():
+		return kinds.OfBig(kinds.Int, 0, new(big.Int).Rem(a.Big(), b.Big()))
+	case b.Num == -1: // the least int has no opposite
 		return kinds.Value{Type: kinds.Int}, true
 	}
 	return kinds.Value{Type: kinds.Int, Num: a.Num % b.Num}, true

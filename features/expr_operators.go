@@ -228,7 +228,7 @@ func compare(a, b *kinds.Value) (int, bool) {
 	case a.Type == kinds.Float || b.Type == kinds.Float:
 		return cmp.Compare(a.Float64(), b.Float64()), true
 	}
-	return compareExact(*a, *b), true
+	return compareExact(a, b), true
 }
 
 func stringTest(operator string, l, r term) term {

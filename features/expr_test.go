@@ -28,7 +28,7 @@ func exprValues() []kinds.Value {
 	return []kinds.Value{
 		{Type: kinds.String, Str: []byte("approved")}, {}, {Type: kinds.Int, Num: 7}, {Type: kinds.Decimal, Num: 10010, Scale: 2},
 		{Type: kinds.Float, Flt: 0.1}, truth(true),
-		{Type: kinds.Timestamp, Num: 1_700_000_000_000}, {Type: kinds.Location, Lat: 1, Lon: 2},
+		{Type: kinds.Timestamp, Num: 1_700_000_000_000}, {Type: kinds.Location, Flt: 1, Lon: 2},
 		{Type: kinds.String, Str: []byte("10.1.2.3")}, {}, {}, {Type: kinds.Int, Num: math.MaxInt64},
 	}
 }
@@ -382,4 +382,47 @@ func FuzzCompileExpr(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Ints and decimals are exact in 128 bits in between; what is computed of a record must
+// fit into 64 in the end.
+func TestExprIn128Bits(t *testing.T) {
+	fields := []Variable{{Name: "n", Type: kinds.Int}, {Name: "d", Type: kinds.Decimal, Scale: 18}}
+	const greatest = math.MaxInt64
+	values := []kinds.Value{{Type: kinds.Int, Num: greatest}, {Type: kinds.Decimal, Scale: 18, Num: greatest}}
+	for source, want := range map[string]string{
+		"n + n - n":              "9223372036854775807",
+		"n * n / n":              "9.223372036854776e+18",
+		"n * 3 - n * 2":          "9223372036854775807",
+		"0 - n - 1":              "-9223372036854775808",
+		"-(0 - n - 1) - 1":       "9223372036854775807",
+		"(n * n) % 10":           "9",
+		"n % (n * n)":            "9223372036854775807",
+		"(n * n) % 0":            "",
+		"n * n > n":              "true",
+		"n * n == n * n + 1 - 1": "true",
+		"n * 2 <= n":             "false",
+		"d + d + d - d - d":      "9.223372036854775807",
+		"d * 2 > 18":             "true",
+		"d * 2 == d + d":         "true",
+		"n > d":                  "true",
+		"n + d < n * 2":          "true",
+		"n + 1":                  "error",
+		"n + d":                  "error",
+		"d * d":                  "error", // it has 36 digits behind the point
+		"n * n * n * n == 1":     "error",
+	} {
+		e, err := CompileExpr(source, fields, kinds.Null)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := e.Eval(values)
+		got := string(v.AppendText(nil))
+		if err != nil {
+			got = "error"
+		}
+		if got != want || err != nil && err.Error() != "the result of a calculation is too great" {
+			t.Errorf("%s is %q, %v; want %q", source, got, err, want)
+		}
+	}
 }

@@ -91,7 +91,7 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		if !ok1 || !ok2 {
 			return wrong()
 		}
-		return kinds.Value{Type: kinds.Location, Lat: lat, Lon: lon}, nil
+		return kinds.Value{Type: kinds.Location, Flt: lat, Lon: lon}, nil
 	}
 }
 

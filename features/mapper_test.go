@@ -301,11 +301,11 @@ func TestMapFailingFilter(t *testing.T) {
 streams:
   s: {topic: events, timestamp: {path: t, unit: ms}, fields: {u: string, n: int}}
 features:
-  c: COUNT(1d, s, u, where='n + 1 > 5')
+  c: COUNT(1d, s, u, where='n * n * n > 5')
 `).NewMapper()
 	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &kinds.Batch{})
 	if p := (*Poison)(nil); !errors.As(err, &p) || p.Reason != BadExpression ||
-		p.Error() != "stream s: where n + 1 > 5: the result of a calculation is too great" {
+		p.Error() != "stream s: where n * n * n > 5: the result of a calculation is too great" {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,7 +1,9 @@
 package features
 
 import (
+	"cmp"
 	"math"
+	"math/big"
 	"math/bits"
 	"strconv"
 
@@ -167,42 +169,35 @@ func plus(a, b int64) (int64, bool) {
 	return c, (c > a) == (b > 0)
 }
 
-// rescale is an Int or Decimal at a greater or equal scale.
-func rescale(v kinds.Value, scale uint8) (int64, bool) {
-	if scale == v.Scale {
-		return v.Num, true
+func minus(a, b int64) (int64, bool) {
+	c := a - b
+	return c, (c < a) == (b > 0)
+}
+
+// rescale is an Int or Decimal at a greater or equal scale, not ok where it does not
+// fit into 64 bits.
+func rescale(v *kinds.Value, scale uint8) (int64, bool) {
+	if v.Wide() || scale == v.Scale {
+		return v.Num, !v.Wide()
 	}
 	return multiply(v.Num, pow10[scale-v.Scale])
 }
 
-// compareExact orders two of Int, Decimal and Timestamp.
-func compareExact(a, b kinds.Value) int {
-	scale := max(a.Scale, b.Scale)
-	x, ok := rescale(a, scale)
-	if !ok {
-		return sign(a.Num) // further from zero than any number at the scale
-	}
-	y, ok := rescale(b, scale)
-	if !ok {
-		return -sign(b.Num)
-	}
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+// rescaleBig is an Int or Decimal at a greater or equal scale.
+func rescaleBig(v *kinds.Value, scale uint8) *big.Int {
+	n := v.Big()
+	return n.Mul(n, big.NewInt(pow10[scale-v.Scale]))
 }
 
-func sign(n int64) int {
-	switch {
-	case n < 0:
-		return -1
-	case n > 0:
-		return 1
+// compareExact orders two of Int, Decimal and Timestamp.
+func compareExact(a, b *kinds.Value) int {
+	scale := max(a.Scale, b.Scale)
+	x, ok1 := rescale(a, scale)
+	y, ok2 := rescale(b, scale)
+	if !ok1 || !ok2 {
+		return rescaleBig(a, scale).Cmp(rescaleBig(b, scale))
 	}
-	return 0
+	return cmp.Compare(x, y)
 }
 
 // scanNumber is the end of the number that starts at i, -1 where none does.

@@ -268,7 +268,7 @@ func scalar(v kinds.Value) any {
 	case kinds.String:
 		return string(v.Str)
 	case kinds.Location:
-		return []any{v.Lat, v.Lon}
+		return []any{v.Flt, v.Lon}
 	case kinds.Timestamp:
 		t := time.UnixMilli(v.Num).UTC()
 		text := t.Format("15:04:05.999")

@@ -77,7 +77,7 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 				return kinds.Value{Type: kinds.Float, Flt: of2(v)}
 			}
 		}
-		leaf(level, kinds.Float, 0, degrees(func(v kinds.Value) float64 { return v.Lat }))
+		leaf(level, kinds.Float, 0, degrees(func(v kinds.Value) float64 { return v.Flt }))
 		leaf(level, kinds.Float, 0, degrees(func(v kinds.Value) float64 { return v.Lon }))
 		degree := parquetType(kinds.Float, 0)
 		return parquet.Optional(parquet.Group{"lat": degree, "lon": degree})
@@ -147,6 +147,8 @@ func (l *parquetLeaf) value(v kinds.Value) (parquet.Value, error) {
 				v.AppendText(nil), decimalDigits, l.scale)
 		}
 		return parquet.Int64Value(num), nil
+	case v.Wide():
+		return parquet.Value{}, fmt.Errorf("%s does not fit into the 64 bits of an integer in Parquet; write a .csv", v.AppendText(nil))
 	default:
 		return parquet.Int64Value(v.Num), nil
 	}
@@ -156,6 +158,9 @@ func (l *parquetLeaf) value(v kinds.Value) (parquet.Value, error) {
 // can be as great.
 func digits(v kinds.Value, scale uint8) (num int64, ok bool) {
 	const most = 1e18 - 1
+	if v.Wide() {
+		return 0, false
+	}
 	num = v.Num
 	for ; v.Scale < scale; v.Scale++ {
 		if num > math.MaxInt64/10 || num < math.MinInt64/10 {

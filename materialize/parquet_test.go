@@ -250,8 +250,8 @@ func cellOf(v parquet.Value, t *format.LogicalType) string {
 	}
 }
 
-// What a decimal of Parquet cannot hold is refused.
-func TestParquetDecimals(t *testing.T) {
+// What a decimal or an integer of Parquet cannot hold is refused.
+func TestParquetNumbers(t *testing.T) {
 	for _, c := range []struct {
 		v     kinds.Value
 		scale uint8
@@ -266,8 +266,16 @@ func TestParquetDecimals(t *testing.T) {
 			"1000000000000000000 has more than the 18 digits of a decimal in Parquet, 1 of them behind the point; write a .csv"},
 		{kinds.Value{Type: kinds.Int, Num: math.MinInt64}, 18,
 			"-9223372036854775808 has more than the 18 digits of a decimal in Parquet, 18 of them behind the point; write a .csv"},
+		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 100, Carry: 1}, 2,
+			"184467440737095517.16 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
+		{kinds.Value{Type: kinds.Int, Num: math.MinInt64}, 0, "-9223372036854775808"},
+		{kinds.Value{Type: kinds.Int, Num: 0, Carry: 1}, 0,
+			"18446744073709551616 does not fit into the 64 bits of an integer in Parquet; write a .csv"},
 	} {
-		l := parquetLeaf{kind: kinds.Decimal, scale: c.scale}
+		l := parquetLeaf{kind: c.v.Type, scale: c.scale}
+		if c.scale > 0 {
+			l.kind = kinds.Decimal
+		}
 		v, err := l.value(c.v)
 		got := v.String()
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -392,4 +393,35 @@ func shardKeys(t *testing.T, s *Store, shard int) []string {
 		t.Fatal(err)
 	}
 	return keys
+}
+
+// A sum that leaves 64 bits within a batch, between batches or when it is compacted is
+// exact, and so is one that comes back.
+func TestSumsLeave64Bits(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		total := new(big.Int)
+		for i := range int64(60) {
+			b := begin(t, s, transactions)
+			b.Series, b.Now = allSeries, 100*day
+			b.Touch(0, i, []byte("d1"))
+			for _, cents := range []int64{9e18, 9e18, 9e18, -8e18 - i} {
+				if i >= 30 {
+					cents = -cents
+				}
+				total.Add(total, big.NewInt(cents))
+				b.Add(kinds.Op{Series: amount, Tile: 100, Num: cents})
+			}
+			b.Sources[0].To = i + 1
+			apply(t, w, b)
+			slices, err := s.Read(context.Background(), []kinds.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices[0].Cells[0].Value; got.Big().Cmp(total) != 0 || got.Saturated() {
+				t.Fatalf("after %d: the sum is %s, want %s", i, got.AppendText(nil), total)
+			}
+		}
+	})
 }

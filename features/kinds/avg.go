@@ -26,5 +26,5 @@ func average(c Call, cells []Cell, n int64) Result {
 		return Result{}
 	}
 	sum := add(c, cells)
-	return Result{Value: Value{Type: Float, Flt: sum.Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
+	return Result{Value: Value{Type: Float, Flt: sum.Finite().Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
 }

@@ -70,6 +70,6 @@ func greatCircle(a, b Value) float64 {
 		s := math.Sin(degrees * radian / 2)
 		return s * s
 	}
-	h := half(b.Lat-a.Lat) + math.Cos(a.Lat*radian)*math.Cos(b.Lat*radian)*half(b.Lon-a.Lon)
+	h := half(b.Flt-a.Flt) + math.Cos(a.Flt*radian)*math.Cos(b.Flt*radian)*half(b.Lon-a.Lon)
 	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
 }

@@ -107,7 +107,7 @@ func appendWire(dst []byte, w wire, v Value) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
 		dst = append(dst, v.Str...)
 	case wirePair:
-		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Lat))
+		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Flt))
 		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Lon))
 	}
 	return dst
@@ -222,7 +222,7 @@ func readColumn(b []byte, w wire) (v Value, rest []byte, err error) {
 		if len(b) < 16 {
 			return v, nil, errLog
 		}
-		v.Lat = math.Float64frombits(binary.BigEndian.Uint64(b))
+		v.Flt = math.Float64frombits(binary.BigEndian.Uint64(b))
 		v.Lon = math.Float64frombits(binary.BigEndian.Uint64(b[8:]))
 		return v, b[16:], nil
 	}

@@ -30,7 +30,7 @@ func drawLogEvent(t *rapid.T) logEvent {
 		case Float:
 			v.Flt = rapid.Float64().Draw(t, "float")
 		case Location:
-			v.Lat, v.Lon = rapid.Float64Range(-90, 90).Draw(t, "lat"), rapid.Float64Range(-180, 180).Draw(t, "lon")
+			v.Flt, v.Lon = rapid.Float64Range(-90, 90).Draw(t, "lat"), rapid.Float64Range(-180, 180).Draw(t, "lon")
 		case Null:
 		default:
 			v.Num = rapid.Int64().Draw(t, "num")

@@ -316,7 +316,7 @@ func ranked(values []Sample) [][]Sample {
 // arc is the length of a great circle's arc from the angle of two vectors.
 func arc(a, b Value) float64 {
 	vector := func(v Value) [3]float64 {
-		lat, lon := v.Lat*math.Pi/180, v.Lon*math.Pi/180
+		lat, lon := v.Flt*math.Pi/180, v.Lon*math.Pi/180
 		return [3]float64{math.Cos(lat) * math.Cos(lon), math.Cos(lat) * math.Sin(lon), math.Sin(lat)}
 	}
 	p, q := vector(a), vector(b)
@@ -443,7 +443,7 @@ func valueOf(c Call, n int64) Value {
 	case Bool:
 		return Value{Type: Bool, Num: n & 1}
 	case Location:
-		return Value{Type: Location, Lat: float64(n) * 1.7, Lon: float64(n*n%360) - 180}
+		return Value{Type: Location, Flt: float64(n) * 1.7, Lon: float64(n*n%360) - 180}
 	case Decimal:
 		return Value{Type: Decimal, Num: n, Scale: c.Scale}
 	default:

@@ -7,7 +7,9 @@ var numeric = []Type{Int, Float, Decimal}
 
 func (sum) Spec() Spec {
 	return Spec{
-		Name: "sum", Title: "sum of a field", Types: numeric, Exact: true, Through: true, Neutral: Value{Type: Int},
+		Name: "sum", Title: "sum of a field",
+		Note:  "Of ints and decimals it is exact in 128 bits: one that leaves the 64 bits of a field is written with all its digits.",
+		Types: numeric, Exact: true, Through: true, Neutral: Value{Type: Int},
 		Example: "SUM(1d, transaction, amount, user)",
 	}
 }
@@ -22,10 +24,10 @@ func (sum) Fold(c Call, _ int64, events []Sample) Result {
 	return summed(c, valuesOf(events))
 }
 
-// summed states a sum that leaves the range of its type as capped.
+// summed states a sum that leaves 128 bits, or the range of floats, as capped.
 func summed(c Call, cells []Cell) Result {
 	v := add(c, cells)
-	return Result{Value: v, Found: len(cells) > 0, Capped: v.Saturated()}
+	return Result{Value: v.Finite(), Found: len(cells) > 0, Capped: v.Saturated()}
 }
 
 // add adds up cells of the field's type.

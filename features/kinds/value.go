@@ -47,10 +47,11 @@ type Value struct {
 	// Num is an Int; a Decimal times 10^Scale; a Timestamp in milliseconds
 	// since 1970; a Bool as 0 or 1.
 	Num int64
-	Flt float64 // Float
-	Lat float64 // Location, degrees
-	Lon float64 // Location, degrees
-	Str []byte  // String; may alias the record it was read from
+	// Carry is what a sum has beyond the 64 bits of Num, in units of 2^64; see Wide.
+	Carry int64
+	Flt   float64 // Float; of a Location the latitude, in degrees
+	Lon   float64 // of a Location the longitude, in degrees
+	Str   []byte  // String; may alias the record it was read from
 }
 
 // IsNull says whether there is no value.
@@ -59,10 +60,12 @@ func (v Value) IsNull() bool { return v.Type == Null }
 // Float64 is the value as a float: decimals unscaled, timestamps in
 // milliseconds. It is 0 for what is no number.
 func (v Value) Float64() float64 {
-	switch v.Type {
-	case Float:
+	switch {
+	case v.Type == Float:
 		return v.Flt
-	case Decimal:
+	case v.Wide():
+		return v.wideFloat()
+	case v.Type == Decimal:
 		return float64(v.Num) / Pow10(v.Scale)
 	default:
 		return float64(v.Num)
@@ -76,6 +79,9 @@ func Pow10(scale uint8) float64 { return math.Pow10(int(scale)) }
 // an entity's key and among the members of a set. Decimals keep no trailing
 // zeros, so equal numbers have equal text.
 func (v Value) AppendText(dst []byte) []byte {
+	if v.Wide() {
+		return v.appendWide(dst)
+	}
 	switch v.Type {
 	case String:
 		return append(dst, v.Str...)
@@ -88,7 +94,7 @@ func (v Value) AppendText(dst []byte) []byte {
 	case Bool:
 		return strconv.AppendBool(dst, v.Num != 0)
 	case Location:
-		dst = strconv.AppendFloat(dst, v.Lat, 'f', -1, 64)
+		dst = strconv.AppendFloat(dst, v.Flt, 'f', -1, 64)
 		dst = append(dst, ',')
 		return strconv.AppendFloat(dst, v.Lon, 'f', -1, 64)
 	default:
@@ -99,12 +105,8 @@ func (v Value) AppendText(dst []byte) []byte {
 // AppendDecimal appends unscaled / 10^scale without trailing zeros behind the
 // point: 16660 at scale 2 is 166.6.
 func AppendDecimal(dst []byte, unscaled int64, scale uint8) []byte {
-	for scale > 0 && unscaled%10 == 0 {
-		unscaled /= 10
-		scale--
-	}
-	if scale == 0 {
-		return strconv.AppendInt(dst, unscaled, 10)
+	if unscaled == 0 {
+		return append(dst, '0')
 	}
 	magnitude := uint64(unscaled)
 	if unscaled < 0 {
@@ -112,7 +114,19 @@ func AppendDecimal(dst []byte, unscaled int64, scale uint8) []byte {
 		magnitude = -magnitude
 	}
 	var digits [40]byte
-	text := strconv.AppendUint(digits[:0], magnitude, 10)
+	return appendPoint(dst, strconv.AppendUint(digits[:0], magnitude, 10), scale)
+}
+
+// appendPoint appends digits with a point before the last ones, of which there are as
+// many as the scale, without trailing zeros behind it.
+func appendPoint(dst, text []byte, scale uint8) []byte {
+	for scale > 0 && text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
+		scale--
+	}
+	if scale == 0 {
+		return append(dst, text...)
+	}
 	if whole := len(text) - int(scale); whole > 0 {
 		dst = append(dst, text[:whole]...)
 		dst = append(dst, '.')
@@ -133,32 +147,36 @@ func Compare(a, b Value) int {
 	case String:
 		return bytes.Compare(a.Str, b.Str)
 	default:
-		return cmp.Compare(a.Num, b.Num)
+		aHigh, aLow := a.words()
+		bHigh, bLow := b.words()
+		return cmp.Or(cmp.Compare(aHigh, bHigh), cmp.Compare(aLow, bLow))
 	}
 }
 
-// Add is the sum of two numbers of one type. One that leaves the type's range
-// stays at its bound, see Saturated.
+// Add is the sum of two numbers of one type and scale. Ints and decimals are added in
+// 128 bits. A sum that has reached the bounds of its type stays there, see Saturated.
 func Add(a, b Value) Value {
-	if a.Type == Float {
-		a.Flt = max(-math.MaxFloat64, min(math.MaxFloat64, a.Flt+b.Flt))
-		return a
+	if a.Type != Float {
+		return addSums(a, b)
 	}
-	switch sum := a.Num + b.Num; {
-	case b.Num > 0 && sum < a.Num:
-		a.Num = math.MaxInt64
-	case b.Num < 0 && sum > a.Num:
-		a.Num = math.MinInt64
-	default:
-		a.Num = sum
+	if a.Flt += b.Flt; math.IsNaN(a.Flt) { // of both infinities
+		a.Flt = math.Inf(1)
 	}
 	return a
 }
 
-// Saturated says whether a sum stands at a bound of its type's range.
+// Saturated says whether a sum has left the range of its type, 128 bits for an Int or
+// Decimal; what it was is not known any more.
 func (v Value) Saturated() bool {
 	if v.Type == Float {
-		return math.Abs(v.Flt) == math.MaxFloat64
+		return math.IsInf(v.Flt, 0)
 	}
-	return v.Num == math.MaxInt64 || v.Num == math.MinInt64
+	return v.Carry != 0 && (v.is(greatestSum) || v.is(leastSum))
+}
+
+// Finite is the value, or the greatest float of its sign for one that has left their
+// range.
+func (v Value) Finite() Value {
+	v.Flt = max(-math.MaxFloat64, min(math.MaxFloat64, v.Flt))
+	return v
 }

@@ -163,7 +163,7 @@ streams:
   s: {topic: s, timestamp: {path: t, unit: ms}, fields: {u: string, n: int}}
 features:
   all: COUNT(1d, s, u)
-  some: COUNT(1d, s, u, where='n * n > 5')
+  some: COUNT(1d, s, u, where='n * n * n > 5')
 `))
 	if err != nil {
 		t.Fatal(err)

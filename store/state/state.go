@@ -106,7 +106,7 @@ func appendTiledOp(dst []byte, op *kinds.Op, before int64) ([]byte, int64) {
 		return appendPick(dst, op.Series, op.Tile, before, pick{op.Num, op.Member}), op.Tile
 	default:
 		dst = binary.AppendVarint(dst, op.Tile-before)
-		return appendNumber(dst, op.Series, op.Num), op.Tile
+		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
 	}
 }
 
@@ -147,6 +147,49 @@ func (r *reader) uvarint() uint64 {
 	}
 	r.at += n
 	return v
+}
+
+// mostWide is the greatest length of a varint of 128 bits.
+const mostWide = 19
+
+// appendWideVarint appends a number of 128 bits, see kinds.Value, such that one of 64
+// bits has the form of any other varint.
+func appendWideVarint(dst []byte, num, carry int64) []byte {
+	high := carry + num>>63
+	sign := uint64(high >> 63)
+	zigHigh, zigLow := uint64(high)<<1|uint64(num)>>63^sign, uint64(num)<<1^sign
+	for zigHigh > 0 || zigLow >= 0x80 {
+		dst = append(dst, byte(zigLow)|0x80)
+		zigHigh, zigLow = zigHigh>>7, zigLow>>7|zigHigh<<57
+	}
+	return append(dst, byte(zigLow))
+}
+
+func (r *reader) wideVarint() (num, carry int64) {
+	if r.rest() > 0 && r.packed[r.at] < 0x80 {
+		return r.varint(), 0
+	}
+	var high, low uint64
+	for n := range min(mostWide, r.rest()) {
+		b := r.packed[r.at+n]
+		if shift := 7 * n; shift < 64 {
+			low |= uint64(b&0x7f) << shift
+			high |= uint64(b&0x7f) >> (64 - shift)
+		} else {
+			high |= uint64(b&0x7f) << (shift - 64)
+		}
+		if b < 0x80 {
+			if n == mostWide-1 && b > 3 {
+				break // more than 128 bits
+			}
+			r.at += n + 1
+			sign := -(low & 1)
+			num = int64(low>>1|high<<63) ^ int64(sign)
+			return num, int64(high>>1^sign) - num>>63
+		}
+	}
+	r.fail()
+	return 0, 0
 }
 
 func (r *reader) float() float64 {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -36,6 +37,9 @@ func randomOp(random *rand.Rand, s *kinds.Series) *kinds.Op {
 	switch s.Measure {
 	case kinds.Sum, kinds.Min, kinds.Max:
 		op.Num = random.Int64N(2000) - 1000
+		if s.Type != kinds.Float && random.IntN(8) == 0 {
+			op.Num = int64(random.Uint64()) // sums leave 64 bits
+		}
 		if s.Type == kinds.Float {
 			op.Num = int64(math.Float64bits(float64(op.Num) / 4))
 		}
@@ -126,6 +130,36 @@ func TestPackedIsAsApplied(t *testing.T) {
 			if err := again.Merge(held.Append(nil)); err != nil || look(s, again) != look(s, held) {
 				t.Fatalf("%s of %s, packed once more: %v, %s", s.Measure, s.Type, err, look(s, again))
 			}
+		}
+	}
+}
+
+// Numbers of 64 bits are packed as they were before sums had 128, and what is packed is
+// read again, or refused where it was cut off or is too long.
+func TestWideVarints(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 18))
+	for range 3000 {
+		num, carry := int64(random.Uint64())>>random.IntN(64), int64(0)
+		if packed := appendWideVarint(nil, num, 0); string(packed) != string(binary.AppendVarint(nil, num)) {
+			t.Fatalf("%d is packed as %x", num, packed)
+		}
+		if random.IntN(2) == 0 {
+			carry = int64(random.Uint64()) >> random.IntN(64)
+		}
+		packed := appendWideVarint(nil, num, carry)
+		r := reader{packed: packed}
+		if gotNum, gotCarry := r.wideVarint(); gotNum != num || gotCarry != carry || r.err != nil || r.more() {
+			t.Fatalf("%d and %d·2^64 are packed as %x and read as %d and %d·2^64, %v", num, carry, packed, gotNum, gotCarry, r.err)
+		}
+		r = reader{packed: packed[:len(packed)-1]}
+		if r.wideVarint(); r.err == nil {
+			t.Fatalf("%x, cut off, was read", packed)
+		}
+	}
+	for _, packed := range []string{strings.Repeat("\xff", 18) + "\x04", strings.Repeat("\xff", 19) + "\x00", strings.Repeat("\x80", 30)} {
+		r := reader{packed: []byte(packed)}
+		if r.wideVarint(); r.err == nil {
+			t.Errorf("%x was read", packed)
 		}
 	}
 }

@@ -16,60 +16,57 @@ type tiles struct {
 	numbers []number
 }
 
-// number is the content of a tile; floats stand in it by their bits.
-type number struct{ tile, num int64 }
+// number is the content of a tile; floats stand in it by their bits. Of a sum it may
+// be of 128 bits, see kinds.Value.
+type number struct{ tile, num, carry int64 }
 
 func (t *tiles) find(tile int64) (int, bool) {
 	return slices.BinarySearchFunc(t.numbers, tile, func(n number, tile int64) int { return cmp.Compare(n.tile, tile) })
 }
 
-func (t *tiles) Apply(op *kinds.Op) { t.put(op.Tile, op.Num) }
+func (t *tiles) Apply(op *kinds.Op) { t.put(number{tile: op.Tile, num: op.Num}) }
 
 func (t *tiles) empty() { t.numbers = t.numbers[:0] }
 
 // value is a number as a value of the series.
-func (t *tiles) value(num int64) kinds.Value {
+func (t *tiles) value(n number) kinds.Value {
 	switch {
 	case t.series.Measure.Counts():
-		return kinds.Value{Type: kinds.Int, Num: num}
+		return kinds.Value{Type: kinds.Int, Num: n.num}
 	case t.series.Type == kinds.Float:
-		return kinds.Value{Type: kinds.Float, Scale: t.series.Scale, Flt: math.Float64frombits(uint64(num))}
+		return kinds.Value{Type: kinds.Float, Scale: t.series.Scale, Flt: math.Float64frombits(uint64(n.num))}
 	default:
-		return kinds.Value{Type: t.series.Type, Scale: t.series.Scale, Num: num}
+		return kinds.Value{Type: t.series.Type, Scale: t.series.Scale, Num: n.num, Carry: n.carry}
 	}
-}
-
-// numberOf is the number of a value.
-func numberOf(v kinds.Value) int64 {
-	if v.Type == kinds.Float {
-		return int64(math.Float64bits(v.Flt))
-	}
-	return v.Num
 }
 
 // put takes in the number of an operation, or that of a tile.
-func (t *tiles) put(tile, num int64) {
-	if n := len(t.numbers); n == 0 || t.numbers[n-1].tile < tile {
-		t.numbers = append(t.numbers, number{tile, num})
+func (t *tiles) put(n number) {
+	if last := len(t.numbers) - 1; last < 0 || t.numbers[last].tile < n.tile {
+		t.numbers = append(t.numbers, n)
 		return
 	}
-	i, ok := t.find(tile)
+	i, ok := t.find(n.tile)
 	if !ok {
-		t.numbers = slices.Insert(t.numbers, i, number{tile, num})
+		t.numbers = slices.Insert(t.numbers, i, n)
 		return
 	}
-	held, v := t.value(t.numbers[i].num), t.value(num)
+	held, v := t.value(t.numbers[i]), t.value(n)
 	switch t.series.Measure {
 	case kinds.Min, kinds.Earliest:
 		if kinds.Compare(v, held) < 0 {
-			t.numbers[i].num = num
+			t.numbers[i] = n
 		}
 	case kinds.Max, kinds.Latest:
 		if kinds.Compare(v, held) > 0 {
-			t.numbers[i].num = num
+			t.numbers[i] = n
 		}
 	default:
-		t.numbers[i].num = numberOf(kinds.Add(held, v))
+		sum := kinds.Add(held, v)
+		if sum.Type == kinds.Float {
+			sum.Num = int64(math.Float64bits(sum.Flt))
+		}
+		t.numbers[i].num, t.numbers[i].carry = sum.Num, sum.Carry
 	}
 }
 
@@ -81,9 +78,9 @@ func (t *tiles) Merge(packed []byte) error {
 	}
 	for r.more() {
 		tile += r.varint()
-		num := readNumber(&r, t.series)
-		if r.err == nil {
-			t.put(tile, num)
+		n := readNumber(&r, t.series)
+		if n.tile = tile; r.err == nil {
+			t.put(n)
 		}
 	}
 	return r.err
@@ -94,7 +91,7 @@ func (t *tiles) Append(dst []byte) []byte {
 	for _, n := range t.numbers {
 		dst = binary.AppendVarint(dst, n.tile-before)
 		before = n.tile
-		dst = appendNumber(dst, t.series, n.num)
+		dst = appendNumber(dst, t.series, n)
 	}
 	return dst
 }
@@ -104,21 +101,34 @@ func floats(s *kinds.Series) bool {
 	return s.Type == kinds.Float && !s.Measure.Counts()
 }
 
-func appendNumber(dst []byte, s *kinds.Series, num int64) []byte {
-	if floats(s) {
-		return binary.BigEndian.AppendUint64(dst, uint64(num))
+// wide says whether the numbers of a series may leave 64 bits.
+func wide(s *kinds.Series) bool { return s.Measure == kinds.Sum }
+
+// appendNumber appends a number without its tile: a float's bits, or a zigzag varint,
+// which of a sum may be of 128 bits.
+func appendNumber(dst []byte, s *kinds.Series, n number) []byte {
+	switch {
+	case floats(s):
+		return binary.BigEndian.AppendUint64(dst, uint64(n.num))
+	case n.carry != 0:
+		return appendWideVarint(dst, n.num, n.carry)
+	default:
+		return binary.AppendVarint(dst, n.num)
 	}
-	return binary.AppendVarint(dst, num)
 }
 
-func readNumber(r *reader, s *kinds.Series) int64 {
-	if !floats(s) {
-		return r.varint()
+func readNumber(r *reader, s *kinds.Series) (n number) {
+	switch {
+	case wide(s) && !floats(s):
+		n.num, n.carry = r.wideVarint()
+	case !floats(s):
+		n.num = r.varint()
+	default:
+		if b := r.bytes(8); r.err == nil {
+			n.num = int64(binary.BigEndian.Uint64(b))
+		}
 	}
-	if b := r.bytes(8); r.err == nil {
-		return int64(binary.BigEndian.Uint64(b))
-	}
-	return 0
+	return n
 }
 
 func (t *tiles) Read(r *kinds.Read) kinds.Slice {
@@ -130,15 +140,15 @@ func (t *tiles) Read(r *kinds.Read) kinds.Slice {
 	if from >= to {
 		return kinds.Slice{}
 	}
-	cells, alike, isFloat := make([]kinds.Cell, to-from), t.value(0), floats(t.series)
+	cells, alike, isFloat := make([]kinds.Cell, to-from), t.value(number{}), floats(t.series)
 	for i, n := range t.numbers[from:to] {
-		// Field by field: a value is nine words, of which a number needs three.
+		// Field by field: a value is eight words, of which a number needs four.
 		c := &cells[i]
 		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
 		if isFloat {
 			c.Value.Flt = math.Float64frombits(uint64(n.num))
 		} else {
-			c.Value.Num = n.num
+			c.Value.Num, c.Value.Carry = n.num, n.carry
 		}
 	}
 	return kinds.Slice{Cells: cells}

@@ -264,7 +264,7 @@ func inJSON(v kinds.Value) string {
 	case kinds.String:
 		return strconv.Quote(string(v.Str)) // of plain letters
 	case kinds.Location:
-		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Lat, v.Lon)
+		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Flt, v.Lon)
 	default:
 		return string(v.AppendText(nil))
 	}
