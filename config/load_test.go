@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 		Kafka: config.Kafka{
 			Brokers: []string{"localhost:9092"}, Group: "weir", ClientID: "weir",
 			Start: "earliest", Isolation: "read_committed",
-			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", MaxRecordBytes: 1 << 20,
+			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", OnBrokenBatch: "stop", MaxRecordBytes: 1 << 20,
 			TopicPartitions: -1, TopicReplication: -1,
 			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
 			Fetch: config.Fetch{MinBytes: 64 << 10, MaxBytes: 32 << 20, MaxWait: 5 * time.Millisecond, PartitionMaxBytes: 1 << 20},

@@ -16,6 +16,8 @@ const (
 	FutureTimestamp  Reason = "future_timestamp"
 	BadExpression    Reason = "expression" // one cannot be computed for the event
 	Oversized        Reason = "oversized"
+	// BrokenBatch is of a whole batch of the log that cannot be decoded.
+	BrokenBatch Reason = "broken_batch"
 	// Late is no poison: it marks dead letters of streams with LateToDeadLetter.
 	Late Reason = "late"
 )
@@ -24,7 +26,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		MalformedJSON, WrongType, MissingField, InvalidUTF8, MissingTimestamp,
-		BadTimestamp, FutureTimestamp, BadExpression, Oversized, Late,
+		BadTimestamp, FutureTimestamp, BadExpression, Oversized, BrokenBatch, Late,
 	}
 }
 

@@ -8,16 +8,19 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // applier is the applying goroutine of a worker: for each batch it writes the
-// dead letters, then the enriched events, then the state.
+// dead letters, then the enriched events, the gaps, and then the state.
 type applier struct {
 	todo    chan *batch
 	done    chan *batch // gets every batch of todo back
 	writer  Writer
 	dead    messageWriter
 	enrich  *enricher
+	gap     func(ctx context.Context, p kinds.Partition, until int64) error
 	tracing tracing
 	metrics *metrics
 	stats   *stats
@@ -32,7 +35,7 @@ func (a *applier) run(ctx context.Context) {
 	for b := range a.todo {
 		traced, span := a.tracing.batch(ctx, b)
 		a.writeDeadLetters(traced, b)
-		b.unapplied = !a.writeEnriched(traced, b) || !a.apply(traced, b)
+		b.unapplied = !a.writeEnriched(traced, b) || !a.markGaps(traced, b) || !a.apply(traced, b)
 		ended(span, b)
 		a.done <- b
 	}

@@ -16,10 +16,11 @@ type batch struct {
 	partitions []*partition // by source
 	dead       []deadLetter
 	enriched   []*enriched // events of enriched streams, in the order of their records
-	events     int         // records mapped
-	bytes      int         // of their values
-	began      time.Time   // when the first record came in
-	timestamps []int64     // of the records mapped, for their freshness
+	gaps       []gap
+	events     int       // records mapped
+	bytes      int       // of their values
+	began      time.Time // when the first record came in
+	timestamps []int64   // of the records mapped, for their freshness
 	outcomes   map[outcome]int
 	links      []trace.Link // to traces of the records; empty where nothing is traced
 	// kept is the partition of which a part was mapped that cannot be read on from
@@ -58,7 +59,7 @@ func (b *batch) reset() {
 	clear(b.outcomes)
 	b.Batch.Reset()
 	b.partitions, b.dead, b.timestamps = b.partitions[:0], b.dead[:0], b.timestamps[:0]
-	b.failures, b.enriched, b.links = b.failures[:0], b.enriched[:0], b.links[:0]
+	b.failures, b.enriched, b.links, b.gaps = b.failures[:0], b.enriched[:0], b.links[:0], b.gaps[:0]
 	b.events, b.bytes, b.began, b.unapplied, b.kept = 0, 0, time.Time{}, false, nil
 }
 

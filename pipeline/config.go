@@ -74,6 +74,9 @@ type Config struct {
 	// ContinueOnLoss goes on when records that were not applied are no longer
 	// in the log. By default the processor stops with an error that says so.
 	ContinueOnLoss bool
+	// SetBrokenAside goes on behind a batch that cannot be decoded, with a dead
+	// letter that names its offsets. By default its partition stops there.
+	SetBrokenAside bool
 	// DeadLetterTopic takes the records that cannot be mapped.
 	DeadLetterTopic string
 	// MaxRecordBytes is the size of a record's value above which it is poison.

@@ -15,6 +15,7 @@ type metrics struct {
 	dead       *prometheus.CounterVec
 	rewinds    *prometheus.CounterVec
 	lost       *prometheus.CounterVec
+	broken     *prometheus.CounterVec
 	enriched   *prometheus.CounterVec
 	refused    prometheus.Counter
 	damaged    prometheus.Counter
@@ -44,6 +45,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_lost_records_total", Help: "Records that were not applied and are no longer in the log, by topic.",
 		}, []string{"topic"}),
+		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_broken_batches_total",
+			Help: "Times that a batch of the log could not be decoded, by topic and outcome: stopped (its partition, which tries again), set_aside.",
+		}, []string{"topic", "outcome"}),
 		enriched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_enriched_events_total", Help: "Events written with their features, by stream; those written again count again.",
 		}, []string{"stream"}),
@@ -90,7 +95,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
 		}),
 	}
-	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.broken, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
@@ -131,5 +136,7 @@ func (m *metrics) assigned(partitions []kinds.Partition) {
 	for _, p := range partitions {
 		m.rewinds.WithLabelValues(p.Topic)
 		m.lost.WithLabelValues(p.Topic)
+		m.broken.WithLabelValues(p.Topic, brokenStopped)
+		m.broken.WithLabelValues(p.Topic, brokenSetAside)
 	}
 }

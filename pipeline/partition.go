@@ -25,6 +25,7 @@ type partition struct {
 	// A partition that cannot go on is read again at retryAt; zero if it goes on.
 	retryAt time.Time
 	trouble trouble
+	broken  broken
 }
 
 // has says whether the progress is the partition's present one, and not that of

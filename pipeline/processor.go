@@ -208,6 +208,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 			store: p.cfg.Store, metrics: p.metrics, log: p.log,
 			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
 		},
+		gap:     p.cfg.Store.Gap,
 		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
 		trouble: trouble{log: p.log, what: "applying to Redis"},
 	}

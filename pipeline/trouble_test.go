@@ -25,7 +25,7 @@ import (
 func (b *bench) readDead(n int) []kafka.Message {
 	b.t.Helper()
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: b.broker.ListenAddrs(), Topic: deadLetters, MaxWait: 50 * time.Millisecond,
+		Brokers: b.config.Brokers, Topic: b.config.DeadLetterTopic, MaxWait: 50 * time.Millisecond,
 	})
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -147,15 +147,12 @@ func (w *worker) mapFetched() {
 	for !w.full() {
 		ok, err := w.decoder.Next(&rec)
 		if err != nil {
-			// What came before the broken batch goes its way, and the rest is
-			// fetched again, for another batch: no partition may have two shares
-			// in one, of which each would find its progress fit.
-			w.current.keep(w.from)
-			w.stop(w.from, err)
+			w.meetBroken(err)
 			return
 		}
 		if !ok {
 			w.from.position = w.decoder.NextOffset()
+			w.passBroken(w.from)
 			w.current.Sources[w.current.source(w.from)].To = w.from.position
 			w.fetched.Release()
 			w.fetched = nil
@@ -168,10 +165,7 @@ func (w *worker) mapFetched() {
 // mapRecord maps one record into the batch: to operations, or to a dead letter.
 func (w *worker) mapRecord(rec *fetch.Record) {
 	b := w.current
-	if b.events == 0 {
-		b.began = time.Now()
-		w.lingers.Reset(w.cfg.Linger)
-	}
+	w.begin(b)
 	source, before := b.source(w.from), len(b.Touched)
 	out, err := w.mapper.Map(&features.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
@@ -197,6 +191,14 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	b.timestamps = append(b.timestamps, rec.Timestamp)
 	w.from.position = rec.Offset + 1
 	b.Sources[source].To = w.from.position
+}
+
+// begin notes when the first record comes into a batch.
+func (w *worker) begin(b *batch) {
+	if b.events == 0 {
+		b.began = time.Now()
+		w.lingers.Reset(w.cfg.Linger)
+	}
 }
 
 // enrichEvents notes the events of a record that are to be written.
@@ -261,7 +263,7 @@ func (w *worker) takeBack(ctx context.Context, b *batch) error {
 			if err := w.resume(ctx, p); err != nil {
 				return err
 			}
-		case p.retryAt.IsZero():
+		case p.retryAt.IsZero() && !p.broken.is():
 			p.trouble.over()
 		}
 	}
@@ -309,7 +311,9 @@ func (w *worker) resume(ctx context.Context, p *partition) error {
 		return nil
 	}
 	p.retryAt = time.Time{}
-	w.health.clear(p.String())
+	if !p.broken.is() { // what it was stopped by may still be there
+		w.health.clear(p.String())
+	}
 	w.poller.Add(p.Topic, p.ID, p.position)
 	return nil
 }

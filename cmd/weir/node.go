@@ -180,6 +180,7 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 		NewWriter: func() pipeline.Writer { return n.store.NewWriter() },
 		Transport: transport, Dialer: dialer, Brokers: k.Brokers, Group: k.Group,
 		Isolation: isolation(n.cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
+		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
 		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
 		CommitInterval: p.CommitInterval, ShutdownTimeout: p.ShutdownTimeout,

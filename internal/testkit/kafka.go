@@ -28,6 +28,9 @@ type KafkaOptions struct {
 	// Config is added to the broker's server.properties, or replaces what the
 	// testkit sets there.
 	Config map[string]string
+	// Dir, where set, is an empty directory for the broker's logs, for a test that
+	// damages them. Such a broker runs on this machine.
+	Dir string
 	// TLS, where set, signs the certificate of two more listeners: that at
 	// SecureAddr wants a login as SecureUser, that at MutualAddr a client's
 	// certificate of the same authority.
@@ -78,8 +81,8 @@ func Kafka(t testing.TB) *Broker {
 func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
 	t.Helper()
 	offers := []offer{lackDocker(), {local, lackLocalKafka}}
-	if opts.TLS != nil {
-		offers = offers[1:] // its ports are not those of a container
+	if opts.TLS != nil || opts.Dir != "" {
+		offers = offers[1:] // neither its ports nor its files are those of a container
 	}
 	from := mustChoose(t, "Kafka", offers...)
 	b := &Broker{t: t}

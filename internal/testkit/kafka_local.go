@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"os"
@@ -98,7 +99,7 @@ func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runn
 		return nil, nil, "", err
 	}
 	props := brokerProperties("127.0.0.1", "127.0.0.1", port, controller)
-	props["log.dirs"] = filepath.Join(dir, "data")
+	props["log.dirs"] = cmp.Or(opts.Dir, filepath.Join(dir, "data"))
 	for k, v := range opts.Config {
 		if more, ok := strings.CutPrefix(k, "+"); ok {
 			k, v = more, props[more]+","+v

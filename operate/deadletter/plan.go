@@ -64,6 +64,8 @@ func (r *Replay) passed(l *Letter, source source) Why {
 		return Before
 	case l.Reason == string(features.Late):
 		return Counted
+	case l.Reason == string(features.BrokenBatch):
+		return Broken
 	case !slices.Contains(source.partitions, l.Source.Partition):
 		return NoTopic
 	case !r.StampNow && source.retention > 0 && l.Timestamp < time.Now().Add(-source.retention).UnixMilli():

@@ -43,13 +43,14 @@ const (
 	Before  Why = "replayed before"
 	Twice   Why = "there twice for one event"
 	Counted Why = "late, so counted already by the features that they are not too late for"
+	Broken  Why = "of batches that cannot be decoded, so there is nothing to replay"
 	NoTopic Why = "of a topic or partition that is no longer there"
 	Expired Why = "older than their topic's retention.ms, which would remove them again; --stamp-now gives them the present time"
 	Gone    Why = "removed by the dead-letter topic's retention in the meantime"
 )
 
 // AllWhys lists them in the order in which they are told.
-func AllWhys() []Why { return []Why{Before, Twice, Counted, NoTopic, Expired, Gone} }
+func AllWhys() []Why { return []Why{Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
 
 // Plan says what Run would do.
 func (r *Replay) Plan(ctx context.Context) (Summary, error) {

@@ -146,3 +146,31 @@ func TestCorrupt(t *testing.T) {
 		})
 	}
 }
+
+// The header that says where a broken batch ends may be what is broken: the batch that follows and the high watermark
+// say so too.
+func TestEndOfABrokenBatch(t *testing.T) {
+	farEnd := func(raw []byte) { copy(raw[23:], []byte{0, 0, 1, 0xf4}) } // a last offset delta of 500
+	damaged := encode(t, testBatch{base: 10, records: run("a", "b"), afterCRC: farEnd})
+	second := encode(t, testBatch{base: 12, records: run("c")})
+	for name, c := range map[string]struct {
+		raw           []byte
+		highWatermark int64
+		want          int64
+	}{
+		"before another":             {slices.Concat(damaged, second), 13, 12},
+		"the last":                   {damaged, 13, 13},
+		"without a high watermark":   {damaged, 0, 511},
+		"before one that is cut":     {slices.Concat(damaged, second[:30]), 13, 13},
+		"beyond the high watermark?": {damaged, 9, -1},
+	} {
+		var d Decoder
+		var r Record
+		d.Reset(&Partition{Topic: "t", Offset: 10, HighWatermark: c.highWatermark, Records: c.raw})
+		_, err := d.Next(&r)
+		var corrupt *CorruptError
+		if !errors.As(err, &corrupt) || !errors.Is(err, ErrChecksum) || corrupt.Offset != 10 || corrupt.EndOffset != c.want {
+			t.Errorf("%s: %+v, want the end %d", name, corrupt, c.want)
+		}
+	}
+}

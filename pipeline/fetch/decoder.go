@@ -176,8 +176,24 @@ func (d *Decoder) pass() {
 func (d *Decoder) fail(err error) error {
 	e := &CorruptError{Topic: d.part.Topic, Partition: d.part.Partition, Offset: d.next, EndOffset: -1, Reason: err}
 	if d.inside {
-		e.EndOffset = d.batch.last + 1
+		e.EndOffset, e.Timestamp = d.end(), d.batch.maxTimestamp
 	}
 	d.err = e
 	return e
+}
+
+// end is the offset after the current batch, -1 if it cannot be told. The checksum does not cover the base offset of the
+// batch that follows, but the place where it stands depends on the length alone.
+func (d *Decoder) end() int64 {
+	end := d.batch.last + 1
+	if following, whole, err := parseBatch(d.rest); err == nil && whole && following.base > d.batch.base {
+		end = min(end, following.base)
+	}
+	if d.part.HighWatermark > 0 {
+		end = min(end, d.part.HighWatermark)
+	}
+	if end < d.next {
+		return -1
+	}
+	return end
 }

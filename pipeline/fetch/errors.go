@@ -26,9 +26,12 @@ type CorruptError struct {
 	Partition int32
 	// Offset is the first offset that was not delivered.
 	Offset int64
-	// EndOffset is the first offset after the broken batch, by the batch's own header: where to seek in order to give
-	// the batch up. It is -1 when the header itself cannot be read.
+	// EndOffset is the first offset after the broken batch: where to seek in order to give the batch up. It is that of
+	// the batch's own header, but never beyond the batch that follows or the high watermark, since the header may be what
+	// is broken. It is -1 when it cannot be told.
 	EndOffset int64
+	// Timestamp is the greatest of the batch's records by its header, in ms; 0 when that cannot be read.
+	Timestamp int64
 	// Reason wraps ErrTooLarge, ErrMagic, ErrChecksum, or describes what is malformed.
 	Reason error
 }

@@ -1,0 +1,152 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// logLines collects what is logged.
+type logLines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logLines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// count is how many lines have a text in them.
+func (l *logLines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// expectStopped waits until the processor has come to a broken batch several
+// times, and holds that it says so without a break and logs it once.
+func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, want string) {
+	b.t.Helper()
+	stopped := false
+	testkit.Eventually(b.t, time.Minute, "tries to get past the batch", func() (bool, string) {
+		err := b.processor.Ready(context.Background())
+		says := err != nil && strings.Contains(err.Error(), want)
+		if stopped && !says {
+			b.t.Errorf("once it had stopped, readiness says %v", err)
+		}
+		stopped = stopped || says
+		tries := count(b.t, metrics, "weir_broken_batches_total")
+		return stopped && tries >= 4, fmt.Sprint(tries, " tries; ready: ", err)
+	})
+	if n := lines.count("carrying the partition"); n != 1 {
+		b.t.Errorf("%d lines logged, want one:\n%s", n, lines.text.String())
+	}
+}
+
+// expectSetAside waits until the batch of offsets first to last is a dead letter
+// and its offsets a gap of the history.
+func (b *bench) expectSetAside(topic string, first, last int, began int64, message string) {
+	b.t.Helper()
+	letter := b.readDead(1)[0]
+	for key, want := range map[string]string{
+		"weir-reason": "broken_batch", "weir-topic": topic, "weir-partition": "0", "weir-stream": "",
+		"weir-offset": fmt.Sprint(first), "weir-last-offset": fmt.Sprint(last),
+	} {
+		if got := header(letter, key); got != want {
+			b.t.Errorf("the dead letter's %s is %q, want %q", key, got, want)
+		}
+	}
+	if got := header(letter, "weir-message"); !strings.Contains(got, message) {
+		b.t.Errorf("the dead letter says %q, want %q", got, message)
+	}
+	if since := b.since(b.registry, "paid"); since < began || since == kinds.NotYet {
+		b.t.Errorf("complete since %d, although a batch was passed over after %d", since, began)
+	}
+	testkit.Eventually(b.t, 30*time.Second, "readiness", func() (bool, string) {
+		err := b.processor.Ready(context.Background())
+		return err == nil, fmt.Sprint(err)
+	})
+	if n := len(b.processor.DeadLetters()); n != 1 {
+		b.t.Errorf("%d dead letters are known", n)
+	}
+}
+
+// stoppedThenSetAside runs over a topic whose second batch, of offsets 10 to
+// last, cannot be decoded; the payments 0 to 29 are around it.
+func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
+	b.t.Helper()
+	metrics, lines := prometheus.NewRegistry(), &logLines{}
+	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
+	b.run()
+	b.expect(10)
+	b.expectStopped(metrics, lines, fmt.Sprintf("%s/0: the batch of offsets 10 to %d cannot be decoded: %s", topic, last, reason))
+	if since := b.since(b.registry, "paid"); since != kinds.Ever {
+		b.t.Errorf("complete since %d before anything was passed over", since)
+	}
+	if lag := gauge(b.t, metrics, "weir_lag_records"); lag < float64(last+21-10) {
+		b.t.Errorf("a lag of %v", lag)
+	}
+	if err := b.stop(); err != nil {
+		b.t.Fatal(err)
+	}
+	began := time.Now().UnixMilli()
+	b.config.SetBrokenAside, b.config.Metrics = true, nil
+	b.run()
+	b.expect(30)
+	b.expectSetAside(topic, 10, last, began, reason)
+}
+
+// A batch that inflates beyond all bounds stops its partition, or is set aside.
+func TestBatchThatInflatesTooFar(t *testing.T) {
+	broker := testkit.Kafka(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	plain := producer(t, broker)
+	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
+	produce(t, plain, topic, payments(0, 10)...)
+	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
+	produce(t, plain, topic, payments(10, 30)...)
+	b.stoppedThenSetAside(topic, 10, "the batch inflates to more than the limit of 67108864 bytes")
+}
+
+// A batch that a disk has damaged stops its partition, or is set aside.
+func TestBatchWithAWrongChecksum(t *testing.T) {
+	logs := t.TempDir()
+	broker := testkit.NewKafka(t, testkit.KafkaOptions{Dir: logs})
+	b, topic := newKafkaBench(t, broker, 1)
+	plain := producer(t, broker, kgo.ProducerBatchCompression(kgo.NoCompression()))
+	produce(t, plain, topic, payments(0, 10)...)
+	produce(t, plain, topic, payments(5_000, 5_005)...)
+	produce(t, plain, topic, payments(10, 30)...)
+	broker.Stop()
+	segment := filepath.Join(logs, topic+"-0", "00000000000000000000.log")
+	raw, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(raw, []byte(`"cents":5002`))
+	if at < 0 {
+		t.Fatal("the payment is not in the segment")
+	}
+	raw[at+len(`"cents":`)] = '9'
+	if err := os.WriteFile(segment, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broker.Start()
+	b.stoppedThenSetAside(topic, 14, "checksum mismatch")
+}
