@@ -61,7 +61,15 @@ func watch(t *testing.T, file string) *watched {
 	return w
 }
 
+// ticks has the reloader look so many times, each to its end before the clock moves on.
 func (w *watched) ticks(n int) {
+	for range n {
+		w.clock = w.clock.Add(lookEach)
+		w.tick()
+	}
+}
+
+func (w *watched) tick() {
 	ticks := make(chan time.Time)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -69,10 +77,7 @@ func (w *watched) ticks(n int) {
 		w.run(ctx, ticks)
 		close(ended)
 	}()
-	for range n {
-		w.clock = w.clock.Add(lookEach)
-		ticks <- w.clock
-	}
+	ticks <- w.clock
 	cancel()
 	<-ended
 }
