@@ -79,7 +79,7 @@ var parameters = map[string]string{
 // secondDegree are features that rest on others of the same text.
 var secondDegree = []string{
 	"SUM(1d, payment, amount, SET(7d, payment, card, shop), max=12)",
-	"COUNT(1h, payment, SET(1d, payment, net, user, tile=exact, max=100000), tile=exact, keep=2d, max=100000)",
+	"COUNT(1h, payment, SET(1d, payment, net, user, tile=exact, max=100000), keep=2d)",
 	"SET(7d, login, SET(1d, login, net, user), ip, max=30)",
 }
 

@@ -159,6 +159,7 @@ func (p *plan) settings() []string {
 	return []string{
 		"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--kafka.rebalance_timeout", "10s",
 		"--processor.commit_interval", "100ms", "--processor.batch.max_events", itoa(p.BatchMax), "--shards", itoa(p.Shards),
+		"--api.timeout", "30s", // the questions of the comparison are great, and the machine may be busy
 	}
 }
 

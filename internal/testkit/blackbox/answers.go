@@ -12,10 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // Answer is the value of one feature as HTTP gives it.
@@ -144,10 +146,12 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 	for _, entity := range entities {
 		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
 	}
-	answers, err := Ask(c.URL, q)
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	var answers []map[string]Answer
+	testkit.Eventually(c.T, time.Minute, "an answer", func() (bool, string) { // a busy machine is late
+		var err error
+		answers, err = Ask(c.URL, q)
+		return err == nil, fmt.Sprint(err)
+	})
 	for i, entity := range entities {
 		for _, f := range asked {
 			got := answers[i][f.Name]
