@@ -16,10 +16,11 @@ const (
 	Incomplete    Status = "INCOMPLETE"      // of the window's events since CompleteSince only: the feature is younger than its window
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
+	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now: there is no value
 )
 
 // Statuses are all that this client knows. A later server may send others.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged, Unavailable}
 
 // Answer answers a question.
 type Answer struct {

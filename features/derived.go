@@ -105,8 +105,8 @@ func (f *Feature) entityOf(part int, entity string) string {
 }
 
 // derive answers a derived feature by its parts. The value is found where that
-// of any part is, and null where the expression cannot be computed. Where a part is
-// damaged there is none, whatever the default.
+// of any part is, and null where the expression cannot be computed. Where a part
+// could not be read there is none, whatever the default.
 func (f *Feature) derive(a *Answer, r *Reading, at int64) {
 	*a = Answer{Status: NotFound, Exact: true, CompleteSince: kinds.Ever, since: kinds.Ever, told: math.MaxInt64}
 	a.From, a.To = f.Covers(at, r.now)
@@ -122,15 +122,15 @@ func (f *Feature) derive(a *Answer, r *Reading, at int64) {
 		a.Uncertain = max(a.Uncertain, p.Uncertain)
 		a.Capped = a.Capped || p.Capped
 		switch {
-		case a.Status == Damaged:
-		case p.Status == Damaged:
-			a.Status, a.Err = Damaged, p.Err
+		case a.Status.Unread():
+		case p.Status.Unread():
+			a.Status, a.Err = p.Status, p.Err
 		case p.Status != NotFound:
 			a.Status = Present
 		}
 	}
-	if a.Status == Damaged {
-		f.damaged(a, a.Err, at, r.now)
+	if a.Status.Unread() {
+		f.unread(a, a.Err, at, r.now)
 		return
 	}
 	// Its error is an overflow: there is no such value.

@@ -31,6 +31,7 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
   it holds with the status INCOMPLETE and ` + "`exact: false`; `complete_since`" + ` says since when it holds all.
 - **Too old**: asked for a moment before the feature's ` + "`keep`" + `, the answer is null with OUTSIDE_MAX_AGE.
 - **Damaged**: where the state of the entity cannot be read, the answer is null with DAMAGED.
+- **Unavailable**: where the Redis master that holds the entity does not answer, the answer is null with UNAVAILABLE.
 - **From**: *tiles* are numbers for each stretch of time, *by value* or *by range* one for each value or range of values in
   it; *moments* are number, mean and spread, *picks* one value, *members* sets and *sketches* HyperLogLogs for each; *last
   seen* is the time at which each value was met last, and *filters* tell values that were met from others. With

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -61,7 +62,8 @@ type Answer struct {
 	// that the value is of, in milliseconds; kinds.Ever where all there ever were
 	// are, as Complete finds out.
 	CompleteSince int64
-	// Err is, with Damaged, what is wrong in the store. It is for the operator.
+	// Err is, with Damaged and Unavailable, what is wrong in the store. It is for the
+	// operator.
 	Err error
 
 	// since is the event time from which on the state of the entity holds all events;
@@ -125,9 +127,12 @@ func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]kind
 	return nil
 }
 
-// damaged answers that the state cannot be read, for a reason.
-func (f *Feature) damaged(a *Answer, err error, at, now int64) {
+// unread answers that the state could not be read, for a reason.
+func (f *Feature) unread(a *Answer, err error, at, now int64) {
 	*a = Answer{Status: Damaged, CompleteSince: kinds.Ever, since: kinds.Ever, Err: err}
+	if errors.Is(err, kinds.ErrUnavailable) {
+		a.Status = Unavailable
+	}
 	a.From, a.To = f.Covers(at, now)
 	a.told = a.From
 }

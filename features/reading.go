@@ -151,6 +151,25 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 	return nil
 }
 
+// Lose takes back what was read where a function says why it cannot be relied on.
+func (r *Reading) Lose(why func(*kinds.Read) error) {
+	for i := range r.slices {
+		if err := why(&r.reads[i]); err != nil && r.slices[i].Err == nil {
+			r.slices[i] = kinds.Slice{Err: err}
+		}
+	}
+}
+
+// err is why nothing is known of some of the needs, nil where all were read.
+func (r *Reading) err(from, to int) error {
+	for _, position := range r.needs[from:to] {
+		if err := r.slices[position].Err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Next fills in the answer that was wanted next.
 func (r *Reading) Next(a *Answer) {
 	w := &r.wishes[r.next]
@@ -174,11 +193,9 @@ func (r *Reading) answer(a *Answer, f *Feature, at int64) {
 // overStream answers a feature over a stream from what was read for some of the
 // needs.
 func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
-	for _, position := range r.needs[from:to] {
-		if err := r.slices[position].Err; err != nil {
-			f.damaged(a, err, at, r.now)
-			return
-		}
+	if err := r.err(from, to); err != nil {
+		f.unread(a, err, at, r.now)
+		return
 	}
 	r.merge(a, f, from, to, at)
 	for _, position := range r.needs[from:to] {
@@ -198,7 +215,7 @@ func (r *Reading) merge(a *Answer, f *Feature, from, to int, at int64) {
 	for _, position := range r.needs[from:to] {
 		log, err := r.log(position)
 		if err != nil {
-			f.damaged(a, r.damage(position, err), at, r.now)
+			f.unread(a, r.damage(position, err), at, r.now)
 			return
 		}
 		r.chosen = append(r.chosen, log)
@@ -207,7 +224,7 @@ func (r *Reading) merge(a *Answer, f *Feature, from, to int, at int64) {
 		r.chosen = append(r.chosen, noLog)
 	}
 	if err := f.fromLogs(a, r.chosen, at, &r.samples); err != nil {
-		f.damaged(a, r.damage(r.needs[from], err), at, r.now)
+		f.unread(a, r.damage(r.needs[from], err), at, r.now)
 	}
 }
 

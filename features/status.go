@@ -18,8 +18,14 @@ const (
 	// Damaged says that the store holds something of the entity that is no state,
 	// or of one that the feature rests on: there is no value.
 	Damaged Status = "DAMAGED"
+	// Unavailable says that the part of the store that holds the entity, or one that
+	// the feature rests on, cannot be reached now: there is no value.
+	Unavailable Status = "UNAVAILABLE"
 )
+
+// Unread says whether the status is that state could not be read: Answer.Err is why.
+func (s Status) Unread() bool { return s == Damaged || s == Unavailable }
 
 // Statuses are all that an answer may have. serve/openapi.yaml, the client and
 // Feast's form of an answer know each of them.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged, Unavailable}

@@ -1,6 +1,10 @@
 package features
 
-import "github.com/weir-stream/weir/features/kinds"
+import (
+	"cmp"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
 
 // A feature of the second degree is asked in two hops: the first answers with a
 // list, and the second is about all members of it together. An event counts for
@@ -54,12 +58,12 @@ func (r *Reading) goThrough(h *hop) {
 }
 
 // second answers a second hop. What it covers is what the second hop does; it is
-// exact and whole if both are, and there is none where the list is damaged.
+// exact and whole if both are, and there is none where the list could not be read.
 func (r *Reading) second(a *Answer, h *hop) {
 	r.need += len(h.Set.Series)
 	r.overStream(a, h.Each, h.need, h.to, h.at)
-	if h.first.Status == Damaged {
-		h.Each.damaged(a, h.first.Err, h.at, r.now)
+	if err := cmp.Or(h.first.Err, r.err(h.set, h.set+len(h.Set.Series))); err != nil {
+		h.Each.unread(a, err, h.at, r.now)
 	}
 	a.told, a.since = min(a.told, h.first.told), max(a.since, h.first.since)
 	a.Capped = a.Capped || h.first.Capped

@@ -67,7 +67,7 @@ func (b *batch) reset() {
 func (b *batch) source(p *partition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Sources)
-		b.Sources = append(b.Sources, kinds.Source{Partition: p.under, To: p.position, Progress: p.progress})
+		b.Sources = append(b.Sources, kinds.Source{Partition: p.under, To: p.position, Progress: p.progress, Lagging: p.lagging})
 		b.partitions = append(b.partitions, p)
 		b.failures = append(b.failures, nil)
 	}

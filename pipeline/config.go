@@ -28,6 +28,8 @@ type Store interface {
 	// Progress reads for each partition, by shard, the next offset to apply;
 	// it is negative for a shard that has none.
 	Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error)
+	// Available is nil where a shard can be reached, as far as is known.
+	Available(ctx context.Context, shard int) error
 	// History is which plans the state was written by.
 	History(ctx context.Context) (*kinds.History, error)
 	// Start gives the shards without progress in a partition a first one.
@@ -43,8 +45,9 @@ type Store interface {
 }
 
 // Writer applies batches for one goroutine. Apply marks the sources that the
-// store has gone back in time on; its errors say that the store could not be
-// reached or does not write, and it may be called again with the same batch.
+// store has gone back in time on, and shards that it could not reach while it could
+// others; its errors say that the store could not be reached or does not write, and
+// it may be called again with the same batch.
 type Writer interface {
 	Apply(ctx context.Context, b *kinds.Batch) error
 }

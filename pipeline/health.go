@@ -27,12 +27,16 @@ func (h *health) clear(what string) {
 	delete(h.problems, what)
 }
 
-// err is all problems as one error, nil if there is none.
+// err is all problems as one error, nil if there is none. Where the processor
+// still works, it is one with a method Degraded.
 func (h *health) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []error
+	degraded := true
 	for what, err := range h.problems {
+		_, lags := errors.AsType[*LaggingError](err)
+		degraded = degraded && lags
 		all = append(all, fmt.Errorf("%s: %w", what, err))
 	}
 	slices.SortFunc(all, func(a, b error) int {
@@ -41,5 +45,15 @@ func (h *health) err() error {
 		}
 		return 1
 	})
-	return errors.Join(all...)
+	err := errors.Join(all...)
+	if err != nil && degraded {
+		return degradedError{err}
+	}
+	return err
 }
+
+// degradedError is what is wrong with a processor that still works.
+type degradedError struct{ error }
+
+func (e degradedError) Unwrap() error { return e.error }
+func (degradedError) Degraded() bool  { return true }

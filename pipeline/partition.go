@@ -16,6 +16,7 @@ type partition struct {
 	kinds.Partition
 	under    kinds.Partition // the name of its progress, with the version of the plan
 	progress []int64         // by shard, the next offset to apply; shared with the batches under way
+	lagging  []bool          // by shard, see kinds.Source; shared likewise
 	position int64           // the next offset to map
 
 	// in is the batch being filled that has a share of the partition, at index.
@@ -26,6 +27,15 @@ type partition struct {
 	retryAt time.Time
 	trouble trouble
 	broken  broken
+
+	// Where the master of some shards does not answer, the partition goes on in the
+	// others. behind is the lowest offset that those lack, and lags are they; the
+	// partition is read again from there, at catchUpAt at the earliest.
+	lags      []int
+	behind    int64
+	catchUpAt time.Time
+	caughtUp  int64 // the offset behind what the shards that lag lacked when they did last
+	waits     backoff
 }
 
 // has says whether the progress is the partition's present one, and not that of
@@ -95,6 +105,7 @@ func (r *recovery) resume(ctx context.Context, p *partition) (early time.Duratio
 		return r.skipLost(ctx, p, progress, held)
 	}
 	p.progress, p.position = progress, slices.Min(progress)
+	p.lagging, p.lags = make([]bool, len(progress)), nil
 	return r.early(ctx, had)
 }
 

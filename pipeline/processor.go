@@ -43,7 +43,8 @@ func New(cfg Config) *Processor {
 }
 
 // Ready is nil while partitions are assigned and carried; else it says what is
-// in the way.
+// in the way. Where that is only in the way of some shards, the error has a method
+// Degraded.
 func (p *Processor) Ready(context.Context) error { return p.health.err() }
 
 // Stats counts records since the processor was made. A record that was read

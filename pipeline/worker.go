@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -81,6 +82,9 @@ func (w *worker) run(ctx context.Context) error {
 		case <-commits.C:
 			w.due = true
 			if err := w.retry(ctx); err != nil {
+				return err
+			}
+			if err := w.catchUp(ctx); err != nil {
 				return err
 			}
 		case <-w.lingers.C:
@@ -265,6 +269,7 @@ func (w *worker) takeBack(ctx context.Context, b *batch) error {
 			}
 		case p.retryAt.IsZero() && !p.broken.is():
 			p.trouble.over()
+			w.noteLag(ctx, p, &b.Sources[i])
 		}
 	}
 	return nil
@@ -279,7 +284,7 @@ func (w *worker) commitOf(b *batch) {
 	offsets := make(map[kinds.Partition]int64)
 	for i, s := range b.Sources {
 		if !s.Behind {
-			offsets[b.partitions[i].Partition] = s.To
+			offsets[b.partitions[i].Partition] = min(s.To, slices.Min(s.Progress)) // less where shards lag
 		}
 		w.reportLag(b.partitions[i])
 	}
@@ -287,7 +292,7 @@ func (w *worker) commitOf(b *batch) {
 }
 
 func (w *worker) reportLag(p *partition) {
-	if lag, known := w.poller.Lag(p.Topic, p.ID, p.position); known {
+	if lag, known := w.poller.Lag(p.Topic, p.ID, p.applied()); known {
 		w.metrics.setLag(p.Partition, lag)
 	}
 }
@@ -297,6 +302,7 @@ func (w *worker) reportLag(p *partition) {
 // stopped; the error is a *LossError.
 func (w *worker) resume(ctx context.Context, p *partition) error {
 	w.abandon(p)
+	p.lags = nil
 	early, err := w.recovery.resume(ctx, p)
 	var loss *LossError
 	switch {

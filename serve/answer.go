@@ -52,6 +52,9 @@ func (h *handler) state(ctx context.Context, q *question) (*kinds.History, error
 	if err != nil {
 		return nil, &storeError{err}
 	}
+	if history != nil && history.Missing != nil {
+		q.reading.Lose(history.Missing)
+	}
 	return history, nil
 }
 
@@ -220,17 +223,19 @@ func (q *question) next(a *features.Answer, i int) {
 	a.From, a.To = q.plans[i].Covers(q.at, q.now)
 }
 
-// meet notes an answer that damaged state stands in the way of.
+// meet notes an answer that state stands in the way of which could not be read.
 func (q *question) meet(a *features.Answer) {
-	if a.Status != features.Damaged {
-		return
-	}
-	if q.damaged++; q.damaged == 1 {
-		q.damage = a.Err
+	switch a.Status {
+	case features.Unavailable:
+		q.unavailable++
+	case features.Damaged:
+		if q.damaged++; q.damaged == 1 {
+			q.damage = a.Err
+		}
 	}
 }
 
 // hasValue says whether an answer rests on state.
 func hasValue(a *features.Answer) bool {
-	return a.Status != features.OutsideMaxAge && a.Status != features.Damaged
+	return a.Status != features.OutsideMaxAge && !a.Status.Unread()
 }

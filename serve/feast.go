@@ -250,7 +250,8 @@ var feastStatuses = map[features.Status]string{
 	features.Incomplete:    "OUTSIDE_MAX_AGE",
 	features.OutsideMaxAge: "OUTSIDE_MAX_AGE",
 	// There is no value, and the reason is none of the entity's.
-	features.Damaged: "OUTSIDE_MAX_AGE",
+	features.Damaged:     "OUTSIDE_MAX_AGE",
+	features.Unavailable: "OUTSIDE_MAX_AGE",
 }
 
 // partialSince is since when an answer is complete, kinds.Ever where the whole of

@@ -168,6 +168,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		if err == nil {
 			outcome = answered
 			h.damaged(q)
+			h.metrics.unavailable.Add(float64(q.unavailable))
 			ended(span, nil)
 			respondWhole(w, r, q.out)
 			q.free()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -160,6 +161,14 @@ func TestReadiness(t *testing.T) {
 			503, `{"ready":false,"checks":[{"name":"redis","ready":false,"error":"connection refused"},{"name":"kafka","ready":true},` +
 				`{"name":"disk","ready":false,"error":"panic: no disk"},{"name":"lag","ready":false,"error":"context deadline exceeded"}]}`,
 		},
+		{
+			"one hangs, whatever the context says", []Check{{"redis", func(context.Context) error { select {} }}},
+			503, `{"ready":false,"checks":[{"name":"redis","ready":false,"error":"it does not answer in time"}]}`,
+		},
+		{
+			"one of several masters hangs", []Check{{"redis", func(context.Context) error { return fmt.Errorf("look: %w", halfDown{}) }}},
+			200, `{"ready":true,"checks":[{"name":"redis","ready":true,"warning":"look: one of three is down"}]}`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHandler(&fakeReader{}, func(c *Config) { c.Checks, c.Limits.Timeout = test.checks, 10*time.Millisecond })
@@ -265,5 +274,22 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 				t.Errorf("%d %s\nwant %d %s", w.Code, w.Body, test.status, test.want)
 			}
 		})
+	}
+}
+
+// halfDown is what is wrong with a store that still works.
+type halfDown struct{}
+
+func (halfDown) Error() string  { return "one of three is down" }
+func (halfDown) Degraded() bool { return true }
+
+// A probe that waits for a second is to see why.
+func TestReadinessIsToldWithinHalfASecond(t *testing.T) {
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	h := newHandler(&fakeReader{}, func(c *Config) { c.Checks = []Check{{"redis", hangs}, {"processor", hangs}} })
+	began := time.Now()
+	w := do(t, h, "GET", "/readyz", "")
+	if took := time.Since(began); took > 500*time.Millisecond || w.Code != 503 {
+		t.Errorf("%d after %v", w.Code, took)
 	}
 }

@@ -16,14 +16,15 @@ const (
 )
 
 type metrics struct {
-	seconds   *prometheus.HistogramVec
-	values    prometheus.Histogram
-	staleness prometheus.Histogram
-	asked     *prometheus.CounterVec
-	inFlight  prometheus.Gauge
-	strangers *prometheus.CounterVec
-	panics    prometheus.Counter
-	damaged   prometheus.Counter
+	seconds     *prometheus.HistogramVec
+	values      prometheus.Histogram
+	staleness   prometheus.Histogram
+	asked       *prometheus.CounterVec
+	inFlight    prometheus.Gauge
+	strangers   *prometheus.CounterVec
+	panics      prometheus.Counter
+	damaged     prometheus.Counter
+	unavailable prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -59,6 +60,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		damaged: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_damaged_answers_total",
 			Help: "Values that questions were not told because the state of their entity is damaged.",
+		}),
+		unavailable: factory.NewCounter(prometheus.CounterOpts{
+			Name: "weir_unavailable_answers_total",
+			Help: "Values that questions were not told because the Redis master that holds their entity did not answer.",
 		}),
 		panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_panics_total",

@@ -49,7 +49,9 @@ type question struct {
 	// damaged is the number of answers that damaged state stands in the way of,
 	// damage what is wrong with the first.
 	damaged int
-	damage  error
+	// unavailable is the number of those that a master that does not answer does.
+	unavailable int
+	damage      error
 
 	wait      *wait     // for an event on the bus; nil for none
 	waited    []byte    // what came of it, in JSON
@@ -119,7 +121,7 @@ func (q *question) free() {
 	q.members.reset()
 	clear(q.asked)
 	q.asked = q.asked[:0]
-	q.damaged, q.damage = 0, nil
+	q.damaged, q.damage, q.unavailable = 0, nil, 0
 	q.pending, q.outcomes, q.columns = nil, q.outcomes[:0], nil
 	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
 	q.applied, q.oldest = false, q.oldest[:0]

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -40,16 +41,29 @@ type Passed struct {
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
+	// Warning is what is wrong although the process is ready, such as a Redis master
+	// of several that does not answer.
+	Warning string `json:"warning,omitempty"`
 }
 
-// ready runs all checks at once, each within the time of a question.
+// readyTimeout bounds the checks of /readyz: a probe that waits for a second sees
+// the reason, and not only that nothing came.
+const readyTimeout = 400 * time.Millisecond
+
+// degraded is an error of a check that does not keep the process from working.
+type degraded interface {
+	error
+	Degraded() bool
+}
+
+// ready runs all checks at once, each within readyTimeout.
 func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), h.limits.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), min(readyTimeout, h.limits.Timeout))
 	defer cancel()
 	answer := Readiness{Ready: true, Checks: make([]Passed, len(h.Checks))}
 	var checks sync.WaitGroup
 	for i, check := range h.Checks {
-		checks.Go(func() { answer.Checks[i] = check.run(ctx) })
+		checks.Go(func() { answer.Checks[i] = check.within(ctx) })
 	}
 	checks.Wait()
 	if h.Definitions != nil {
@@ -65,6 +79,24 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 	respond(w, status, appendJSON(nil, answer))
 }
 
+// within is how a check went, or that it has not ended when the context has: what
+// it asks may hang, whatever the context says.
+func (c Check) within(ctx context.Context) Passed {
+	done := make(chan Passed, 1)
+	go func() { done <- c.run(ctx) }()
+	select {
+	case p := <-done:
+		return p
+	case <-ctx.Done():
+	}
+	select {
+	case p := <-done: // what it says of itself is better
+		return p
+	case <-time.After(readyTimeout / 8):
+		return Passed{Name: c.Name, Error: "it does not answer in time"}
+	}
+}
+
 func (c Check) run(ctx context.Context) (p Passed) {
 	p.Name = c.Name
 	// A panic here would end the process: no request's guard stands above it.
@@ -73,7 +105,13 @@ func (c Check) run(ctx context.Context) (p Passed) {
 			p.Error = fmt.Sprint("panic: ", v)
 		}
 	}()
-	if err := c.Check(ctx); err != nil {
+	err := c.Check(ctx)
+	part, works := errors.AsType[degraded](err)
+	switch {
+	case err == nil:
+	case works && part.Degraded():
+		p.Warning = err.Error()
+	default:
 		p.Error = err.Error()
 		return p
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -61,7 +62,7 @@ type move struct {
 
 // NewWriter returns a writer for one goroutine.
 func (s *Store) NewWriter() *Writer {
-	s.written.Do(func() { s.expiry = newExpiry() })
+	s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) })
 	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
@@ -77,6 +78,9 @@ func (s *Store) NewWriter() *Writer {
 //	greater        applied before, by a request that was sent twice or by another
 //	               owner of the partition: only what lies behind is sent again
 //	less, or none  the store went back in time: the source is marked Behind
+//
+// Each master has its calls at the same time as the others, and a deadline of its
+// own. Where one does not answer while others do, its shards are marked Lagging.
 //
 // An error means that Redis could not be reached or would not write. What was
 // confirmed until then stands in the sources' Progress; applying the batch
@@ -99,16 +103,8 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 			return nil
 		}
 		b.Calls += len(w.calls)
-		pipe := w.store.redis.Pipeline()
-		w.replace(ctx, pipe)
-		for _, c := range w.calls {
-			_ = pipe.Process(ctx, c.cmd)
-		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
-		refused := w.settle(b, verify)
-		if refused != nil {
-			w.store.expiry.forget()
-		}
+		w.send(ctx)
+		refused := w.settle(ctx, b, verify)
 		err := cmp.Or(refused, w.compact(ctx, b))
 		switch {
 		case err == nil:
@@ -122,6 +118,16 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 			return err
 		}
 	}
+}
+
+// send sends the calls, and before them what is to be replaced, which changes no
+// answer. Each command has its own error then.
+func (w *Writer) send(ctx context.Context) {
+	shards, commands := w.replace(ctx)
+	for _, c := range w.calls {
+		shards, commands = append(shards, c.shard), append(commands, c.cmd)
+	}
+	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[i] })
 }
 
 // encode makes the calls for what is still to be applied.
@@ -142,7 +148,7 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 			continue
 		}
 		for i := range b.Sources {
-			if s := &b.Sources[i]; !s.Behind && (last[i] > at[i] || verify[shard]) {
+			if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i] || verify[shard]) {
 				last[i] = max(s.To, at[i])
 			}
 		}
@@ -159,7 +165,7 @@ func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at,
 	before := -1 // the one touched before
 	for _, i := range w.byShard[shard] {
 		t := &b.Touched[i]
-		if b.Sources[t.Source].Behind || t.Offset < at[t.Source] {
+		if s := &b.Sources[t.Source]; s.Behind || t.Offset < at[t.Source] || s.Lags(shard) {
 			continue
 		}
 		// A call has all operations of an event.
@@ -184,7 +190,7 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 	start := len(w.args)
 	c := scriptCall{shard: shard, more: more}
 	for i := range b.Sources {
-		if !b.Sources[i].Behind && (last[i] > at[i] || b.EveryShard) {
+		if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i] || b.EveryShard) {
 			c.moves = append(c.moves, move{source: i, from: at[i], to: last[i]})
 		}
 		at[i] = last[i]
@@ -214,12 +220,15 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 			full = full || w.appended[keys[i].hash] >= passBytes
 		}
 	}
+	expiry := &w.store.expiry[shard]
+	expiry.Lock()
 	for i := range keys {
-		if ttl := w.store.expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now); ttl > 0 {
+		if ttl := expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now); ttl > 0 {
 			w.num(int64(i + 1))
 			w.num(ttl)
 		}
 	}
+	expiry.Unlock()
 	c.cmd = redis.NewCmd(ctx, w.args[start:len(w.args):len(w.args)]...)
 	c.cmd.SetFirstKeyPos(3)
 	w.calls = append(w.calls, c)
@@ -287,14 +296,26 @@ func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len
 
 // settle takes in the replies. Of several calls for one shard, those behind
 // one that was not applied could not be applied either and are passed over.
-func (w *Writer) settle(b *kinds.Batch, verify []bool) error {
+func (w *Writer) settle(ctx context.Context, b *kinds.Batch, verify []bool) error {
 	var first error
+	down := sync.OnceValue(func() error { return w.store.down(ctx) })
 	failed := -1 // the shard whose earlier call was not applied
 	for _, c := range w.calls {
 		if c.shard == failed {
 			continue
 		}
 		reply, err := c.cmd.Slice()
+		if err != nil {
+			w.store.expiry[c.shard].forget() // what the call was to give its keys
+		}
+		if errors.Is(err, kinds.ErrUnavailable) && down() == nil {
+			failed = c.shard
+			for _, m := range c.moves {
+				b.Sources[m.source].Lag(c.shard)
+			}
+			verify[c.shard] = false
+			continue
+		}
 		if err != nil {
 			failed = c.shard
 			if first == nil || scriptGone(first) {
@@ -353,7 +374,7 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		}
 		if found < m.from {
 			b.Sources[m.source].Behind = true
-			w.store.expiry.forget()
+			w.store.expiry[c.shard].forget()
 		} else {
 			b.Sources[m.source].Progress[c.shard] = found
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"unsafe"
@@ -72,10 +73,9 @@ func (c *compactor) learn(series []*kinds.Series) {
 	}
 }
 
-// replace puts calls into a pipeline that put what was folded in the place of
-// what it was made of, if that is still there; what was appended since stays
-// behind it.
-func (w *Writer) replace(ctx context.Context, pipe redis.Pipeliner) {
+// replace makes calls that put what was folded in the place of what it was made
+// of, if that is still there; what was appended since stays behind it.
+func (w *Writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
 	w.sent = w.sent[:0]
 	slices.SortStableFunc(w.folded, func(a, b foldedKey) int { return a.shard - b.shard })
 	for rest := w.folded; len(rest) > 0; {
@@ -93,11 +93,12 @@ func (w *Writer) replace(ctx context.Context, pipe redis.Pipeliner) {
 		}
 		cmd := redis.NewCmd(ctx, args...)
 		cmd.SetFirstKeyPos(3)
-		_ = pipe.Process(ctx, cmd)
+		shards, calls = append(shards, rest[0].shard), append(calls, cmd)
 		w.sent = append(w.sent, cmd)
 		rest = rest[n:]
 	}
 	w.folded = w.folded[:0]
+	return shards, calls
 }
 
 // compact folds what heavy keys hold. Keys whose state is damaged are counted as
@@ -118,6 +119,9 @@ func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
 	if err := w.mourn(ctx, heavy); err != nil {
 		for _, h := range heavy {
 			delete(w.under, h.key)
+		}
+		if errors.Is(err, kinds.ErrUnavailable) {
+			return nil // they will be found again
 		}
 		return err
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -140,7 +139,13 @@ type unlisted struct {
 	on  bool
 }
 
-var errUnlisted = errors.New("the list is lost")
+var errUnlisted error = answer("the list is lost")
+
+// answer is an error that a server answers with.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+func (answer) RedisError()     {}
 
 func (*unlisted) DialHook(next redis.DialHook) redis.DialHook { return next }
 

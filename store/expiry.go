@@ -1,71 +1,84 @@
 package store
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync"
+)
 
 // slack is how much longer than asked for keys live, in seconds, so that
 // neither a late event nor a clock that is off meets an expired key.
 const slack = 3600
 
-// expiry decides which keys need a new time to live. Every key lives an 8th of
-// its time longer than asked for, so those that were given their time less than
-// that ago need none: of busy ones, few writes pay for it. All writers of a store
-// share one, for an entity's events come through several partitions.
+// expiry decides which keys of one shard need a new time to live. Every key lives
+// an 8th of its time longer than asked for, so those that were given their time
+// less than that ago need none: of busy ones, few writes pay for it. All writers of
+// a store share one, for an entity's events come through several partitions. It
+// serves whoever holds its lock.
 type expiry struct {
+	sync.Mutex
 	// places hold what was given to which key. A key may stand in either of two
 	// that are beside each other, and takes that of the one whose time is longer
 	// ago. A key that has lost its place is given time again: that costs a command.
 	places []place
+	// generation is mixed into the hashes of keys: what was given before it changed
+	// is of no key any more.
+	generation uint64
 }
 
-// place is when a key was given its time to live, in milliseconds since 1970, and
-// the key's hash, from which that is taken by exclusive or: what two writers have
-// mixed belongs to no key. The scheme is that of R. Hyatt and T. Mann, "A lockless
-// transposition-table implementation for parallel search" (2002).
-type place struct{ mixed, given atomic.Uint64 }
+// place is when a key was given its time to live, in milliseconds since 1970.
+type place struct {
+	mixed uint64 // the key's hash and the generation
+	given int64
+}
 
-// expiryPlaces is a power of two; they take 16 MB.
+// expiryPlaces is how many all shards have, about: they take 16 MB.
 const expiryPlaces = 1 << 20
 
-func newExpiry() *expiry {
-	return &expiry{places: make([]place, expiryPlaces)}
+// newExpiries makes one for each shard. The number of places is a power of two.
+func newExpiries(shards int) []expiry {
+	list := make([]expiry, shards)
+	size := max(2, 1<<(bits.Len(uint(expiryPlaces/shards))-1))
+	for i := range list {
+		list[i].places = make([]place, size)
+		list[i].generation = 1 // so that a place without a key matches none
+	}
+	return list
 }
 
 // forget makes all keys due: one that was to be given its time may not have been,
 // and an older copy of the store has older times to live.
 func (e *expiry) forget() {
-	for i := range e.places {
-		e.places[i].given.Store(0)
-		e.places[i].mixed.Store(0)
-	}
+	e.Lock()
+	defer e.Unlock()
+	e.generation++
 }
 
 // due is the time to live, in seconds, that the key with a hash is to be given
 // now, in milliseconds since 1970, if it is kept that many milliseconds; 0 for
-// none.
+// none. The lock is held.
 func (e *expiry) due(hash uint64, keep, now int64) int64 {
 	if keep == 0 {
 		return 0
 	}
-	spare := keep / 8
-	i := hash % expiryPlaces
+	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its places
+	spare, mixed := keep/8, hash^e.generation*odd
+	i := hash * odd >> (64 - bits.Len(uint(len(e.places)-1)))
 	own, beside := &e.places[i], &e.places[i^1]
-	given, givenBeside := own.given.Load(), beside.given.Load()
-	switch hash {
-	case own.mixed.Load() ^ given:
-	case beside.mixed.Load() ^ givenBeside:
-		own, given = beside, givenBeside
+	switch mixed {
+	case own.mixed:
+	case beside.mixed:
+		own = beside
 	default:
-		if givenBeside < given {
+		if beside.given < own.given {
 			own = beside
 		}
-		given = 0
+		*own = place{mixed: mixed}
 	}
 	// Where the clock was set back it cannot be told how long ago that was.
-	if ago := now - int64(given); 0 <= ago && ago < spare {
+	if ago := now - own.given; own.given > 0 && 0 <= ago && ago < spare {
 		return 0
 	}
-	own.given.Store(uint64(now))
-	own.mixed.Store(hash ^ uint64(now))
+	own.given = now
 	return lifetime(keep)
 }
 

@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
+	"strconv"
 	"testing"
 	"time"
 
@@ -22,7 +20,7 @@ const hour = int64(3600_000)
 const kept, givenTo = 8 * hour, 9*3600 + slack
 
 func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
-	e := newExpiry()
+	e := &newExpiries(1)[0]
 	const first = int64(1_700_000_000_000)
 	for _, step := range []struct {
 		name      string
@@ -51,16 +49,18 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 // What is known of keys is bounded: two places that are beside each other have
 // the two keys given their time last.
 func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
-	e := newExpiry()
-	const first, round = int64(1_700_000_000_000), uint64(expiryPlaces)
+	e := &newExpiries(expiryPlaces / 2)[0] // of two places
+	if n := len(e.places); n != 2 {
+		t.Fatalf("%d places", n)
+	}
+	const first = int64(1_700_000_000_000)
 	for n, step := range []struct {
 		key  uint64
 		want int64
 	}{
-		{5, givenTo}, {5 + round, givenTo}, {5, 0}, {5 + round, 0},
-		{4, givenTo}, {4, 0}, {5 + round, 0}, // the time of 5 was longest ago
+		{5, givenTo}, {6, givenTo}, {5, 0}, {6, 0},
+		{4, givenTo}, {4, 0}, {6, 0}, // the time of 5 was longest ago
 		{5, givenTo}, {5, 0}, {4, 0},
-		{5 + round, givenTo}, {6, givenTo}, {7, givenTo},
 	} {
 		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
 			t.Errorf("step %d, key %d: to live for %d s, want %d", n, step.key, got, step.want)
@@ -68,30 +68,70 @@ func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 	}
 }
 
-// A key that several writers find due at once is due for one of them or more, and
-// no key is taken for another.
-func TestTimesToLiveAreShared(t *testing.T) {
-	e := newExpiry()
-	const writers, keys, places = 4, 64, 4 // many keys for few places
-	var group sync.WaitGroup
-	var given [keys]atomic.Int64
-	for writer := range writers {
-		group.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(writer), 0))
-			for n := range 20_000 {
-				key := random.Uint64N(keys)
-				if e.due(key/places*expiryPlaces+key%places, kept, int64(1_700_000_000_000+n)) > 0 {
-					given[key].Add(1)
-				}
+// To forget is to make all keys due, and costs nothing for each.
+func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
+	e := &newExpiries(1)[0]
+	const now, keys = int64(1_700_000_000_000), 10_000
+	for round := range 3 {
+		given, again := 0, 0
+		for key := range uint64(keys) {
+			if e.due(key*0x9e3779b97f4a7c15, kept, now) > 0 {
+				given++
 			}
-		})
+		}
+		for key := range uint64(keys) {
+			if e.due(key*0x9e3779b97f4a7c15, kept, now) > 0 {
+				again++
+			}
+		}
+		// A few keys share two places with others.
+		if given != keys || again > keys/20 {
+			t.Errorf("round %d: %d of %d keys were due, %d again", round, given, keys, again)
+		}
+		e.forget()
 	}
-	group.Wait()
-	for key := range given {
-		if given[key].Load() == 0 {
-			t.Errorf("key %d was never given a time to live", key)
+}
+
+// Most keys of a shard find a place, although what tells its shard of an entity's
+// hash is the same of all.
+func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
+	const shards = 64
+	e := &newExpiries(shards)[7]
+	keys := len(e.places) / 4
+	again := 0
+	for range 2 {
+		again = 0
+		for n := range keys {
+			hash := kinds.EntityHash(strconv.AppendInt(nil, int64(n), 10))
+			if e.due(hash-hash%shards+7, kept, 1_700_000_000_000) > 0 {
+				again++
+			}
 		}
 	}
+	if again > keys/10 {
+		t.Errorf("%d of %d keys lost their places", again, keys)
+	}
+}
+
+func BenchmarkTimesToLive(b *testing.B) {
+	all := newExpiries(64)
+	const keys = 100_000
+	b.Run("due", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for n := uint64(0); pb.Next(); n++ {
+				hash := n % keys * 0x9e3779b97f4a7c15
+				e := &all[hash%64]
+				e.Lock()
+				e.due(hash, kept, 1_700_000_000_000)
+				e.Unlock()
+			}
+		})
+	})
+	b.Run("forget", func(b *testing.B) {
+		for b.Loop() {
+			all[0].forget()
+		}
+	})
 }
 
 // A call that failed may have given no key its time.
@@ -112,6 +152,7 @@ func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
 		t.Fatal("a batch was applied over a line that is cut")
 	}
 	link.Heal()
+	untilServed(t, s)
 	apply(t, w, b)
 	key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
 	if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {

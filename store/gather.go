@@ -38,16 +38,28 @@ const mostGathered = 512
 // on their replies.
 var mostPipelines = runtime.GOMAXPROCS(0)
 
-// do sends commands, and waits until each has its reply or its error. Its own
-// error is that of the context.
-func (g *gatherer) do(ctx context.Context, commands []redis.Cmder) (f kinds.Freshness, err error) {
-	own, from := g.add(commands)
+// gathered are commands of one caller on their way.
+type gathered struct {
+	with     *gathering
+	from, to int // their places in it
+}
+
+// do takes commands on their way, to be waited for.
+func (g *gatherer) do(commands []redis.Cmder) gathered {
+	n := len(commands)
+	with, from := g.add(commands)
+	return gathered{with, from, from + n}
+}
+
+// wait waits until each command has its reply or its error. Its own error is that
+// of the context.
+func (d gathered) wait(ctx context.Context) (f kinds.Freshness, err error) {
 	select {
-	case <-own.done:
+	case <-d.with.done:
 	case <-ctx.Done():
 		return f, ctx.Err()
 	}
-	for _, other := range own.freshness[from : from+len(commands)] {
+	for _, other := range d.with.freshness[d.from:d.to] {
 		f = f.With(other)
 	}
 	return f, nil
@@ -99,16 +111,4 @@ func (g *gatherer) next() *gathering {
 	first := g.queue[0]
 	g.queue = g.queue[1:]
 	return first
-}
-
-// throughMasters sends commands with one pipeline.
-func throughMasters(client redis.UniversalClient) func(context.Context, []redis.Cmder) []kinds.Freshness {
-	return func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness {
-		pipe := client.Pipeline()
-		for _, c := range commands {
-			_ = pipe.Process(ctx, c)
-		}
-		_, _ = pipe.Exec(ctx) // each command has its own error
-		return make([]kinds.Freshness, len(commands))
-	}
 }

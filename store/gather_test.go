@@ -43,10 +43,10 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 	defer client.Close()
 	held := gate{arrived: make(chan int), pass: make(chan struct{})}
 	client.AddHook(held)
-	g := &gatherer{pass: throughMasters(client)}
+	g := &newMasters(client).only.reading
 	ask := func(ctx context.Context, key string) ([]redis.Cmder, error) {
 		commands := []redis.Cmder{redis.NewStringCmd(ctx, "get", key), redis.NewStringCmd(ctx, "get", key+"!")}
-		_, err := g.do(ctx, commands)
+		_, err := g.do(commands).wait(ctx)
 		return commands, err
 	}
 	var callers sync.WaitGroup

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,10 +43,11 @@ func (s *Store) Register(ctx context.Context, p *kinds.Plan, now time.Time) erro
 // kept, and when such a plan was last in use. State of a series that nobody has
 // used for longer than it keeps, or that is not listed, serves nobody.
 func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
-	used, err := s.redis.HGetAll(ctx, usedKey(s.namespace)).Result()
-	if err != nil {
+	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
+	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
 		return nil, fmt.Errorf("read when plans were used: %w", err)
 	}
+	used := command.Val()
 	versions := make(map[string]bool, len(used))
 	for version := range used {
 		versions[version] = true
@@ -70,34 +73,80 @@ func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 }
 
 // History reads which plans the state was written by, over all shards: one
-// round trip, and a second one where a plan is met for the first time.
+// round trip, and a second one where a plan is met for the first time. Of shards
+// whose master does not answer it has what was last known, and says so; the error
+// is that none does.
 func (s *Store) History(ctx context.Context) (*kinds.History, error) {
-	pipe := s.redis.Pipeline()
-	replies := make([]*redis.MapStringStringCmd, len(s.tags))
+	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
-		replies[shard] = pipe.HGetAll(ctx, progressKey(tag))
+		replies[shard] = redis.NewMapStringStringCmd(ctx, "hgetall", progressKey(tag))
+		commands[shard] = replies[shard]
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("read the history: %w", err)
+	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	missing := make([]error, len(s.tags))
+	unknown := 0
+	found := make([]marks, len(s.tags))
+	for shard, reply := range replies {
+		switch err := reply.Err(); {
+		case errors.Is(err, kinds.ErrUnavailable):
+			missing[shard] = err
+			unknown++
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read the history: %w", err)
+		}
+		var err error
+		if found[shard], err = readMarks(reply.Val()); err != nil {
+			return nil, err
+		}
 	}
-	type plan struct{ topic, version string }
-	last, versions := map[plan]int64{}, map[string]bool{}
-	for _, reply := range replies {
-		for field, value := range reply.Val() {
-			name, _, isProgress := strings.Cut(field, "/")
-			topic, version, under := strings.Cut(name, "@")
-			if strings.Contains(topic, ":") || !isProgress && !under {
-				continue
+	if unknown == len(s.tags) {
+		return nil, fmt.Errorf("read the history: %w", missing[0])
+	}
+	s.past.keep(found, missing)
+	h, err := s.unite(ctx, found)
+	if err == nil && unknown > 0 {
+		h.Missing = func(r *kinds.Read) error { return missing[s.shardOf(r.Entity)] }
+	}
+	return h, err
+}
+
+// planMark names a plan that was applied to a topic.
+type planMark struct{ topic, version string }
+
+// marks are what one shard says: until when each plan was applied, kinds.NotYet
+// for one that is.
+type marks map[planMark]int64
+
+// readMarks reads the fields of a shard's progress.
+func readMarks(fields map[string]string) (marks, error) {
+	last := marks{}
+	for field, value := range fields {
+		name, _, isProgress := strings.Cut(field, "/")
+		topic, version, under := strings.Cut(name, "@")
+		if strings.Contains(topic, ":") || !isProgress && !under {
+			continue
+		}
+		at := kinds.NotYet
+		if !isProgress {
+			var err error
+			if at, err = strconv.ParseInt(value, 10, 64); err != nil {
+				return nil, fmt.Errorf("the mark %s is %q, which is no moment", field, value)
 			}
-			at := kinds.NotYet
-			if !isProgress {
-				var err error
-				if at, err = strconv.ParseInt(value, 10, 64); err != nil {
-					return nil, fmt.Errorf("the mark %s is %q, which is no moment", field, value)
-				}
-			}
-			last[plan{topic, version}] = max(last[plan{topic, version}], at)
-			versions[version] = true
+		}
+		p := planMark{topic, version}
+		last[p] = max(last[p], at)
+	}
+	return last, nil
+}
+
+// unite makes one history of the marks of all shards.
+func (s *Store) unite(ctx context.Context, shards []marks) (*kinds.History, error) {
+	last, versions := marks{}, map[string]bool{}
+	for _, found := range shards {
+		for p, at := range found {
+			last[p] = max(last[p], at)
+			versions[p.version] = true
 		}
 	}
 	h := &kinds.History{}
@@ -107,6 +156,62 @@ func (s *Store) History(ctx context.Context) (*kinds.History, error) {
 	var err error
 	h.Plans, err = s.plansOf(ctx, versions)
 	return h, err
+}
+
+// past is what each shard said last, for the time that its master does not answer.
+type past struct {
+	mu     sync.Mutex
+	marks  []marks
+	clocks []int64
+}
+
+// keep keeps what shards said, and fills in what those said last that did not
+// answer. An answer about another shard loses nothing by it: it is only said to
+// be complete less far back.
+func (p *past) keep(found []marks, missing []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.marks == nil {
+		p.marks = make([]marks, len(found))
+	}
+	for shard := range found {
+		if missing[shard] == nil {
+			p.marks[shard] = found[shard]
+		}
+		found[shard] = p.marks[shard]
+	}
+}
+
+// Clock is the greatest timestamp, in milliseconds, of a record applied; 0
+// where none was. Of shards whose master does not answer it is what was last
+// known: what they keep is not read either. The error is that none answers.
+func (s *Store) Clock(ctx context.Context) (int64, error) {
+	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
+	for shard, tag := range s.tags {
+		replies[shard] = redis.NewStringCmd(ctx, "hget", progressKey(tag), clockField)
+		commands[shard] = replies[shard]
+	}
+	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	s.past.mu.Lock()
+	defer s.past.mu.Unlock()
+	if s.past.clocks == nil {
+		s.past.clocks = make([]int64, len(s.tags))
+	}
+	unknown := 0
+	for shard, reply := range replies {
+		now, err := reply.Int64()
+		switch {
+		case errors.Is(err, kinds.ErrUnavailable):
+			if unknown++; unknown == len(s.tags) {
+				return 0, fmt.Errorf("read the clock: %w", err)
+			}
+			continue
+		case err != nil && !errors.Is(err, redis.Nil):
+			return 0, fmt.Errorf("read the clock: %w", err)
+		}
+		s.past.clocks[shard] = now
+	}
+	return slices.Max(s.past.clocks), nil
 }
 
 // planCache holds plans by version. A version is a hash: what it stands for
@@ -132,7 +237,10 @@ func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[stri
 	if len(missing) == 0 {
 		return plans, nil
 	}
-	texts, err := s.redis.HMGet(ctx, plansKey(s.namespace), missing...).Result()
+	texts, err := s.planTexts(ctx, missing)
+	if errors.Is(err, kinds.ErrUnavailable) {
+		return plans, nil // a plan that is not known keeps nothing
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the plans: %w", err)
 	}
@@ -151,4 +259,17 @@ func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[stri
 		s.plans.plans[version], plans[version] = p, p
 	}
 	return plans, nil
+}
+
+// planTexts reads what plans are, as JSON.
+func (s *Store) planTexts(ctx context.Context, versions []string) ([]any, error) {
+	args := []any{"hmget", plansKey(s.namespace)}
+	for _, version := range versions {
+		args = append(args, version)
+	}
+	texts := redis.NewSliceCmd(ctx, args...)
+	if err := s.sendAbout(ctx, plansKey(s.namespace), texts); err != nil {
+		return nil, err
+	}
+	return texts.Val(), nil
 }

@@ -57,28 +57,33 @@ func (s *Store) Progress(ctx context.Context, partitions []kinds.Partition) ([][
 // Applied says whether the record at an offset of a partition is applied in all
 // shards that reads look at; in all there are, without any reads. The partition
 // is that under a plan, or under whatever plan where this one does not have it.
-// It writes nothing, and is one round trip where the plan has the partition.
+// It writes nothing, and is one round trip where the plan has the partition. In a
+// shard whose master does not answer it is not applied, as far as is known.
 func (s *Store) Applied(ctx context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
 	concerned := make([]bool, len(s.tags))
 	for _, r := range reads {
 		concerned[s.shardOf(r.Entity)] = true
 	}
-	pipe := s.redis.Pipeline()
+	var shards []int
 	var tags []string
 	var replies []*redis.StringCmd
+	var commands []redis.Cmder
 	for shard, tag := range s.tags {
 		if concerned[shard] || len(reads) == 0 {
-			tags = append(tags, tag)
-			replies = append(replies, pipe.HGet(ctx, progressKey(tag), progressField(p)))
+			shards, tags = append(shards, shard), append(tags, tag)
+			replies = append(replies, redis.NewStringCmd(ctx, "hget", progressKey(tag), progressField(p)))
+			commands = append(commands, replies[len(replies)-1])
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return false, fmt.Errorf("read the progress of %s: %w", progressField(p), err)
-	}
+	s.send(ctx, s.masters.question, commands, func(i int) int { return shards[i] })
 	var others []string // shards in which another plan has the partition, or none
 	for i, reply := range replies {
 		next, err := parseOffset(reply.Val())
-		switch {
+		switch failure := reply.Err(); {
+		case errors.Is(failure, kinds.ErrUnavailable):
+			return false, nil
+		case failure != nil && !errors.Is(failure, redis.Nil):
+			return false, fmt.Errorf("read the progress of %s: %w", progressField(p), failure)
 		case err != nil:
 			return false, fmt.Errorf("%s: %w", progressKey(tags[i]), err)
 		case next == Absent:

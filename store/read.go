@@ -27,38 +27,41 @@ func (s *Store) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, er
 // just been applied, but for events that have arrived meanwhile; see
 // state.Think. It writes nothing.
 func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
-	slices, _, err := s.readWith(ctx, s.gatherer, reads, pending)
+	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
 	return slices, err
 }
 
-// readWith reads with the commands that go through a gatherer.
-func (s *Store) readWith(ctx context.Context, g *gatherer, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
-	var freshness kinds.Freshness
+// readWith reads with commands that each master takes in a way. What stands at a
+// master that does not answer is not read: its slices say so, and the others are
+// answered. The error says that no master answers.
+func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []kinds.Read, pending *kinds.Batch) (
+	[]kinds.Slice, kinds.Freshness, error) {
 	slices := make([]kinds.Slice, len(reads))
 	lookups := s.lookups(reads)
-	commands := make([]redis.Cmder, 0, len(lookups))
-	for i := range lookups {
-		if pending != nil {
-			s.remember(&lookups[i], pending)
-		}
-		commands = lookups[i].ask(ctx, commands)
+	shares := s.shareByMaster(ctx, lookups, pending)
+	commands := 0
+	for i := range shares {
+		commands += len(shares[i].commands)
+		shares[i].gathered = take(shares[i].master, shares[i].commands)
 	}
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(semconv.DBOperationBatchSize(len(commands)))
+		span.SetAttributes(semconv.DBOperationBatchSize(commands))
 	}
-	if len(commands) > 0 {
-		var err error
-		if freshness, err = g.do(ctx, commands); err != nil {
+	var freshness kinds.Freshness
+	for _, share := range shares {
+		f, err := share.wait(ctx)
+		if err != nil {
 			return nil, freshness, fmt.Errorf("read features: %w", err)
 		}
+		freshness = freshness.With(f)
 	}
-	for _, c := range commands {
-		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) && !foreign(err) {
-			return nil, freshness, fmt.Errorf("read features: %w", err)
-		}
+	if err := s.unread(ctx, lookups, slices); err != nil {
+		return nil, freshness, fmt.Errorf("read features: %w", err)
 	}
 	for i := range lookups {
-		lookups[i].receive(reads, slices, pending)
+		if !errors.Is(lookups[i].err(), kinds.ErrUnavailable) {
+			lookups[i].receive(reads, slices, pending)
+		}
 	}
 	return slices, freshness, nil
 }
@@ -76,6 +79,8 @@ type lookup struct {
 	idsKey  string
 	both    *redis.SliceCmd
 	lengths [2]*redis.IntCmd // of both keys
+
+	lost error // why there is no master to ask
 }
 
 // entityKey is what a state key is made of.

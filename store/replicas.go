@@ -40,17 +40,17 @@ const (
 func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *slog.Logger) Option {
 	return func(s *Store) {
 		s.replicas = &replicas{
-			client: client, within: within, log: log, now: time.Now, masters: throughMasters(s.redis),
+			client: client, within: within, log: log, now: time.Now,
 			sights: map[string][]sight{}, resting: map[string]*redis.Client{},
 		}
-		s.replicas.gatherer.pass = s.replicas.pass
+		s.masters.nearby = s.replicas.pass
 	}
 }
 
 // ReadReplica answers all reads as ReadAsIf does, but from replicas where they
 // do, and says how old the state may be.
 func (s *Store) ReadReplica(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
-	return s.readWith(ctx, &s.replicas.gatherer, reads, pending)
+	return s.readWith(ctx, (*master).askNearby, reads, pending)
 }
 
 // WatchReplicas looks after what ReadReplica must know until the context ends.
@@ -98,12 +98,10 @@ func (s *Store) lookAtMasters(ctx context.Context) {
 
 // replicas are the servers that may answer in the masters' place.
 type replicas struct {
-	client   *redis.ClusterClient
-	within   time.Duration
-	log      *slog.Logger
-	now      func() time.Time
-	masters  func(context.Context, []redis.Cmder) []kinds.Freshness
-	gatherer gatherer
+	client *redis.ClusterClient
+	within time.Duration
+	log    *slog.Logger
+	now    func() time.Time
 
 	mu     sync.Mutex
 	sights map[string][]sight // by replication ID, rising
@@ -191,8 +189,9 @@ type staleError time.Duration
 
 func (e staleError) Error() string { return fmt.Sprintf("it is staler than %v", time.Duration(e)) }
 
-// pass sends commands to replicas, and to the masters those that found none.
-func (r *replicas) pass(ctx context.Context, commands []redis.Cmder) []kinds.Freshness {
+// pass sends commands about what a master holds to replicas, and to the master
+// those that found none.
+func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) []kinds.Freshness {
 	freshness := make([]kinds.Freshness, len(commands))
 	answered := make([]bool, len(commands))
 	var asked sync.WaitGroup
@@ -212,7 +211,7 @@ func (r *replicas) pass(ctx context.Context, commands []redis.Cmder) []kinds.Fre
 		}
 	}
 	if len(left) > 0 {
-		r.masters(ctx, left)
+		m.send(ctx, m.all.question, left)
 	}
 	return freshness
 }

@@ -29,12 +29,13 @@ type Store struct {
 	tags       []string // by shard
 	apply      *redis.Script
 	compact    *redis.Script
-	gatherer   *gatherer
+	masters    *masters
 	replicas   *replicas // nil where all is read from masters
 	plans      planCache
+	past       past
 	pseudonyms *pseudonyms // nil where keys have the entities themselves
 	written    sync.Once   // makes what writers share
-	expiry     *expiry
+	expiry     []expiry    // by shard
 }
 
 // Option changes how a store keeps state.
@@ -43,7 +44,7 @@ type Option func(*Store)
 // New returns the store of a namespace with its fixed number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
-		redis: client, namespace: namespace, gatherer: &gatherer{pass: throughMasters(client)},
+		redis: client, namespace: namespace, masters: newMasters(client),
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {
@@ -74,10 +75,11 @@ func (e *LayoutError) Error() string {
 // CheckLayout compares the namespace with the layout wanted. It is a
 // LayoutError if they differ; a namespace that is not there yet fits.
 func (s *Store) CheckLayout(ctx context.Context) error {
-	found, err := s.redis.HGetAll(ctx, layoutKey(s.namespace)).Result()
-	if err != nil {
+	command := redis.NewMapStringStringCmd(ctx, "hgetall", layoutKey(s.namespace))
+	if err := s.sendAbout(ctx, layoutKey(s.namespace), command); err != nil {
 		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
+	found := command.Val()
 	if found["format"] != "" && found[hashEntities] == "" {
 		found[hashEntities] = notHashed // made before there was a choice
 	}
@@ -129,28 +131,6 @@ func (s *Store) loadScripts(ctx context.Context) error {
 		return fmt.Errorf("load the scripts: %w", err)
 	}
 	return nil
-}
-
-// Clock is the greatest timestamp, in milliseconds, of a record applied; 0
-// where none was.
-func (s *Store) Clock(ctx context.Context) (int64, error) {
-	pipe := s.redis.Pipeline()
-	replies := make([]*redis.StringCmd, len(s.tags))
-	for shard, tag := range s.tags {
-		replies[shard] = pipe.HGet(ctx, progressKey(tag), clockField)
-	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return 0, fmt.Errorf("read the clock: %w", err)
-	}
-	var clock int64
-	for _, reply := range replies {
-		now, err := reply.Int64()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return 0, fmt.Errorf("read the clock: %w", err)
-		}
-		clock = max(clock, now)
-	}
-	return clock, nil
 }
 
 // parseOffset reads an offset as a reply gives it: nil or "" is Absent.

@@ -34,7 +34,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = client.Close() })
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client, nil})
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client, nil, nil})
 	newReloader(nil, registry, nil, slog.New(slog.DiscardHandler), metrics)
 	pipeline.New(pipeline.Config{Registry: registry, Metrics: metrics})
 	serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Registerer: metrics, Gatherer: metrics})

@@ -61,10 +61,10 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		poolMetrics{client, n.replicas})
+		poolMetrics{client, n.replicas, n.unavailable})
 	n.reloader = newReloader(cfg.Features, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
-	checks := []serve.Check{{Name: "redis", Check: n.store.CheckLayout}}
+	checks := []serve.Check{{Name: "redis", Check: n.store.Ready}}
 	if roles.processor {
 		if err := n.addProcessor(metrics); err != nil {
 			return nil, errors.Join(err, n.close())
@@ -106,8 +106,28 @@ func (n *node) openStore(roles roles) (err error) {
 			return err
 		}
 	}
-	n.store, err = newStore(n.cfg, n.redis, reading...)
+	n.store, err = newStore(n.cfg, n.redis, append(reading, store.NoteMasters(n.noteMaster))...)
 	return err
+}
+
+// noteMaster tells of a Redis master that does not answer, or does again.
+func (n *node) noteMaster(address string, err error) {
+	if err != nil {
+		n.log.Error("a Redis master does not answer; it is asked again in the background", "address", address, "error", err)
+		return
+	}
+	n.log.Info("a Redis master answers again", "address", address)
+}
+
+// unavailable is how many Redis masters do not answer, and how many shards they hold.
+func (n *node) unavailable() (masters, shards int) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	list := n.store.Unavailable(ctx)
+	for _, m := range list {
+		shards += m.Shards
+	}
+	return len(list), shards
 }
 
 // close closes what a node has opened that was never run.

@@ -9,6 +9,8 @@ import (
 type poolMetrics struct {
 	client   redis.UniversalClient
 	replicas *redis.ClusterClient // nil where questions are read from masters
+	// unavailable is how many masters do not answer, and how many state shards they hold.
+	unavailable func() (masters, shards int)
 }
 
 var (
@@ -19,6 +21,10 @@ var (
 		"Requests that got no connection to Redis in time, by client.", []string{"client"}, nil)
 	poolReuse = prometheus.NewDesc("weir_redis_pool_requests_total",
 		"Requests for a connection to Redis by client and result: hit, miss (one had to be made).", []string{"client", "result"}, nil)
+	mastersUnavailable = prometheus.NewDesc("weir_redis_masters_unavailable",
+		"Redis masters that do not answer this process.", nil, nil)
+	shardsUnavailable = prometheus.NewDesc("weir_redis_shards_unavailable",
+		"State shards of the Redis masters that do not answer this process.", nil, nil)
 )
 
 // Describe sends what there is to tell.
@@ -26,11 +32,16 @@ func (m poolMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- poolConnections
 	to <- poolWaits
 	to <- poolReuse
+	to <- mastersUnavailable
+	to <- shardsUnavailable
 }
 
 // Collect sends it as it stands.
 func (m poolMetrics) Collect(to chan<- prometheus.Metric) {
 	collectPool(to, "master", m.client.PoolStats())
+	masters, shards := m.unavailable()
+	to <- prometheus.MustNewConstMetric(mastersUnavailable, prometheus.GaugeValue, float64(masters))
+	to <- prometheus.MustNewConstMetric(shardsUnavailable, prometheus.GaugeValue, float64(shards))
 	if m.replicas != nil {
 		collectPool(to, "replica", m.replicas.PoolStats())
 	}

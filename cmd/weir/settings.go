@@ -35,7 +35,14 @@ func newStore(cfg *config.Config, client redis.UniversalClient, options ...store
 	if err != nil {
 		return nil, err
 	}
-	return store.New(client, cfg.Namespace, cfg.Shards, append(options, store.HashEntities(key))...), nil
+	// Where there are several masters, a question about all waits for one that hangs
+	// for a part of its time only.
+	question := cfg.API.Timeout
+	if cfg.Redis.Mode == "cluster" {
+		question /= 8
+	}
+	options = append(options, store.HashEntities(key), store.Deadlines(question, cfg.Redis.ReadTimeout))
+	return store.New(client, cfg.Namespace, cfg.Shards, options...), nil
 }
 
 // openReplicas makes the client of the replicas that questions are read from, and

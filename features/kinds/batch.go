@@ -49,6 +49,22 @@ type Source struct {
 	// read again from the lowest progress of all shards. Nothing more of the
 	// source is applied then.
 	Behind bool
+	// Lagging marks by shard those that lack some of what is behind their progress,
+	// because their master did not answer while others did. Nothing more of the
+	// source is applied in them until the partition is read again from where they
+	// are. Batches of one partition share it, as they do Progress; nil for none.
+	Lagging []bool
+}
+
+// Lags says whether a shard lacks some of what is behind its progress.
+func (s *Source) Lags(shard int) bool { return s.Lagging != nil && s.Lagging[shard] }
+
+// Lag marks a shard that does.
+func (s *Source) Lag(shard int) {
+	if s.Lagging == nil {
+		s.Lagging = make([]bool, len(s.Progress))
+	}
+	s.Lagging[shard] = true
 }
 
 // Batch is what one write of the store applies: the operations of some events

@@ -96,6 +96,9 @@ type Mark struct {
 type History struct {
 	Marks []Mark
 	Plans map[string]*Plan // by version; a plan that is not known keeps nothing
+	// Missing is why it is not known by which plans the state was written that a
+	// read looks at, nil where it is; nil itself where it is of all state.
+	Missing func(*Read) error
 }
 
 // Applied says whether any plan is applied to the records of a topic.

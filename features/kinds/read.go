@@ -1,5 +1,11 @@
 package kinds
 
+import "errors"
+
+// ErrUnavailable is what errors are about a part of the store that cannot be
+// reached now, while others can.
+var ErrUnavailable = errors.New("this part of the store cannot be reached")
+
 // Read is what a question wants of one series of one entity.
 type Read struct {
 	Series *Series
@@ -35,8 +41,8 @@ type Slice struct {
 	// LostUntil is the greatest timestamp, in ms, of a record of which the slice may
 	// lack what it did, because an operator has dropped damaged state; nil for none.
 	LostUntil *int64
-	// Err is why nothing is known of the slice, nil where it was read: its key
-	// is damaged. Nothing else is set with it.
+	// Err is why nothing is known of the slice, nil where it was read: its key is
+	// damaged, or it is an ErrUnavailable. Nothing else is set with it.
 	Err error
 }
 

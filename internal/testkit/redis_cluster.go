@@ -62,7 +62,7 @@ func newClusterNode(t testing.TB) *RedisServer {
 	t.Helper()
 	return newRedis(t, ephemeralPorts-clusterBus, RedisOptions{
 		AOF:    true,
-		Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000", "repl-ping-replica-period": "1"},
+		Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000", "cluster-require-full-coverage": "no", "repl-ping-replica-period": "1"},
 	})
 }
 

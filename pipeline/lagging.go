@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Where one of several Redis masters does not answer, a partition goes on in the
+// shards of the others. Those that lag keep their progress, and nothing is held in
+// memory for them: once their master answers, the partition is read again from
+// where they are, and the others pass over what they have. Batches cannot leave a
+// hole meanwhile, for a shard that lags takes nothing more, see kinds.Source.
+
+// LaggingError says that some shards lag while the others go on: the processor
+// works, but not for all entities.
+type LaggingError struct {
+	Shards int
+	Offset int64 // the lowest that they lack
+	Err    error // why
+}
+
+func (e *LaggingError) Error() string {
+	return fmt.Sprintf("%d state shards lag from offset %d on, the others go on: %v", e.Shards, e.Offset, e.Err)
+}
+
+func (e *LaggingError) Unwrap() error { return e.Err }
+
+// errNotApplied is why shards lag whose master answers again by now.
+var errNotApplied = errors.New("their calls got no answer")
+
+// noteLag notes which shards of a partition lag after a batch.
+func (w *worker) noteLag(ctx context.Context, p *partition, s *kinds.Source) {
+	lagged := len(p.lags) > 0
+	p.lags = p.lags[:0]
+	for shard, progress := range s.Progress {
+		if s.Lags(shard) {
+			if len(p.lags) == 0 || progress < p.behind {
+				p.behind = progress
+			}
+			p.lags = append(p.lags, shard)
+		}
+	}
+	switch {
+	case len(p.lags) == 0:
+		if p.waits.tries > 0 && s.To > p.caughtUp {
+			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
+			p.waits = backoff{}
+		}
+		return
+	case !lagged:
+		p.catchUpAt = time.Now().Add(p.waits.next())
+	}
+	p.caughtUp = s.To
+	err := &LaggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
+	if why := w.unavailable(ctx, p); why != nil {
+		err.Err = why
+	}
+	if !lagged {
+		w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
+	}
+	w.health.set(p.String(), err)
+}
+
+// unavailable is why a shard of those that lag cannot be reached yet, nil where
+// all can.
+func (w *worker) unavailable(ctx context.Context, p *partition) error {
+	for _, shard := range p.lags {
+		if err := w.cfg.Store.Available(ctx, shard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp reads partitions again whose shards lag, once all of these can be reached.
+func (w *worker) catchUp(ctx context.Context) error {
+	for _, p := range w.partitions {
+		if len(p.lags) == 0 || time.Now().Before(p.catchUpAt) || w.unavailable(ctx, p) != nil {
+			continue
+		}
+		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)
+		if err := w.resume(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied is up to where a partition is applied in all shards, as far as batches
+// have been taken back.
+func (p *partition) applied() int64 {
+	if len(p.lags) > 0 {
+		return p.behind
+	}
+	return p.position
+}

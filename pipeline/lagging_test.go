@@ -1,0 +1,90 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
+)
+
+// While one Redis master of three hangs, events of the entities of the others are
+// applied, of all partitions; then those of its own are, each once.
+func TestOneMasterHangs(t *testing.T) {
+	b := newBench(t)
+	cluster := testkit.RedisCluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	b.redis = client
+	b.store = store.New(client, "lagging", 24, store.Deadlines(200*time.Millisecond, 300*time.Millisecond))
+	b.config.Store = b.store
+	b.run()
+	const rounds = 6
+	b.write(payments(0, 210)...)
+	b.eventually(b.counts(30, 30))
+
+	cluster.Nodes[0].Pause()
+	for n := 1; n < rounds; n++ {
+		b.write(payments(n*210, (n+1)*210)...)
+	}
+	b.eventually(b.counts(30*rounds, 0))
+	degraded := func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		part, ok := err.(interface{ Degraded() bool })
+		return ok && part.Degraded() && strings.Contains(err.Error(), "state shards lag from offset"), fmt.Sprint(err)
+	}
+	testkit.Eventually(t, time.Minute, "the processor's readiness", degraded)
+
+	cluster.Nodes[0].Resume()
+	b.eventually(b.counts(30*rounds, 30*rounds))
+	testkit.Eventually(t, time.Minute, "the processor ready", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counts says whether each user has so many payments, or cannot be read where that
+// is so many; 0 stands for a master that hangs.
+func (b *bench) counts(near, far int) func() (bool, string) {
+	return func() (bool, string) {
+		var reading features.Reading
+		reading.Reset(at)
+		for user := range 7 {
+			f, _ := b.registry.Feature("payments")
+			reading.Want(f, fmt.Sprint("u", user), at)
+		}
+		if err := reading.Read(context.Background(), b.store); err != nil {
+			return false, err.Error()
+		}
+		var got []string
+		ok, away := true, 0
+		for range 7 {
+			var a features.Answer
+			reading.Next(&a)
+			text := string(a.Value.AppendText(nil))
+			if a.Status == features.Unavailable {
+				text = ""
+				away++
+			}
+			ok = ok && (text == fmt.Sprint(near) || text == "" && far == 0)
+			got = append(got, text)
+		}
+		return ok && (far == 0) == (away > 0) && away < 7, fmt.Sprintf("%q", got)
+	}
+}
+
+func (b *bench) eventually(check func() (bool, string)) {
+	b.t.Helper()
+	testkit.Eventually(b.t, time.Minute, "the number of payments", check)
+}

@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// errAway is what a store says of a part of it that cannot be reached.
+var errAway = fmt.Errorf("the master of d2 hangs: %w", kinds.ErrUnavailable)
+
+// awayReader cannot reach the state of d2.
+type awayReader struct{ *fakeReader }
+
+func (r awayReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	slices, err := r.fakeReader.Read(ctx, reads)
+	for i := range reads {
+		if reads[i].Entity == "d2" {
+			slices[i] = kinds.Slice{Err: errAway}
+		}
+	}
+	return slices, err
+}
+
+// Where a part of the store cannot be reached, its entities have a status and the
+// others their values. So it is where the state was read, but not what it was
+// written by.
+func TestPartOfTheStoreIsAway(t *testing.T) {
+	missing := func(context.Context) (*kinds.History, error) {
+		return &kinds.History{Missing: func(r *kinds.Read) error {
+			if r.Entity == "d2" {
+				return errAway
+			}
+			return nil
+		}}, nil
+	}
+	for name, change := range map[string]func(*Config, *fakeReader){
+		"the state":   func(c *Config, r *fakeReader) { c.Reader = awayReader{r} },
+		"the history": func(c *Config, _ *fakeReader) { c.History = missing },
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			reader := &fakeReader{slices: stored()}
+			h := newHandler(reader, func(c *Config) { c.Registerer = registry; change(c, reader) })
+			ask := func(path, body string, none string, others ...string) {
+				t.Helper()
+				method := "POST"
+				if body == "" {
+					method = "GET"
+				}
+				w := do(t, h, method, path, body)
+				if w.Code != 200 || strings.Count(w.Body.String(), none) != 1 {
+					t.Errorf("%s: %d %s\nwant once %s", path, w.Code, w.Body, none)
+				}
+				for _, other := range others {
+					if !strings.Contains(w.Body.String(), other) {
+						t.Errorf("%s: %s\nwant %s", path, w.Body, other)
+					}
+				}
+			}
+			const null = `{"value":null,"status":"UNAVAILABLE",`
+			ask("/v1/query", `{"features":["device_tx_7d"],"entities":[{"device_id":"d1"},{"device_id":"d2"}]}`, null, `"value":`)
+			ask("/v1/features/device_tx_7d?device_id=d2", "", null)
+			ask("/v1/timeline/device_tx_7d?device_id=d2", "", `"bars":[`+null)
+			ask("/get-online-features", `{"features":["device_tx_7d"],"entities":{"device_id":["d2"]}}`,
+				`"values":[null],"statuses":["OUTSIDE_MAX_AGE"]`)
+			n, err := testutil.GatherAndCount(registry, "weir_unavailable_answers_total")
+			if err != nil || n != 1 {
+				t.Errorf("%d counters (%v)", n, err)
+			}
+		})
+	}
+}
