@@ -99,7 +99,9 @@ features:
 		key := s.lookups(reads)[0].key
 		shown := `key "` + strings.TrimSuffix(key, "u") + `…": `
 		for name, damage := range map[string]func() error{
-			"the state is damaged: the section at byte 0 reaches beyond the end, at byte 4": s.redis.Set(ctx, key, "\x01\x02\x03\xff", 0).Err,
+			"the state is damaged: the section at byte 0 reaches beyond the end, at byte 4": func() error {
+				return s.redis.Set(ctx, key, "\x01\x02\x03\xff", 0).Err()
+			},
 			errForeign.Error(): func() error {
 				return errors.Join(s.redis.Del(ctx, key).Err(), s.redis.SAdd(ctx, key, "not ours").Err())
 			},
