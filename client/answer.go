@@ -59,7 +59,8 @@ type Feature struct {
 	// StandardError is the relative one of an estimate, RelativeError how far
 	// off a value may lie at the most, as a share of it; FalsePositiveRate is the
 	// probability at the most with which a value that was not met is said to have
-	// been, Uncertain how many of those counted may lie outside of the window.
+	// been, Uncertain how much greater than stated the value may be: so many values
+	// were met after the moment, and perhaps in the window too.
 	StandardError, RelativeError, FalsePositiveRate float64
 	Uncertain                                       int64
 	Capped                                          bool // more was met than the feature keeps

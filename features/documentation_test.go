@@ -71,7 +71,8 @@ var documentedWindows = []struct{ oneLine, long, means string }{
 
 // documentedWindowsNotes are the words about them.
 const documentedWindowsNotes = `
-In quotes a line may have the braces too: ` + "`'COUNT({calendar: day, tz: Asia/Shanghai}, transaction, user)'`" + `.
+In quotes a line may have the braces too: ` + "`'COUNT({calendar: day, tz: Asia/Shanghai}, transaction, user)'`" + `. In front of
+other words a duration or a lifetime needs no ` + "`rolling`" + `: ` + "`1d last 10`" + `; and ` + "`lifetime last 10`" + ` is ` + "`last 10`" + `.
 
 - **Tiles.** Rolling, calendar and tumbling windows and lifetimes are counted in tiles where the function can: a week in
   days, a day in hours, hours in minutes, minutes in seconds; ` + "`tile: 5m`" + ` chooses. A rolling window ends with the tile

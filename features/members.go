@@ -1,6 +1,10 @@
 package features
 
-import "github.com/weir-stream/weir/features/kinds"
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
 
 // Membership says whether a question for the feature may name members, values
 // of its field.
@@ -28,3 +32,9 @@ func (f *Feature) AskedAbout(members []kinds.Value) *Feature {
 // Own is the value that an event has itself of the feature's field, the member
 // about which the event's own row asks; null where it lacks it.
 func (f *Feature) Own(e *Event) kinds.Value { return e.Values[fieldIndex(e.Stream, f.Field)] }
+
+// MayBeUncertain says whether answers may state how much greater their value may be;
+// see Answer.Uncertain.
+func (f *Feature) MayBeUncertain() bool {
+	return slices.ContainsFunc(f.Series, func(s *kinds.Series) bool { return s.Measure == kinds.Touch })
+}

@@ -178,7 +178,7 @@ func fieldSchema() schema {
 }
 
 func windowSchema() schema {
-	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
+	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
 	properties := schema{
 		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
 		"calendar":   described(oneWord(slices.Sorted(maps.Keys(calendarUnits))...), "since the local hour, day, week or month began"),

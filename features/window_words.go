@@ -11,7 +11,8 @@ import (
 
 // windowWords is a window as it is written: a duration, lifetime, or words by
 // their keys. In one line these are {calendar: day, tz: Asia/Shanghai} or, as
-// YAML wants quotes around a colon and a space, calendar day tz Asia/Shanghai.
+// YAML wants quotes around a colon and a space, calendar day tz Asia/Shanghai. A
+// duration or lifetime in front of other words needs no key: 7d last 10.
 type windowWords struct {
 	whole word
 	keys  map[string]word
@@ -55,8 +56,11 @@ func (l *loader) windowText(w word) windowWords {
 	if inner, ok := strings.CutPrefix(w.text, "{"); ok && strings.HasSuffix(inner, "}") {
 		parts = split(w.part(1, strings.TrimSuffix(inner, "}")), ",:")
 	} else if parts = split(w, " \t\r\n"); len(parts) == 0 || !slices.Contains(windowKeys, parts[0].text) {
-		words.keys["rolling"] = w
-		return words
+		if len(parts) < 2 || !slices.Contains(windowKeys, parts[1].text) {
+			words.keys["rolling"] = w
+			return words
+		}
+		words.keys["rolling"], parts = parts[0], parts[1:] // 7d last 10
 	}
 	if len(parts) == 0 {
 		l.report(w.place, noWindow)

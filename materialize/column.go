@@ -11,12 +11,26 @@ import (
 )
 
 // Column is one column of a training set: a feature, or a field of the stream
-// as it is in the event.
+// as it is in the event. Behind a feature whose answers may be uncertain stands one
+// that says of each value how much greater it may be, as answers do.
 type Column struct {
-	Name    string
-	feature *features.Feature // nil for a field
-	field   features.Field
-	at      int // the field's place in the stream
+	Name      string
+	feature   *features.Feature // nil for a field
+	uncertain bool              // not the feature's value, but how much greater it may be
+	field     features.Field
+	at        int // the field's place in the stream
+}
+
+// uncertainSuffix ends the name of a column that says how much greater a value may be.
+const uncertainSuffix = "_uncertain"
+
+// columnsOf are a feature's columns.
+func columnsOf(f *features.Feature) []Column {
+	columns := []Column{{Name: f.Name, feature: f}}
+	if f.MayBeUncertain() {
+		columns = append(columns, Column{Name: f.Name + uncertainSuffix, feature: f, uncertain: true})
+	}
+	return columns
 }
 
 // Columns finds columns by their names, features before fields. Without names
@@ -30,20 +44,27 @@ func Columns(r *features.Registry, stream *features.Stream, names []string, list
 	if len(names) == 0 {
 		for _, f := range r.Features {
 			if others(f, stream) == nil && (lists || !listed(f)) {
-				columns = append(columns, Column{Name: f.Name, feature: f})
+				columns = append(columns, columnsOf(f)...)
 			}
 		}
-		return columns, nil
 	}
 	for _, name := range names {
 		c, err := column(r, stream, name, lists)
 		if err != nil {
 			return nil, err
 		}
-		if name == IDColumn(stream) || slices.ContainsFunc(columns, func(c Column) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("column %q is there twice; the first is always %s, the id", name, IDColumn(stream))
+		columns = append(columns, c...)
+	}
+	known := map[string]bool{IDColumn(stream): true}
+	for _, c := range columns {
+		switch {
+		case known[c.Name] && c.uncertain:
+			return nil, fmt.Errorf("column %q is there twice; it is also how much greater the values of feature %q may be: give the other one another name",
+				c.Name, c.feature.Name)
+		case known[c.Name]:
+			return nil, fmt.Errorf("column %q is there twice; the first is always %s, the id", c.Name, IDColumn(stream))
 		}
-		columns = append(columns, c)
+		known[c.Name] = true
 	}
 	return columns, nil
 }
@@ -51,20 +72,21 @@ func Columns(r *features.Registry, stream *features.Stream, names []string, list
 // IDColumn is the name of the first column, that of the events' ids.
 func IDColumn(stream *features.Stream) string { return strings.Join(stream.ID, ".") }
 
-func column(r *features.Registry, stream *features.Stream, name string, lists bool) (Column, error) {
+// column finds the columns of a name.
+func column(r *features.Registry, stream *features.Stream, name string, lists bool) ([]Column, error) {
 	if f, ok := r.Feature(name); ok {
 		if other := others(f, stream); other != nil {
-			return Column{}, fmt.Errorf("feature %q counts events of stream %s, and these are of %s", name, other.Name, stream.Name)
+			return nil, fmt.Errorf("feature %q counts events of stream %s, and these are of %s", name, other.Name, stream.Name)
 		}
 		if !lists && listed(f) {
-			return Column{}, fmt.Errorf("feature %q answers with a list, which a cell of a CSV cannot hold; write a .parquet", name)
+			return nil, fmt.Errorf("feature %q answers with a list, which a cell of a CSV cannot hold; write a .parquet", name)
 		}
-		return Column{Name: name, feature: f}, nil
+		return columnsOf(f), nil
 	}
 	var known []string
 	for i, f := range stream.Fields {
 		if f.Name == name {
-			return Column{Name: name, field: f, at: i}, nil
+			return []Column{{Name: name, field: f, at: i}}, nil
 		}
 		known = append(known, f.Name)
 	}
@@ -73,7 +95,7 @@ func column(r *features.Registry, stream *features.Stream, name string, lists bo
 			known = append(known, f.Name)
 		}
 	}
-	return Column{}, fmt.Errorf("%s", spelling.UnknownIn(" of stream "+stream.Name, "feature or field", name, known))
+	return nil, fmt.Errorf("%s", spelling.UnknownIn(" of stream "+stream.Name, "feature or field", name, known))
 }
 
 // typed is the type of the column's values, the scale of decimals, and the
@@ -81,6 +103,9 @@ func column(r *features.Registry, stream *features.Stream, name string, lists bo
 func (c *Column) typed() (kinds.Type, uint8, kinds.Shape) {
 	if c.feature == nil {
 		return c.field.Type, c.field.Scale, kinds.Scalar
+	}
+	if c.uncertain {
+		return kinds.Int, 0, kinds.Scalar
 	}
 	return c.feature.Type(), c.feature.Scale(), c.feature.Shape()
 }

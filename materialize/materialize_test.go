@@ -338,13 +338,14 @@ func TestReplayEqualsModel(t *testing.T) {
 		t.Fatal(len(rows), err)
 	}
 	lines := strings.Split(in, "\n")
-	compared, capped := 0, 0
+	compared, capped, uncertain := 0, 0, 0
 	for i, e := range events {
 		err := plain.Apply(features.Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for column, name := range rows[0][1:] {
+			name, isUncertain := strings.CutSuffix(name, "_uncertain")
 			f, _ := r.Feature(name)
 			var keys []string
 			for _, key := range []string{"device", "user"} { // sorted
@@ -355,13 +356,16 @@ func TestReplayEqualsModel(t *testing.T) {
 			want := ""
 			if len(keys) == len(f.By) {
 				answer := plain.Answer(f, strings.Join(keys, "|"), e["at"].(int64))
-				if answer.Capped {
+				want = string(answer.Value.AppendText(nil))
+				switch {
+				case isUncertain:
+					want = strconv.FormatInt(answer.Uncertain, 10)
+				case answer.Uncertain > 0:
+					uncertain++
+				}
+				if answer.Capped && !isUncertain {
 					capped++
 				}
-				if answer.Uncertain > 0 {
-					continue // what the value is cannot be known
-				}
-				want = string(answer.Value.AppendText(nil))
 			}
 			compared++
 			if value := rows[i+1][column+1]; !near(value, want) {
@@ -369,8 +373,39 @@ func TestReplayEqualsModel(t *testing.T) {
 			}
 		}
 	}
-	if compared < 15_000 || capped == 0 || capped != summary.Capped {
-		t.Errorf("%d values compared, %d capped, and %d said to be", compared, capped, summary.Capped)
+	if compared < 15_000 || capped == 0 || capped != summary.Capped || uncertain == 0 || uncertain != summary.Uncertain {
+		t.Errorf("%d values compared, %d capped and %d uncertain, and the summary is %+v", compared, capped, uncertain, summary)
+	}
+}
+
+// A column says how much greater the values of another may be, also in Parquet; no
+// other column may have its name.
+func TestUncertainColumns(t *testing.T) {
+	r := load(t, `
+streams: {pay: {topic: events, timestamp: at, id: id, fields: {user: string, device: string, seen_uncertain: string}}}
+features:
+  seen: COUNT_DISTINCT(1h, pay, user, device, method=last_seen)
+  exact: COUNT_DISTINCT(1h, pay, user, device, method=last_seen, tile=exact)
+  twice: {expr: seen * 2}
+`)
+	s, _ := r.Stream("pay")
+	columns, err := Columns(r, s, []string{"twice", "exact", "seen"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range columns {
+		names = append(names, c.Name)
+		if kind, scale, shape := c.typed(); c.uncertain && (kind != kinds.Int || scale != 0 || shape != kinds.Scalar) {
+			t.Errorf("%s is of %s", c.Name, kind)
+		}
+	}
+	if want := "[twice twice_uncertain exact seen seen_uncertain]"; fmt.Sprint(names) != want {
+		t.Errorf("the columns are %v, want %s", names, want)
+	}
+	want := `column "seen_uncertain" is there twice; it is also how much greater the values of feature "seen" may be: give the other one another name`
+	if _, err := Columns(r, s, []string{"seen_uncertain", "seen"}, false); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -26,6 +26,9 @@ type Summary struct {
 	// Capped is the number of values that a cap may have made too small: the
 	// stream's features have reached their max.
 	Capped int
+	// Uncertain is the number of values that may be greater than they say: the
+	// events came late, and values were met again after them.
+	Uncertain int
 }
 
 // Replay is one pass over a file.
@@ -184,8 +187,15 @@ func (r *Replay) answer(ctx context.Context, e *features.Event, before bool) err
 			return a.Err // a defect: nobody else writes into memory
 		}
 		r.cells[i] = Cell{Value: a.Value, Items: a.Items}
-		if before {
+		switch {
+		case before:
 			r.cells[i] = Cell{Value: a.Items[0].Value}
+		case r.Columns[i].uncertain:
+			r.cells[i] = Cell{Value: kinds.Value{Type: kinds.Int, Num: a.Uncertain}}
+			continue
+		}
+		if a.Uncertain > 0 {
+			r.summary.Uncertain++
 		}
 		if a.Capped {
 			r.summary.Capped++

@@ -34,8 +34,8 @@
 //	   "features": {"device_tx_7d": {"value": 3, "status": "PRESENT",
 //	     "from": 1531958400000, "to": 1532496076032, "exact": true}}}]}
 //
-// A value may also say how far off it may be ("standard_error", "uncertain",
-// "capped"), and "complete_since": the event time, in milliseconds, from which on
+// A value may also say how far off it may be ("standard_error"; "uncertain", by how
+// much it may be greater; "capped"), and "complete_since": the event time, in milliseconds, from which on
 // its state holds all events; absent where it holds all there ever were. While the
 // window begins before that, the status is INCOMPLETE and the value is not exact. A
 // feature whose state does not reach back to the moment answers null with the

@@ -91,6 +91,9 @@ func (p *progress) end(s materialize.Summary, err error) {
 	took := p.clock().Sub(p.began)
 	line := fmt.Sprintf("%s in %s, %.0f/s; %s reached a cap", number(s.Events, "event"), took.Round(100*time.Millisecond),
 		perSecond(s.Events, took), number(s.Capped, "value"))
+	if s.Uncertain > 0 {
+		line += fmt.Sprintf("; %s of late rows may be greater, as the columns *_uncertain say", number(s.Uncertain, "value"))
+	}
 	if s.Passed > 0 {
 		line += fmt.Sprintf("; %s not of the stream", number(s.Passed, "event"))
 	}

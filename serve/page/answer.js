@@ -45,7 +45,7 @@ function exactness(a) {
   const notes = [];
   if (a.standard_error) notes.push(`an estimate, ± ${percent(a.standard_error)}`);
   if (a.relative_error) notes.push(`within ± ${percent(a.relative_error)}`);
-  if (a.uncertain) notes.push(`may be ${number(a.uncertain)} too great`);
+  if (a.uncertain) notes.push(`may be ${number(a.uncertain)} greater`);
   if (a.capped) notes.push('a cap was reached: may be too small');
   if (a.status === 'INCOMPLETE') notes.push('the feature is younger than its window');
   if (a.false_positive_rate) notes.push(`true is wrong in ${percent(a.false_positive_rate)} at the most`);
