@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race explore fuzz faults lint bench bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test race explore fuzz faults lint bench bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVE
 
 bench-questions: ## questions over HTTP beside go-redis and, where WEIR_TEST_FEAST is set, Feast's server
 	go test -run '^$$' -bench Questions -benchtime 1x -timeout 30m ./bench
+
+DOCS_VENV ?= .cache/docs
+docs: ## the documentation as a site, into site/; a broken link fails
+	test -x $(DOCS_VENV)/bin/mkdocs || { python3 -m venv $(DOCS_VENV) && $(DOCS_VENV)/bin/pip install --quiet --requirement docs/requirements.txt; }
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --quiet --strict
 
 check: ## what CI does on a fresh machine, as root on Debian
 	./.ci/run
