@@ -162,6 +162,14 @@ func (f *Feature) reach() int64 {
 // feature needs of it.
 func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds.Series, error) {
 	s.Max = f.Call.Max
+	if s.Measure == kinds.Distinct {
+		s.Values = s.Max
+		if s.Per == "" {
+			s.Max = 0
+		} else {
+			s.Values = f.Kind.Spec().DefaultMax
+		}
+	}
 	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
 	s.ID, s.Group = c.hash(identity, kinds.SeriesIDLength), c.hash(group, groupIDLength)
 	keep := f.reach()
@@ -171,7 +179,7 @@ func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds
 		} else {
 			first.Keep = max(first.Keep, keep)
 		}
-		first.Max, first.Rate = max(first.Max, f.Call.Max), min(first.Rate, s.Rate)
+		first.Max, first.Values, first.Rate = max(first.Max, s.Max), max(first.Values, s.Values), min(first.Rate, s.Rate)
 		return first, nil
 	}
 	if err := c.own(f, s, identity, group); err != nil {
@@ -273,7 +281,10 @@ func (c *compiler) finish(r *Registry) {
 	}
 	for _, s := range r.Series {
 		s.GroupKeep = keep[s.Group]
+		stream, _ := r.Stream(s.Stream)
+		s.Tiles = tilesKept(s, stream)
 	}
+	boundSeries(r.Series)
 }
 
 // tilesKept is the greatest number of tiles that a tiled series holds of one

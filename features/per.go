@@ -64,6 +64,15 @@ func (f *Feature) Fold(at int64, events []kinds.Sample) kinds.Result {
 
 // merge computes the feature from what its series hold in tiles.
 func (f *Feature) merge(slices []kinds.Slice, at int64) kinds.Result {
+	r := f.mergeWhole(slices, at)
+	for i := range slices {
+		r.Capped = r.Capped || slices[i].Capped
+	}
+	return r
+}
+
+// mergeWhole is merge as if all were kept under keys.
+func (f *Feature) mergeWhole(slices []kinds.Slice, at int64) kinds.Result {
 	kind := f.Kind.(kinds.Tiled)
 	if f.Per != "" {
 		per := f.Stream.Fields[fieldIndex(f.Stream, f.Per)]

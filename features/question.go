@@ -140,10 +140,10 @@ func (f *Feature) unread(a *Answer, err error, at, now int64) {
 // tell makes a result the answer's.
 func (f *Feature) tell(a *Answer, r kinds.Result) {
 	spec := f.Kind.Spec()
-	a.Shape, a.Status, a.StandardError = f.shape(&spec), Present, spec.StandardError
+	a.Shape, a.Status, a.StandardError = f.shape(&spec), Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate
-	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.FalsePositiveRate == 0 && !r.Capped
+	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.StandardError == 0 && r.FalsePositiveRate == 0 && !r.Capped
 	switch {
 	case !r.Found && f.Per != "":
 		a.Items, a.Status = []kinds.Item{}, NotFound

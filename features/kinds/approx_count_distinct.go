@@ -27,7 +27,7 @@ func (k countDistinctHLL) Spec() Spec {
 func (approxCountDistinct) Measures(Call) []Measure { return []Measure{Approx} }
 
 func (approxCountDistinct) Merge(_ Call, _ int64, s []Slice) Result {
-	return Result{Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count > 0}
+	return Result{Value: Value{Type: Int, Num: s[0].Count}, Found: s[0].Count > 0, StandardError: s[0].StandardError}
 }
 
 func (approxCountDistinct) Fold(_ Call, _ int64, events []Sample) Result {

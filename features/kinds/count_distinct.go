@@ -5,13 +5,14 @@ var anyType = []Type{String, Int, Float, Decimal, Bool, Timestamp}
 
 // countDistinct is the number of different values of a field, counted from the
 // values themselves with the tiles in which each was met: exact for every
-// moment that is kept.
+// moment that is kept. Of a tile with more than Max values a sample is kept, and the
+// number is estimated.
 type countDistinct struct{}
 
 func (countDistinct) Spec() Spec {
 	return Spec{
-		Name: "count_distinct", Method: "set", Title: "number of different values of a field", Note: membersNote,
-		Types: anyType, FieldLast: true, Exact: true, Through: true, Neutral: Value{Type: Int}, Members: MembersMay,
+		Name: "count_distinct", Method: "set", Title: "number of different values of a field", Note: sampleNote + " Of a window with a tile of more the number is estimated: `exact` is false then, and the `standard_error` is stated. " + membersNote,
+		Types: anyType, FieldLast: true, Exact: true, Through: true, Neutral: Value{Type: Int}, Members: MembersMay, DefaultMax: defaultValues,
 		Result: Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
@@ -20,10 +21,10 @@ func (countDistinct) Measures(Call) []Measure { return []Measure{Distinct} }
 
 func (countDistinct) Merge(c Call, _ int64, s []Slice) Result {
 	if c.Members != nil {
-		return c.askedAmong(s[0].Members)
+		return c.askedOfSample(&s[0])
 	}
-	n := len(s[0].Members)
-	return Result{Value: Value{Type: Int, Num: int64(n)}, Found: n > 0}
+	n, relative := estimateDistinct(s[0].Members, s[0].Bound)
+	return Result{Value: Value{Type: Int, Num: n}, Found: n > 0, StandardError: relative}
 }
 
 func (countDistinct) Fold(c Call, _ int64, events []Sample) Result {
@@ -32,6 +33,9 @@ func (countDistinct) Fold(c Call, _ int64, events []Sample) Result {
 	}
 	return distinctModel(events)
 }
+
+// sampleNote is about kinds that keep values.
+const sampleNote = "Of each tile `max` values are kept, 1000 by default, and no more bytes than `weir explain` says."
 
 // distinctModel counts the different values of the events.
 func distinctModel(events []Sample) Result {

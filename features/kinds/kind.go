@@ -139,6 +139,9 @@ type Result struct {
 	// RelativeError is how far the value may lie off, as a share of it; 0 where it
 	// is exact or an estimate with a StandardError.
 	RelativeError float64
+	// StandardError is the relative standard error of a value that is an estimate
+	// here, though those of its kind mostly are none; see Spec.StandardError.
+	StandardError float64
 	Capped        bool // a cap was reached: the value may be too small
 	// FalsePositiveRate is the probability at the most with which a member that
 	// was not met is said to have been; one that was is never missed.

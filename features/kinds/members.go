@@ -36,6 +36,16 @@ func (c Call) askedOf(events []Sample) Result {
 	return c.askedAmong(texts)
 }
 
+// askedOfSample is asked of the members of a slice. Of a value that is not among
+// them, and that a sample would not have kept, it is not known whether it was met.
+func (c Call) askedOfSample(s *Slice) Result {
+	r := c.askedAmong(s.Members)
+	for i := 0; s.Bound > 0 && i < len(r.Items) && !r.Capped; i++ {
+		r.Capped = r.Items[i].Value.Num == 0 && SampleHash(c.Members[i].AppendText(nil)) >= s.Bound
+	}
+	return r
+}
+
 // askedAmong is asked of the texts of the values that were met.
 func (c Call) askedAmong(texts []string) Result {
 	values := make(map[string]bool, len(texts))

@@ -53,6 +53,7 @@ func perCategory(c Call, texts []string, result func(text string) (Value, Result
 		}
 		all.Items = append(all.Items, Item{Category: category, Value: r.Value})
 		all.Capped = all.Capped || r.Capped
+		all.StandardError = max(all.StandardError, r.StandardError)
 		all.RelativeError = max(all.RelativeError, r.RelativeError)
 	}
 	all.Found = all.Items != nil

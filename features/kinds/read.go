@@ -19,6 +19,11 @@ type Read struct {
 type Slice struct {
 	Cells   []Cell   // Tiles and Picks: those that hold something, by rising tile
 	Members []string // Members: the values met, in no order
+	// Bound is, for Members, the hash from which on some values of the tiles wanted
+	// are not kept: of those below it all are there. It is 0 where all are.
+	Bound uint64
+	// StandardError is the relative standard error of Count for Sketches.
+	StandardError float64
 	// Count is, for Sketches, the estimated number of distinct values, for
 	// LastSeen the number of values last met in the tiles wanted, and for
 	// Identities that of identities.
@@ -36,7 +41,8 @@ type Slice struct {
 	// one or more others: the first ones are complete.
 	Groups []Group
 	// Capped says that LastSeen keeps as many values as it may: others may have
-	// been put out.
+	// been put out; and of Groups that some keys were dropped for their bytes: the
+	// others are complete.
 	Capped bool
 	// LostUntil is the greatest timestamp, in ms, of a record of which the slice may
 	// lack what it did, because an operator has dropped damaged state; nil for none.
@@ -67,6 +73,9 @@ func Unite(slices []Slice) Slice {
 	met := map[string]bool{}
 	for i := range slices {
 		all.Cells = append(all.Cells, slices[i].Cells...)
+		if b := slices[i].Bound; b > 0 && (all.Bound == 0 || b < all.Bound) {
+			all.Bound = b
+		}
 		for _, member := range slices[i].Members {
 			if !met[member] {
 				met[member] = true

@@ -145,6 +145,14 @@ type Series struct {
 	// its log does, of identities, of values that are expected in a tile of Filters,
 	// or of keys that Groups answer with, 0 being no limit.
 	Max int
+	// Values is the number of values that Members keep of a tile; 0 is no limit.
+	Values int
+	// Tiles is the greatest number of tiles that are kept of an entity; 0 where it
+	// is not known.
+	Tiles int
+	// Bytes is how long what is packed of an entity may be: where it would be longer,
+	// less is kept, and answers say so. 0 is no limit.
+	Bytes int
 	// Rate is that of false positives in a tile of Filters, at the most.
 	Rate float64
 }

@@ -8,8 +8,8 @@ type set struct{}
 func (set) Spec() Spec {
 	return Spec{
 		Name: "set", Title: "the different values of a field, in their order",
-		Note:  orderNote + " " + membersNote,
-		Types: anyType, FieldLast: true, Exact: true, Through: true, Shape: List, Members: MembersMay,
+		Note:  orderNote + " " + sampleNote + " Of more than `max` values the answer has as many, chosen by their hashes, and is `capped`. " + membersNote,
+		Types: anyType, FieldLast: true, Exact: true, Through: true, Shape: List, Members: MembersMay, DefaultMax: defaultValues,
 		Example: "SET(30d, transaction, device, user)",
 	}
 }
@@ -21,21 +21,34 @@ func (set) Measures(Call) []Measure { return []Measure{Distinct} }
 
 func (set) Merge(c Call, _ int64, s []Slice) Result {
 	if c.Members != nil {
-		return c.askedAmong(s[0].Members)
+		return c.askedOfSample(&s[0])
 	}
-	values := make([]Value, 0, len(s[0].Members))
-	for _, text := range s[0].Members {
-		values = append(values, ParseText(c.Type, c.Scale, text))
-	}
-	slices.SortFunc(values, Compare)
-	return listOf(values)
+	r := c.setOf(s[0].Members)
+	r.Capped = r.Capped || s[0].Bound > 0
+	return r
 }
 
 func (set) Fold(c Call, _ int64, events []Sample) Result {
 	if c.Members != nil {
 		return c.askedOf(events)
 	}
-	values := fieldOf(events)
+	var texts []string
+	for _, v := range fieldOf(events) {
+		texts = append(texts, string(v.AppendText(nil)))
+	}
+	slices.Sort(texts)
+	return c.setOf(slices.Compact(texts))
+}
+
+// setOf lists different values, given their texts.
+func (c Call) setOf(texts []string) Result {
+	kept := leastHashes(texts, c.Max)
+	values := make([]Value, len(kept))
+	for i, text := range kept {
+		values[i] = ParseText(c.Type, c.Scale, text)
+	}
 	slices.SortFunc(values, Compare)
-	return listOf(slices.CompactFunc(values, func(a, b Value) bool { return Compare(a, b) == 0 }))
+	r := listOf(values)
+	r.Capped = len(kept) < len(texts)
+	return r
 }

@@ -62,6 +62,11 @@ func (r *replay) answer(name, entity string) features.Answer {
 	if !ok {
 		r.Fatal("no feature ", name)
 	}
+	return r.answerOf(f, entity)
+}
+
+// answerOf is the answer of a feature as of the hour that is recorded.
+func (r *replay) answerOf(f *features.Feature, entity string) features.Answer {
 	var reading features.Reading
 	reading.Reset(recorded * 1000)
 	reading.Want(f, entity, recorded*1000)

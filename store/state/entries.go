@@ -54,13 +54,6 @@ func Entries(s *kinds.Series, st State) (list []Entry, cutOff *int64, err error)
 	return list, cutOff, err
 }
 
-func (m *members) entries() (list []Entry) {
-	for _, member := range slices.Sorted(maps.Keys(m.tiles)) {
-		list = append(list, Entry{Member: &member, Tiles: m.tiles[member]})
-	}
-	return list
-}
-
 func (l *lastSeen) entries() (list []Entry) {
 	for _, s := range l.sorted {
 		list = append(list, Entry{Member: &s.value, Tiles: []int64{s.time}})
@@ -70,7 +63,7 @@ func (l *lastSeen) entries() (list []Entry) {
 
 func (s *sketches) entries() (list []Entry) {
 	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
-		list = append(list, Entry{Tiles: []int64{tile}, Estimate: s.tiles[tile].count(), Registers: s.tiles[tile].registers()})
+		list = append(list, Entry{Tiles: []int64{tile}, Estimate: s.tiles[tile].count(), Registers: s.tiles[tile].raised()})
 	}
 	return list
 }
@@ -116,8 +109,8 @@ func (g *groups) entries() (list []Entry) {
 	return list
 }
 
-// registers is the number of those that are not 0.
-func (h *hyperLogLog) registers() int {
+// raised is the number of registers that are not 0.
+func (h *hyperLogLog) raised() int {
 	n := len(h.few)
 	for _, rank := range h.dense {
 		if rank > 0 {

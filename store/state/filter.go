@@ -44,6 +44,20 @@ func layerSize(s *kinds.Series, layer int) (size, hashes int) {
 	return kinds.BloomSize(s.Max<<min(layer, mostDoublings), layerRate(s, layer))
 }
 
+// mayGrow says whether the filters of all tiles of a series may have one more layer
+// than they have. Where they may not, the last one is filled, and its rate rises.
+func mayGrow(s *kinds.Series, layers int) bool {
+	if s.Bytes == 0 {
+		return true
+	}
+	total := 0
+	for i := range layers + 1 {
+		size, _ := layerSize(s, i)
+		total += size
+	}
+	return total*max(1, s.Tiles) <= s.Bytes
+}
+
 func layerRate(s *kinds.Series, layer int) float64 { return math.Ldexp(s.Rate, -layer-1) }
 
 func (f *filter) has(hash uint64) bool {
@@ -59,7 +73,7 @@ func (f *filter) add(hash uint64, s *kinds.Series) {
 	}
 	n := len(f.layers)
 	if n > 0 {
-		if last := &f.layers[n-1]; last.rate(last.hashes) <= layerRate(s, n-1) {
+		if last := &f.layers[n-1]; last.rate(last.hashes) <= layerRate(s, n-1) || !mayGrow(s, n) {
 			last.add(hash)
 			return
 		}

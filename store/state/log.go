@@ -20,6 +20,7 @@ import (
 // until the memory has to grow: the header moves up.
 type log struct {
 	max     int
+	bytes   int // the most of what is packed
 	held    kinds.Log
 	records int
 	late    int   // bytes at the end of records that came late, behind those in order
@@ -176,6 +177,17 @@ func (l *log) first() (time int64, size int) {
 	start := l.held[len(kinds.LogHeader):]
 	n, width := binary.Uvarint(start)
 	return kinds.LogTime(start[width:]), int(n) + width
+}
+
+// squeeze drops the earliest records as the cap does, as far as the log is longer than
+// it may be.
+func (l *log) squeeze() bool {
+	l.order()
+	before := l.records
+	for l.records > 0 && len(l.held) >= l.bytes {
+		l.dropFirst()
+	}
+	return l.records < before
 }
 
 // dropFirst drops the first record for want of room.

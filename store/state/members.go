@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -10,15 +11,26 @@ import (
 
 // members are values, each with the tiles in which it was met, rising. Packed,
 // each is its length, itself, the number of its tiles and their distances.
+//
+// Of a tile with more than series.Values values those are kept whose hashes are
+// least. The least hash that was dropped is the tile's bound: from then on values of
+// its hash and above are passed over. So which are kept depends on the values alone,
+// and what remains of a tile is a sample whose share of all is known. Packed, a bound
+// stands before the members, like one without tiles: 8, the bound, 0 and the tile.
 type members struct {
 	series *kinds.Series
 	tiles  map[string][]int64
-	runs   []int64  // the tiles of one member behind those of another, as long as none comes between
-	first  int64    // the first tile kept when they were last pruned
-	sorted []string // room for Append
+	bounds map[int64]uint64 // by tile; nil for none
+	runs   []int64          // the tiles of one member behind those of another, as long as none comes between
+	first  int64            // the first tile kept when they were last pruned
+	trimAt int              // the number of members at which it is looked for what to drop
+	sorted []string         // room for Append
 }
 
 func (m *members) Apply(op *kinds.Op) {
+	if m.beyond(op.Member, op.Tile) {
+		return
+	}
 	member := string(op.Member)
 	if met, known := m.tiles[member]; known {
 		m.again(member, met, op.Tile)
@@ -26,6 +38,10 @@ func (m *members) Apply(op *kinds.Op) {
 	}
 	m.runs = append(m.runs, op.Tile)
 	m.tiles[member] = slices.Clip(m.runs[len(m.runs)-1:])
+	if len(m.tiles) > max(2*m.series.Values, m.trimAt) {
+		m.trim(m.series.Values)
+		m.trimAt = 2 * len(m.tiles)
+	}
 }
 
 // again takes in a member that was met in some tiles, and returns all of them.
@@ -41,26 +57,34 @@ func (m *members) again(member string, met []int64, tile int64) []int64 {
 func (m *members) empty() {
 	clear(m.tiles)
 	clear(m.sorted) // they are views of what was merged
-	m.runs, m.first, m.sorted = m.runs[:0], 0, m.sorted[:0]
+	m.runs, m.first, m.sorted, m.bounds, m.trimAt = m.runs[:0], 0, m.sorted[:0], nil, 0
 }
 
 func (m *members) Merge(packed []byte) error {
 	r := reader{packed: packed}
 	for r.more() {
-		member, tile := view(r.bytes(r.uvarint())), firstTile(m.series)
+		text, tile := r.bytes(r.uvarint()), firstTile(m.series)
+		n := r.uvarint()
+		if n == 0 && r.err == nil {
+			m.mergeBound(&r, text, tile+r.varint())
+			continue
+		}
+		member := view(text)
 		met, known := m.tiles[member]
 		from := len(m.runs)
-		for n := r.uvarint(); n > 0 && r.err == nil; n-- {
+		for before := int64(math.MinInt64); n > 0 && r.err == nil; n-- {
 			tile += r.varint()
 			switch {
 			case r.err != nil:
+			case tile <= before:
+				r.fail() // they rise
+			case m.beyond(text, tile):
 			case known:
 				met = m.again(member, met, tile)
-			case len(m.runs) > from && tile <= m.runs[len(m.runs)-1]:
-				r.fail() // they rise
 			default:
 				m.runs = append(m.runs, tile)
 			}
+			before = tile
 		}
 		if len(m.runs) > from {
 			m.tiles[member] = slices.Clip(m.runs[from:])
@@ -70,6 +94,12 @@ func (m *members) Merge(packed []byte) error {
 }
 
 func (m *members) Append(dst []byte) []byte {
+	m.trim(m.series.Values)
+	for _, tile := range slices.Sorted(maps.Keys(m.bounds)) {
+		dst = append(dst, 8)
+		dst = binary.BigEndian.AppendUint64(dst, m.bounds[tile])
+		dst = binary.AppendVarint(append(dst, 0), tile-firstTile(m.series))
+	}
 	m.sorted = slices.AppendSeq(m.sorted[:0], maps.Keys(m.tiles))
 	slices.Sort(m.sorted)
 	for _, member := range m.sorted {
@@ -91,10 +121,16 @@ func appendMember[T string | []byte](dst []byte, member T, met []int64, before i
 }
 
 func (m *members) Read(r *kinds.Read) (out kinds.Slice) {
+	m.trim(m.series.Values)
 	out.Members = make([]string, 0, len(m.tiles))
 	for member, met := range m.tiles {
 		if i, _ := slices.BinarySearch(met, r.First); i < len(met) && met[i] <= r.Last {
 			out.Members = append(out.Members, member)
+		}
+	}
+	for tile, bound := range m.bounds {
+		if r.First <= tile && tile <= r.Last && (out.Bound == 0 || bound < out.Bound) {
+			out.Bound = bound
 		}
 	}
 	return out
@@ -104,6 +140,7 @@ func (m *members) Read(r *kinds.Read) (out kinds.Slice) {
 func (m *members) Prune(first int64) (empty bool) {
 	if first > m.first {
 		m.first = first
+		maps.DeleteFunc(m.bounds, func(tile int64, _ uint64) bool { return tile < first })
 		for member, met := range m.tiles {
 			i, _ := slices.BinarySearch(met, first)
 			if i == len(met) {
@@ -126,6 +163,7 @@ func (m *members) held() []int64 {
 }
 
 func (m *members) drop(tile int64) {
+	delete(m.bounds, tile)
 	for member, met := range m.tiles {
 		m.tiles[member] = slices.DeleteFunc(met, func(t int64) bool { return t == tile })
 		if len(m.tiles[member]) == 0 {

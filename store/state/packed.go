@@ -122,7 +122,7 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *kinds.Se
 			dst = appendSection(dst, p.tag, p.body)
 		case p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now)):
 		default:
-			c.body = p.state.Append(c.body[:0])
+			c.body = fit(c.body[:0], p.series, p.state)
 			dst = appendSection(dst, p.tag, c.body)
 		}
 	}
@@ -138,6 +138,25 @@ func putHeader(packed []byte, size int, nonce Nonce) {
 	length := packedLength(size)
 	copy(packed, []byte{0, byte(length >> 16), byte(length >> 8), byte(length)})
 	copy(packed[1+lengthSize:], nonce[:])
+}
+
+// squeezer is a State that may be made to take less by what it then no longer says
+// as exactly, or lacks, and says that it does.
+type squeezer interface {
+	// squeeze makes it take less; false says that it cannot.
+	squeeze() bool
+}
+
+// fit packs a state into no more bytes than its series allows, as far as it can be
+// squeezed.
+func fit(dst []byte, s *kinds.Series, held State) []byte {
+	start := len(dst)
+	for dst = held.Append(dst); s.Bytes > 0 && len(dst)-start > s.Bytes; dst = held.Append(dst[:start]) {
+		if q, ok := held.(squeezer); !ok || !q.squeeze() {
+			break
+		}
+	}
+	return dst
 }
 
 // packedLength is a length as a header has it.

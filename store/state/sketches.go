@@ -78,7 +78,26 @@ func (s *sketches) Read(r *kinds.Read) kinds.Slice {
 	if !found {
 		return kinds.Slice{}
 	}
-	return kinds.Slice{Count: union.count()}
+	slice := kinds.Slice{Count: union.count()}
+	if union.coarser > 0 {
+		slice.StandardError = union.standardError()
+	}
+	return slice
+}
+
+// squeeze halves the registers of the finest sketches.
+func (s *sketches) squeeze() bool {
+	finest := uint8(hllBits)
+	for _, h := range s.tiles {
+		finest = min(finest, h.coarser)
+	}
+	if finest >= hllBits-hllLeastBits {
+		return false
+	}
+	for _, h := range s.tiles {
+		h.coarsen(finest + 1)
+	}
+	return true
 }
 
 func (s *sketches) Prune(first int64) (empty bool) {

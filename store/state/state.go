@@ -40,7 +40,7 @@ func New(s *kinds.Series) State {
 	case kinds.LastSeen:
 		return &lastSeen{max: s.Max, times: map[string]int64{}}
 	case kinds.Logs:
-		return &log{max: s.Max}
+		return &log{max: s.Max, bytes: s.Bytes}
 	case kinds.Filters:
 		return &filters{series: s, tiles: map[int64]*filter{}}
 	case kinds.Identities:

@@ -1,0 +1,61 @@
+package features
+
+import "github.com/weir-stream/weir/features/kinds"
+
+// What a group keeps of an entity is one key of Redis, whatever happens to the
+// entity. Series that grow with the values or events they meet share the bytes that
+// the key may take; the others take a number for each tile, as explain says.
+const (
+	// poolBytes is what logs of one group may take together, packed, and what the
+	// others may: so the key stays below 1 MiB, with what is appended until it is
+	// compacted. A log stands apart, for many features have their columns in it.
+	poolBytes = 256 << 10
+	// leastSeriesBytes is the least share of one.
+	leastSeriesBytes = 4 << 10
+)
+
+// pool is what shares bytes.
+type pool struct {
+	group string
+	logs  bool
+}
+
+func poolOf(s *kinds.Series) pool { return pool{s.Group, s.State() == kinds.Logs} }
+
+// grows says whether a series grows with what it meets.
+func grows(s *kinds.Series) bool {
+	switch s.State() {
+	case kinds.Members, kinds.Sketches, kinds.Logs, kinds.Filters, kinds.Groups:
+		return true
+	default:
+		return false
+	}
+}
+
+// boundSeries gives the series their bytes.
+func boundSeries(list []*kinds.Series) {
+	sharing := map[pool]int{}
+	for _, s := range list {
+		if grows(s) {
+			sharing[poolOf(s)]++
+		}
+	}
+	for _, s := range list {
+		if grows(s) {
+			s.Bytes = max(leastSeriesBytes, poolBytes/sharing[poolOf(s)]) * timesDefault(s)
+		}
+	}
+}
+
+// timesDefault is how many times the default of its max a series was given: who wants
+// more kept takes the bytes for it.
+func timesDefault(s *kinds.Series) int {
+	most, usual := s.Max, defaultLogMax
+	switch {
+	case s.State() == kinds.Members:
+		most = s.Values
+	case s.State() == kinds.Groups && s.Keys == "" && s.Per != s.Field:
+		usual = defaultCategories
+	}
+	return max(1, (most+usual-1)/usual)
+}

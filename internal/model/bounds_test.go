@@ -1,0 +1,114 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Sets of one hot entity are exact up to their max, and say from there on what they
+// are worth: a number is an estimate within its error, a list is capped.
+func TestSetsOfAHotEntity(t *testing.T) {
+	definitions := `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {device: string, user: string, shop: string}
+features:
+  month:  COUNT_DISTINCT(30d, pay, device, user)
+  ever:   COUNT_DISTINCT(lifetime, pay, device, user, max=200)
+  list:   SET(30d, pay, device, user)
+  some:   SET(lifetime, pay, device, user, max=3)
+  shops:  COUNT_DISTINCT(30d, pay, device, user, per=shop)
+  approx: APPROX_COUNT_DISTINCT(1h, pay, device, user)
+`
+	r := newReplay(t, definitions)
+	random := rand.New(rand.NewPCG(9, 10))
+	for n := 1; n <= 50_000; n++ {
+		at := recorded*1000 - random.Int64N(29*86_400_000)
+		r.event(`{"t":%d,"device":"d","shop":"s%d","user":"u%06d"}`, at, n%3, n)
+		if n%10 == 0 {
+			r.event(`{"t":%d,"device":"d","shop":"s%d","user":"u%06d"}`, recorded*1000, n%3, n) // again
+		}
+		switch n {
+		case 3, 200, 1000, 20_000, 50_000:
+			for _, name := range []string{"month", "ever"} {
+				checkEstimate(t, name, r.answer(name, "d"), n)
+			}
+			checkList(t, "list", r.answer("list", "d"), n, 1000)
+			checkList(t, "some", r.answer("some", "d"), n, 3)
+		}
+	}
+	shops := r.answer("shops", "d")
+	for _, item := range shops.Items {
+		if off := math.Abs(float64(item.Value.Num)-50_000/3) / (50_000 / 3); off > 5*shops.StandardError || shops.Exact {
+			t.Errorf("shop %s has %d users, %.3f off, with the error %v", item.Category.Str, item.Value.Num, off, shops.StandardError)
+		}
+	}
+}
+
+func checkEstimate(t *testing.T, name string, a features.Answer, n int) {
+	t.Helper()
+	off := math.Abs(float64(a.Value.Num)-float64(n)) / float64(n)
+	if n <= 200 && (!a.Exact || off > 0 || a.StandardError > 0) {
+		t.Errorf("%s of %d is %d, exact %t, error %v", name, n, a.Value.Num, a.Exact, a.StandardError)
+	}
+	if n > 40_000 && (a.Exact || a.StandardError == 0) || off > 4*a.StandardError || a.StandardError > 0.08 || a.Capped {
+		t.Errorf("%s of %d is %d, %.3f off, exact %t, error %v, capped %t", name, n, a.Value.Num, off, a.Exact, a.StandardError, a.Capped)
+	}
+}
+
+func checkList(t *testing.T, name string, a features.Answer, n, most int) {
+	t.Helper()
+	if len(a.Items) != min(n, most) || a.Capped != (n > most) || a.Exact == a.Capped {
+		t.Errorf("%s of %d has %d values, capped %t, exact %t", name, n, len(a.Items), a.Capped, a.Exact)
+	}
+	if !slices.IsSortedFunc(a.Items, func(a, b kinds.Item) int { return kinds.Compare(a.Value, b.Value) }) {
+		t.Errorf("%s is in no order", name)
+	}
+}
+
+// Of a member that a sample of a set would not have kept it is not said that it was
+// not met, as if that were sure.
+func TestMembersOfACappedSet(t *testing.T) {
+	r := newReplay(t, `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {device: string, user: string}
+features:
+  set: SET(30d, pay, device, user, max=100)
+`)
+	for n := range 1000 {
+		r.event(`{"t":%d,"device":"d","user":"u%d"}`, recorded*1000, n)
+	}
+	r.flush()
+	f, _ := r.registry.Feature("set")
+	kept, sureAbsent, unsure := 0, 0, 0
+	for n := range 2000 {
+		asked := kinds.Value{Type: kinds.String, Str: fmt.Append(nil, "u", n)}
+		a := r.answerOf(f.AskedAbout([]kinds.Value{asked}), "d")
+		switch found := a.Items[0].Value.Num == 1; {
+		case found && n >= 1000:
+			t.Fatalf("u%d is found, and was never met", n)
+		case found:
+			kept++
+		case a.Exact && n < 1000:
+			t.Fatalf("u%d was met, and the answer is sure that it was not", n)
+		case a.Exact:
+			sureAbsent++
+		default:
+			unsure++
+		}
+	}
+	if kept != 100 || sureAbsent < 50 || unsure < 900 {
+		t.Errorf("%d are found, %d surely absent, %d unsure", kept, sureAbsent, unsure)
+	}
+}
