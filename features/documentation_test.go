@@ -51,6 +51,14 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
   log then.
 - **Exact** values have no error of their own: ints, decimals and times are exact, floats are rounded as floats are.
 - **` + "`where`" + `** filters the events of every function; it is not the same as ` + "`condition`" + `, which a function looks at.
+- **Bounds.** What is kept of an entity stays bounded, whatever comes: its key in Redis stays below 1 MiB with default
+  options. ` + "`max`" + ` bounds values, categories and events. Features that grow with what they meet share 256 KiB of a key, and
+  the logs another 256 KiB; a ` + "`max`" + ` above the default takes as many times more. What would take more is made smaller, and the answer says so: an
+  exact count of values becomes an estimate with its ` + "`standard_error`" + `, a HyperLogLog has fewer registers and a greater one, a filter a
+  greater ` + "`false_positive_rate`" + `; lists, logs and categories are ` + "`capped`" + `.
+- **Long values.** Of a string of more than 256 bytes its begin is kept, and 22 characters that stand for a hash of all of it: long
+  values stay different, and a question that names one finds it. ` + "`where`" + ` and other expressions see it whole. ` + "`max_bytes`" + ` of a
+  field, or of a stream for its fields, is another length. Values in an entity's key have 256 bytes at the most.
 
 `
 

@@ -232,7 +232,7 @@ func (m *Mapper) recordOf(log *logPlan, e *Event, p *writePlan) bool {
 	for i, c := range log.columns {
 		switch where := log.wheres[i]; {
 		case where < 0:
-			m.record = kinds.AppendLogColumn(m.record, c.Column, e.Values[c.field])
+			m.record = kinds.AppendLogColumn(m.record, c.Column, p.stream.Kept(c.field, e.Values[c.field]))
 		case p.passed[where]:
 			m.record = kinds.AppendLogColumn(m.record, c.Column, kinds.Value{})
 			taken = taken || c.filters
@@ -282,7 +282,7 @@ func (m *Mapper) measure(op *kinds.Op, e *Event, p *writePlan, field int, b *kin
 	case kinds.Spread:
 		op.Num = int64(math.Float64bits(v.Float64()))
 	case kinds.FirstValue, kinds.LastValue:
-		m.text = kinds.AppendValue(m.text[:0], *v)
+		m.text = kinds.AppendValue(m.text[:0], p.stream.Kept(field, *v))
 		op.Num, op.Member = e.Time, b.Hold(m.text)
 	default: // Distinct, Approx, Touch, Seen, LeastText, GreatestText
 		op.Member = m.member(v, p, field, b)
@@ -318,7 +318,7 @@ func (m *Mapper) key(op *kinds.Op, e *Event, p *writePlan, s *seriesPlan, b *kin
 // member is the text of a field's value, which is held once.
 func (m *Mapper) member(v *kinds.Value, p *writePlan, field int, b *kinds.Batch) []byte {
 	if p.members[field] == nil {
-		m.text = v.AppendText(m.text[:0])
+		m.text = p.stream.Kept(field, *v).AppendText(m.text[:0])
 		p.members[field] = b.Hold(m.text)
 	}
 	return p.members[field]

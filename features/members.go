@@ -20,13 +20,27 @@ func (f *Feature) Membership() kinds.Membership {
 // the window holds it; its Value is not of interest.
 func (f *Feature) AskedAbout(members []kinds.Value) *Feature {
 	asked := *f
-	asked.Call.Members = members
+	asked.Call.Members = f.kept(members)
 	if f.Through != nil {
 		through := *f.Through
 		through.Each = f.Through.Each.AskedAbout(members)
 		asked.Through = &through
 	}
 	return &asked
+}
+
+// kept are values of the feature's field as state keeps them.
+func (f *Feature) kept(values []kinds.Value) []kinds.Value {
+	of := f
+	if f.Through != nil {
+		of = f.Through.Each
+	}
+	field := fieldIndex(of.Stream, of.Field)
+	kept := make([]kinds.Value, len(values))
+	for i, v := range values {
+		kept[i] = of.Stream.Kept(field, v)
+	}
+	return kept
 }
 
 // Own is the value that an event has itself of the feature's field, the member

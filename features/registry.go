@@ -42,6 +42,9 @@ type Stream struct {
 	writes []entityWrites // what each event does; see Mapper
 }
 
+// Kept is the value of a field as state keeps it.
+func (s *Stream) Kept(field int, v kinds.Value) kinds.Value { return v.Kept(s.Fields[field].MaxBytes) }
+
 // TimestampPath is the place and the unit of an event's time.
 type TimestampPath struct {
 	Path []string
@@ -55,7 +58,10 @@ type Field struct {
 	Scale uint8 // of a decimal
 	// Unit is how a timestamp stands in the record, as of TimestampPath; where
 	// it is empty it is a number of milliseconds or an RFC 3339 string.
-	Unit     string
+	Unit string
+	// MaxBytes is the longest text that is kept of a string; longer ones are
+	// shortened, see kinds.Shorten.
+	MaxBytes int
 	Required bool // a record without it is a poison event
 	Path     []string
 	Expr     *Expr // of a derived field, computed from those before it; else nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -135,6 +136,7 @@ func streamSchema() schema {
 		"id":           described(ref("path"), "path of the event's own identity"),
 		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),
 		"fields":       fieldsSchema(),
+		"max_bytes":    described(maxBytesSchema(), "the max_bytes of the stream's fields that have none of their own; "+strconv.Itoa(kinds.MaxText)+" by default"),
 		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+FormatDuration(defaultMaxFuture)+" by default"),
 		"late":         described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
 		"enrich":       described(ref("enrich"), "writes each event, with features as of it, to a topic"),
@@ -165,17 +167,20 @@ func fieldsSchema() schema {
 
 func fieldSchema() schema {
 	properties := schema{
-		"type":     ref("type"),
-		"path":     described(ref("path"), "where it stands in the record; its name by default"),
-		"scale":    described(wholeNumber(0, int(maxScale)), "digits of a decimal behind the point"),
-		"unit":     described(schema{"enum": timeUnits}, "of a timestamp"),
-		"expr":     described(ref("text"), "expression over the fields before it"),
-		"required": described(schema{"enum": []any{true, false, "true", "false"}}, "a record without it is a poison event"),
+		"type":      ref("type"),
+		"path":      described(ref("path"), "where it stands in the record; its name by default"),
+		"scale":     described(wholeNumber(0, int(maxScale)), "digits of a decimal behind the point"),
+		"unit":      described(schema{"enum": timeUnits}, "of a timestamp"),
+		"expr":      described(ref("text"), "expression over the fields before it"),
+		"max_bytes": described(maxBytesSchema(), "the longest text that is kept of a string: of longer ones the begin and a hash"),
+		"required":  described(schema{"enum": []any{true, false, "true", "false"}}, "a record without it is a poison event"),
 	}
 	s := object(only(properties, fieldKeys), "type")
 	s["not"] = schema{"required": []string{"path", "expr"}}
 	return s
 }
+
+func maxBytesSchema() schema { return wholeNumber(kinds.LeastMaxText, mostMaxBytes) }
 
 func windowSchema() schema {
 	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -28,10 +29,10 @@ var (
 
 // The keys of a stream and of what is in it.
 var (
-	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "fields", "max_future", "late", "enrich"}
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "fields", "max_bytes", "max_future", "late", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit"}
-	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "required"}
+	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "max_bytes", "required"}
 )
 
 // stream compiles a stream. What is wrong with it is left out, so that its
@@ -48,12 +49,20 @@ func (l *loader) stream(d named) *Stream {
 	if n, ok := keys["timestamp"]; ok {
 		s.Timestamp = l.timestamp(n)
 	}
+	maxBytes := kinds.MaxText
+	if n, ok := keys["max_bytes"]; ok {
+		if w, ok := l.scalar(n, "max_bytes"); ok {
+			maxBytes = l.maxBytes(w)
+		}
+	}
 	if n, ok := keys["fields"]; ok {
 		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
 			l.report(n.place(), "%s needs a field or more", what)
 		}
 		for _, e := range l.entries(n, "fields", "field") {
-			s.Fields = append(s.Fields, l.field(e, s.Fields))
+			f := l.field(e, s.Fields)
+			f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
+			s.Fields = append(s.Fields, f)
 		}
 	}
 	if n, ok := keys["enrich"]; ok {
@@ -154,6 +163,7 @@ func (l *loader) field(e entry, before []Field) Field {
 	}
 	l.decimal(&f, words["scale"])
 	l.unit(&f, words["unit"])
+	l.fieldMaxBytes(&f, words["max_bytes"])
 	if w := words["required"]; w.given() {
 		l.oneOf(w, "required", []string{"true", "false"})
 		f.Required = w.text == "true"
@@ -198,6 +208,28 @@ func (l *loader) unit(f *Field, unit word) {
 	default:
 		l.oneOf(unit, "unit", timeUnits)
 		f.Unit = unit.text
+	}
+}
+
+// mostMaxBytes is the greatest max_bytes of a field.
+const mostMaxBytes = 64 << 10
+
+// maxBytes reads the length of the longest text that is kept.
+func (l *loader) maxBytes(w word) int {
+	n, err := strconv.Atoi(w.text)
+	if err != nil || n < kinds.LeastMaxText || n > mostMaxBytes {
+		l.report(w.place, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, kinds.LeastMaxText, mostMaxBytes)
+	}
+	return n
+}
+
+func (l *loader) fieldMaxBytes(f *Field, w word) {
+	switch {
+	case !w.given():
+	case f.Type != kinds.String && f.Type != kinds.Null:
+		l.report(w.place, "max_bytes is for strings, and field %q is of type %s", f.Name, f.Type)
+	default:
+		f.MaxBytes = l.maxBytes(w)
 	}
 }
 

@@ -168,6 +168,9 @@ func (l *loader) throughField(d *definition, set *Feature, spec kinds.Spec) *Fea
 	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
 		l.report(w.place, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
 			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
+	case i >= 0 && set.Call.Type == kinds.String && set.Stream.Fields[fieldIndex(set.Stream, set.Field)].MaxBytes != kinds.MaxText:
+		l.report(d.through.place, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
+			set.Field, set.Stream.Name, kinds.MaxText)
 	default:
 		return set
 	}

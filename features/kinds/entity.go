@@ -4,7 +4,8 @@ import "github.com/cespare/xxhash/v2"
 
 // An entity is what a feature is about: the values of its by-fields, in the
 // order of the fields' names. Its text is the values joined by '|', with '|'
-// and '\' escaped by '\', so that no two entities share a text.
+// and '\' escaped by '\', so that no two entities share a text. Long values are
+// shortened, see Shorten.
 
 // AppendEntity appends one more value of an entity's text.
 func AppendEntity(dst []byte, first bool, v Value) []byte {
@@ -14,7 +15,7 @@ func AppendEntity(dst []byte, first bool, v Value) []byte {
 	if v.Type != String {
 		return v.AppendText(dst)
 	}
-	for _, c := range v.Str {
+	for _, c := range v.Kept(MaxText).Str {
 		if c == '|' || c == '\\' {
 			dst = append(dst, '\\')
 		}

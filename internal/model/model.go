@@ -167,7 +167,7 @@ func (m *Model) add(e *features.Event) {
 	n := int32(len(s.times))
 	s.times = append(s.times, e.Time)
 	for _, field := range s.kept {
-		s.columns[field] = append(s.columns[field], m.hold(e.Values[field]))
+		s.columns[field] = append(s.columns[field], m.hold(e.Stream.Kept(field, e.Values[field])))
 	}
 	for _, l := range s.logs {
 		l.add(e, n)

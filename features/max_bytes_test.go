@@ -1,0 +1,97 @@
+package features_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+// Values that are too long are kept as their begin and a hash, wherever they are
+// kept: they stay different, are found again by those who ask, and take no more than
+// their fields allow.
+func TestLongValuesAreShortened(t *testing.T) {
+	r, err := features.Parse("long.yaml", []byte(`
+streams:
+  tx:
+    topic: tx
+    timestamp: t
+    fields: {user: string, agent: {type: string, max_bytes: 60}, page: string, shop: string}
+features:
+  events: COUNT(7d, tx, user)
+  agents: COUNT_DISTINCT(7d, tx, user, agent)
+  newest: LAST(7d, tx, agent, user)
+  least:  MIN(7d, tx, agent, user)
+  pages:  LAST_K(7d, tx, page, user, k=2)
+  top:    TOP_K(7d, tx, agent, user, k=2)
+  bots:   COUNT(7d, tx, user, where='agent endsWith "bot"')
+  through: COUNT(7d, tx, shop, through=SET(7d, tx, user, shop))
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now = 1_532_496_076_032
+	long := strings.Repeat("é", 100_000)
+	state, mapper := memory.New(), r.NewMapper()
+	for i := range 4 {
+		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+		rec := features.Record{Partition: kinds.Partition{Topic: "tx"}, Timestamp: now, Value: fmt.Appendf(nil,
+			`{"t":%d,"user":%q,"agent":"%s %d bot","page":"%s %d","shop":%q}`, now-10+i, "u"+long, long, i/2, long, i, "s"+long)}
+		if _, err := mapper.Map(&rec, 0, b); err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range b.Ops {
+			if len(op.Member) > 2*kinds.MaxText || len(op.Key) > 60 {
+				t.Errorf("%s keeps %d bytes under %d", op.Series.Measure, len(op.Member), len(op.Key))
+			}
+		}
+		for _, touched := range b.Touched {
+			if len(touched.Entity) > kinds.MaxText {
+				t.Errorf("an entity of %d bytes", len(touched.Entity))
+			}
+		}
+		if err := state.Apply(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entity := string(kinds.AppendEntity(nil, true, kinds.Value{Type: kinds.String, Str: []byte("u" + long)}))
+	ask := func(name string, members ...kinds.Value) features.Answer {
+		f, _ := r.Feature(name)
+		if members != nil {
+			f = f.AskedAbout(members)
+		}
+		var reading features.Reading
+		reading.Reset(now)
+		reading.Want(f, entity, now)
+		if err := reading.Read(context.Background(), state); err != nil {
+			t.Fatal(err)
+		}
+		var a features.Answer
+		reading.Next(&a)
+		return a
+	}
+	for name, want := range map[string]int64{"events": 4, "agents": 2, "bots": 4, "through": 4} {
+		if got := ask(name).Value.Num; got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	shortened := string(kinds.Shorten(nil, []byte(long+" 1 bot"), 60))
+	if got := string(ask("newest").Value.Str); got != shortened || len(got) > 60 || !strings.HasPrefix(got, "éééé") || strings.Count(got, "~") != 1 {
+		t.Errorf("the newest agent is %q, want %q", got, shortened)
+	}
+	if pages := ask("pages").Items; len(pages) != 2 || string(pages[0].Value.Str) == string(pages[1].Value.Str) || len(pages[0].Value.Str) > kinds.MaxText {
+		t.Errorf("the pages are %d", len(pages))
+	}
+	if top := ask("top").Items; len(top) != 2 || top[0].Count != 2 {
+		t.Errorf("the agents are %v", top)
+	}
+	met := kinds.Value{Type: kinds.String, Str: []byte(long + " 0 bot")}
+	never := kinds.Value{Type: kinds.String, Str: []byte(long + " 2 bot")}
+	if items := ask("agents", met, never).Items; items[0].Value.Num != 1 || items[1].Value.Num != 0 {
+		t.Errorf("asked about a long value that was met and one that was not: %v", items)
+	}
+}
