@@ -81,6 +81,7 @@ var bad = []struct{ file, want string }{
 	{"api: {tls: {client_ca: a.pem}}", `api.tls.client_ca "a.pem" is not allowed: empty, unless api.tls.cert names a file`},
 	{"log: {level: loud}", `log.level "loud" is not allowed: debug, info, warn or error`},
 	{"log: {format: xml}", `log.format "xml" is not allowed: text or json`},
+	{"profiles: {listen: '6060'}", `profiles.listen "6060" is not allowed: empty, host:port, or :port on this machine alone`},
 	{"tracing: {endpoint: 'localhost:4318'}", `tracing.endpoint "localhost:4318" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},
 	{"tracing: {endpoint: 'grpc://localhost:4317'}", `tracing.endpoint "grpc://localhost:4317" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},
 	{"tracing: {endpoint: 'http://:4318'}", `tracing.endpoint "http://:4318" is not allowed: empty, or a URL such as http://localhost:4318/v1/traces`},

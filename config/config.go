@@ -28,6 +28,7 @@ type Config struct {
 	API       API       `key:"api"`
 	Log       Log       `key:"log"`
 	Tracing   Tracing   `key:"tracing"`
+	Profiles  Profiles  `key:"profiles"`
 }
 
 // Kafka says where events come from and how they are read.
@@ -123,6 +124,11 @@ type Batch struct {
 	MaxEvents int           `key:"max_events"`
 	MaxBytes  Bytes         `key:"max_bytes"`
 	Linger    time.Duration `key:"linger"`
+}
+
+// Profiles says where the process's own profiles are to be had.
+type Profiles struct {
+	Listen string `key:"listen"` // host:port; empty is nowhere, an empty host this machine alone
 }
 
 // API says how questions are answered.

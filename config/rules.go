@@ -106,6 +106,7 @@ var rules = []rule{
 	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
 	oneOf("log.format", func(c *Config) string { return c.Log.Format }, "text", "json"),
 
+	{"profiles.listen", "empty, host:port, or :port on this machine alone", func(c *Config) bool { return c.Profiles.Listen == "" || address(c.Profiles.Listen, 0) }},
 	{"tracing.endpoint", "empty, or a URL such as http://localhost:4318/v1/traces", func(c *Config) bool {
 		return c.Tracing.Endpoint == "" || collector(c.Tracing.Endpoint)
 	}},

@@ -44,6 +44,18 @@ func (names Hosts) knows(host string) bool {
 	})
 }
 
+// Only passes on the requests that are addressed to a name that is known, and
+// answers others with 421.
+func (names Hosts) Only(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refusal := names.refusal(r); refusal != nil {
+			fail(w, refusal)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // refusal is nil for a request to a host that is known. Over TLS a browser has
 // compared the name with the certificate.
 func (names Hosts) refusal(r *http.Request) *Error {

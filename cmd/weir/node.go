@@ -35,6 +35,7 @@ type node struct {
 	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
 	api       *serve.Server
+	profiles  *profiles            // nil without
 	tracing   trace.TracerProvider // nil without tracing
 	// endTracing sends the spans that are left.
 	endTracing func(context.Context) error
@@ -93,6 +94,9 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	}
 	if roles.api {
 		n.access.warn(n.api.Addr())
+	}
+	if n.profiles, err = startProfiles(cfg.Profiles.Listen, n.access.hosts(), log); err != nil {
+		return nil, errors.Join(err, n.api.Shutdown(context.Background()), n.close())
 	}
 	return n, nil
 }
@@ -271,6 +275,9 @@ func (n *node) run(ctx context.Context) error {
 	})
 	if n.replicas != nil {
 		parts.Go(func() { n.store.WatchReplicas(ctx) })
+	}
+	if n.profiles != nil {
+		parts.Go(func() { n.profiles.run(ctx) })
 	}
 	stopped := n.lastMoment(ctx)
 	parts.Wait()

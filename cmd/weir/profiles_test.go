@@ -1,0 +1,72 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/serve"
+)
+
+// Profiles are served where the settings say so, on this machine alone unless
+// they name another address, and by no other listener.
+func TestProfiles(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	p := start(t, append([]string{"run", "--profiles.listen", ":0"}, flags...)...)
+	base := p.address(t)
+	p.shows(t, "profiles are served")
+	address := regexp.MustCompile(`profiles are served" address=(\S+)`).FindStringSubmatch(p.err.String())[1]
+	if host, _, err := net.SplitHostPort(address); err != nil || host != "127.0.0.1" {
+		t.Errorf("profiles are at %s, %v; want this machine alone", address, err)
+	}
+	for path, want := range map[string]string{
+		"/debug/pprof/": "goroutine", "/debug/pprof/heap?debug=1": "heap profile", "/debug/pprof/cmdline": "",
+		"/debug/pprof/profile?seconds=1": "", "/debug/pprof/symbol": "num_symbols",
+	} {
+		if code, body := status(t, "http://"+address+path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %.200s", path, code, body)
+		}
+	}
+	r, err := http.NewRequest("GET", "http://"+address+"/debug/pprof/heap", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "evil.com"
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("to another name: %s %s", answer.Status, body)
+	}
+	if code, _ := status(t, base+"/debug/pprof/"); code != http.StatusNotFound {
+		t.Errorf("the API answers %d about profiles", code)
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", address); err == nil {
+		t.Error("profiles are served on after the end")
+	}
+}
+
+func TestNoProfiles(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	if p, err := startProfiles("", serve.Hosts{}, log); p != nil || err != nil {
+		t.Errorf("profiles without an address: %v, %v", p, err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, err := startProfiles(taken.Addr().String(), serve.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
+		t.Errorf("an address that is taken: %v", err)
+	}
+}
