@@ -241,7 +241,7 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 	processor := pipeline.New(pipeline.Config{
 		Registry: registry, Store: state,
 		NewWriter: func() pipeline.Writer { return &watchedWriter{state.NewWriter(), p} },
-		Transport: &kafka.Transport{}, Dialer: &kafka.Dialer{Timeout: 5 * time.Second}, Brokers: o.Brokers,
+		Transport: &kafka.Transport{}, Brokers: o.Brokers,
 		Group: namespace, DeadLetterTopic: deadLetters, Workers: cfg.Processor.WorkerCount(),
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 		Linger: cfg.Processor.Batch.Linger, CommitInterval: cfg.Processor.CommitInterval,

@@ -25,6 +25,7 @@ var bad = []struct{ file, want string }{
 	{"kafka: {start: newest}", `kafka.start "newest" is not allowed: earliest or latest`},
 	{"kafka: {isolation: none}", `kafka.isolation "none" is not allowed: read_committed or read_uncommitted`},
 	{"kafka: {dead_letter_topic: a/b}", `kafka.dead_letter_topic "a/b" is not allowed: a topic's name: 1 to 249 letters, digits, dots, underscores or dashes`},
+	{"kafka: {group_instance_id: 'a b'}", `kafka.group_instance_id "a b" is not allowed: empty, or 1 to 249 letters, digits, dots, underscores or dashes`},
 	{"kafka: {on_broken_batch: ignore}", `kafka.on_broken_batch "ignore" is not allowed: stop or set_aside`},
 	{"kafka: {on_data_loss: cry}", `kafka.on_data_loss "cry" is not allowed: stop or continue`},
 	{"kafka: {max_record_bytes: 10}", `kafka.max_record_bytes 10 is not allowed: 1KiB to 256MiB`},

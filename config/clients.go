@@ -43,22 +43,6 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 	}, nil
 }
 
-// KafkaDialer makes the dialer for membership in the consumer group. The error
-// is that of KafkaTransport.
-func (c *Config) KafkaDialer() (*kafka.Dialer, error) {
-	encryption, login, err := c.kafkaSecurity()
-	if err != nil {
-		return nil, err
-	}
-	return &kafka.Dialer{
-		ClientID:      c.Kafka.ClientID,
-		Timeout:       dialTimeout,
-		DualStack:     true,
-		TLS:           encryption,
-		SASLMechanism: login,
-	}, nil
-}
-
 // KafkaProducer are the options of a client that writes transactions. The
 // error is that of KafkaTransport.
 func (c *Config) KafkaProducer() ([]kgo.Opt, error) {

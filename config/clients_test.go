@@ -177,18 +177,6 @@ func TestKafkaOverTLSWithLogin(t *testing.T) {
 			if n, err := partitions(t, c); n != 3 || err != nil {
 				t.Errorf("the transport finds %d partitions, %v; want 3", n, err)
 			}
-			dialer, err := c.KafkaDialer()
-			if err != nil {
-				t.Fatal(err)
-			}
-			conn, err := dialer.DialContext(within(t), "tcp", broker.ListenAddrs()[0])
-			if err != nil {
-				t.Fatal("the dialer:", err)
-			}
-			defer conn.Close()
-			if found, err := conn.ReadPartitions("events"); len(found) != 3 || err != nil {
-				t.Errorf("the dialer finds %v, %v; want 3 partitions", found, err)
-			}
 			if err := pingAsProducer(t, c); err != nil {
 				t.Error("the producer:", err)
 			}
@@ -249,10 +237,9 @@ func TestUnusableSecurity(t *testing.T) {
 		c := config.Default()
 		c.Kafka.TLS, c.Redis.TLS = b.tls, b.tls
 		_, transportErr := c.KafkaTransport()
-		_, dialerErr := c.KafkaDialer()
 		_, producerErr := c.KafkaProducer()
 		_, redisErr := c.RedisClient()
-		for got, want := range map[error]string{producerErr: "kafka." + b.want, transportErr: "kafka." + b.want, dialerErr: "kafka." + b.want, redisErr: "redis." + b.want} {
+		for got, want := range map[error]string{producerErr: "kafka." + b.want, transportErr: "kafka." + b.want, redisErr: "redis." + b.want} {
 			if fmt.Sprint(got) != want {
 				t.Errorf("\ngot  %v\nwant %s", got, want)
 			}

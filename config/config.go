@@ -35,6 +35,7 @@ type Config struct {
 type Kafka struct {
 	Brokers           []string      `key:"brokers"` // host:port
 	Group             string        `key:"group"`
+	GroupInstanceID   string        `key:"group_instance_id"`
 	ClientID          string        `key:"client_id"`
 	Start             string        `key:"start"`     // earliest or latest, for partitions never seen
 	Isolation         string        `key:"isolation"` // read_committed or read_uncommitted

@@ -31,6 +31,9 @@ var rules = []rule{
 
 	{"kafka.brokers", "one or more host:port", func(c *Config) bool { return addresses(c.Kafka.Brokers) }},
 	{"kafka.group", "any name", func(c *Config) bool { return c.Kafka.Group != "" }},
+	{"kafka.group_instance_id", "empty, or 1 to 249 letters, digits, dots, underscores or dashes", func(c *Config) bool {
+		return c.Kafka.GroupInstanceID == "" || topicName.MatchString(c.Kafka.GroupInstanceID)
+	}},
 	oneOf("kafka.start", func(c *Config) string { return c.Kafka.Start }, "earliest", "latest"),
 	oneOf("kafka.isolation", func(c *Config) string { return c.Kafka.Isolation }, "read_committed", "read_uncommitted"),
 	{"kafka.dead_letter_topic", "a topic's name: 1 to 249 letters, digits, dots, underscores or dashes", func(c *Config) bool { return topicName.MatchString(c.Kafka.DeadLetterTopic) }},

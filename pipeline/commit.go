@@ -1,19 +1,19 @@
 package pipeline
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"sync"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/group"
 )
 
 // committer commits offsets to Kafka beside the work. They only tell others how
 // far the group is; where it goes on stands in the store.
 type committer struct {
-	generation *kafka.Generation
+	generation *group.Generation
 	log        *slog.Logger
 	wake       chan struct{}
 	done       chan struct{}
@@ -23,7 +23,7 @@ type committer struct {
 	closed  bool
 }
 
-func newCommitter(g *kafka.Generation, log *slog.Logger) *committer {
+func newCommitter(g *group.Generation, log *slog.Logger) *committer {
 	c := &committer{
 		generation: g, log: log,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
@@ -65,14 +65,7 @@ func (c *committer) run() {
 		c.pending = make(map[kinds.Partition]int64)
 		c.mu.Unlock()
 		if len(pending) > 0 {
-			offsets := make(map[string]map[int]int64)
-			for p, offset := range pending {
-				if offsets[p.Topic] == nil {
-					offsets[p.Topic] = make(map[int]int64)
-				}
-				offsets[p.Topic][int(p.ID)] = offset
-			}
-			if err := c.generation.CommitOffsets(offsets); err != nil {
+			if err := c.generation.Commit(context.Background(), pending); err != nil {
 				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too great until the next commit", "error", err)
 			}
 		}

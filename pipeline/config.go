@@ -69,11 +69,13 @@ type Config struct {
 	NewWriter func() Writer
 
 	Transport *kafka.Transport
-	Dialer    *kafka.Dialer
 	Brokers   []string
 	Group     string
-	Isolation fetch.Isolation
-	Start     Start
+	// GroupInstanceID makes the processor a static member of the group: what it
+	// carries waits for it while it restarts. Empty for a dynamic one.
+	GroupInstanceID string
+	Isolation       fetch.Isolation
+	Start           Start
 	// ContinueOnLoss goes on when records that were not applied are no longer
 	// in the log. By default the processor stops with an error that says so.
 	ContinueOnLoss bool
@@ -124,6 +126,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.CommitInterval, time.Second)
 	setDefault(&c.ShutdownTimeout, 20*time.Second)
 	setDefault(&c.Settle, 500*time.Millisecond)
+	setDefault(&c.SessionTimeout, 30*time.Second)
+	setDefault(&c.RebalanceTimeout, 30*time.Second)
+	setDefault(&c.HeartbeatInterval, 3*time.Second)
 	setDefault(&c.RegisterInterval, time.Minute)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()

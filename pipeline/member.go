@@ -2,16 +2,19 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/pipeline/group"
 )
 
 // join is a member of the group for some topics, until the context ends or
-// others are to be read. What ends the processor goes to fail.
-func (p *Processor) join(ctx context.Context, fail context.CancelCauseFunc, topics []string) error {
+// others are to be read. Its error ends the processor.
+func (p *Processor) join(ctx context.Context, topics []string) error {
 	ctx, leave := p.untilOtherTopics(ctx, topics)
 	defer leave()
 	p.health.set("group", errNotMember)
@@ -19,23 +22,19 @@ func (p *Processor) join(ctx context.Context, fail context.CancelCauseFunc, topi
 	if !p.waitForTopics(ctx, slices.Concat(topics, registry.EnrichedTopics())) {
 		return nil
 	}
-	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: p.cfg.Group, Brokers: p.cfg.Brokers, Dialer: p.cfg.Dialer,
-		Topics: topics,
-		// Round robin spreads several topics of few partitions evenly.
-		GroupBalancers:        []kafka.GroupBalancer{kafka.RoundRobinGroupBalancer{}, kafka.RangeGroupBalancer{}},
-		WatchPartitionChanges: true,
-		SessionTimeout:        p.cfg.SessionTimeout, RebalanceTimeout: p.cfg.RebalanceTimeout,
-		HeartbeatInterval: p.cfg.HeartbeatInterval, JoinGroupBackoff: time.Second,
+	member := group.New(group.Config{
+		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...),
+		Group: p.cfg.Group, InstanceID: p.cfg.GroupInstanceID, Topics: topics,
+		SessionTimeout: p.cfg.SessionTimeout, RebalanceTimeout: p.cfg.RebalanceTimeout,
+		HeartbeatInterval: p.cfg.HeartbeatInterval, Logger: p.log,
 	})
-	if err != nil {
-		return fmt.Errorf("join group %q: %w", p.cfg.Group, err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = group.Close() }) // ends the generation under way
-	defer stop()
+	defer p.leave(member)
 	joining := trouble{log: p.log, what: "joining the consumer group"}
 	for ctx.Err() == nil {
-		generation, err := group.Next(ctx)
+		generation, err := member.Next(ctx)
+		if _, fenced := errors.AsType[*group.FencedError](err); fenced {
+			return err
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				p.health.set("group", err)
@@ -44,16 +43,24 @@ func (p *Processor) join(ctx context.Context, fail context.CancelCauseFunc, topi
 			continue
 		}
 		joining.over()
-		generation.Start(func(ctx context.Context) {
-			if err := p.generation(ctx, generation, topics); err != nil {
-				fail(err)
-			}
-		})
+		if err := p.generation(ctx, generation, topics); err != nil {
+			return err
+		}
 	}
-	// Close waits for the generation's flush and leaves the group.
-	_ = group.Close()
 	return nil
 }
+
+// leave leaves the group, so that others take over at once.
+func (p *Processor) leave(member *group.Member) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	if err := member.Leave(ctx); err != nil {
+		p.log.Warn("the consumer group was not told; others take over after kafka.session_timeout", "error", err)
+	}
+}
+
+// leaveTimeout is for the broker to hear that a member leaves.
+const leaveTimeout = 5 * time.Second
 
 // waitForTopics waits until all topics are there: the group would be given no
 // partitions at all while one is missing.

@@ -73,7 +73,7 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 	t.Cleanup(transport.CloseIdleConnections)
 	b.config = pipeline.Config{
 		Registry: registry, Store: b.store, NewWriter: func() pipeline.Writer { return b.store.NewWriter() },
-		Transport: transport, Dialer: &kafka.Dialer{Timeout: 5 * time.Second}, Brokers: b.broker.ListenAddrs(),
+		Transport: transport, Brokers: b.broker.ListenAddrs(),
 		Group: testkit.Namespace(t), DeadLetterTopic: deadLetters, Workers: 2,
 		CommitInterval: 50 * time.Millisecond, MaxEvents: 100,
 	}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/group"
 )
 
 // Processor is one member of the consumer group.
@@ -94,7 +94,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	defer cancel(nil)
 	for ctx.Err() == nil {
 		registry, _ := p.definitions.present()
-		if err := p.join(ctx, cancel, registry.Topics()); err != nil {
+		if err := p.join(ctx, registry.Topics()); err != nil {
 			return err
 		}
 	}
@@ -111,8 +111,10 @@ func failure(ctx context.Context) error {
 
 // generation carries the partitions of one generation of the group until its
 // context ends, and gives them up flushed and committed.
-func (p *Processor) generation(ctx context.Context, g *kafka.Generation, topics []string) error {
-	assigned := assignments(g)
+func (p *Processor) generation(ctx context.Context, g *group.Generation, topics []string) error {
+	ctx, cancel := until(ctx, g.Done())
+	defer cancel()
+	assigned := g.Partitions
 	p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(assigned))
 	p.metrics.assigned(assigned)
 	p.stats.assigned.Store(int64(len(assigned)))
@@ -167,7 +169,7 @@ func (p *Processor) carry(ctx context.Context, registry *features.Registry, assi
 	<-ctx.Done()
 	workers.Wait()
 	var loss *LossError
-	if err := context.Cause(ctx); errors.As(err, &loss) || !errors.Is(err, kafka.ErrGenerationEnded) && !errors.Is(err, context.Canceled) {
+	if err := context.Cause(ctx); errors.As(err, &loss) || !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
@@ -178,21 +180,6 @@ var errNotMember = errors.New("not a member yet")
 
 // errNotResumed is what a partition's health is until it is read.
 var errNotResumed = errors.New("its progress was not read yet")
-
-// assignments are the generation's partitions, topic by topic, so that workers
-// who take them in turn share every topic: the events of one may cost more.
-func assignments(g *kafka.Generation) []kinds.Partition {
-	var all []kinds.Partition
-	for topic, partitions := range g.Assignments {
-		for _, a := range partitions {
-			all = append(all, kinds.Partition{Topic: topic, ID: int32(a.ID)})
-		}
-	}
-	slices.SortFunc(all, func(a, b kinds.Partition) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
-	})
-	return all
-}
 
 // work makes a worker for some partitions and runs it.
 func (p *Processor) work(ctx, patient context.Context, name string, registry *features.Registry, share []kinds.Partition,

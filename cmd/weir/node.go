@@ -192,17 +192,13 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 	if err != nil {
 		return err
 	}
-	dialer, err := n.cfg.KafkaDialer()
-	if err != nil {
-		return err
-	}
 	k, p := n.cfg.Kafka, n.cfg.Processor
 	n.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
 	n.processor = pipeline.New(pipeline.Config{
 		Registry:  n.reloader.registry(),
 		Store:     n.store,
 		NewWriter: func() pipeline.Writer { return n.store.NewWriter() },
-		Transport: transport, Dialer: dialer, Brokers: k.Brokers, Group: k.Group,
+		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
 		Isolation: isolation(n.cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
 		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),

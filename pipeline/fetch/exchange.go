@@ -26,6 +26,12 @@ var versions = map[kmsg.Key]versionRange{
 	kmsg.ListOffsets:          {1, 6},  // one offset for a timestamp; from v4 on with leader epochs
 	kmsg.Metadata:             {4, 12}, // no topic is made by asking for it; from v10 on with topic IDs
 	kmsg.OffsetForLeaderEpoch: {2, 4},  // with the epoch that the asker takes for the leader's
+	kmsg.FindCoordinator:      {1, 3},  // of one group
+	kmsg.JoinGroup:            {2, 9},  // from v5 on with instance IDs
+	kmsg.SyncGroup:            {1, 5},
+	kmsg.Heartbeat:            {1, 4},
+	kmsg.LeaveGroup:           {1, 5},
+	kmsg.OffsetCommit:         {2, 8}, // topics go by their names
 }
 
 // unsupportedError says that a broker does not offer an API in a version that is known here.

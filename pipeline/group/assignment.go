@@ -1,0 +1,60 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A static member that comes back is given what it had, whatever topics it reads
+// by now: the broker does not compare them. So an assignment says for which topics
+// it was made; a member that reads others joins once more. It then tells what it
+// owns, which the broker takes for a change, and the group rebalances.
+
+// errOtherTopics says that an assignment was made for topics that the member
+// reads no longer, or lacks some that it reads.
+var errOtherTopics = errors.New("the assignment was made for other topics")
+
+// topics are those that the member reads, as an assignment has them.
+func (m *Member) topics() string { return joined(m.cfg.Topics) }
+
+func joined(topics []string) string {
+	return strings.Join(slices.Sorted(slices.Values(topics)), ",")
+}
+
+// withTopics adds to each member's assignment the topics that it reads.
+func withTopics(shares []kmsg.SyncGroupRequestGroupAssignment, members []kmsg.JoinGroupResponseMember) ([]kmsg.SyncGroupRequestGroupAssignment, error) {
+	topics := make(map[string]string, len(members))
+	for _, member := range members {
+		var subscription kmsg.ConsumerMemberMetadata
+		if err := subscription.ReadFrom(member.ProtocolMetadata); err != nil {
+			return nil, fmt.Errorf("read the topics of member %s: %w", member.MemberID, err)
+		}
+		topics[member.MemberID] = joined(subscription.Topics)
+	}
+	for i := range shares {
+		var assignment kmsg.ConsumerMemberAssignment
+		if err := assignment.ReadFrom(shares[i].MemberAssignment); err != nil {
+			return nil, fmt.Errorf("read the share of member %s: %w", shares[i].MemberID, err)
+		}
+		assignment.UserData = []byte(topics[shares[i].MemberID])
+		shares[i].MemberAssignment = assignment.AppendTo(nil)
+	}
+	return shares, nil
+}
+
+// parseAssignment reads the partitions of an assignment, and for which topics it was made.
+func parseAssignment(raw []byte) (owned map[string][]int32, topics string, err error) {
+	var assignment kmsg.ConsumerMemberAssignment
+	if err := assignment.ReadFrom(raw); err != nil {
+		return nil, "", err
+	}
+	owned = make(map[string][]int32, len(assignment.Topics))
+	for _, topic := range assignment.Topics {
+		owned[topic.Topic] = topic.Partitions
+	}
+	return owned, string(assignment.UserData), nil
+}

@@ -1,0 +1,164 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Generation is what a member was given, until the group rebalances.
+type Generation struct {
+	ID         int32
+	Partitions []kinds.Partition // by topic and ID
+
+	member    string
+	m         *Member
+	over      context.Context // ends when the group rebalances, or the member is out of it
+	rebalance context.CancelFunc
+	quit      context.CancelFunc // ends the heartbeats
+	beats     sync.WaitGroup
+	lost      atomic.Bool // the coordinator cannot be reached, or is another one
+}
+
+// begin starts the heartbeats of the generation that was joined.
+func (m *Member) begin(leads bool) *Generation {
+	g := &Generation{ID: m.generation, member: m.id, m: m}
+	for _, topic := range slices.Sorted(maps.Keys(m.owned)) {
+		for _, id := range slices.Sorted(slices.Values(m.owned[topic])) {
+			g.Partitions = append(g.Partitions, kinds.Partition{Topic: topic, ID: id})
+		}
+	}
+	var ctx context.Context
+	ctx, g.quit = context.WithCancel(context.Background())
+	g.over, g.rebalance = context.WithCancel(ctx)
+	g.beats.Go(func() { g.beat(ctx) })
+	if leads {
+		g.beats.Go(func() { g.watch(ctx) })
+	}
+	return g
+}
+
+// Done is closed when the group rebalances: the caller is to call Next.
+func (g *Generation) Done() <-chan struct{} { return g.over.Done() }
+
+// end ends the heartbeats.
+func (g *Generation) end() {
+	g.quit()
+	g.beats.Wait()
+}
+
+// beat shows the broker that the member lives, also while what was under way is
+// finished after a rebalance has begun.
+func (g *Generation) beat(ctx context.Context) {
+	ticker := time.NewTicker(g.m.cfg.HeartbeatInterval)
+	defer ticker.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		switch err := g.heartbeat(ctx); {
+		case err == nil:
+			last = time.Now()
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, kafka.RebalanceInProgress):
+			last = time.Now()
+			g.rebalance()
+		case isRefusal(err):
+			g.m.cfg.Logger.Warn("out of the consumer group, joining again", "error", err)
+			g.lost.Store(true)
+			g.rebalance()
+			return
+		case time.Since(last) > g.m.cfg.SessionTimeout:
+			g.m.cfg.Logger.Warn("no heartbeat reaches the consumer group, joining again", "error", err)
+			g.lost.Store(true)
+			g.rebalance()
+			return
+		}
+	}
+}
+
+// isRefusal tells an answer of the coordinator from a failure to reach it.
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[kafka.Error](err)
+	return ok
+}
+
+func (g *Generation) heartbeat(ctx context.Context) error {
+	request := kmsg.NewPtrHeartbeatRequest()
+	request.Group, request.MemberID, request.Generation, request.InstanceID = g.m.cfg.Group, g.member, g.ID, g.m.instance()
+	response, err := do[*kmsg.HeartbeatResponse](ctx, g.m, min(requestTimeout, g.m.cfg.SessionTimeout), request)
+	if err != nil {
+		return err
+	}
+	return g.m.refusal("stay in", response.ErrorCode)
+}
+
+// watchEvery is how often the leader looks for new partitions.
+const watchEvery = 5 * time.Second
+
+// watch has the group rebalance when topics have got more partitions.
+func (g *Generation) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	var before map[string]int32
+	for {
+		now, err := g.m.partitions(ctx, g.m.cfg.Topics)
+		if err == nil {
+			if before != nil && !maps.Equal(before, now) {
+				g.rebalance()
+				return
+			}
+			before = now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Commit tells Kafka how far partitions are applied.
+func (g *Generation) Commit(ctx context.Context, offsets map[kinds.Partition]int64) error {
+	request := kmsg.NewPtrOffsetCommitRequest()
+	request.Group, request.MemberID, request.Generation, request.InstanceID = g.m.cfg.Group, g.member, g.ID, g.m.instance()
+	at := map[string]int{}
+	for p, offset := range offsets {
+		i, ok := at[p.Topic]
+		if !ok {
+			i = len(request.Topics)
+			at[p.Topic] = i
+			topic := kmsg.NewOffsetCommitRequestTopic()
+			topic.Topic = p.Topic
+			request.Topics = append(request.Topics, topic)
+		}
+		partition := kmsg.NewOffsetCommitRequestTopicPartition()
+		partition.Partition, partition.Offset = p.ID, offset
+		request.Topics[i].Partitions = append(request.Topics[i].Partitions, partition)
+	}
+	response, err := do[*kmsg.OffsetCommitResponse](ctx, g.m, requestTimeout, request)
+	if err != nil {
+		return err
+	}
+	for _, topic := range response.Topics {
+		for _, p := range topic.Partitions {
+			if err := g.m.refusal("commit offsets of", p.ErrorCode); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// running is a member that joins each generation at once.
+type running struct {
+	t    *testing.T
+	m    *Member
+	stop context.CancelFunc
+	over chan struct{}
+
+	mu         sync.Mutex
+	generation *Generation
+	joined     int
+	err        error // that ended it
+}
+
+func config(t *testing.T, broker *testkit.Broker, group, instance string, topics ...string) Config {
+	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
+	t.Cleanup(transport.CloseIdleConnections)
+	return Config{
+		Transport: transport, Bootstrap: kafka.TCP(broker.Addrs()...), Group: group, InstanceID: instance, Topics: topics,
+		SessionTimeout: 10 * time.Second, RebalanceTimeout: 20 * time.Second, HeartbeatInterval: 100 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// run joins until it is stopped, which leaves the group.
+func run(t *testing.T, cfg Config) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: t, m: New(cfg), over: make(chan struct{})}
+	r.stop = sync.OnceFunc(func() { cancel(); <-r.over })
+	t.Cleanup(r.stop)
+	go func() {
+		defer close(r.over)
+		for ctx.Err() == nil {
+			g, err := r.m.Next(ctx)
+			r.mu.Lock()
+			r.generation, r.err = g, err
+			r.joined++
+			r.mu.Unlock()
+			if _, fenced := errors.AsType[*FencedError](err); fenced {
+				return
+			}
+			if err == nil {
+				select {
+				case <-g.Done():
+				case <-ctx.Done():
+				}
+			}
+		}
+		if err := r.m.Leave(context.Background()); err != nil {
+			t.Errorf("leave: %v", err)
+		}
+	}()
+	return r
+}
+
+// now is the present generation, nil before the first, and how many there were.
+func (r *running) now() (*Generation, int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.generation, r.joined, r.err
+}
+
+// share waits until the members have so many partitions each, in one generation.
+func share(t *testing.T, want int, members ...*running) (all [][]kinds.Partition) {
+	t.Helper()
+	testkit.Eventually(t, time.Minute, fmt.Sprintf("%d partitions each", want), func() (bool, string) {
+		all = nil
+		text, ids := "", []int32{}
+		for _, r := range members {
+			g, _, err := r.now()
+			if g == nil {
+				return false, fmt.Sprint("no generation: ", err)
+			}
+			text += fmt.Sprintln(g.ID, g.Partitions)
+			all, ids = append(all, g.Partitions), append(ids, g.ID)
+			if len(g.Partitions) != want || ids[0] != g.ID {
+				return false, text
+			}
+		}
+		return true, text
+	})
+	return all
+}
+
+// A static member that ends and comes back gets what it had, and nobody else
+// notices: there is no new generation.
+func TestStaticMemberComesBack(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic, group := testkit.CreateTopic(t, broker, 4), testkit.Namespace(t)
+	a := run(t, config(t, broker, group, "a", topic))
+	b := run(t, config(t, broker, group, "b", topic))
+	before := share(t, 2, a, b)
+	instances := []string{"a", "b"}
+	members := []*running{a, b}
+	for i, instance := range instances { // one of them leads the group
+		other := members[1-i]
+		generation, joined, _ := other.now()
+		members[i].stop()
+		members[i] = run(t, config(t, broker, group, instance, topic))
+		after := share(t, 2, members...)
+		if !slices.Equal(after[i], before[i]) {
+			t.Errorf("%s came back with %v; it had %v", instance, after[i], before[i])
+		}
+		if now, times, err := other.now(); now != generation || times != joined || err != nil {
+			t.Errorf("when %s came back, the other had joined %d times, and then %d: %v", instance, joined, times, err)
+		}
+		if err := generation.Commit(t.Context(), map[kinds.Partition]int64{before[1-i][0]: 0}); err != nil {
+			t.Errorf("the other cannot commit: %v", err)
+		}
+	}
+}
+
+// A static member that comes back with other topics is given those, though the
+// broker would let it go on with what it had.
+func TestStaticMemberWithOtherTopics(t *testing.T) {
+	broker := testkit.Kafka(t)
+	one, two, group := testkit.CreateTopic(t, broker, 2), testkit.CreateTopic(t, broker, 3), testkit.Namespace(t)
+	a := run(t, config(t, broker, group, "a", one))
+	share(t, 2, a)
+	a.stop()
+	share(t, 5, run(t, config(t, broker, group, "a", one, two)))
+}
+
+// Members share evenly and keep what they had; what one leaves goes to others at once.
+func TestMembersShare(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic, group := testkit.CreateTopic(t, broker, 6), testkit.Namespace(t)
+	a := run(t, config(t, broker, group, "", topic))
+	share(t, 6, a)
+	b := run(t, config(t, broker, group, "", topic))
+	two := share(t, 3, a, b)
+	c := run(t, config(t, broker, group, "", topic))
+	three := share(t, 2, a, b, c)
+	for i := range two {
+		for _, p := range three[i] {
+			if !slices.Contains(two[i], p) {
+				t.Errorf("member %d was given %v when another joined; it had %v", i, p, two[i])
+			}
+		}
+	}
+	c.stop()
+	again := share(t, 3, a, b)
+	for i := range again {
+		for _, p := range three[i] {
+			if !slices.Contains(again[i], p) {
+				t.Errorf("member %d has lost %v when another left", i, p)
+			}
+		}
+	}
+	g, _, _ := a.now()
+	if err := g.Commit(t.Context(), map[kinds.Partition]int64{g.Partitions[0]: 7}); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := broker.Client().OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{
+		GroupID: group, Topics: map[string][]int{topic: {int(g.Partitions[0].ID)}},
+	})
+	if err != nil || reply.Topics[topic][0].CommittedOffset != 7 {
+		t.Errorf("committed %+v, %v", reply, err)
+	}
+}
+
+// Of two processes with one instance ID the later one stays, and the other is told why not.
+func TestFencedMember(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic, group := testkit.CreateTopic(t, broker, 2), testkit.Namespace(t)
+	first := run(t, config(t, broker, group, "pod-0", topic))
+	share(t, 2, first)
+	second := run(t, config(t, broker, group, "pod-0", topic))
+	share(t, 2, second)
+	want := fmt.Sprintf(`another process has joined group %q with kafka.group_instance_id "pod-0": `+
+		"give each process an ID of its own, such as the name of its pod", group)
+	testkit.Eventually(t, 30*time.Second, "the first is fenced", func() (bool, string) {
+		_, _, err := first.now()
+		return err != nil && err.Error() == want && errors.Is(err, kafka.FencedInstanceID), fmt.Sprint(err)
+	})
+	share(t, 2, second)
+}
+
+// A group whose members share by other rules is refused with what to do.
+func TestGroupOfAnotherProgram(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic, name := testkit.CreateTopic(t, broker, 1), testkit.Namespace(t)
+	other, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: name, Brokers: broker.Addrs(), Topics: []string{topic}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := New(config(t, broker, name, "", topic))
+	_, err = m.Next(t.Context())
+	if !errors.Is(err, kafka.InconsistentGroupProtocol) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// New partitions of a topic are shared out too.
+func TestNewPartitions(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic := testkit.CreateTopic(t, broker, 1)
+	a := run(t, config(t, broker, testkit.Namespace(t), "", topic))
+	share(t, 1, a)
+	reply, err := broker.Client().CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
+		Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: 3}},
+	})
+	if err != nil || reply.Errors[topic] != nil {
+		t.Fatal(err, reply)
+	}
+	share(t, 3, a)
+}

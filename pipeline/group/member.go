@@ -1,0 +1,305 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// Config says which group is joined, and how. All but InstanceID is required.
+type Config struct {
+	Transport kafka.RoundTripper
+	Bootstrap net.Addr
+	Group     string
+	// InstanceID makes the member static: one name for each process, the same
+	// after a restart.
+	InstanceID string
+	Topics     []string
+
+	SessionTimeout    time.Duration // without heartbeats, after which the broker takes the member for dead
+	RebalanceTimeout  time.Duration // for all members to call Next once the group rebalances
+	HeartbeatInterval time.Duration
+	Logger            *slog.Logger
+}
+
+// FencedError says that another process has joined with the same instance ID.
+type FencedError struct{ Group, InstanceID string }
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("another process has joined group %q with kafka.group_instance_id %q: give each process an ID of its own, "+
+		"such as the name of its pod", e.Group, e.InstanceID)
+}
+
+// Unwrap is the broker's error.
+func (e *FencedError) Unwrap() error { return kafka.FencedInstanceID }
+
+// Member is one member of a group. Its methods are for one goroutine.
+type Member struct {
+	cfg      Config
+	requests *fetch.Requests
+	balancer kgo.GroupBalancer
+
+	coordinator int32  // fetch.AnyBroker while it is not known
+	id          string // empty before the broker has given one
+	current     *Generation
+	owned       map[string][]int32 // of the generation that was joined last
+	generation  int32
+}
+
+// New returns a member that has not joined yet.
+func New(cfg Config) *Member {
+	return &Member{
+		cfg: cfg, requests: fetch.NewRequests(cfg.Transport, cfg.Bootstrap, ""), balancer: kgo.StickyBalancer(),
+		coordinator: fetch.AnyBroker, generation: -1,
+	}
+}
+
+const (
+	requestTimeout = 10 * time.Second
+	// joinSlack is how much longer a join is waited for than the group may take.
+	joinSlack = 5 * time.Second
+)
+
+// Next joins the group, anew where a generation is over, and returns the next
+// generation. Its error is a *FencedError, which no waiting will mend, or one
+// after which it may be called again.
+func (m *Member) Next(ctx context.Context) (*Generation, error) {
+	m.stop()
+	for {
+		g, err := m.join(ctx)
+		if err == nil {
+			m.current = g
+			return g, nil
+		}
+		if !m.again(err) {
+			return nil, err
+		}
+	}
+}
+
+// again takes in what an error says of the member, and tells whether to join
+// again at once.
+func (m *Member) again(err error) bool {
+	switch {
+	case errors.Is(err, kafka.MemberIDRequired), errors.Is(err, kafka.RebalanceInProgress), errors.Is(err, errOtherTopics):
+		return true
+	case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration):
+		// What it had may have gone to others.
+		known := m.generation >= 0 || m.id != ""
+		if errors.Is(err, kafka.UnknownMemberId) {
+			m.id = ""
+		}
+		m.owned, m.generation = nil, -1
+		return known
+	case errors.Is(err, kafka.FencedInstanceID):
+		return false
+	}
+	m.coordinator = fetch.AnyBroker
+	return false
+}
+
+// join joins and gets an assignment, once.
+func (m *Member) join(ctx context.Context) (*Generation, error) {
+	if err := m.findCoordinator(ctx); err != nil {
+		return nil, err
+	}
+	request := kmsg.NewPtrJoinGroupRequest()
+	request.Group, request.MemberID, request.InstanceID = m.cfg.Group, m.id, m.instance()
+	request.SessionTimeoutMillis = int32(m.cfg.SessionTimeout.Milliseconds())
+	request.RebalanceTimeoutMillis = int32(m.cfg.RebalanceTimeout.Milliseconds())
+	request.ProtocolType = "consumer"
+	protocol := kmsg.NewJoinGroupRequestProtocol()
+	protocol.Name = m.balancer.ProtocolName()
+	protocol.Metadata = m.balancer.JoinGroupMetadata(slices.Sorted(slices.Values(m.cfg.Topics)), copyOf(m.owned), m.generation)
+	request.Protocols = append(request.Protocols, protocol)
+	response, err := do[*kmsg.JoinGroupResponse](ctx, m, m.cfg.RebalanceTimeout+m.cfg.SessionTimeout+joinSlack, request)
+	if err != nil {
+		return nil, err
+	}
+	if response.MemberID != "" {
+		m.id = response.MemberID
+	}
+	if err := m.refusal("join", response.ErrorCode); err != nil {
+		return nil, err
+	}
+	sync := kmsg.NewPtrSyncGroupRequest()
+	leads := response.LeaderID == response.MemberID
+	if leads && !response.SkipAssignment {
+		if sync.GroupAssignment, err = m.share(ctx, response.Members); err != nil {
+			return nil, err
+		}
+	}
+	return m.sync(ctx, sync, response, leads)
+}
+
+// sync gets the member's assignment, from the leader by way of the broker.
+func (m *Member) sync(ctx context.Context, request *kmsg.SyncGroupRequest, joined *kmsg.JoinGroupResponse, leads bool) (*Generation, error) {
+	request.Group, request.MemberID, request.InstanceID = m.cfg.Group, m.id, m.instance()
+	request.Generation, request.ProtocolType, request.Protocol = joined.Generation, joined.ProtocolType, joined.Protocol
+	response, err := do[*kmsg.SyncGroupResponse](ctx, m, m.cfg.RebalanceTimeout+joinSlack, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.refusal("sync with", response.ErrorCode); err != nil {
+		return nil, err
+	}
+	owned, topics, err := parseAssignment(response.MemberAssignment)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: read the assignment: %w", m.cfg.Group, err)
+	}
+	m.owned, m.generation = owned, joined.Generation
+	if topics != m.topics() {
+		return nil, errOtherTopics
+	}
+	return m.begin(leads), nil
+}
+
+// share shares the partitions of all topics out among the members.
+func (m *Member) share(ctx context.Context, members []kmsg.JoinGroupResponseMember) ([]kmsg.SyncGroupRequestGroupAssignment, error) {
+	slices.SortFunc(members, func(a, b kmsg.JoinGroupResponseMember) int {
+		return cmp.Or(cmp.Compare(value(a.InstanceID), value(b.InstanceID)), cmp.Compare(a.MemberID, b.MemberID))
+	})
+	balancer, topics, err := m.balancer.MemberBalancer(members)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: read the members' topics: %w", m.cfg.Group, err)
+	}
+	counts, err := m.partitions(ctx, slices.Sorted(maps.Keys(topics)))
+	if err != nil {
+		return nil, err
+	}
+	careful, ok := balancer.(kgo.GroupMemberBalancerOrError)
+	if !ok {
+		return nil, fmt.Errorf("group %q: %T cannot tell errors", m.cfg.Group, balancer)
+	}
+	plan, err := careful.BalanceOrError(counts)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: share the partitions out: %w", m.cfg.Group, err)
+	}
+	return withTopics(plan.IntoSyncAssignment(), members)
+}
+
+// partitions counts the partitions of topics; those that are missing have none.
+func (m *Member) partitions(ctx context.Context, topics []string) (map[string]int32, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	for _, name := range topics {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = &name
+		request.Topics = append(request.Topics, topic)
+	}
+	response, err := m.requests.Do(ctx, requestTimeout, fetch.AnyBroker, request)
+	if err != nil {
+		return nil, fmt.Errorf("group %q: count the partitions: %w", m.cfg.Group, err)
+	}
+	counts := make(map[string]int32, len(topics))
+	for _, topic := range response.(*kmsg.MetadataResponse).Topics {
+		if topic.Topic != nil && len(topic.Partitions) > 0 {
+			counts[*topic.Topic] = int32(len(topic.Partitions))
+		}
+	}
+	return counts, nil
+}
+
+// findCoordinator looks up the broker that looks after the group.
+func (m *Member) findCoordinator(ctx context.Context) error {
+	if m.coordinator != fetch.AnyBroker {
+		return nil
+	}
+	request := kmsg.NewPtrFindCoordinatorRequest()
+	request.CoordinatorKey = m.cfg.Group
+	response, err := do[*kmsg.FindCoordinatorResponse](ctx, m, requestTimeout, request)
+	if err != nil {
+		return err
+	}
+	if err := m.refusal("find the coordinator of", response.ErrorCode); err != nil {
+		return err
+	}
+	m.coordinator = response.NodeID
+	return nil
+}
+
+// Leave ends the membership. A static member stays one, for when it comes back.
+func (m *Member) Leave(ctx context.Context) error {
+	m.stop()
+	if m.id == "" || m.cfg.InstanceID != "" {
+		return nil
+	}
+	request := kmsg.NewPtrLeaveGroupRequest()
+	request.Group, request.MemberID = m.cfg.Group, m.id
+	member := kmsg.NewLeaveGroupRequestMember()
+	member.MemberID = m.id
+	request.Members = append(request.Members, member)
+	response, err := do[*kmsg.LeaveGroupResponse](ctx, m, requestTimeout, request)
+	m.id, m.owned, m.generation = "", nil, -1
+	if err != nil {
+		return err
+	}
+	return m.refusal("leave", response.ErrorCode)
+}
+
+// stop ends the heartbeats of the present generation.
+func (m *Member) stop() {
+	if m.current != nil {
+		m.current.end()
+		if m.current.lost.Load() {
+			m.coordinator = fetch.AnyBroker
+		}
+		m.current = nil
+	}
+}
+
+// refusal is the error of a response's code, nil for none.
+func (m *Member) refusal(what string, code int16) error {
+	switch {
+	case code == 0:
+		return nil
+	case kafka.Error(code) == kafka.FencedInstanceID:
+		return &FencedError{m.cfg.Group, m.cfg.InstanceID}
+	case kafka.Error(code) == kafka.InconsistentGroupProtocol:
+		return fmt.Errorf("%s group %q: its members are of another program or version, which shares partitions out otherwise: "+
+			"end them, or set kafka.group to another name: %w", what, m.cfg.Group, kafka.Error(code))
+	}
+	return fmt.Errorf("%s group %q: %w", what, m.cfg.Group, kafka.Error(code))
+}
+
+func (m *Member) instance() *string {
+	if m.cfg.InstanceID == "" {
+		return nil
+	}
+	return &m.cfg.InstanceID
+}
+
+// do sends a request to the coordinator.
+func do[R kmsg.Response](ctx context.Context, m *Member, timeout time.Duration, request kmsg.Request) (r R, err error) {
+	response, err := m.requests.Do(ctx, timeout, m.coordinator, request)
+	if err != nil {
+		return r, fmt.Errorf("group %q: %w", m.cfg.Group, err)
+	}
+	return response.(R), nil
+}
+
+func copyOf(owned map[string][]int32) map[string][]int32 {
+	all := make(map[string][]int32, len(owned))
+	for topic, partitions := range owned {
+		all[topic] = slices.Sorted(slices.Values(partitions))
+	}
+	return all
+}
+
+func value(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
