@@ -147,7 +147,7 @@ func TestAnswersAreCompleteByWhatTheyRestOn(t *testing.T) {
 		"not yet and nothing":            {Answer{From: 50, To: 49, told: 50}, kinds.NotYet, 51},
 	} {
 		a := test.answer
-		a.Status, a.Exact = NotFound, true
+		a.Status, a.Exact, a.since = NotFound, true, kinds.Ever
 		a.Complete(test.since)
 		if a.CompleteSince != test.want {
 			t.Errorf("%s: complete since %d, want %d", name, a.CompleteSince, test.want)
