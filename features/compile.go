@@ -276,7 +276,8 @@ func (c *compiler) finish(r *Registry) {
 		case s.Keep == 0:
 			keep[s.Group] = 0
 		case !ok || longest > 0:
-			keep[s.Group] = max(longest, s.Keep+s.Tile)
+			stream, _ := r.Stream(s.Stream)
+			keep[s.Group] = max(longest, s.Keep+s.Tile+stream.MaxFuture.Milliseconds())
 		}
 	}
 	for _, s := range r.Series {

@@ -117,13 +117,31 @@ func TestRateOfATile(t *testing.T) {
 	}
 }
 
+// A key lives as long as it may be asked for an event that lies as far in the future as
+// its stream allows, of the stream that allows most.
+func TestGroupsLiveAsLongAsTheFuture(t *testing.T) {
+	r := parse(t, `
+streams:
+  soon: {topic: a, timestamp: t, max_future: 0s, fields: {user: string}}
+  later: {topic: b, timestamp: t, max_future: 2d, fields: {user: string}}
+features:
+  a: COUNT(1h, soon, user)
+  b: COUNT(1h, later, user)
+`)
+	for _, s := range r.Series {
+		if got, want := time.Duration(s.GroupKeep)*time.Millisecond, 2*time.Hour+time.Minute+2*day; got != want {
+			t.Errorf("the key of stream %s is kept for %v, want %v", s.Stream, got, want)
+		}
+	}
+}
+
 func TestGroups(t *testing.T) {
 	r := load(t,
 		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
 		"g: COUNT_DISTINCT(90d, tx, device, user)")
 	series := func(name string) *kinds.Series { return feature(t, r, name).Series[0] }
-	user, device := (31*day + time.Hour).Milliseconds(), (91*day + time.Hour).Milliseconds()
+	user, device := (31*day + time.Hour + defaultMaxFuture).Milliseconds(), (91*day + time.Hour + defaultMaxFuture).Milliseconds()
 	for name, want := range map[string]int64{"a": user, "b": user, "c": user, "d": device, "g": device, "e": 0, "f": 0} {
 		if s := series(name); s.GroupKeep != want {
 			t.Errorf("%s: the group keeps %d, want %d", name, s.GroupKeep, want)

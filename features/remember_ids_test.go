@@ -77,7 +77,7 @@ func TestSeriesOfIDs(t *testing.T) {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
-		if s.Measure == kinds.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile {
+		if s.Measure == kinds.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile+defaultMaxFuture.Milliseconds() {
 			t.Errorf("the key of a device's identities is kept for %d", s.GroupKeep)
 		}
 	}

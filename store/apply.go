@@ -367,6 +367,7 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 	if len(reply) != len(c.moves)+1 {
 		return false, errReply
 	}
+	w.store.expiry[c.shard].forget() // its keys were not given what they were to be given
 	for i, m := range c.moves {
 		found, err := parseOffset(reply[i+1])
 		if err != nil {
@@ -374,7 +375,6 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 		}
 		if found < m.from {
 			b.Sources[m.source].Behind = true
-			w.store.expiry[c.shard].forget()
 		} else {
 			b.Sources[m.source].Progress[c.shard] = found
 		}

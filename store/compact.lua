@@ -21,7 +21,9 @@ for i = 1, #KEYS do
   local held = call('GET', key)
   if held and #held >= length and proves(ARGV[3 * i - 1], sub(held, 1, length)) then
     local new = ARGV[3 * i] .. sub(held, length + 1)
-    if new == '' then
+    -- A key that expires stays, empty, until it does: writers rely on the time to live
+    -- that they gave it.
+    if new == '' and call('PTTL', key) < 0 then
       call('DEL', key)
     else
       call('SET', key, new, 'KEEPTTL')

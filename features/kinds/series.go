@@ -139,7 +139,9 @@ type Series struct {
 	// can still be asked for; 0 is for ever. A series that several features
 	// share keeps what the longest needs.
 	Keep int64
-	// GroupKeep is the longest Keep plus tile of the Group's series, 0 for ever.
+	// GroupKeep is for how long after a record was written its Group's state may be
+	// asked for: the longest Keep plus tile of the series and how far their events may
+	// lie in the future. 0 is for ever.
 	GroupKeep int64
 	// Max is the number of values that LastSeen keeps of an entity, of events that
 	// its log does, of identities, of values that are expected in a tile of Filters,
