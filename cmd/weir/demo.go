@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -29,10 +30,14 @@ const (
 	demoShards = 8
 	// demoAhead is how far the events may be ahead of the processor, which
 	// bounds what the broker keeps in memory.
-	demoAhead = 20_000
-	// demoRetention is what the broker keeps of a partition, well above what
-	// demoAhead events take.
-	demoRetention = "33554432"
+	demoAhead = 5_000
+	// demoRetention is what the broker keeps of a partition, in bytes: twice what
+	// demoAhead events take, were they all in one. It forgets whole segments, so they
+	// are short.
+	demoRetention, demoSegment = "4194304", "524288"
+	// demoMemory is what the collector keeps the process below, in bytes, as long as
+	// less is in use: garbage comes fast here.
+	demoMemory = 256 << 20
 	// demoPatience is how long the demo waits without seeing any progress.
 	demoPatience = 30 * time.Second
 )
@@ -88,6 +93,9 @@ func (o *demoOptions) run(ctx context.Context, out, screen io.Writer) error {
 	if err != nil {
 		return err
 	}
+	before := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(before, demoMemory))
+	defer debug.SetMemoryLimit(before)
 	d, err := newDemo(ctx, o, registry, screen)
 	if err != nil {
 		return err
@@ -192,7 +200,9 @@ func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string
 	for _, topic := range topics {
 		request.Topics = append(request.Topics, kafka.TopicConfig{
 			Topic: topic, NumPartitions: demoPartitions, ReplicationFactor: 1,
-			ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.bytes", ConfigValue: demoRetention}},
+			ConfigEntries: []kafka.ConfigEntry{
+				{ConfigName: "retention.bytes", ConfigValue: demoRetention}, {ConfigName: "segment.bytes", ConfigValue: demoSegment},
+			},
 		})
 	}
 	made, err := client.CreateTopics(ctx, request)
