@@ -33,7 +33,7 @@ streams:
     fields:
       user: string
       device: string
-      merchant: string
+      merchant: {type: string, max_bytes: 1000}
       status: string
       amount: {type: decimal, scale: 2}
       place: location
