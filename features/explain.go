@@ -81,7 +81,9 @@ type SeriesPlan struct {
 	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile for ever
 	Keep      string   `json:"keep"`
 	Max       int      `json:"max,omitempty"`
-	Features  []string `json:"features"` // that share it; none of ids
+	Values    int      `json:"values,omitempty"`    // that are kept of a tile, of sets
+	MaxBytes  int      `json:"max_bytes,omitempty"` // that what is kept of an entity may take
+	Features  []string `json:"features"`            // that share it; none of ids
 }
 
 // FeaturePlan is what one question for a feature costs.
@@ -193,7 +195,7 @@ func explainSeries(s *kinds.Series, users []string) SeriesPlan {
 	p := SeriesPlan{
 		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
 		Per: s.Per, Condition: s.Condition, State: stateNames[s.State()], Tile: FormatDuration(milliseconds(s.Tile)),
-		Keep: FormatDuration(milliseconds(s.Keep)), Max: s.Max, Features: append([]string{}, users...),
+		Keep: FormatDuration(milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
 	if state := s.State(); state == kinds.LastSeen || state == kinds.Logs {
 		p.Tile = "exact"
@@ -281,6 +283,9 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 		if s.State() == kinds.Groups {
 			once += bytesMember
 			full = max(1, int64(s.Max)) * (full + bytesMember)
+		}
+		if s.Bytes > 0 {
+			full = min(full, int64(s.Bytes))
 		}
 		p.BytesOnce += bytesSeries + once
 		p.BytesFull += bytesSeries + full

@@ -11,23 +11,24 @@ import (
 
 // metrics are what the processor tells Prometheus.
 type metrics struct {
-	events     *prometheus.CounterVec
-	dead       *prometheus.CounterVec
-	rewinds    *prometheus.CounterVec
-	lost       *prometheus.CounterVec
-	broken     *prometheus.CounterVec
-	enriched   *prometheus.CounterVec
-	refused    prometheus.Counter
-	damaged    prometheus.Counter
-	batches    prometheus.Counter
-	batchSize  prometheus.Histogram
-	apply      prometheus.Histogram
-	enrich     prometheus.Histogram
-	freshness  prometheus.Histogram
-	lag        *prometheus.GaugeVec
-	open       *prometheus.GaugeVec
-	openAge    *prometheus.GaugeVec
-	partitions prometheus.Gauge
+	events      *prometheus.CounterVec
+	dead        *prometheus.CounterVec
+	rewinds     *prometheus.CounterVec
+	lost        *prometheus.CounterVec
+	broken      *prometheus.CounterVec
+	enriched    *prometheus.CounterVec
+	refused     prometheus.Counter
+	greatestKey *peak
+	damaged     prometheus.Counter
+	batches     prometheus.Counter
+	batchSize   prometheus.Histogram
+	apply       prometheus.Histogram
+	enrich      prometheus.Histogram
+	freshness   prometheus.Histogram
+	lag         *prometheus.GaugeVec
+	open        *prometheus.GaugeVec
+	openAge     *prometheus.GaugeVec
+	partitions  prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -95,7 +96,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
 		}),
 	}
-	r.MustRegister(m.events, m.dead, m.rewinds, m.lost, m.broken, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	m.greatestKey = newPeak(prometheus.GaugeOpts{
+		Name: "weir_greatest_key_bytes",
+		Help: "Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.",
+	})
+	r.MustRegister(m.greatestKey.gauge, m.events, m.dead, m.rewinds, m.lost, m.broken, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
@@ -112,6 +117,7 @@ func (m *metrics) applied(b *batch, now int64) {
 	for _, d := range b.dead {
 		m.dead.WithLabelValues(d.stream, string(d.reason)).Inc()
 	}
+	m.greatestKey.observe(float64(b.GreatestKey), now)
 	m.refused.Add(float64(b.Refused))
 }
 

@@ -357,6 +357,7 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 			if !isNumber || !isText || i < 1 || i > int64(len(c.keys)) {
 				return false, errReply
 			}
+			b.GreatestKey = max(b.GreatestKey, len(held))
 			w.grown(c.shard, c.keys[i-1], held)
 		}
 		for _, m := range c.moves {

@@ -90,6 +90,7 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 		s.redis.AddHook(watch)
 		w := s.NewWriter()
 		var list []event
+		greatest := 0
 		for batch := range 10 {
 			b := begin(t, s, transactions)
 			for i := range 700 {
@@ -101,6 +102,7 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 			fill(b, 0, list[batch*700:]...)
 			b.EveryShard = true
 			apply(t, w, b)
+			greatest = max(greatest, b.GreatestKey)
 			if got := b.Sources[0].Progress[0]; got != int64(len(list)) {
 				t.Fatalf("the progress is %d, want %d", got, len(list))
 			}
@@ -111,6 +113,9 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 		}
 		if len(watch.twice) > 0 {
 			t.Errorf("%d times a pipeline handed out a key that it had handed out", len(watch.twice))
+		}
+		if got := s.redis.StrLen(context.Background(), string(appendStateKey(nil, s.tags[0], users.Group, []byte("d1")))).Val(); int64(greatest) < got/2 {
+			t.Errorf("the greatest key is said to have %d bytes, and has %d", greatest, got)
 		}
 		if watch.out > 3*watch.in {
 			t.Errorf("%d bytes were handed out for %d that were sent", watch.out, watch.in)

@@ -85,6 +85,9 @@ type Batch struct {
 	// Calls counts the calls of shards that applying has made; those that were
 	// made again count again.
 	Calls int
+	// GreatestKey is the length in bytes of the longest state key that applying was
+	// handed out to be compacted: what keys grow to before they are made smaller.
+	GreatestKey int
 	// Refused counts the entities of which the store could not take in what the
 	// batch does to them, because something else has written into their keys;
 	// Refusal is the first one's reason.
