@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +12,17 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// asWeir is a variable that makes the test binary weir itself.
+const asWeir = "WEIR_TEST_AS_WEIR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asWeir) != "" {
+		_ = os.Unsetenv(asWeir)
+		main()
+		return
+	}
+	testkit.Main(m)
+}
 
 // patience bounds every wait of these tests on a machine with much to do.
 const patience = time.Minute
