@@ -179,6 +179,7 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 		}
 	}
 	clear(p.members)
+	var id []byte // what entities remember the event by
 	for i := range p.entities {
 		entity := &p.entities[i]
 		if !m.nameEntity(e.Values, entity.by) {
@@ -218,7 +219,11 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 			b.Add(kinds.Op{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
 		}
 		if begun && entity.ids != nil && e.ID != nil {
-			b.Add(kinds.Op{Series: entity.ids, Tile: entity.ids.TileOf(e.Now), Num: kinds.IdentityHash(e.ID)})
+			if id == nil {
+				m.text = kinds.Shorten(m.text[:0], e.ID, kinds.MaxText)
+				id = b.Hold(m.text)
+			}
+			b.Add(kinds.Op{Series: entity.ids, Tile: entity.ids.TileOf(e.Now), Member: id})
 		}
 	}
 	return late

@@ -30,7 +30,7 @@ features:
 func TestMapRemembersIDs(t *testing.T) {
 	m := parse(t, rememberingDefinitions).NewMapper()
 	id := func(text string) string {
-		return fmt.Sprintf("3@42 %%s id() tile 1700000000 num %d member \"\"", kinds.IdentityHash([]byte(text)))
+		return fmt.Sprintf("3@42 %%s id() tile 1700000000 num 0 member %q", text)
 	}
 	for value, want := range map[string][]string{
 		`{"event_id":"t1","timestamp":1699999996000,"user_id":"u","device_id":"d","amount":7}`: {

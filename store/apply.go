@@ -93,6 +93,9 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 		shard := kinds.Shard(b.Touched[i].Hash, len(w.byShard))
 		w.byShard[shard] = append(w.byShard[shard], int32(i))
 	}
+	if err := w.learnSecret(ctx); err != nil {
+		return err
+	}
 	verify := make([]bool, len(w.byShard))
 	for shard := range verify {
 		verify[shard] = b.EveryShard
@@ -118,6 +121,15 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 			return err
 		}
 	}
+}
+
+// learnSecret has what is packed hashed with the namespace's secret.
+func (w *Writer) learnSecret(ctx context.Context) (err error) {
+	w.packer.Secret, err = w.store.keyed(ctx)
+	if err == nil && w.packer.Secret == (state.Secret{}) {
+		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
+	}
+	return err
 }
 
 // send sends the calls, and before them what is to be replaced, which changes no

@@ -16,7 +16,11 @@ import (
 // Follow reads what reads look at, whole, with one pipeline, to be followed in
 // memory. It writes nothing.
 func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error) {
-	f := s.newFollowing()
+	secret, err := s.keyed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := s.newFollowing(secret)
 	if err := f.Extend(ctx, reads); err != nil {
 		return nil, err
 	}
@@ -26,11 +30,12 @@ func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following
 // following is the state of series, by entity and by series.
 type following struct {
 	store  *Store
+	secret state.Secret
 	states map[string]map[string]state.State
 }
 
-func (s *Store) newFollowing() *following {
-	return &following{store: s, states: make(map[string]map[string]state.State)}
+func (s *Store) newFollowing(secret state.Secret) *following {
+	return &following{store: s, secret: secret, states: make(map[string]map[string]state.State)}
 }
 
 func (f *following) Extend(ctx context.Context, reads []kinds.Read) error {
@@ -124,7 +129,7 @@ func (f *following) begin(r *kinds.Read) state.State {
 	if f.states[r.Entity] == nil {
 		f.states[r.Entity] = make(map[string]state.State)
 	}
-	empty := state.New(r.Series)
+	empty := state.NewKeyed(r.Series, f.secret)
 	f.states[r.Entity][r.Series.ID] = empty
 	return empty
 }
@@ -144,7 +149,7 @@ func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {
 func (f *following) Read(r *kinds.Read) kinds.Slice { return f.of(r).Read(r) }
 
 func (f *following) Copy(reads []kinds.Read) kinds.Following {
-	c := f.store.newFollowing()
+	c := f.store.newFollowing(f.secret)
 	for i := range reads {
 		r := &reads[i]
 		if c.of(r) != nil {

@@ -101,7 +101,7 @@ func TestLogTakesBursts(t *testing.T) {
 func TestLogDropsByTime(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w, held := s.NewWriter(), memory.New()
+		w, held := s.NewWriter(), memory.NewKeyed(*s.secret.Load())
 		random := rand.New(rand.NewPCG(12, 13))
 		order := random.Perm(200)
 		logged := func(b *kinds.Batch, offset int64, time int) {

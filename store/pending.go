@@ -29,7 +29,7 @@ func (s *Store) remember(l *lookup, pending *kinds.Batch) {
 
 // think applies to what is held what is pending.
 func (l *lookup) think(held *states, packedIDs []byte, pending *kinds.Batch) error {
-	var ids states
+	ids := states{secret: held.secret}
 	for _, s := range l.ids {
 		ids.want(s)
 	}

@@ -55,7 +55,7 @@ func newRemembering(t testing.TB, s *Store) *remembering {
 		t.Fatal(err)
 	}
 	start(t, s, transactions)
-	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.NewWriter(), memory: memory.New()}
+	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.NewWriter(), memory: memory.NewKeyed(*s.secret.Load())}
 }
 
 // batch maps payments that are given as members of JSON.
@@ -203,7 +203,7 @@ func TestIDsAreForgotten(t *testing.T) {
 		b.Now, b.Series = now, allSeries
 		for range events {
 			b.Touch(0, offset, []byte("d1"))
-			b.Add(kinds.Op{Series: ids, Tile: ids.TileOf(now), Num: offset})
+			b.Add(kinds.Op{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
 			offset++
 			b.Sources[0].To = offset
 		}
@@ -224,10 +224,10 @@ func TestIDsAreForgotten(t *testing.T) {
 	pending := new(kinds.Batch)
 	pending.Touch(0, 0, []byte("d1"))
 	pending.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
-	pending.Add(kinds.Op{Series: ids, Tile: ids.TileOf(101 * day), Num: offset - 1})
+	pending.Add(kinds.Op{Series: ids, Tile: ids.TileOf(101 * day), Member: fmt.Append(nil, offset-1)})
 	pending.Touch(0, 1, []byte("d1"))
 	pending.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
-	pending.Add(kinds.Op{Series: ids, Tile: ids.TileOf(101 * day), Num: 0}) // forgotten
+	pending.Add(kinds.Op{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
 	slices, err := s.ReadAsIf(context.Background(), []kinds.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
 	if err != nil {
 		t.Fatal(err)

@@ -76,12 +76,6 @@ func TestNamespaceOfAnotherSecret(t *testing.T) {
 				t.Errorf("%s again: %v", kind, err)
 			}
 		}
-		// One that was made before there was a choice.
-		for field, value := range map[string]string{"format": fmt.Sprint(format), "shards": "2"} {
-			if err := s.redis.HSet(ctx, layoutKey(name("old")), field, value).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
 		mark, otherMark := open("", secret).pseudonyms.mark, open("", otherSecret).pseudonyms.mark
 		for _, c := range []struct {
 			kind          string
@@ -89,7 +83,7 @@ func TestNamespaceOfAnotherSecret(t *testing.T) {
 			found, wanted string
 		}{
 			{"plain", secret, "off", mark}, {"hashed", nil, mark, "off"},
-			{"hashed", otherSecret, mark, otherMark}, {"old", secret, "off", mark},
+			{"hashed", otherSecret, mark, otherMark},
 		} {
 			want := fmt.Sprintf("namespace %q was made with hash_entities %s, not %s: use hash_entities %s, or another namespace",
 				name(c.kind), c.found, c.wanted, c.found)
@@ -98,9 +92,6 @@ func TestNamespaceOfAnotherSecret(t *testing.T) {
 					t.Errorf("%s of %s\ngot  %v\nwant %s", what, c.kind, err, want)
 				}
 			}
-		}
-		if err := open("old", nil).Create(ctx); err != nil {
-			t.Errorf("an old namespace as it was: %v", err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -58,12 +59,25 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	if err := s.unread(ctx, lookups, slices); err != nil {
 		return nil, freshness, fmt.Errorf("read features: %w", err)
 	}
+	secret, err := s.secretFor(ctx, reads, pending)
+	if err != nil {
+		return nil, freshness, fmt.Errorf("read features: %w", err)
+	}
 	for i := range lookups {
 		if !errors.Is(lookups[i].err(), kinds.ErrUnavailable) {
-			lookups[i].receive(reads, slices, pending)
+			lookups[i].receive(reads, slices, pending, secret)
 		}
 	}
 	return slices, freshness, nil
+}
+
+// secretFor is the secret that reads need, if they do. It is looked for when the state
+// has been read: where there is none even then, there was no state.
+func (s *Store) secretFor(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) (state.Secret, error) {
+	if pending == nil && !slices.ContainsFunc(reads, func(r kinds.Read) bool { return r.Series.State() == kinds.Filters }) {
+		return state.Secret{}, nil
+	}
+	return s.keyed(ctx)
 }
 
 // lookup is one state key to be read, and what reads it.
@@ -173,15 +187,15 @@ func (l *lookup) reply() (packed, ids []byte) {
 
 // receive takes the reply into the slices of the lookup's reads. Where it is
 // damaged they say so; what can still be told from it would be too little.
-func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch) {
-	if err := l.take(reads, slices, pending); err != nil {
+func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch, secret state.Secret) {
+	if err := l.take(reads, slices, pending, secret); err != nil {
 		for _, i := range l.reads {
 			slices[i] = kinds.Slice{Err: err}
 		}
 	}
 }
 
-func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch) error {
+func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch, secret state.Secret) error {
 	if err := l.refused(); err != nil {
 		return err
 	}
@@ -191,6 +205,7 @@ func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.B
 	}
 	held := statesPool.Get().(*states)
 	defer held.free()
+	held.secret = secret
 	for _, i := range l.reads {
 		held.reads = append(held.reads, held.want(reads[i].Series))
 	}
@@ -217,6 +232,8 @@ type states struct {
 	reads []int // by read, the index of its series in list
 	shelf state.Shelf
 
+	secret state.Secret // of the store whose states they are
+
 	losses state.Losses
 }
 
@@ -235,7 +252,7 @@ func (s *states) free() {
 		s.shelf.Put(w.series, w.state)
 	}
 	clear(s.list)
-	s.list, s.reads, s.losses = s.list[:0], s.reads[:0], nil
+	s.list, s.reads, s.losses, s.secret = s.list[:0], s.reads[:0], nil, state.Secret{}
 	statesPool.Put(s)
 }
 
@@ -246,7 +263,7 @@ func (s *states) want(series *kinds.Series) int {
 			return i
 		}
 	}
-	s.list = append(s.list, wanted{series.Tag(), series, s.shelf.Take(series)})
+	s.list = append(s.list, wanted{series.Tag(), series, s.shelf.Take(series, s.secret)})
 	return len(s.list) - 1
 }
 

@@ -54,7 +54,7 @@ func BenchmarkReceive(b *testing.B) {
 	slices := make([]kinds.Slice, len(reads))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.receive(reads, slices, nil)
+		l.receive(reads, slices, nil, state.Secret{})
 	}
 	if err := slices[0].Err; err != nil {
 		b.Fatal(err)

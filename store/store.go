@@ -7,10 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	_ "embed"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/store/state"
 )
 
 // format is the version of the layout of keys and values.
@@ -24,18 +27,22 @@ var compactSource string
 
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
-	redis      redis.UniversalClient
-	namespace  string
-	tags       []string // by shard
-	apply      *redis.Script
-	compact    *redis.Script
-	masters    *masters
-	replicas   *replicas // nil where all is read from masters
-	plans      planCache
-	past       past
-	pseudonyms *pseudonyms // nil where keys have the entities themselves
-	written    sync.Once   // makes what writers share
-	expiry     []expiry    // by shard
+	redis     redis.UniversalClient
+	namespace string
+	tags      []string // by shard
+	apply     *redis.Script
+	compact   *redis.Script
+	masters   *masters
+	replicas  *replicas // nil where all is read from masters
+	plans     planCache
+	past      past
+	// secret is nil until a layout was found, and secretAsked when one was last looked
+	// for, in milliseconds since 1970; see keyed.
+	secret      atomic.Pointer[state.Secret]
+	secretAsked atomic.Int64
+	pseudonyms  *pseudonyms // nil where keys have the entities themselves
+	written     sync.Once   // makes what writers share
+	expiry      []expiry    // by shard
 }
 
 // Option changes how a store keeps state.
@@ -61,60 +68,6 @@ func (s *Store) Shards() int { return len(s.tags) }
 
 // Ping reaches Redis.
 func (s *Store) Ping(ctx context.Context) error { return s.redis.Ping(ctx).Err() }
-
-// LayoutError says that a namespace was made in another way than is asked for.
-type LayoutError struct {
-	Namespace, What, Found, Wanted string
-}
-
-func (e *LayoutError) Error() string {
-	return fmt.Sprintf("namespace %q was made with %s %s, not %s: use %s %[3]s, or another namespace",
-		e.Namespace, e.What, e.Found, e.Wanted, e.What)
-}
-
-// CheckLayout compares the namespace with the layout wanted. It is a
-// LayoutError if they differ; a namespace that is not there yet fits.
-func (s *Store) CheckLayout(ctx context.Context) error {
-	command := redis.NewMapStringStringCmd(ctx, "hgetall", layoutKey(s.namespace))
-	if err := s.sendAbout(ctx, layoutKey(s.namespace), command); err != nil {
-		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
-	}
-	found := command.Val()
-	if found["format"] != "" && found[hashEntities] == "" {
-		found[hashEntities] = notHashed // made before there was a choice
-	}
-	for what, wanted := range s.layout() {
-		if found[what] != "" && found[what] != wanted {
-			return &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
-		}
-	}
-	return nil
-}
-
-// Create makes the namespace where it is not there yet, checks its layout and
-// loads the scripts.
-func (s *Store) Create(ctx context.Context) error {
-	if err := s.CheckLayout(ctx); err != nil {
-		return err
-	}
-	layout := s.layout()
-	// Whoever finds another field finds this one too, or a namespace that was made
-	// before there was a choice.
-	for _, what := range []string{hashEntities, "format", "shards"} {
-		wanted := layout[what]
-		if err := s.redis.HSetNX(ctx, layoutKey(s.namespace), what, wanted).Err(); err != nil {
-			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
-		}
-	}
-	if err := s.CheckLayout(ctx); err != nil {
-		return err
-	}
-	return s.loadScripts(ctx)
-}
-
-func (s *Store) layout() map[string]string {
-	return map[string]string{"format": strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.pseudonyms.layout()}
-}
 
 // loadScripts loads the scripts on every master.
 func (s *Store) loadScripts(ctx context.Context) error {

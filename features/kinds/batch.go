@@ -17,12 +17,11 @@ type Op struct {
 	Series *Series
 	Tile   int64 // the event's tile; for Identify that of its record
 	// Num is the amount of counts and Sum, the candidate of Min and Max, the value
-	// of Spread, for the measures of a time the event's, in milliseconds, and for
-	// Identify the IdentityHash. Floats stand in it by their bits.
+	// of Spread, and for the measures of a time the event's, in milliseconds. Floats stand in it by their bits.
 	Num int64
 	// Member is the value as text for Distinct, Approx, Touch, Seen, LeastText and
-	// GreatestText, as of AppendValue for FirstValue and LastValue, and for
-	// Record the record of the log with its length.
+	// GreatestText, as of AppendValue for FirstValue and LastValue, for Record the
+	// record of the log with its length, and for Identify the event's own identity.
 	Member []byte
 	Key    []byte // for Groups
 }

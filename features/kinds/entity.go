@@ -27,9 +27,6 @@ func AppendEntity(dst []byte, first bool, v Value) []byte {
 // EntityHash is the hash by which an entity finds its shard.
 func EntityHash(entity []byte) uint64 { return xxhash.Sum64(entity) }
 
-// IdentityHash is the hash by which an event's own identity is remembered.
-func IdentityHash(id []byte) int64 { return int64(xxhash.Sum64(id)) }
-
 // Shard is the state shard, 0 to shards-1, of an entity with that hash.
 func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }
 

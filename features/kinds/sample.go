@@ -15,7 +15,11 @@ import (
 // distinct-value estimation under multiset operations", 2007).
 
 // SampleHash is the hash of a value, by its text, that decides whether it is kept.
-// What is kept outlives a release: it must not change.
+// What is kept outlives a release: it must not change. It is not keyed with the
+// namespace's secret, as the hashes of values that were seen are: the model and training
+// sets take the same sample. Who makes up values of low hashes has numbers beyond `max`
+// overestimated for the entities that he writes to; those answers are no exact ones, and
+// no value is ever taken for another one by this hash.
 func SampleHash(text []byte) uint64 { return xxhash.Sum64(text) }
 
 // hashes is how many values SampleHash has.

@@ -42,7 +42,7 @@ const (
 	Touch                       // the field's values with their last event time
 	Record                      // the columns of the event
 	Seen                        // the field's values in filters
-	Identify                    // the event's own identity; see IdentityHash
+	Identify                    // the event's own identity; see Op.Member
 	CountHolds                  // +1 for every event of which the condition holds
 	Earliest                    // the least time of an event
 	Latest                      // the greatest time of an event

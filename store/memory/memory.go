@@ -16,6 +16,8 @@ type Store struct {
 	// swept is the number of entries that the last sweep over all has left.
 	swept int
 	now   int64 // the greatest of the batches applied
+
+	secret state.Secret
 }
 
 // key is a series of an entity.
@@ -30,8 +32,14 @@ type entry struct {
 // event will touch again.
 const leastSweep = 1024
 
-// New returns an empty store.
-func New() *Store { return &Store{entries: map[key]*entry{}} }
+// New returns an empty store that hashes values without a secret: the same events have
+// the same answers each time. Who knows that can make values that are taken for others.
+func New() *Store { return NewKeyed(state.Secret{}) }
+
+// NewKeyed returns an empty store that hashes values with a secret.
+func NewKeyed(secret state.Secret) *Store {
+	return &Store{entries: map[key]*entry{}, secret: secret}
+}
 
 // Apply applies a batch; there is no error.
 func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
@@ -57,7 +65,7 @@ func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
 func (s *Store) entry(series *kinds.Series, entity []byte) *entry {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
-		e = &entry{series: series, State: state.New(series)}
+		e = &entry{series: series, State: state.NewKeyed(series, s.secret)}
 		s.entries[key{series.ID, string(entity)}] = e
 	}
 	return e
@@ -106,7 +114,7 @@ func (s *Store) ReadAsIf(_ context.Context, reads []kinds.Read, pending *kinds.B
 
 // copied is the state of a series of an entity, to be changed.
 func (s *Store) copied(series *kinds.Series, entity string) state.State {
-	c := state.New(series)
+	c := state.NewKeyed(series, s.secret)
 	if e := s.entries[key{series.ID, entity}]; e != nil {
 		if err := c.Merge(e.Append(nil)); err != nil {
 			panic(err) // it was packed the line before

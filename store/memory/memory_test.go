@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/store/state"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -94,7 +95,7 @@ func addEvent(b *kinds.Batch, list []*kinds.Series, offset, time, cents int64, d
 			record := kinds.AppendLogColumn(kinds.AppendLogTime(nil, time), number, kinds.Value{Type: kinds.Int, Num: cents})
 			op.Member = b.Hold(kinds.AppendLogRecord(nil, record))
 		case kinds.Identify:
-			op.Num = cents
+			op.Member = b.Hold(strconv.AppendInt(nil, cents, 10))
 		default:
 			op.Member = []byte(user)
 			if s.Measure == kinds.Touch {
@@ -110,8 +111,13 @@ var number = kinds.NewColumn(1, kinds.Int, 0)
 // What memory holds is what Redis does, after random batches with events that
 // come late and out of order, for every window that is kept.
 func TestMemoryIsAsRedis(t *testing.T) {
-	redis := store.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
+	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
+	redis := store.New(client, namespace, 2)
 	if err := redis.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := state.ParseSecret(client.HGet(ctx, namespace+":layout", "secret").Val())
+	if err != nil {
 		t.Fatal(err)
 	}
 	partition := kinds.Partition{Topic: "transactions"}
@@ -120,7 +126,7 @@ func TestMemoryIsAsRedis(t *testing.T) {
 	}
 	list := allSeries()
 	random := rand.New(rand.NewPCG(5, 6))
-	writer, held := redis.NewWriter(), memory.New()
+	writer, held := redis.NewWriter(), memory.NewKeyed(secret)
 	now, offset := int64(100*day), int64(0)
 	for range 24 {
 		progress, err := redis.Progress(ctx, []kinds.Partition{partition})

@@ -12,10 +12,11 @@ import (
 // Packed, each is the distance from the tile before and a filter.
 type filters struct {
 	series *kinds.Series
+	secret Secret
 	tiles  map[int64]*filter
 }
 
-func (f *filters) Apply(op *kinds.Op) { f.at(op.Tile).add(kinds.MemberHash(op.Member), f.series) }
+func (f *filters) Apply(op *kinds.Op) { f.at(op.Tile).add(f.secret.hash(op.Member), f.series) }
 
 func (f *filters) at(tile int64) *filter {
 	held := f.tiles[tile]
@@ -46,33 +47,36 @@ func (f *filters) Append(dst []byte) []byte {
 	return dst
 }
 
-// appendFilterOp packs a filter of one value.
-func appendFilterOp(dst, value []byte, distance int64) []byte {
+// appendFilterOp packs a filter of one value, by its hash.
+func appendFilterOp(dst []byte, distance int64, hash uint64) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	dst = binary.AppendUvarint(dst, 1<<1)
-	return binary.BigEndian.AppendUint64(dst, kinds.MemberHash(value))
+	return binary.BigEndian.AppendUint64(dst, hash)
 }
 
 func (f *filters) Read(r *kinds.Read) (out kinds.Slice) {
-	var wanted union
+	wanted := union{secret: f.secret}
 	for tile, held := range f.tiles {
 		if r.First <= tile && tile <= r.Last {
-			wanted = append(wanted, held)
+			wanted.filters = append(wanted.filters, held)
 		}
 	}
-	if wanted != nil {
+	if wanted.filters != nil {
 		out.Filter = wanted
 	}
 	return out
 }
 
 // union is what was met in any of some tiles.
-type union []*filter
+type union struct {
+	secret  Secret
+	filters []*filter
+}
 
 // Has says whether a value was met, see kinds.Filter.
 func (u union) Has(text []byte) bool {
-	hash := kinds.MemberHash(text)
-	return slices.ContainsFunc(u, func(f *filter) bool { return f.has(hash) })
+	hash := u.secret.hash(text)
+	return slices.ContainsFunc(u.filters, func(f *filter) bool { return f.has(hash) })
 }
 
 // FalsePositiveRate is no more than the sum of those of the filters, however
@@ -80,7 +84,7 @@ func (u union) Has(text []byte) bool {
 func (u union) FalsePositiveRate() float64 {
 	// Added up in one order, so that equal states state equal rates.
 	var rates []float64
-	for _, f := range u {
+	for _, f := range u.filters {
 		for i := range f.layers {
 			rates = append(rates, f.layers[i].rate(0))
 		}

@@ -14,6 +14,7 @@ import (
 // before, and its 8 bytes.
 type identities struct {
 	series *kinds.Series
+	secret Secret
 	list   []identity
 }
 
@@ -23,7 +24,10 @@ func (a identity) compare(b identity) int {
 	return cmp.Or(cmp.Compare(a.tile, b.tile), cmp.Compare(a.hash, b.hash))
 }
 
-func (d *identities) Apply(op *kinds.Op) { d.add(identity{op.Tile, op.Num}) }
+func (d *identities) Apply(op *kinds.Op) { d.add(identity{op.Tile, d.hashOf(op)}) }
+
+// hashOf is the hash of the identity that an operation has.
+func (d *identities) hashOf(op *kinds.Op) int64 { return int64(d.secret.hash(op.Member)) }
 
 func (d *identities) add(n identity) {
 	i, known := slices.BinarySearchFunc(d.list, n, identity.compare)
@@ -34,8 +38,10 @@ func (d *identities) add(n identity) {
 	d.list = d.list[max(0, len(d.list)-d.series.Max):]
 }
 
-// has says whether an event with that identity was met, whenever that was.
-func (d *identities) has(hash int64) bool {
+// has says whether an event with the identity that an operation has was met, whenever
+// that was.
+func (d *identities) has(op *kinds.Op) bool {
+	hash := d.hashOf(op)
 	return slices.ContainsFunc(d.list, func(n identity) bool { return n.hash == hash })
 }
 

@@ -41,6 +41,8 @@ func appendTag(dst []byte, tag uint32) []byte {
 // operations to it, and End appends it. It has memory of its own and serves one
 // goroutine.
 type Packer struct {
+	Secret Secret // values are hashed with it
+
 	series *kinds.Series
 	body   []byte
 	before int64
@@ -50,7 +52,7 @@ type Packer struct {
 func (p *Packer) Begin(s *kinds.Series) { p.series, p.body, p.before = s, p.body[:0], firstTile(s) }
 
 // Add adds an operation to the section.
-func (p *Packer) Add(op *kinds.Op) { p.body, p.before = appendOp(p.body, op, p.before) }
+func (p *Packer) Add(op *kinds.Op) { p.body, p.before = appendOp(p.body, op, p.before, p.Secret) }
 
 // End appends the section.
 func (p *Packer) End(dst []byte) []byte { return appendSection(dst, p.series.Tag(), p.body) }
@@ -177,7 +179,7 @@ func (c *Compactor) take(packed []byte, known func(tag uint32) *kinds.Series) er
 			i = len(c.parts)
 			c.parts = append(c.parts, part{tag: tag, body: body})
 			if s := known(tag); s != nil {
-				c.parts[i].series, c.parts[i].state = s, c.shelf.Take(s)
+				c.parts[i].series, c.parts[i].state = s, c.shelf.Take(s, Secret{}) // nothing is hashed
 			}
 		}
 		if c.parts[i].series == nil {

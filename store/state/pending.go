@@ -13,7 +13,7 @@ func Think(b *kinds.Batch, entity string, held func(*kinds.Series) State) {
 			continue
 		}
 		if op := b.Identity(t); op != nil {
-			if ids, ok := held(op.Series).(*identities); ok && ids.has(op.Num) {
+			if ids, ok := held(op.Series).(*identities); ok && ids.has(op) {
 				continue
 			}
 		}

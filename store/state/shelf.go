@@ -13,14 +13,15 @@ type place struct{ free State } // nil for none
 // not hang on them.
 type emptied interface{ empty() }
 
-// Take is an empty state of a series.
-func (s *Shelf) Take(series *kinds.Series) State {
+// Take is an empty state of a series, with a secret. Those that hash with it are not
+// used once more, so what lies on the shelf has none.
+func (s *Shelf) Take(series *kinds.Series, secret Secret) State {
 	if p := s.places[series]; p != nil && p.free != nil {
 		free := p.free
 		p.free = nil
 		return free
 	}
-	return New(series)
+	return NewKeyed(series, secret)
 }
 
 // Put takes back a state of a series. It must not be used any more.

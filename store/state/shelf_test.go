@@ -19,7 +19,7 @@ func TestShelfGivesEmptyStates(t *testing.T) {
 	var shelf Shelf
 	reused := 0
 	for _, s := range everySeries() {
-		used := shelf.Take(s)
+		used := shelf.Take(s, Secret{})
 		for range 50 {
 			used.Apply(randomOp(random, s))
 		}
@@ -30,7 +30,7 @@ func TestShelfGivesEmptyStates(t *testing.T) {
 		said := fmt.Sprintf("%+v", answered)
 		used.Prune(s.TileOf(110 * day))
 		shelf.Put(s, used)
-		again, fresh := shelf.Take(s), New(s)
+		again, fresh := shelf.Take(s, Secret{}), New(s)
 		if again != used {
 			continue // it is made anew each time
 		}
@@ -51,7 +51,7 @@ func TestShelfGivesEmptyStates(t *testing.T) {
 		if got := fmt.Sprintf("%+v", answered); got != said {
 			t.Errorf("%s of %s had answered\n%s\nand this is now\n%s", s.Measure, s.Type, said, got)
 		}
-		if shelf.Take(s) == again {
+		if shelf.Take(s, Secret{}) == again {
 			t.Errorf("%s of %s is given out twice", s.Measure, s.Type)
 		}
 	}

@@ -34,17 +34,16 @@ type State interface {
 	Prune(first int64) (empty bool)
 }
 
-// New is the empty state of a series.
+// New is the empty state of a series that takes in, and gives out, what is packed. One
+// that hashes values is made by NewKeyed where it takes in operations or is asked.
 func New(s *kinds.Series) State {
 	switch s.State() {
 	case kinds.LastSeen:
 		return &lastSeen{max: s.Max, times: map[string]int64{}}
 	case kinds.Logs:
 		return &log{max: s.Max, bytes: s.Bytes}
-	case kinds.Filters:
-		return &filters{series: s, tiles: map[int64]*filter{}}
-	case kinds.Identities:
-		return &identities{series: s}
+	case kinds.Filters, kinds.Identities:
+		return NewKeyed(s, Secret{})
 	case kinds.Groups:
 		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
 	default:
@@ -76,17 +75,17 @@ const packedEpoch = 1704067200000
 func firstTile(s *kinds.Series) int64 { return s.TileOf(packedEpoch) }
 
 // appendOp packs an operation. Tiles are written as the distance from the one
-// before, which it returns for the next.
-func appendOp(dst []byte, op *kinds.Op, before int64) ([]byte, int64) {
+// before, which it returns for the next. Values are hashed with the secret.
+func appendOp(dst []byte, op *kinds.Op, before int64, secret Secret) ([]byte, int64) {
 	switch op.Series.State() {
 	case kinds.LastSeen:
 		return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
 	case kinds.Logs:
 		return append(dst, op.Member...), before
 	case kinds.Filters:
-		return appendFilterOp(dst, op.Member, op.Tile-before), op.Tile
+		return appendFilterOp(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
 	case kinds.Identities:
-		return appendIdentity(dst, op.Tile-before, op.Num), op.Tile
+		return appendIdentity(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
 	case kinds.Groups:
 		return appendGroupOp(dst, op), before
 	default:

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func randomOp(random *rand.Rand, s *kinds.Series) *kinds.Op {
 			op.Num = int64(math.Float64bits(float64(op.Num) / 4))
 		}
 	case kinds.Identify:
-		op.Num = random.Int64()
+		op.Member = strconv.AppendInt(nil, random.Int64(), 10)
 	case kinds.Distinct, kinds.Approx, kinds.Touch, kinds.Seen:
 		op.Member, op.Num = []byte(strings.Repeat("m", random.IntN(3))+fmt.Sprint(random.IntN(30))), time
 	case kinds.Record:
