@@ -1,14 +1,17 @@
 package store
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/store/memory"
@@ -136,6 +139,48 @@ func TestSecretsOfNamespaces(t *testing.T) {
 				t.Errorf("namespace %s has the secret of %q", name, known[secret])
 			}
 			known[secret] = name
+		}
+	})
+}
+
+// overtaking lets something happen in front of the first command of a name.
+type overtaking struct {
+	name   string
+	happen func()
+	done   atomic.Bool
+}
+
+func (o *overtaking) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o *overtaking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == o.name && o.done.CompareAndSwap(false, true) {
+			o.happen()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (o *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A process that has found no namespace and is overtaken by one that makes it takes the
+// secret of that one.
+func TestSecretOfTheFirstHolds(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
+		s.redis.AddHook(&overtaking{name: "hsetnx", happen: func() {
+			if err := first.Create(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}})
+		if err := second.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kept := s.redis.HGet(t.Context(), layoutKey(first.namespace), secretField).Val()
+		if a, b := first.secret.Load().Text(), second.secret.Load().Text(); a != kept || b != kept {
+			t.Errorf("the first has %s, the second %s, and %s is kept", a, b, kept)
 		}
 	})
 }
