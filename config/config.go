@@ -104,7 +104,8 @@ type Redis struct {
 
 // Store says how state is kept.
 type Store struct {
-	HashEntities HashEntities `key:"hash_entities"`
+	HashEntities HashEntities  `key:"hash_entities"`
+	ExpirySlack  time.Duration `key:"expiry_slack"`
 }
 
 // HashEntities says by what key the values of entities are hashed.

@@ -67,6 +67,7 @@ func TestDefaults(t *testing.T) {
 			Mode: "single", Addresses: []string{"localhost:6379"},
 			DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		},
+		Store: config.Store{ExpirySlack: time.Hour},
 		Processor: config.Processor{
 			CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
 			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond},

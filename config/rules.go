@@ -29,6 +29,8 @@ var rules = []rule{
 	{"shards", "1 to 16384", func(c *Config) bool { return within(c.Shards, 1, 16384) }},
 	{"features", "at least one file or folder", func(c *Config) bool { return len(c.Features) > 0 }},
 
+	{"store.expiry_slack", "1m to 8760h", func(c *Config) bool { return within(c.Store.ExpirySlack, time.Minute, 8760*time.Hour) }},
+
 	{"kafka.brokers", "one or more host:port", func(c *Config) bool { return addresses(c.Kafka.Brokers) }},
 	{"kafka.group", "any name", func(c *Config) bool { return c.Kafka.Group != "" }},
 	{"kafka.group_instance_id", "empty, or 1 to 249 letters, digits, dots, underscores or dashes", func(c *Config) bool {

@@ -3,6 +3,7 @@ package features
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/weir-stream/weir/features/kinds"
@@ -137,6 +138,62 @@ func TestDroppedState(t *testing.T) {
 			if since += future + 1; (a.Status == Incomplete) != lost || lost && (a.CompleteSince != since || a.Exact) {
 				t.Errorf("%s was dropped: %s is %s, complete since %d, exact %v; want %v since %d", name, of, a.Status, a.CompleteSince, a.Exact, lost, since)
 			}
+		}
+	}
+}
+
+// Where the lag has grown by more than keys live longer than they are kept, what
+// they held of the window's beginning may have expired, and the answer says so.
+func TestExpiredState(t *testing.T) {
+	const now, hour = int64(1_532_520_000_000), int64(3_600_000)
+	r := load(t,
+		"count: COUNT(1d, tx, user)", "long: COUNT(7d, tx, device)", "ever: COUNT(lifetime, tx, user)",
+		"share: {expr: count / ever, default: 0}")
+	lag := func(ms int64) *int64 { return &ms }
+	for name, test := range map[string]struct {
+		history    *kinds.History
+		behind     int64    // the moment asked for, behind the clock
+		incomplete []string // features
+	}{
+		"no history":               {nil, 48 * hour, nil},
+		"nothing was applied":      {&kinds.History{Slack: hour}, 48 * hour, nil},
+		"no lag":                   {&kinds.History{Slack: hour, Lag: lag(0)}, 0, nil},
+		"a lag that keys outlive":  {&kinds.History{Slack: hour, Lag: lag(0)}, 2 * hour, nil},
+		"an outage":                {&kinds.History{Slack: hour, Lag: lag(0)}, 5 * hour, []string{"count", "share"}},
+		"a long one":               {&kinds.History{Slack: hour, Lag: lag(0)}, 48 * hour, []string{"count", "share", "long"}},
+		"a replay of history":      {&kinds.History{Slack: hour, Lag: lag(10000 * hour)}, 10000 * hour, nil},
+		"one after an outage":      {&kinds.History{Slack: hour, Lag: lag(10000 * hour)}, 10005 * hour, []string{"count", "share"}},
+		"one, and slack was given": {&kinds.History{Slack: 6 * hour, Lag: lag(10000 * hour)}, 10005 * hour, nil},
+	} {
+		var reading Reading
+		at := now - test.behind
+		reading.Reset(now)
+		names := []string{"count", "long", "ever", "share"}
+		for _, name := range names {
+			reading.Want(feature(t, r, name), "x", at)
+		}
+		if err := reading.Read(context.Background(), damagedReader{}); err != nil {
+			t.Fatal(err)
+		}
+		reading.Held(test.history.HeldSince(now))
+		var got []string
+		for _, of := range names {
+			var a Answer
+			reading.Next(&a)
+			a.Complete(kinds.Ever)
+			if a.Status == Incomplete {
+				got = append(got, of)
+				if a.Exact || a.CompleteSince <= a.From {
+					t.Errorf("%s: %s is exact %v, from %d, complete since %d", name, of, a.Exact, a.From, a.CompleteSince)
+				}
+			} else if a.CompleteSince != kinds.Ever {
+				t.Errorf("%s: %s is whole and complete since %d", name, of, a.CompleteSince)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(test.incomplete)
+		if !slices.Equal(got, test.incomplete) {
+			t.Errorf("%s: %v are incomplete, want %v", name, got, test.incomplete)
 		}
 	}
 }

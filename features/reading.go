@@ -25,7 +25,8 @@ type Reader interface {
 //
 // It keeps its memory for the next time. Its zero value is ready for Reset.
 type Reading struct {
-	now int64 // milliseconds
+	now  int64 // milliseconds
+	held int64 // see Held
 
 	wishes    []wish
 	reads     []kinds.Read
@@ -67,7 +68,12 @@ func (r *Reading) Reset(now int64) {
 	r.wishes, r.reads, r.slices, r.needs, r.hops = r.wishes[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
 	r.now, r.next, r.need, r.hop = now, 0, 0, 0
+	r.held = kinds.Ever
 }
+
+// Held lets answers that come next know since when no state has expired; see
+// kinds.History.HeldSince. Without it, none has.
+func (r *Reading) Held(since int64) { r.held = since }
 
 // Want adds an answer: that of the feature for the entity with that text, at a
 // moment in milliseconds.
@@ -201,6 +207,22 @@ func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
 	for _, position := range r.needs[from:to] {
 		if until := r.slices[position].LostUntil; until != nil {
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
+		}
+	}
+	if r.held != kinds.Ever {
+		f.expired(a, r.held)
+	}
+}
+
+// expired tells the answer of events whose state may have expired before it was to
+// be pruned. It is told only where that matters: the moment moves with the clock.
+func (f *Feature) expired(a *Answer, held int64) {
+	for _, s := range f.Series {
+		if s.GroupKeep == 0 {
+			continue
+		}
+		if since := held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds(); since > a.told {
+			a.since = max(a.since, since)
 		}
 	}
 }

@@ -206,6 +206,10 @@ type enricher struct {
 
 	complained time.Time // when damaged state was logged last
 
+	history   *kinds.History // tells what may have expired; of historyAt
+	historyAt time.Time
+	held      int64 // see features.Reading.Held
+
 	due     []*enriched // of the batch, those to be written
 	reading features.Reading
 }
@@ -235,6 +239,9 @@ func (e *enricher) answer(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
+	if err := e.outlived(ctx); err != nil {
+		return err
+	}
 	failures := map[int]error{}
 	adding := adding{batch: b, state: state}
 	for _, n := range e.due {
@@ -256,6 +263,24 @@ func (e *enricher) answer(ctx context.Context, b *batch) error {
 	for source, err := range failures {
 		b.fail(source, err)
 	}
+	return nil
+}
+
+// lagAge is how old the least lag may be that answers rest on: where the lag grows,
+// it stays as it is.
+const lagAge = 10 * time.Second
+
+// outlived finds out since when nothing has expired of the state that was read. It
+// matters where events come late, as after an outage.
+func (e *enricher) outlived(ctx context.Context) (err error) {
+	now := time.Now()
+	if e.history == nil || now.Sub(e.historyAt) > lagAge {
+		if e.history, err = e.store.History(ctx); err != nil {
+			return err
+		}
+		e.historyAt = now
+	}
+	e.held = e.history.HeldSince(now.UnixMilli())
 	return nil
 }
 
@@ -358,6 +383,7 @@ func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err erro
 // state, or after that.
 func (e *enricher) ask(ctx context.Context, n *enriched, state kinds.Following, before bool) error {
 	e.reading.Reset(n.now)
+	e.reading.Held(e.held)
 	n.want(&e.reading, before)
 	if err := e.reading.Read(ctx, features.Followed{State: state}); err != nil {
 		return err

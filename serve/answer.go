@@ -138,6 +138,7 @@ func (q *question) plan() {
 // encode folds what was read and writes the response. The error is that it is too
 // large, or that there is no room for it.
 func (q *question) encode(ctx context.Context, history *kinds.History) error {
+	q.reading.Held(history.HeldSince(q.now))
 	q.since = q.since[:0]
 	for _, p := range q.plans {
 		q.since = append(q.since, p.completeSince(history))

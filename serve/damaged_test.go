@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
 )
 
@@ -71,5 +72,40 @@ func TestDamagedEntity(t *testing.T) {
 weir_damaged_answers_total 11
 `), "weir_damaged_answers_total"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Asked for a moment that lies back while processors catch up, a feature whose
+// state may have expired says what may be missing.
+func TestQuestionDuringCatchUp(t *testing.T) {
+	lag := int64(0)
+	r, err := features.Parse("definitions.yaml", []byte(derivedDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := noon.Add(-5 * time.Hour)
+	h := newHandler(&fakeReader{clock: clock.UnixMilli()}, func(c *Config) {
+		c.Registry = func() *features.Registry { return r }
+		c.History = func(context.Context) (*kinds.History, error) {
+			topics := []kinds.Mark{{Topic: "payments", Version: r.Plan().Version, Last: kinds.NotYet}}
+			return &kinds.History{Lag: &lag, Slack: time.Hour.Milliseconds(), Marks: topics, Plans: map[string]*kinds.Plan{r.Plan().Version: r.Plan()}}, nil
+		}
+	})
+	for at, want := range map[string]string{
+		noon.Format(time.RFC3339):  `"value":0,"status":"NOT_FOUND"`,
+		clock.Format(time.RFC3339): `"value":0,"status":"INCOMPLETE"`,
+	} {
+		for path, body := range map[string]string{
+			query:                                   `{"features": ["user_tx"], "entities": [{"user": "u1"}], "at": "` + at + `"}`,
+			"/v1/timeline/user_tx?user=u1&at=" + at: "",
+		} {
+			method := "POST"
+			if body == "" {
+				method = "GET"
+			}
+			if w := do(t, h, method, path, body); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s at %s: %d %s, want %s", path, at, w.Code, w.Body, want)
+			}
+		}
 	}
 }

@@ -267,6 +267,7 @@ func partialSince(a *features.Answer) int64 {
 // and then of the features, over the entities. A value's event timestamp is up
 // to when it counts.
 func (q *question) encodeColumns(ctx context.Context, history *kinds.History) error {
+	q.reading.Held(history.HeldSince(q.now))
 	byPlan := make([]column, len(q.plans))
 	var value []byte
 	size := 0

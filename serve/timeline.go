@@ -44,6 +44,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err != nil {
 		return err
 	}
+	q.reading.Held(history.HeldSince(q.now))
 	q.since = append(q.since[:0], p.completeSince(history))
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
 	q.out = append(append(q.out, q.waited...), q.readFrom...)

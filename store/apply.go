@@ -62,7 +62,7 @@ type move struct {
 
 // NewWriter returns a writer for one goroutine.
 func (s *Store) NewWriter() *Writer {
-	s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) })
+	s.written.Do(func() { s.expiry = newExpiries(len(s.tags), s.slack) })
 	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))

@@ -24,7 +24,7 @@ local a = 2 -- the next argument to read
 
 local fields = {}
 for i = 1, n do fields[i] = ARGV[a + 3 * (i - 1)] end
-fields[n + 1] = 'now'
+fields[n + 1], fields[n + 2] = 'now', 'lag'
 local found = call('HMGET', progress, unpack(fields))
 for i = 1, n do
   if found[i] ~= ARGV[a + 3 * (i - 1) + 1] then
@@ -42,6 +42,11 @@ local now = ARGV[a]
 a = a + 1
 if tonumber(now) > tonumber(found[n + 1] or '0') then
   moved[2 * n + 1], moved[2 * n + 2] = 'now', now
+  local clock = call('TIME')
+  local lag = math.max(0, clock[1] * 1000 + math.floor(clock[2] / 1000) - now)
+  if not found[n + 2] or lag < tonumber(found[n + 2]) then
+    moved[2 * n + 3], moved[2 * n + 4] = 'lag', string.format('%.0f', lag)
+  end
 end
 call('HSET', progress, unpack(moved))
 

@@ -38,7 +38,7 @@ func (s *Store) Drop(ctx context.Context, held Held, kept state.Salvage, keep in
 	}
 	ttl := int64(0)
 	if keep > 0 {
-		ttl = lifetime(keep)
+		ttl = lifetime(keep, s.slack)
 	}
 	keys := []string{progressKey(s.tags[held.Shard]), held.Key}
 	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, proof, before, after, state.LossMoment, ttl).Text()

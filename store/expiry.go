@@ -3,11 +3,18 @@ package store
 import (
 	"math/bits"
 	"sync"
+	"time"
 )
 
-// slack is how much longer than asked for keys live, in seconds, so that
-// neither a late event nor a clock that is off meets an expired key.
-const slack = 3600
+// DefaultSlack is how much longer than asked for keys live, so that neither a late
+// event, nor processors that were away for a while, nor a clock that is off meets
+// an expired key.
+const DefaultSlack = time.Hour
+
+// Slack sets how much longer than asked for keys live. Processors may be away for
+// that long, and the answers of a lag that has grown by more say what may be missing.
+// All processes of a namespace need the same.
+func Slack(d time.Duration) Option { return func(s *Store) { s.slack = d } }
 
 // expiry decides which keys of one shard need a new time to live. Every key lives
 // an 8th of its time longer than asked for, so those that were given their time
@@ -23,6 +30,7 @@ type expiry struct {
 	// generation is mixed into the hashes of keys: what was given before it changed
 	// is of no key any more.
 	generation uint64
+	slack      time.Duration
 }
 
 // place is when a key was given its time to live, in milliseconds since 1970.
@@ -35,11 +43,12 @@ type place struct {
 const expiryPlaces = 1 << 20
 
 // newExpiries makes one for each shard. The number of places is a power of two.
-func newExpiries(shards int) []expiry {
+func newExpiries(shards int, slack time.Duration) []expiry {
 	list := make([]expiry, shards)
 	size := max(2, 1<<(bits.Len(uint(expiryPlaces/shards))-1))
 	for i := range list {
 		list[i].places = make([]place, size)
+		list[i].slack = slack
 		list[i].generation = 1 // so that a place without a key matches none
 	}
 	return list
@@ -79,8 +88,11 @@ func (e *expiry) due(hash uint64, keep, now int64) int64 {
 		return 0
 	}
 	own.given = now
-	return lifetime(keep)
+	return lifetime(keep, e.slack)
 }
 
 // lifetime is the time to live, in seconds, of a key that is kept so many milliseconds.
-func lifetime(keep int64) int64 { return (keep+keep/8)/1000 + slack }
+func lifetime(keep int64, slack time.Duration) int64 {
+	const second = int64(time.Second / time.Millisecond)
+	return (keep + keep/8 + slack.Milliseconds() + second - 1) / second
+}

@@ -17,10 +17,10 @@ const hour = int64(3600_000)
 
 // kept is how long the keys of these tests are kept, in milliseconds, and givenTo
 // the time to live that they are given, in seconds.
-const kept, givenTo = 8 * hour, 9*3600 + slack
+const kept, givenTo = 8 * hour, 9*3600 + int64(DefaultSlack/time.Second)
 
 func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
-	e := &newExpiries(1)[0]
+	e := &newExpiries(1, DefaultSlack)[0]
 	const first = int64(1_700_000_000_000)
 	for _, step := range []struct {
 		name      string
@@ -49,7 +49,7 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 // What is known of keys is bounded: two places that are beside each other have
 // the two keys given their time last.
 func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
-	e := &newExpiries(expiryPlaces / 2)[0] // of two places
+	e := &newExpiries(expiryPlaces/2, DefaultSlack)[0] // of two places
 	if n := len(e.places); n != 2 {
 		t.Fatalf("%d places", n)
 	}
@@ -70,7 +70,7 @@ func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 
 // To forget is to make all keys due, and costs nothing for each.
 func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
-	e := &newExpiries(1)[0]
+	e := &newExpiries(1, DefaultSlack)[0]
 	const now, keys = int64(1_700_000_000_000), 10_000
 	for round := range 3 {
 		given, again := 0, 0
@@ -96,7 +96,7 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 // hash is the same of all.
 func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
 	const shards = 64
-	e := &newExpiries(shards)[7]
+	e := &newExpiries(shards, DefaultSlack)[7]
 	keys := len(e.places) / 4
 	again := 0
 	for range 2 {
@@ -114,7 +114,7 @@ func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
 }
 
 func BenchmarkTimesToLive(b *testing.B) {
-	all := newExpiries(64)
+	all := newExpiries(64, DefaultSlack)
 	const keys = 100_000
 	b.Run("due", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {

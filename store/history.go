@@ -105,10 +105,36 @@ func (s *Store) History(ctx context.Context) (*kinds.History, error) {
 	}
 	s.past.keep(found, missing)
 	h, err := s.unite(ctx, found)
-	if err == nil && unknown > 0 {
+	if err != nil {
+		return nil, err
+	}
+	h.Slack = s.slack.Milliseconds()
+	if h.Lag, err = leastLag(replies); err != nil {
+		return nil, err
+	}
+	if unknown > 0 {
 		h.Missing = func(r *kinds.Read) error { return missing[s.shardOf(r.Entity)] }
 	}
-	return h, err
+	return h, nil
+}
+
+// leastLag is the least of those that shards say, nil where none does; see
+// kinds.History.Lag.
+func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
+	for _, reply := range shards {
+		text, ok := reply.Val()[lagField]
+		if !ok {
+			continue
+		}
+		lag, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the least lag is %q, which is no time", text)
+		}
+		if least == nil || lag < *least {
+			least = &lag
+		}
+	}
+	return least, nil
 }
 
 // planMark names a plan that was applied to a topic.

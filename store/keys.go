@@ -12,7 +12,7 @@ import (
 //
 //	key                                   type    holds
 //	<ns>:layout                           HASH    format, shards, hash_entities
-//	{<ns>:<shard>}progress                HASH    "<topic>/<partition>" -> next offset; "now" -> greatest record timestamp
+//	{<ns>:<shard>}progress                HASH    "<topic>/<partition>" -> next offset; "now" -> greatest record timestamp; "lag" -> least lag
 //	{<ns>:<shard>}<group>:<entity>        STRING  state of the group's series; see package state
 
 // layoutKey holds what a namespace was made with.
@@ -34,6 +34,10 @@ func progressField(p kinds.Partition) string {
 // clockField is the field of a shard's progress with the greatest timestamp of
 // a record applied; no partition's field lacks the '/'.
 const clockField = "now"
+
+// lagField is the field of a shard's progress with the least time, in ms, by which
+// the newest record applied was behind Redis' clock; see kinds.History.
+const lagField = "lag"
 
 // appendEntityKey appends the key of what a group keeps of an entity, by its
 // pseudonym where there are some.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	_ "embed"
 
@@ -43,6 +44,7 @@ type Store struct {
 	pseudonyms  *pseudonyms // nil where keys have the entities themselves
 	written     sync.Once   // makes what writers share
 	expiry      []expiry    // by shard
+	slack       time.Duration
 }
 
 // Option changes how a store keeps state.
@@ -51,7 +53,7 @@ type Option func(*Store)
 // New returns the store of a namespace with its fixed number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
-		redis: client, namespace: namespace, masters: newMasters(client),
+		redis: client, namespace: namespace, slack: DefaultSlack, masters: newMasters(client),
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {

@@ -41,7 +41,7 @@ func newStore(cfg *config.Config, client redis.UniversalClient, options ...store
 	if cfg.Redis.Mode == "cluster" {
 		question /= 8
 	}
-	options = append(options, store.HashEntities(key), store.Deadlines(question, cfg.Redis.ReadTimeout))
+	options = append(options, store.HashEntities(key), store.Slack(cfg.Store.ExpirySlack), store.Deadlines(question, cfg.Redis.ReadTimeout))
 	return store.New(client, cfg.Namespace, cfg.Shards, options...), nil
 }
 

@@ -99,6 +99,24 @@ type History struct {
 	// Missing is why it is not known by which plans the state was written that a
 	// read looks at, nil where it is; nil itself where it is of all state.
 	Missing func(*Read) error
+
+	// Lag is the least time, in ms, by which the newest record applied was behind the
+	// clock; nil where none was applied. State is pruned by the times of records, but
+	// expires by the clock: where the lag grows, keys may expire too early.
+	Lag *int64
+	// Slack is how much longer than they are kept keys live, in ms.
+	Slack int64
+}
+
+// HeldSince is the timestamp from which on the state that any record made has not
+// expired at a moment of the clock, in ms, if state were kept for no time; Ever
+// where nothing can have expired. A record of a timestamp t was applied at t + Lag or
+// later, and its key lives Slack and what it is kept for from then on.
+func (h *History) HeldSince(now int64) int64 {
+	if h == nil || h.Lag == nil {
+		return Ever
+	}
+	return now - *h.Lag - h.Slack
 }
 
 // Applied says whether any plan is applied to the records of a topic.
