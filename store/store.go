@@ -71,10 +71,19 @@ func (s *Store) Shards() int { return len(s.tags) }
 // Ping reaches Redis.
 func (s *Store) Ping(ctx context.Context) error { return s.redis.Ping(ctx).Err() }
 
-// loadScripts loads the scripts on every master.
+// loadScripts loads the scripts on every master, which may have been started just
+// now; see mendAppendOnly.
 func (s *Store) loadScripts(ctx context.Context) error {
 	load := func(ctx context.Context, c redis.Cmdable) error {
-		return errors.Join(c.ScriptLoad(ctx, applySource).Err(), c.ScriptLoad(ctx, compactSource).Err())
+		pipe := c.Pipeline()
+		info := pipe.Info(ctx, "persistence")
+		apply, compact := pipe.ScriptLoad(ctx, applySource), pipe.ScriptLoad(ctx, compactSource)
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		if err := errors.Join(apply.Err(), compact.Err()); err != nil {
+			return err
+		}
+		mendAppendOnly(ctx, c, info.Val())
+		return nil
 	}
 	var err error
 	if cluster, ok := s.redis.(*redis.ClusterClient); ok {

@@ -64,6 +64,10 @@ func (s *server) persistence(f *Findings) {
 	switch {
 	case s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err":
 		f.add(Fail, s.subject, "the last write to the append-only file failed", "look at its log and its disk")
+	case s.info["aof_enabled"] == "1" && s.unmended():
+		f.add(Warn, s.subject, "aof-load-truncated is yes, and the append-only file was not rewritten since the start: "+
+			"if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn twice after another one",
+			"run BGREWRITEAOF, and let the user of redis.username run it, as processors do when they find a server started")
 	case s.info["aof_enabled"] == "1":
 		f.ok(s.subject, "keeps an append-only file")
 	case s.info["rdb_last_bgsave_status"] == "err":
@@ -76,6 +80,14 @@ func (s *server) persistence(f *Findings) {
 		f.add(Fail, s.subject, "keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back",
 			"set appendonly yes")
 	}
+}
+
+// unmended says whether the append-only file may still be as the server has read it
+// when it was started, torn perhaps, and held more then than a new one does.
+func (s *server) unmended() bool {
+	const newFile = 4096 // bytes
+	return s.info["aof_last_rewrite_time_sec"] == "-1" && s.info["aof_rewrite_in_progress"] == "0" &&
+		number(s.info["aof_base_size"]) > newFile && s.config["aof-load-truncated"] != "no"
 }
 
 func (s *server) memory(f *Findings) {
