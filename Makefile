@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test race explore fuzz faults lint bench bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: bench-micro bench-compare bench-questions ## all there is to measure; see
 bench-micro: ## time and allocations per record: decoding, mapping, the path to Redis, serving
 	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
 	go test -run '^$$' -bench 'Map|Path|Apply' ./bench
+
+bench-hot: ## one entity with 200,000 events of as many values: its key, traffic and questions, on a real Redis
+	go test -run '^$$' -bench HotEntity -benchtime 1x ./bench
 
 EVENTS ?= 300000
 bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000
