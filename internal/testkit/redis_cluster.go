@@ -127,6 +127,7 @@ func (c *Cluster) WaitOK(t testing.TB) {
 				return false, err.Error()
 			}
 			ok := strings.Contains(info, "cluster_state:ok") &&
+				strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", clusterSlots)) && // ok without all, too
 				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+len(c.Replicas)))
 			return ok, info
 		})
