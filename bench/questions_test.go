@@ -274,7 +274,7 @@ func questionKeys(n uint64, r *features.Registry) (keys []string) {
 		for i, by := range []string{"user_id", "device_id", "card_id"} {
 			group := r.Series[slices.IndexFunc(r.Series, func(s *kinds.Series) bool { return s.By[0] == by })].Group
 			shard := kinds.Shard(kinds.EntityHash([]byte(e[i])), questionShards)
-			keys = append(keys, fmt.Sprintf("{%s:%d}%s:%s", namespace, shard, group, e[i]))
+			keys = append(keys, store.ShardTag(namespace, shard, questionShards)+group+":"+e[i])
 		}
 	}
 	return keys

@@ -98,6 +98,11 @@ func (r *Registry) Size(w *Workload) *Sizing {
 	z.MastersByCPU = atLeast(1, z.RedisCores/busy)
 	z.Masters = max(z.MastersByMemory, z.MastersByCPU)
 	z.Shards = ShardsFor(z.Masters)
+	// A master holds whole shards: the fullest one must not overflow.
+	for z.Masters > 1 && z.Memory/float64(z.Shards)*math.Ceil(float64(z.Shards)/float64(z.Masters)) > filled*w.Memory {
+		z.Masters++
+		z.MastersByMemory, z.Shards = z.Masters, ShardsFor(z.Masters)
+	}
 	return z
 }
 

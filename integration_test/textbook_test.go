@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/state"
 )
 
@@ -61,7 +62,7 @@ func TestTextbook(t *testing.T) {
 		f, _ := s.registry.Feature(c.feature)
 		series := f.Series[0]
 		shard := kinds.Shard(kinds.EntityHash([]byte(c.entity)), shards)
-		key := fmt.Sprintf("{%s:%d}%s:%s", s.group, shard, series.Group, c.entity)
+		key := store.ShardTag(s.group, shard, shards) + series.Group + ":" + c.entity
 		held := state.New(series)
 		err := state.Sections([]byte(server.Client(t).Get(ctx, key).Val()), func(tag uint32, body []byte) error {
 			if tag == series.Tag() {

@@ -7,21 +7,17 @@ import (
 )
 
 // Every key that Weir keeps in Redis is named here. All keys of a state shard
-// carry the hash tag {namespace:shard}, so that they are in one slot of a
-// cluster and one script may change them together.
+// carry a hash tag such as {namespace:12.k3fa}, which chooses the slot (see
+// ShardTag), so that they are in one slot of a cluster and one script may change them
+// together.
 //
 //	key                                   type    holds
 //	<ns>:layout                           HASH    format, shards, hash_entities
-//	{<ns>:<shard>}progress                HASH    "<topic>/<partition>" -> next offset; "now" -> greatest record timestamp; "lag" -> least lag
-//	{<ns>:<shard>}<group>:<entity>        STRING  state of the group's series; see package state
+//	<tag>progress                         HASH    "<topic>/<partition>" -> next offset; "now" -> greatest record timestamp; "lag" -> least lag
+//	<tag><group>:<entity>                 STRING  state of the group's series; see package state
 
 // layoutKey holds what a namespace was made with.
 func layoutKey(namespace string) string { return namespace + ":layout" }
-
-// shardTag is the hash tag that all keys of a shard begin with.
-func shardTag(namespace string, shard int) string {
-	return "{" + namespace + ":" + strconv.Itoa(shard) + "}"
-}
 
 // progressKey is the shard's progress through the topics.
 func progressKey(tag string) string { return tag + "progress" }

@@ -331,6 +331,19 @@ func (s *Store) Unavailable(ctx context.Context) (list []UnavailableMaster) {
 	return list
 }
 
+// ShardsByMaster is how many shards each master holds that holds any, by address.
+func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
+	held := map[string]int{}
+	for _, tag := range s.tags {
+		m, err := s.masters.of(ctx, tag)
+		if err != nil {
+			return nil, err
+		}
+		held[m.address]++
+	}
+	return held, nil
+}
+
 // UnavailableMaster is a master that does not answer.
 type UnavailableMaster struct {
 	Err    *UnavailableError

@@ -57,7 +57,7 @@ func New(client redis.UniversalClient, namespace string, shards int, options ...
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {
-		s.tags = append(s.tags, shardTag(namespace, shard))
+		s.tags = append(s.tags, ShardTag(namespace, shard, shards))
 	}
 	for _, option := range options {
 		option(s)

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/store"
 )
 
 // Slots of shards move from one master to another while they are written to.
@@ -22,7 +22,7 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 	}
 	for range 1 + random.IntN(4) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		tag := fmt.Sprintf("{%s:%d}", r.namespace(), random.IntN(r.plan.Shards))
+		tag := store.ShardTag(r.namespace(), random.IntN(r.plan.Shards), r.plan.Shards)
 		slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
 		from, to := owner(ctx, tag, servers), servers[random.IntN(len(servers))]
 		var err error

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,6 +20,8 @@ import (
 type Layout interface {
 	CheckLayout(ctx context.Context) error
 	Shards() int
+	// ShardsByMaster is how many of them each master holds, by address.
+	ShardsByMaster(ctx context.Context) (map[string]int, error)
 }
 
 // Redis looks at the servers, and at the layout of the namespace on them.
@@ -28,7 +31,7 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 		return f
 	}
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		f = redisCluster(ctx, cluster, layout.Shards())
+		f = redisCluster(ctx, cluster, layout)
 	} else {
 		f = redisServer(ctx, "redis", client, false)
 	}
@@ -42,7 +45,7 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 
 // redisCluster looks at a cluster, over which state shards are spread, and at all
 // its masters.
-func redisCluster(ctx context.Context, cluster *redis.ClusterClient, shards int) (f Findings) {
+func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layout) (f Findings) {
 	text, err := cluster.ClusterInfo(ctx).Result()
 	switch info := ParseInfo(text); {
 	case err != nil:
@@ -53,7 +56,12 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, shards int)
 	default:
 		f.ok("redis", "a cluster of %s masters", info["cluster_size"])
 		masters, _ := strconv.Atoi(info["cluster_size"])
-		f.spread(masters, shards)
+		f.spread(masters, layout.Shards())
+		if held, err := layout.ShardsByMaster(ctx); err != nil {
+			f.add(Fail, "shards", err.Error(), "see CLUSTER SLOTS for slots of nobody's")
+		} else {
+			f.balance(masters, layout.Shards(), held)
+		}
 	}
 	var mu sync.Mutex // masters are visited at once
 	byAddress := map[string]Findings{}
@@ -83,6 +91,20 @@ func (f *Findings) spread(masters, shards int) {
 		return
 	}
 	f.ok("shards", "%d over %d masters", shards, masters)
+}
+
+// balance judges how evenly the shards are spread, given how many each master
+// holds, by address.
+func (f *Findings) balance(masters, shards int, held map[string]int) {
+	fullest := slices.MaxFunc(slices.Sorted(maps.Keys(held)), func(a, b string) int { return cmp.Compare(held[a], held[b]) })
+	even := (shards + masters - 1) / masters
+	if held[fullest] > even {
+		f.add(Warn, "balance", fmt.Sprintf("%s holds %d of %d shards; spread evenly over %d masters, none would hold more than %d",
+			fullest, held[fullest], shards, masters, even),
+			"give all masters equally many slots: redis-cli --cluster rebalance ADDRESS --cluster-use-empty-masters; see Scale out in docs/operations.md")
+		return
+	}
+	f.ok("balance", "no master holds more than %d of %d shards", even, shards)
 }
 
 // redisServer asks one server.

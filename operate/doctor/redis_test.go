@@ -98,6 +98,9 @@ type layout func(context.Context) error
 
 func (l layout) CheckLayout(ctx context.Context) error { return l(ctx) }
 func (l layout) Shards() int                           { return 16 }
+func (l layout) ShardsByMaster(context.Context) (map[string]int, error) {
+	return map[string]int{"a:1": 6, "b:1": 5, "c:1": 5}, nil
+}
 
 var fits = layout(func(context.Context) error { return nil })
 
@@ -203,4 +206,20 @@ func TestCluster(t *testing.T) {
 		got := strings.Join(lines(Redis(t.Context(), asking, fits), "redis"), "\n")
 		return strings.HasPrefix(got, broken), got
 	})
+}
+
+func TestBalance(t *testing.T) {
+	for _, test := range []struct {
+		held map[string]int
+		want string
+	}{
+		{map[string]int{"a:1": 22, "b:1": 21, "c:1": 21}, "OK balance: no master holds more than 22 of 64 shards"},
+		{map[string]int{"a:1": 32, "b:1": 32}, "WARN balance: a:1 holds 32 of 64 shards; spread evenly over 3 masters, none would hold more than 22"},
+	} {
+		var f Findings
+		f.balance(3, 64, test.held)
+		if got := fmt.Sprintf("%s %s: %s", f[0].Verdict, f[0].Subject, f[0].Found); got != test.want {
+			t.Errorf("%s\nwant %s", got, test.want)
+		}
+	}
 }
