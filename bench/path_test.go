@@ -47,7 +47,7 @@ func BenchmarkPath(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, source := range fetched {
-			clear(p.progress[source.Topic])
+			copy(p.progress[source.Topic], kinds.Begin(kinds.Partition{}, p.store.Shards(), 0).To)
 			n += carry(source)
 		}
 		p.flush(b)
@@ -100,7 +100,7 @@ func apply(b *testing.B, size int) {
 		b.Fatal(err)
 	}
 	for _, topic := range []string{transactions, logins} {
-		if err := p.store.Start(b.Context(), kinds.Partition{Topic: topic}, 0); err != nil {
+		if _, err := p.store.Place(b.Context(), kinds.Begin(kinds.Partition{Topic: topic}, p.store.Shards(), 0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ type path struct {
 	batch    kinds.Batch
 	events   int
 	size     int
-	progress map[string][]int64 // by topic
+	progress map[string][]kinds.Position // by topic
 }
 
 func newPath(b *testing.B, client redis.UniversalClient) *path {
@@ -141,11 +141,11 @@ func newPath(b *testing.B, client redis.UniversalClient) *path {
 	cfg := config.Default()
 	p := &path{
 		mapper: registry.NewMapper(), size: cfg.Processor.Batch.MaxEvents,
-		store: store.New(client, namespace, cfg.Shards), progress: map[string][]int64{},
+		store: store.New(client, namespace, cfg.Shards), progress: map[string][]kinds.Position{},
 	}
 	p.writer = p.store.NewWriter()
 	for _, topic := range registry.Topics() {
-		p.progress[topic] = make([]int64, cfg.Shards)
+		p.progress[topic] = kinds.Begin(kinds.Partition{}, cfg.Shards, 0).To
 	}
 	return p
 }

@@ -286,11 +286,11 @@ func loadEntities(b *testing.B, s *store.Store, r *features.Registry, now time.T
 		b.Fatal(err)
 	}
 	p := kinds.Partition{Topic: transactions}
-	if err := s.Start(b.Context(), p, 0); err != nil {
+	if _, err := s.Place(b.Context(), kinds.Begin(p, s.Shards(), 0)); err != nil {
 		b.Fatal(err)
 	}
 	mapper, writer, random := r.NewMapper(), s.NewWriter(), rand.New(rand.NewPCG(3, 4))
-	batch, progress := &kinds.Batch{}, make([]int64, s.Shards())
+	batch, progress := &kinds.Batch{}, kinds.Begin(p, s.Shards(), 0).To
 	for n := range int64(8 * questionUsers) {
 		user, at := n%questionUsers, now.Add(-time.Duration(8-n/questionUsers)*20*time.Hour).UnixMilli()
 		value := fmt.Appendf(nil, `{"timestamp":%d,"user_id":"u%06d","device_id":"d%06d","card_id":"c%06d","merchant_id":"m%04d","status":"approved","amount":%d.%02d}`,

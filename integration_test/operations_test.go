@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 )
@@ -168,7 +169,7 @@ func TestShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, p := range partitions() {
-			if low, high := slices.Min(progress[i]), slices.Max(progress[i]); low != high || offsets[p] != low || low == 0 {
+			if low, high := kinds.Lowest(progress[i]), kinds.Highest(progress[i]); low != high || offsets[p] != low || low == 0 {
 				t.Errorf("%v: applied %d to %d, committed %d", p, low, high, offsets[p])
 			}
 		}

@@ -179,7 +179,7 @@ func (s *scene) applied() (sum int64, err error) {
 		return 0, err
 	}
 	for _, byShard := range progress {
-		sum += max(0, slices.Min(byShard))
+		sum += max(0, kinds.Lowest(byShard))
 	}
 	return sum, nil
 }
@@ -214,7 +214,7 @@ func (s *scene) awaitApplied() {
 			return false, err.Error()
 		}
 		for i, p := range partitions() {
-			low, high := slices.Min(progress[i]), slices.Max(progress[i])
+			low, high := kinds.Lowest(progress[i]), kinds.Highest(progress[i])
 			if low != ends[p] || high != ends[p] || offsets[p] != ends[p] {
 				return false, fmt.Sprintf("%v: applied %d to %d, committed %d, ends at %d; the last process says:\n%s",
 					p, low, high, offsets[p], ends[p], s.started[len(s.started)-1].Log())

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -49,7 +48,7 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *batch) {
 	for _, d := range b.dead {
 		// A shard that is further has applied a batch with this record in it,
 		// whose dead letters were written before.
-		if s := &b.Sources[d.source]; !s.Behind && slices.Max(s.Progress) <= d.offset {
+		if s := &b.Sources[d.source]; !s.Behind && kinds.Highest(s.Progress) <= d.offset {
 			messages = append(messages, d.message)
 		}
 	}

@@ -67,11 +67,17 @@ func (b *batch) reset() {
 func (b *batch) source(p *partition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Sources)
-		b.Sources = append(b.Sources, kinds.Source{Partition: p.under, To: p.position, Progress: p.progress, Lagging: p.lagging})
+		b.Sources = append(b.Sources, kinds.Source{Partition: p.under, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
 		b.partitions = append(b.partitions, p)
 		b.failures = append(b.failures, nil)
 	}
 	return p.index
+}
+
+// extend takes the partition's share up to where the partition is mapped.
+func (b *batch) extend(p *partition) {
+	s := &b.Sources[b.source(p)]
+	s.To, s.Epoch = p.position, p.epoch
 }
 
 // drop takes the partition out of the batch: nothing of it is applied.

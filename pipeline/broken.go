@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -47,6 +46,8 @@ func (e *BrokenBatchError) Error() string {
 		e.Offset, lastOf(e.CorruptError), e.Reason)
 }
 
+func (*BrokenBatchError) reason() string { return "broken_batch" }
+
 func (e *BrokenBatchError) Unwrap() error { return e.CorruptError }
 
 // meetBroken decides on a batch that the partition at hand cannot get past: it
@@ -81,7 +82,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 	b.outcomes[outcome{"", dead}]++
 	b.events++
 	p.position = e.EndOffset
-	b.Sources[source].To = p.position
+	b.extend(p)
 	w.fetched.Release()
 	w.fetched = nil
 	w.poller.Seek(p.Topic, p.ID, p.position)
@@ -95,6 +96,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 func (w *worker) passBroken(p *partition) {
 	if p.broken.is() && p.position > p.broken.offset {
 		p.broken = broken{}
+		w.stopped(p, "")
 		w.health.clear(p.String())
 		p.trouble.over()
 	}
@@ -127,7 +129,7 @@ type gap struct {
 func (a *applier) markGaps(ctx context.Context, b *batch) bool {
 	for _, g := range b.gaps {
 		s, p := &b.Sources[g.source], b.partitions[g.source].Partition
-		if s.Behind || slices.Max(s.Progress) > g.offset { // a shard is past it: it was marked before
+		if s.Behind || kinds.Highest(s.Progress) > g.offset { // a shard is past it: it was marked before
 			continue
 		}
 		if !a.persist(ctx, func() error { return a.gap(ctx, p, time.Now().UnixMilli()) }) {

@@ -21,27 +21,26 @@ type Store interface {
 	Create(ctx context.Context) error
 	// Register tells of a plan that is in use at a moment.
 	Register(ctx context.Context, p *kinds.Plan, now time.Time) error
-	// Claim takes a partition for a plan: batches of other plans change nothing
-	// any more. It returns by shard the next offset to apply, negative for a
-	// shard that has none, and for how long the plan has had the partition.
-	Claim(ctx context.Context, p kinds.Partition, version string) ([]int64, time.Duration, error)
-	// Progress reads for each partition, by shard, the next offset to apply;
-	// it is negative for a shard that has none.
-	Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error)
+	// Claim takes partitions for a plan: batches of other plans change nothing of
+	// them any more. It returns a claim for each.
+	Claim(ctx context.Context, partitions []kinds.Partition, version string) ([]kinds.Claim, error)
+	// Progress reads for each partition its positions by shard.
+	Progress(ctx context.Context, partitions []kinds.Partition) ([][]kinds.Position, error)
+	// Place puts the progress of partitions where applying has not led it, in those
+	// shards where it is as it was found before. It returns in how many it was.
+	Place(ctx context.Context, placements ...kinds.Placement) (int, error)
 	// Available is nil where a shard can be reached, as far as is known.
 	Available(ctx context.Context, shard int) error
 	// History is which plans the state was written by.
 	History(ctx context.Context) (*kinds.History, error)
-	// Start gives the shards without progress in a partition a first one.
-	Start(ctx context.Context, p kinds.Partition, offset int64) error
 	// Follow reads what reads look at, to be followed in memory. Neither this nor
 	// what it is extended by may be older than what Progress says later.
 	Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error)
-	// Forget takes back a partition's progress in all shards.
-	Forget(ctx context.Context, p kinds.Partition) error
 	// Gap notes that records of a partition were passed over whose timestamps go
 	// up to a moment, in milliseconds.
 	Gap(ctx context.Context, p kinds.Partition, until int64) error
+	// Log is what the tag of a position stands for; zero where that is not known.
+	Log(ctx context.Context, tag string) (kinds.LogID, error)
 }
 
 // Writer applies batches for one goroutine. Apply marks the sources that the
@@ -52,7 +51,8 @@ type Writer interface {
 	Apply(ctx context.Context, b *kinds.Batch) error
 }
 
-// Start is from where a partition is read that the namespace has never seen.
+// Start is from where the partitions of a topic are read that the namespace has
+// never seen. One that is added to a topic later is read from its start.
 type Start string
 
 // The starts.
@@ -77,7 +77,7 @@ type Config struct {
 	Isolation       fetch.Isolation
 	Start           Start
 	// ContinueOnLoss goes on when records that were not applied are no longer
-	// in the log. By default the processor stops with an error that says so.
+	// in the log. By default the partition stops, and Ready says so.
 	ContinueOnLoss bool
 	// SetBrokenAside goes on behind a batch that cannot be decoded, with a dead
 	// letter that names its offsets. By default its partition stops there.

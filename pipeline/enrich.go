@@ -329,7 +329,7 @@ func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
 		t := &a.batch.Touched[a.added]
 		s := &a.batch.Sources[t.Source]
-		if !s.Behind && t.Offset >= s.Progress[kinds.Shard(t.Hash, len(s.Progress))] {
+		if !s.Behind && t.Offset >= s.Progress[kinds.Shard(t.Hash, len(s.Progress))].Offset {
 			a.state.Add(&a.batch.Batch, t)
 		}
 	}
@@ -341,7 +341,7 @@ func (e *enricher) find(b *batch) {
 	e.due = e.due[:0]
 	for _, n := range b.enriched {
 		s := &b.Sources[n.source]
-		if !s.Behind && n.offset >= slices.Max(s.Progress) {
+		if !s.Behind && n.offset >= kinds.Highest(s.Progress) {
 			e.due = append(e.due, n)
 		}
 	}
@@ -366,12 +366,12 @@ func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err erro
 		s := &b.Sources[i]
 		for shard, found := range progress[i] {
 			switch known := s.Progress[shard]; {
-			case s.Behind:
-			case found < known:
-				s.Behind = true
-				settled = false
-			case found > known:
+			case s.Behind || found == known:
+			case found.Continues(known, s.Epoch):
 				s.Progress[shard] = found
+				settled = false
+			default:
+				s.Behind = true
 				settled = false
 			}
 		}

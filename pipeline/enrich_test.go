@@ -384,7 +384,7 @@ func TestEnrichedEventsThatCannotBeWritten(t *testing.T) {
 	fault := b.broker.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: enrichedTopic, Partitions: []int32{0}, Err: kerr.NotEnoughReplicas, Count: -1,
 	})
-	stood := slices.Max(b.progress()[0])
+	stood := kinds.Highest(b.progress()[0])
 	b.write(sent[300:]...)
 	var ends [partitions]int64
 	for _, m := range sent {
@@ -392,7 +392,7 @@ func TestEnrichedEventsThatCannotBeWritten(t *testing.T) {
 	}
 	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
 		p := b.progress()
-		ok := slices.Max(p[0]) == stood && slices.Min(p[1]) == ends[1] && slices.Min(p[2]) == ends[2]
+		ok := kinds.Highest(p[0]) == stood && kinds.Lowest(p[1]) == ends[1] && kinds.Lowest(p[2]) == ends[2]
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p, ends)
 	})
 	if err := b.processor.Ready(context.Background()); err == nil ||

@@ -36,10 +36,10 @@ var errNotApplied = errors.New("their calls got no answer")
 func (w *worker) noteLag(ctx context.Context, p *partition, s *kinds.Source) {
 	lagged := len(p.lags) > 0
 	p.lags = p.lags[:0]
-	for shard, progress := range s.Progress {
+	for shard, at := range s.Progress {
 		if s.Lags(shard) {
-			if len(p.lags) == 0 || progress < p.behind {
-				p.behind = progress
+			if len(p.lags) == 0 || at.Offset < p.behind {
+				p.behind = at.Offset
 			}
 			p.lags = append(p.lags, shard)
 		}
@@ -77,17 +77,16 @@ func (w *worker) unavailable(ctx context.Context, p *partition) error {
 }
 
 // catchUp reads partitions again whose shards lag, once all of these can be reached.
-func (w *worker) catchUp(ctx context.Context) error {
+func (w *worker) catchUp(ctx context.Context) {
+	var due []*partition
 	for _, p := range w.partitions {
 		if len(p.lags) == 0 || time.Now().Before(p.catchUpAt) || w.unavailable(ctx, p) != nil {
 			continue
 		}
 		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)
-		if err := w.resume(ctx, p); err != nil {
-			return err
-		}
+		due = append(due, p)
 	}
-	return nil
+	w.resume(ctx, due...)
 }
 
 // applied is up to where a partition is applied in all shards, as far as batches

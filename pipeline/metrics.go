@@ -15,6 +15,8 @@ type metrics struct {
 	dead        *prometheus.CounterVec
 	rewinds     *prometheus.CounterVec
 	lost        *prometheus.CounterVec
+	vanished    *prometheus.CounterVec
+	stopped     *prometheus.GaugeVec
 	broken      *prometheus.CounterVec
 	enriched    *prometheus.CounterVec
 	refused     prometheus.Counter
@@ -50,6 +52,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_broken_batches_total",
 			Help: "Times that a batch of the log could not be decoded, by topic and outcome: stopped (its partition, which tries again), set_aside.",
 		}, []string{"topic", "outcome"}),
+		vanished: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_vanished_records_total",
+			Help: "Records that were applied and have vanished from a log that was truncated, by topic.",
+		}, []string{"topic"}),
+		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_stopped_partitions",
+			Help: "Partitions assigned that cannot go on, by topic and reason: " +
+				"loss, other_log, beyond_end, open_transaction, broken_batch, error; /readyz says more.",
+		}, []string{"topic", "reason"}),
 		enriched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_enriched_events_total", Help: "Events written with their features, by stream; those written again count again.",
 		}, []string{"stream"}),
@@ -100,7 +111,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Name: "weir_greatest_key_bytes",
 		Help: "Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.",
 	})
-	r.MustRegister(m.greatestKey.gauge, m.events, m.dead, m.rewinds, m.lost, m.broken, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.greatestKey.gauge, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
@@ -144,5 +155,6 @@ func (m *metrics) assigned(partitions []kinds.Partition) {
 		m.lost.WithLabelValues(p.Topic)
 		m.broken.WithLabelValues(p.Topic, brokenStopped)
 		m.broken.WithLabelValues(p.Topic, brokenSetAside)
+		m.vanished.WithLabelValues(p.Topic)
 	}
 }

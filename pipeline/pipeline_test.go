@@ -3,7 +3,6 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,7 +194,7 @@ func (b *bench) committed(total int) {
 	})
 }
 
-func (b *bench) progress() [][]int64 {
+func (b *bench) progress() [][]kinds.Position {
 	b.t.Helper()
 	var list []kinds.Partition
 	for i := range partitions {
@@ -223,7 +222,7 @@ func TestEventsAreApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range b.progress() {
-		if slices.Min(p) != slices.Max(p) {
+		if kinds.Lowest(p) != kinds.Highest(p) {
 			t.Errorf("partition %d: the shards stopped at %v", i, p)
 		}
 	}
@@ -238,7 +237,7 @@ type slowStore struct {
 	let chan struct{}
 }
 
-func (s slowStore) Claim(ctx context.Context, p kinds.Partition, version string) ([]int64, time.Duration, error) {
+func (s slowStore) Claim(ctx context.Context, p []kinds.Partition, version string) ([]kinds.Claim, error) {
 	<-s.let
 	return s.Store.Claim(ctx, p, version)
 }

@@ -83,8 +83,9 @@ func (p *Processor) Stats() Stats {
 }
 
 // Run carries events until the context ends; then it flushes, commits and
-// leaves the group. Its error is a *LossError, or says what is wrong with the
-// configuration; passing troubles of Kafka and Redis are waited out.
+// leaves the group. Its error says what is wrong with the configuration; passing
+// troubles of Kafka and Redis are waited out, and a partition that cannot go on
+// stops alone.
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer p.dead.Close()
@@ -168,8 +169,7 @@ func (p *Processor) carry(ctx context.Context, registry *features.Registry, assi
 	}
 	<-ctx.Done()
 	workers.Wait()
-	var loss *LossError
-	if err := context.Cause(ctx); errors.As(err, &loss) || !errors.Is(err, context.Canceled) {
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
@@ -209,7 +209,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 		mapper: registry.NewMapper(), plan: registry.Plan(), enrich: enrichPlans(registry), applier: a, commit: commit,
 		tracing: p.tracing,
 		recovery: recovery{
-			cfg: &p.cfg, metrics: p.metrics, log: p.log, writer: p.cfg.NewWriter(), offsets: poller.Offsets, plan: registry.Plan(),
+			cfg: &p.cfg, metrics: p.metrics, log: p.log, brokers: poller, plan: registry.Plan(),
 		},
 		partitions: make(map[kinds.Partition]*partition), current: newBatch(), spare: newBatch(),
 	}

@@ -227,14 +227,16 @@ type spy struct {
 	applied map[string]time.Time // by version, the first batch with events
 }
 
-func (s *spy) Claim(ctx context.Context, p kinds.Partition, version string) ([]int64, time.Duration, error) {
-	progress, had, err := s.Store.Claim(ctx, p, version)
+func (s *spy) Claim(ctx context.Context, p []kinds.Partition, version string) ([]kinds.Claim, error) {
+	claims, err := s.Store.Claim(ctx, p, version)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if had == 0 {
-		s.claimed[version] = time.Now()
+	for _, c := range claims {
+		if c.Held == 0 {
+			s.claimed[version] = time.Now()
+		}
 	}
-	return progress, had, err
+	return claims, err
 }
 
 // spyingWriter notes when a plan is first applied; hold, where set, keeps it.

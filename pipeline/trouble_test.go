@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -124,7 +124,7 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 	b.run()
 	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
 		p := b.progress()
-		ok := slices.Max(p[0]) == 0 && slices.Min(p[1]) == 100 && slices.Min(p[2]) == 100
+		ok := kinds.Highest(p[0]) == 0 && kinds.Lowest(p[1]) == 100 && kinds.Lowest(p[2]) == 100
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p)
 	})
 	err := b.processor.Ready(context.Background())
@@ -207,8 +207,9 @@ func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
 	return sum
 }
 
-// Records that were not applied and are gone from the log end the processor
-// with an error that says which; on request it goes on, and counts them.
+// Records that were not applied and are gone from the log stop their partition,
+// which says which; the others go on. On request it goes on without them, and
+// counts them.
 func TestRecordsLost(t *testing.T) {
 	b := newBench(t)
 	b.write(payments(0, 30)...)
@@ -222,19 +223,27 @@ func TestRecordsLost(t *testing.T) {
 	if err := b.broker.DeleteRecords("payments", 1, 15); err != nil {
 		t.Fatal(err)
 	}
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
 	b.run()
-	var loss *pipeline.LossError
-	err := b.stopped()
-	if !errors.As(err, &loss) || err.Error() != "payments/1: offsets 10 to 14 (5 records) were not applied and are no longer in the log; "+
-		"set kafka.on_data_loss to continue to go on without them" {
-		t.Fatalf("error %v", err)
+	b.stopped("payments/1: offsets 10 to 14 (5 records) were not applied and are no longer in the log; to go on without them, " +
+		"set kafka.on_data_loss to continue, or run: weir progress set payments/1 --to start --yes")
+	b.committed(50) // the other partitions
+	if n := gaugeOf(t, metrics, "weir_stopped_partitions", "loss"); n != 1 {
+		t.Errorf("%v partitions counted as stopped, want 1", n)
+	}
+	if n := count(t, metrics, "weir_lost_records_total"); n != 0 {
+		t.Errorf("%v records counted as lost that may come back", n)
 	}
 	if since := b.since(b.registry, "paid"); since != kinds.Ever {
 		t.Errorf("complete since %d before anything was lost", since)
 	}
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
 	began := time.Now().UnixMilli()
 	b.config.ContinueOnLoss = true
-	metrics := prometheus.NewRegistry()
+	metrics = prometheus.NewRegistry()
 	b.config.Metrics = metrics
 	b.run()
 	b.committed(60)
@@ -246,45 +255,113 @@ func TestRecordsLost(t *testing.T) {
 	}
 }
 
-// stopped waits until Run returns of itself.
-func (b *bench) stopped() error {
+// stopped waits until the processor says of a partition that it cannot go on, and
+// why. It goes on with the others.
+func (b *bench) stopped(why string) {
 	b.t.Helper()
+	testkit.Eventually(b.t, 30*time.Second, "a partition is stopped", func() (bool, string) {
+		err := b.processor.Ready(context.Background())
+		return err != nil && strings.Contains(err.Error(), why), fmt.Sprintf("ready: %v\nwant: %s", err, why)
+	})
 	select {
 	case err := <-b.done:
 		b.done <- err
-		return err
-	case <-time.After(30 * time.Second):
-		b.t.Fatal("the processor goes on")
-		return nil
+		b.t.Fatalf("the processor has ended: %v", err)
+	default:
 	}
 }
 
-// A topic that was deleted and made anew ends before the progress: that is
-// said, and not waited out for ever.
-func TestTopicMadeAnew(t *testing.T) {
-	b := newBench(t)
-	b.write(payments(0, 60)...)
-	b.run()
-	b.expect(60)
-	b.committed(60)
-	if err := b.stop(); err != nil {
+// gaugeOf is a gauge's value with a reason.
+func gaugeOf(t *testing.T, r *prometheus.Registry, name, reason string) (sum float64) {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == name && slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetValue() == reason }) {
+				sum += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// remake deletes the topic and makes it anew.
+func (b *bench) remake() {
+	b.t.Helper()
 	if err := b.broker.DeleteTopic("payments"); err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	if err := b.broker.CreateTopic("payments", partitions, nil); err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	b.run()
-	err := b.stopped()
-	if err == nil || !strings.Contains(err.Error(), "applied up to offset 20, but the log ends at 0: the topic was deleted and made anew") {
-		t.Fatalf("error %v", err)
+}
+
+// adopt places all partitions of the topic at the start of the log there is, as
+// `weir progress set` does.
+func (b *bench) adopt(id kinds.LogID) {
+	b.t.Helper()
+	for i, at := range b.progress() {
+		p := kinds.Placement{Partition: kinds.Partition{Topic: "payments", ID: int32(i)}, From: at, Log: id, Partitions: partitions}
+		for range at {
+			p.To = append(p.To, kinds.Position{Epoch: -1, Log: id.Tag()})
+		}
+		if n, err := b.store.Place(context.Background(), p); err != nil || n != len(at) {
+			b.t.Fatal(n, err)
+		}
 	}
-	b.config.ContinueOnLoss = true
-	b.run()
-	b.write(payments(60, 90)...)
-	b.expect(90)
+}
+
+// logID is the log that the topic is now.
+func (b *bench) logID() kinds.LogID {
+	b.t.Helper()
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: b.config.Transport, Bootstrap: kafka.TCP(b.config.Brokers...)})
+	defer poller.Close()
+	logs, err := poller.Logs(context.Background(), []kinds.Partition{{Topic: "payments"}})
+	if err != nil || logs[0].Err != nil {
+		b.t.Fatal(err, logs)
+	}
+	return logs[0].ID
+}
+
+// A topic that was deleted and made anew, while the processor is stopped or runs, is
+// found out however far the new one is, whatever is to be done about lost records:
+// nothing of it is applied until that was chosen, and then it goes on by itself.
+func TestTopicMadeAnew(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		t.Run(fmt.Sprint("running ", running), func(t *testing.T) {
+			b := newBench(t)
+			b.config.ContinueOnLoss = true
+			b.write(payments(0, 60)...)
+			b.run()
+			b.expect(60)
+			b.committed(60)
+			was := b.logID()
+			if !running {
+				if err := b.stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.remake()
+			b.write(payments(60, 150)...)
+			if !running {
+				b.run()
+			}
+			b.stopped(fmt.Sprintf("payments/2: the topic was deleted and made anew: up to offset 20 was applied of %v, "+
+				"and now there are offsets 0 to 29 of %v; nothing of it is applied until you choose: "+
+				"to keep the state and apply the new log from its start, run: weir progress set payments --to start --yes; "+
+				"to begin anew from the new log alone, set another namespace", was, b.logID()))
+			b.expect(60)
+			b.adopt(b.logID())
+			b.expect(150)
+			testkit.Eventually(t, 30*time.Second, "readiness", func() (bool, string) {
+				err := b.processor.Ready(context.Background())
+				return err == nil, fmt.Sprint(err)
+			})
+		})
+	}
 }
 
 // Two processors share the partitions, and one takes over when the other goes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,11 +56,12 @@ func (w *worker) run(ctx context.Context) error {
 	defer w.lingers.Stop()
 	w.settles = time.NewTimer(0)
 	defer w.settles.Stop()
-	for _, p := range w.partitions {
-		if err := w.resume(ctx, p); err != nil {
-			return err
+	defer func() {
+		for _, p := range w.partitions {
+			w.stopped(p, "")
 		}
-	}
+	}()
+	w.resume(ctx, slices.Collect(maps.Values(w.partitions))...)
 	for {
 		w.mapFetched()
 		if w.ready() {
@@ -76,22 +78,14 @@ func (w *worker) run(ctx context.Context) error {
 				return err
 			}
 		case b := <-w.applier.done:
-			if err := w.takeBack(ctx, b); err != nil {
-				return err
-			}
+			w.takeBack(ctx, b)
 		case <-commits.C:
 			w.due = true
-			if err := w.retry(ctx); err != nil {
-				return err
-			}
-			if err := w.catchUp(ctx); err != nil {
-				return err
-			}
+			w.retry(ctx)
+			w.catchUp(ctx)
 		case <-w.lingers.C:
 		case <-w.settles.C:
-			if err := w.retry(ctx); err != nil {
-				return err
-			}
+			w.retry(ctx)
 		case <-ctx.Done():
 			return w.flush()
 		}
@@ -120,13 +114,14 @@ func (w *worker) poll(ctx context.Context, to chan<- fetchResult) {
 }
 
 // take starts on records that were fetched, or finds a new position for a
-// partition whose old one lies outside the log.
+// partition whose old one is not in the log, or no longer.
 func (w *worker) take(ctx context.Context, result fetchResult) error {
-	var outside *fetch.OffsetOutOfRangeError
+	gone, isGone := errors.AsType[fetch.PositionError](result.err)
 	switch {
-	case errors.As(result.err, &outside):
-		w.log.Warn("position outside the log", "error", outside)
-		return w.resume(ctx, w.partitions[kinds.Partition{Topic: outside.Topic, ID: outside.Partition}])
+	case isGone:
+		w.log.Warn("the position is not in the log", "error", gone)
+		w.resume(ctx, w.partitions[gone.Of()])
+		return nil
 	case result.err != nil:
 		return result.err
 	case !w.poller.Current(result.partition):
@@ -137,6 +132,8 @@ func (w *worker) take(ctx context.Context, result fetchResult) error {
 	}
 	w.fetched = result.partition
 	w.from = w.partitions[kinds.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]
+	// It may be later than that of the records mapped next, see Position.Epoch.
+	w.from.epoch = max(w.from.epoch, w.fetched.LastEpoch)
 	w.decoder.Reset(result.partition)
 	w.reportLag(w.from)
 	return nil
@@ -157,7 +154,7 @@ func (w *worker) mapFetched() {
 		if !ok {
 			w.from.position = w.decoder.NextOffset()
 			w.passBroken(w.from)
-			w.current.Sources[w.current.source(w.from)].To = w.from.position
+			w.current.extend(w.from)
 			w.fetched.Release()
 			w.fetched = nil
 			return
@@ -194,7 +191,7 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	b.bytes += len(rec.Value)
 	b.timestamps = append(b.timestamps, rec.Timestamp)
 	w.from.position = rec.Offset + 1
-	b.Sources[source].To = w.from.position
+	b.extend(w.from)
 }
 
 // begin notes when the first record comes into a batch.
@@ -249,10 +246,11 @@ func (w *worker) hand() {
 
 // takeBack takes a batch that was applied: it commits what it may, and reads
 // again the partitions that could not be applied.
-func (w *worker) takeBack(ctx context.Context, b *batch) error {
+func (w *worker) takeBack(ctx context.Context, b *batch) {
 	w.commitOf(b)
 	w.spare = b
 	defer b.reset()
+	var behind []*partition
 	for i := range b.Sources {
 		p := b.partitions[i]
 		if !p.has(b.Sources[i].Progress) {
@@ -264,15 +262,13 @@ func (w *worker) takeBack(ctx context.Context, b *batch) error {
 		case b.Sources[i].Behind:
 			w.log.Warn("the store went back in time, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
-			if err := w.resume(ctx, p); err != nil {
-				return err
-			}
+			behind = append(behind, p)
 		case p.retryAt.IsZero() && !p.broken.is():
 			p.trouble.over()
 			w.noteLag(ctx, p, &b.Sources[i])
 		}
 	}
-	return nil
+	w.resume(ctx, behind...)
 }
 
 // commitOf commits the offsets up to which a batch was applied, if that was in
@@ -284,7 +280,7 @@ func (w *worker) commitOf(b *batch) {
 	offsets := make(map[kinds.Partition]int64)
 	for i, s := range b.Sources {
 		if !s.Behind {
-			offsets[b.partitions[i].Partition] = min(s.To, slices.Min(s.Progress)) // less where shards lag
+			offsets[b.partitions[i].Partition] = min(s.To, kinds.Lowest(s.Progress)) // less where shards lag
 		}
 		w.reportLag(b.partitions[i])
 	}
@@ -297,38 +293,58 @@ func (w *worker) reportLag(p *partition) {
 	}
 }
 
-// resume reads a partition from where the store is in it. Nothing that is under
-// way of it counts any more. Where the store or Kafka cannot be reached it is
-// stopped; the error is a *LossError.
-func (w *worker) resume(ctx context.Context, p *partition) error {
-	w.abandon(p)
-	p.lags = nil
-	early, err := w.recovery.resume(ctx, p)
-	var loss *LossError
-	switch {
-	case errors.As(err, &loss):
-		return loss
-	case err != nil:
-		w.stop(p, err)
-		return nil
-	case early > 0:
-		p.retryAt = time.Now().Add(early)
-		w.settles.Reset(early)
-		return nil
+// resume reads partitions from where the store is in them. Nothing that is under
+// way of them counts any more. One that cannot go on is stopped.
+func (w *worker) resume(ctx context.Context, partitions ...*partition) {
+	if len(partitions) == 0 {
+		return
 	}
-	p.retryAt = time.Time{}
-	if !p.broken.is() { // what it was stopped by may still be there
-		w.health.clear(p.String())
+	for _, p := range partitions {
+		w.abandon(p)
+		p.lags = nil
 	}
-	w.poller.Add(p.Topic, p.ID, p.position)
-	return nil
+	for i, found := range w.recovery.resume(ctx, partitions) {
+		p := partitions[i]
+		switch {
+		case found.err != nil && ctx.Err() != nil:
+			p.progress, p.retryAt = nil, time.Now() // this is the end, and no trouble of the partition
+		case found.err != nil:
+			w.stop(p, found.err)
+		case found.early > 0:
+			p.progress = nil
+			p.retryAt = time.Now().Add(found.early)
+			w.settles.Reset(found.early)
+		default:
+			p.retryAt = time.Time{}
+			if !p.broken.is() { // what it was stopped by may still be there
+				w.stopped(p, "")
+				w.health.clear(p.String())
+			}
+			w.poller.Resume(p.Topic, p.ID, found.known)
+		}
+	}
 }
 
 // stop leaves a partition alone until it is time to try again.
 func (w *worker) stop(p *partition, err error) {
 	w.abandon(p)
 	p.retryAt = time.Now().Add(p.trouble.failed(err))
+	w.stopped(p, reasonOf(err))
 	w.health.set(p.String(), err)
+}
+
+// stopped counts a partition by the reason for which it cannot go on, "" for none.
+func (w *worker) stopped(p *partition, reason string) {
+	if p.stopped == reason {
+		return
+	}
+	if p.stopped != "" {
+		w.metrics.stopped.WithLabelValues(p.Topic, p.stopped).Dec()
+	}
+	if reason != "" {
+		w.metrics.stopped.WithLabelValues(p.Topic, reason).Inc()
+	}
+	p.stopped = reason
 }
 
 // abandon takes a partition out of all that is under way in this goroutine.
@@ -343,15 +359,14 @@ func (w *worker) abandon(p *partition) {
 }
 
 // retry resumes the partitions whose time to wait is over.
-func (w *worker) retry(ctx context.Context) error {
+func (w *worker) retry(ctx context.Context) {
+	var due []*partition
 	for _, p := range w.partitions {
 		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) {
-			if err := w.resume(ctx, p); err != nil {
-				return err
-			}
+			due = append(due, p)
 		}
 	}
-	return nil
+	w.resume(ctx, due...)
 }
 
 // flush applies what was mapped and commits it, as far as the time to shut

@@ -101,8 +101,8 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			poller := fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}})
 			defer poller.Close()
-			p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8, progress: []int64{0}}
-			other := &partition{Partition: kinds.Partition{Topic: "logins"}, position: 5, progress: []int64{0}}
+			p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8, progress: make([]kinds.Position, 1)}
+			other := &partition{Partition: kinds.Partition{Topic: "logins"}, position: 5, progress: make([]kinds.Position, 1)}
 			w := &worker{
 				poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 				applier:    &applier{todo: make(chan *batch, 1), done: make(chan *batch, 2)},
@@ -143,7 +143,7 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{Partition: kinds.Partition{Topic: "payments"}, progress: []int64{0}}
+	p := &partition{Partition: kinds.Partition{Topic: "payments"}, progress: make([]kinds.Position, 1)}
 	w := &worker{
 		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(), lingers: time.NewTimer(time.Hour),
 	}

@@ -28,7 +28,7 @@ func TestApplied(t *testing.T) {
 
 		check("nobody reads the partition", under, 0, false, here)
 		start(t, s, transactions)
-		if _, _, err := s.Claim(t.Context(), transactions, "v1"); err != nil {
+		if _, err := s.Claim(t.Context(), []kinds.Partition{transactions}, "v1"); err != nil {
 			t.Fatal(err)
 		}
 		check("before", under, 0, false, here)

@@ -54,10 +54,10 @@ type scriptCall struct {
 	moves []move
 }
 
-// move takes a source's progress in a shard from one offset to another.
+// move takes a source's progress in a shard from one position to another.
 type move struct {
 	source   int
-	from, to int64
+	from, to kinds.Position
 }
 
 // NewWriter returns a writer for one goroutine.
@@ -71,13 +71,15 @@ func (s *Store) NewWriter() *Writer {
 }
 
 // Apply applies a batch, each shard's share at once with the shard's progress.
-// For each source of a call the script compares the progress that it finds with
-// the offset from which the call goes on:
+// For each source of a call the script compares the position that it finds with
+// the one from which the call goes on:
 //
 //	equal          applied, and the progress moved
 //	greater        applied before, by a request that was sent twice or by another
 //	               owner of the partition: only what lies behind is sent again
 //	less, or none  the store went back in time: the source is marked Behind
+//	of another     the partition was placed in another log, or behind a truncation:
+//	log or epoch   the source is marked Behind
 //
 // Each master has its calls at the same time as the others, and a deadline of its
 // own. Where one does not answer while others do, its shards are marked Lagging.
@@ -147,12 +149,12 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	at := make([]int64, len(b.Sources)) // the offset from which the next call goes on
+	at := make([]kinds.Position, len(b.Sources)) // from where the next call goes on
 	last := make([]int64, len(b.Sources))
 	for shard := range w.byShard {
 		for i := range b.Sources {
 			at[i] = b.Sources[i].Progress[shard]
-			last[i] = at[i]
+			last[i] = at[i].Offset
 		}
 		w.combiner.reset()
 		clear(w.appended)
@@ -160,8 +162,8 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 			continue
 		}
 		for i := range b.Sources {
-			if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i] || verify[shard]) {
-				last[i] = max(s.To, at[i])
+			if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || verify[shard]) {
+				last[i] = max(s.To, at[i].Offset)
 			}
 		}
 		if verify[shard] || len(w.combiner.ops) > 0 {
@@ -173,11 +175,11 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 // encodeShard makes the calls for what is still to be applied to a shard, but for
 // the last, whose operations are left with the combiner. Full says that the rest
 // must wait for the next pipeline.
-func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at, last []int64) (full bool) {
+func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at []kinds.Position, last []int64) (full bool) {
 	before := -1 // the one touched before
 	for _, i := range w.byShard[shard] {
 		t := &b.Touched[i]
-		if s := &b.Sources[t.Source]; s.Behind || t.Offset < at[t.Source] || s.Lags(shard) {
+		if s := &b.Sources[t.Source]; s.Behind || t.Offset < at[t.Source].Offset || s.Lags(shard) {
 			continue
 		}
 		// A call has all operations of an event.
@@ -198,14 +200,15 @@ func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at,
 // call makes the script call for what the combiner holds, moving the sources
 // from at to last, and lets the next one go on there, if there is more for the
 // shard. Full says that it must not go on in this pipeline.
-func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last []int64, more bool) (full bool) {
+func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at []kinds.Position, last []int64, more bool) (full bool) {
 	start := len(w.args)
 	c := scriptCall{shard: shard, more: more}
 	for i := range b.Sources {
-		if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i] || b.EveryShard) {
-			c.moves = append(c.moves, move{source: i, from: at[i], to: last[i]})
+		to := moved(at[i], &b.Sources[i], last[i])
+		if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || b.EveryShard) {
+			c.moves = append(c.moves, move{source: i, from: at[i], to: to})
 		}
-		at[i] = last[i]
+		at[i] = to
 	}
 	if len(c.moves) == 0 {
 		return false
@@ -220,8 +223,8 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 	for _, m := range c.moves {
 		p := b.Sources[m.source].Partition
 		w.arg(strconv.AppendInt(append(append(w.bytes, p.Topic...), '/'), int64(p.ID), 10))
-		w.num(m.from)
-		w.num(m.to)
+		w.arg(m.from.Append(w.bytes))
+		w.arg(m.to.Append(w.bytes))
 	}
 	w.num(kinds.Believed(b.Now, time.UnixMilli(w.now)))
 	w.spare(keys)
@@ -246,6 +249,14 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at, last [
 	w.calls = append(w.calls, c)
 	w.combiner.reset()
 	return full
+}
+
+// moved is a position of a source moved to an offset in its batch.
+func moved(at kinds.Position, s *kinds.Source, offset int64) kinds.Position {
+	if offset > at.Offset {
+		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
+	}
+	return at
 }
 
 // spare writes which keys are not to be handed out: those that a call before this
@@ -382,14 +393,15 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 	}
 	w.store.expiry[c.shard].forget() // its keys were not given what they were to be given
 	for i, m := range c.moves {
-		found, err := parseOffset(reply[i+1])
+		text, _ := reply[i+1].(string)
+		found, err := kinds.ParsePosition(text)
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("%s: %w", progressKey(w.store.tags[c.shard]), err)
 		}
-		if found < m.from {
-			b.Sources[m.source].Behind = true
+		if source := &b.Sources[m.source]; found == m.from || found.Continues(m.from, source.Epoch) {
+			source.Progress[c.shard] = found
 		} else {
-			b.Sources[m.source].Progress[c.shard] = found
+			source.Behind = true
 		}
 	}
 	return false, nil

@@ -1,7 +1,8 @@
 -- Applies one batch's operations of one state shard and moves the shard's
 -- progress, both or neither.
 --
--- KEYS[1]   the shard's progress: HASH "topic/partition" -> next offset to apply
+-- KEYS[1]   the shard's progress: HASH "topic@version/partition" -> position, which is
+--           offset:epoch:log, see find.lua
 -- KEYS[2..] the state keys touched
 -- ARGV      n, then n times: progress field, from, to
 --           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (kinds.MaxAhead)
@@ -11,8 +12,8 @@
 -- Returns   applied: the number of keys refused, the first reason, and then for
 --           each key that is worth compacting its number and what it holds. A key
 --           that several calls of a batch append to is handed out by the first.
---           not applied, since the progress found is not `from` for each
---           partition: "found", then the n offsets found ("" where there is none)
+--           not applied, since the position found is not `from` for each
+--           partition: "found", then the n positions found ("" where there is none)
 --
 -- Nothing may raise an error once something was written: the first write, to
 -- the progress, meets every refusal that does not depend on the data (a full
@@ -22,10 +23,17 @@ local call, pcall, byte = redis.call, redis.pcall, string.byte
 local progress, n = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- the next argument to read
 
-local fields = {}
+-- Lua passes no more than some thousand values at once.
+local most = 1000
+
+local fields, found = {}, {}
 for i = 1, n do fields[i] = ARGV[a + 3 * (i - 1)] end
 fields[n + 1], fields[n + 2] = 'now', 'lag'
-local found = call('HMGET', progress, unpack(fields))
+for first = 1, n + 2, most do
+  local last = math.min(first + most - 1, n + 2)
+  local some = call('HMGET', progress, unpack(fields, first, last))
+  for i = first, last do found[i] = some[i - first + 1] end
+end
 for i = 1, n do
   if found[i] ~= ARGV[a + 3 * (i - 1) + 1] then
     local answer = {'found'}
@@ -48,7 +56,9 @@ if tonumber(now) > tonumber(found[n + 1] or '0') then
     moved[2 * n + 3], moved[2 * n + 4] = 'lag', string.format('%.0f', lag)
   end
 end
-call('HSET', progress, unpack(moved))
+for first = 1, #moved, most do
+  call('HSET', progress, unpack(moved, first, math.min(first + most - 1, #moved)))
+end
 
 local spared = {} -- keys that are not to be handed out
 for i = 1, tonumber(ARGV[a]) do spared[tonumber(ARGV[a + i])] = true end

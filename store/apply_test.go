@@ -55,15 +55,15 @@ func TestProgressTable(t *testing.T) {
 		apply(t, w, more) // between: the rest is applied
 		checkAll(t, s, list)
 		for i, p := range more.Sources[0].Progress {
-			if p != 60 && slices.ContainsFunc(more.Touched, func(touched kinds.Touched) bool { return kinds.Shard(touched.Hash, 4) == i }) {
-				t.Errorf("progress of shard %d is %d, want 60", i, p)
+			if p.Offset != 60 && slices.ContainsFunc(more.Touched, func(touched kinds.Touched) bool { return kinds.Shard(touched.Hash, 4) == i }) {
+				t.Errorf("progress of shard %d is %v, want 60", i, p)
 			}
 		}
 
 		// Less: a shard that was put back.
 		ahead := begin(t, s, transactions)
 		for shard := range ahead.Sources[0].Progress {
-			ahead.Sources[0].Progress[shard] = 90
+			ahead.Sources[0].Progress[shard].Offset = 90
 		}
 		fill(ahead, 0, event{offset: 90, device: "d1", user: "u1", time: 103 * day, cents: 1})
 		apply(t, w, ahead)
@@ -77,7 +77,7 @@ func TestProgressTable(t *testing.T) {
 		s.redis.HDel(context.Background(), progressKey(s.tags[shard]), progressField(transactions))
 		lost := begin(t, s, transactions)
 		for shard := range lost.Sources[0].Progress {
-			lost.Sources[0].Progress[shard] = 60
+			lost.Sources[0].Progress[shard].Offset = 60
 		}
 		fill(lost, 0, event{offset: 60, device: "d1", user: "u1", time: 103 * day, cents: 1})
 		apply(t, w, lost)
@@ -94,7 +94,7 @@ func TestBehindLeavesOthersAlone(t *testing.T) {
 		start(t, s, transactions, logins)
 		b := begin(t, s, transactions, logins)
 		for shard := range b.Sources[0].Progress {
-			b.Sources[0].Progress[shard] = 7
+			b.Sources[0].Progress[shard].Offset = 7
 		}
 		list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 5}}
 		fill(b, 0, event{offset: 7, device: "d1", user: "u2", time: 101 * day, cents: 900})
@@ -123,8 +123,8 @@ func TestLongBatchIsCut(t *testing.T) {
 		w := s.NewWriter()
 		w.byShard[0] = nil
 		apply(t, w, b)
-		if len(w.calls) != 0 || b.Sources[0].Progress[0] != 500 {
-			t.Fatalf("progress %d after the batch, want 500", b.Sources[0].Progress[0])
+		if len(w.calls) != 0 || b.Sources[0].Progress[0].Offset != 500 {
+			t.Fatalf("progress %v after the batch, want 500", b.Sources[0].Progress[0])
 		}
 		got := holds(t, s, "d4", 100, 106)
 		want := expected(list, "d4", 100, 106)
@@ -147,7 +147,7 @@ func TestEveryShard(t *testing.T) {
 		fill(b, 0, event{offset: 4, device: "d1", user: "u1", time: 101 * day})
 		apply(t, s.NewWriter(), b)
 		progress, err := s.Progress(context.Background(), []kinds.Partition{transactions})
-		if err != nil || slices.Min(progress[0]) != 5 || slices.Max(progress[0]) != 5 {
+		if err != nil || kinds.Lowest(progress[0]) != 5 || kinds.Highest(progress[0]) != 5 {
 			t.Errorf("progress %v, %v; want 5 in every shard", progress, err)
 		}
 	})
@@ -302,7 +302,7 @@ type owner struct {
 	w    *Writer
 	logs [2][]event
 	at   [2]int64
-	prog [2][]int64
+	prog [2][]kinds.Position
 	last *kinds.Batch // sent last, to be sent again
 }
 
@@ -315,14 +315,14 @@ func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
 
 func (o *owner) rewind(i int) {
 	p := []kinds.Partition{transactions, logins}[i]
-	if err := o.s.Start(context.Background(), p, 0); err != nil {
+	if _, err := o.s.Place(context.Background(), kinds.Begin(p, o.s.Shards(), 0)); err != nil {
 		o.t.Fatal(err)
 	}
 	progress, err := o.s.Progress(context.Background(), []kinds.Partition{p})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	o.prog[i], o.at[i] = progress[0], slices.Min(progress[0])
+	o.prog[i], o.at[i] = progress[0], kinds.Lowest(progress[0])
 }
 
 func (o *owner) step(random *rand.Rand) {

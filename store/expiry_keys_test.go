@@ -53,7 +53,7 @@ func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *
 	b := begin(t, s, transactions)
 	b.Series, b.Now = allSeries, now
 	for i := range b.Sources[0].Progress {
-		b.Sources[0].Progress[i] = from
+		b.Sources[0].Progress[i].Offset = from
 	}
 	for i, device := range devices {
 		b.Touch(0, from+int64(i), []byte(device))

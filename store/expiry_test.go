@@ -181,7 +181,7 @@ func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 		}
 		ahead := write(3)
 		ahead.Sources[0].Progress = slices.Clone(ahead.Sources[0].Progress)
-		ahead.Sources[0].Progress[0] = 3 // which the store does not have
+		ahead.Sources[0].Progress[0].Offset = 3 // which the store does not have
 		apply(t, w, ahead)
 		if !ahead.Sources[0].Behind {
 			t.Fatal("the store was not found to have gone back")

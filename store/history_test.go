@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -46,7 +47,7 @@ type applying struct {
 	version  string
 	p        kinds.Partition
 	writer   *Writer
-	progress []int64
+	progress []kinds.Position
 	position int64
 	newest   int64 // timestamp of a record met since it began
 }
@@ -64,14 +65,14 @@ type histories struct {
 
 func (h *histories) claim(p kinds.Partition, version string) *applying {
 	ctx := context.Background()
-	if err := h.s.Start(ctx, p.Under(version), 0); err != nil {
+	if _, err := h.s.Place(ctx, kinds.Begin(p.Under(version), h.s.Shards(), 0)); err != nil {
 		h.t.Fatal(err)
 	}
-	progress, _, err := h.s.Claim(ctx, p, version)
+	claims, err := h.s.Claim(ctx, []kinds.Partition{p}, version)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return &applying{version: version, p: p, writer: h.s.NewWriter(), progress: progress, position: slices.Min(progress)}
+	return &applying{version: version, p: p, writer: h.s.NewWriter(), progress: claims[0].Progress, position: kinds.Lowest(claims[0].Progress)}
 }
 
 // apply applies the next records as the owner knows its partition; it may be
@@ -136,7 +137,7 @@ func (h *histories) check() {
 		want, got := 0, 0
 		shard := kinds.Shard(kinds.EntityHash([]byte(read.Entity)), h.s.Shards())
 		for n, p := range parts {
-			for _, r := range h.logs[p][:max(0, progress[n][shard])] {
+			for _, r := range h.logs[p][:max(0, progress[n][shard].Offset)] {
 				if r.device == read.Entity && r.time >= since {
 					want++
 				}
@@ -227,16 +228,16 @@ func (h *histories) run(steps int) {
 func TestClaims(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 2, func(t *testing.T, s *Store) {
-		claim := func(version string, want ...int64) time.Duration {
+		claim := func(version string, want ...kinds.Position) int64 {
 			t.Helper()
-			progress, held, err := s.Claim(ctx, transactions, version)
+			claims, err := s.Claim(ctx, []kinds.Partition{transactions}, version)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, progress); diff != "" {
+			if diff := cmp.Diff(want, claims[0].Progress); diff != "" {
 				t.Errorf("claimed by %s: %s", version, diff)
 			}
-			return held
+			return claims[0].Held
 		}
 		marks := func(want ...kinds.Mark) {
 			t.Helper()
@@ -253,51 +254,52 @@ func TestClaims(t *testing.T) {
 			return kinds.Mark{Topic: "transactions", Version: version, Last: last}
 		}
 
-		if held := claim("one", Absent, Absent); held < time.Hour {
-			t.Errorf("nobody has had the partition, for %v", held)
+		if held := claim("one", kinds.NoPosition, kinds.NoPosition); held != math.MaxInt64 {
+			t.Errorf("nobody has had the partition, for %d ms", held)
 		}
 		marks()
-		if err := s.Start(ctx, transactions.Under("one"), 7); err != nil {
-			t.Fatal(err)
+		if n, err := s.Place(ctx, kinds.Begin(transactions.Under("one"), 2, 7)); err != nil || n != 2 {
+			t.Fatal(n, err)
 		}
-		if err := s.Start(ctx, transactions.Under("two"), 9); err != nil { // too late
-			t.Fatal(err)
+		if n, err := s.Place(ctx, kinds.Begin(transactions.Under("two"), 2, 9)); err != nil || n != 0 { // too late
+			t.Fatal(n, err)
 		}
-		if held := claim("one", 7, 7); held > time.Minute {
-			t.Errorf("held for %v at once", held)
+		seven, ten := kinds.Position{Offset: 7, Epoch: -1}, kinds.Position{Offset: 10, Epoch: 3}
+		if held := claim("one", seven, seven); held > 60_000 {
+			t.Errorf("held for %d ms at once", held)
 		}
 		marks(mark("one", kinds.NotYet))
 
-		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 10, Progress: []int64{7, 7}}}, EveryShard: true, Now: 5000}
+		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 10, Epoch: 3, Progress: []kinds.Position{seven, seven}}}, EveryShard: true, Now: 5000}
 		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 			t.Fatal(err, b.Sources[0])
 		}
-		if held := claim("two", 10, 10); held != 0 {
-			t.Errorf("held for %v when it was taken", held)
+		if held := claim("two", ten, ten); held != 0 {
+			t.Errorf("held for %d ms when it was taken", held)
 		}
 		marks(mark("one", 5000), mark("two", kinds.NotYet))
-		late := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 12, Progress: []int64{10, 10}}}, EveryShard: true, Now: 6000}
+		late := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 12, Epoch: 3, Progress: []kinds.Position{ten, ten}}}, EveryShard: true, Now: 6000}
 		if err := s.NewWriter().Apply(ctx, late); err != nil || !late.Sources[0].Behind {
 			t.Errorf("a batch of a plan that has lost the partition was applied: %v", err)
 		}
 		progress, err := s.Progress(ctx, []kinds.Partition{transactions})
-		if err != nil || !slices.Equal(progress[0], []int64{10, 10}) {
+		if err != nil || !slices.Equal(progress[0], []kinds.Position{ten, ten}) {
 			t.Errorf("progress %v, %v", progress, err)
 		}
 
-		if err := s.Gap(ctx, transactions, 4000); err != nil {
-			t.Fatal(err)
+		// A gap is marked with the placement, as of the newest record at least.
+		place := func(from, to kinds.Position, gap int64) {
+			t.Helper()
+			p := kinds.Placement{Partition: transactions.Under("one"), From: []kinds.Position{from, from}, To: []kinds.Position{to, to}, Gap: gap}
+			if n, err := s.Place(ctx, p); err != nil || n != 2 {
+				t.Fatal(n, err)
+			}
 		}
+		place(ten, seven, 4000)
 		marks(mark(kinds.Gap, 5000), mark("one", 5000), mark("two", kinds.NotYet))
-		if err := s.Gap(ctx, transactions, 8000); err != nil {
-			t.Fatal(err)
-		}
+		place(seven, ten, 8000)
 		marks(mark(kinds.Gap, 8000), mark("one", 5000), mark("two", kinds.NotYet))
-		if err := s.Forget(ctx, transactions); err != nil {
-			t.Fatal(err)
-		}
-		claim("two", Absent, Absent)
-		marks(mark(kinds.Gap, 8000), mark("one", 5000))
+		claim("two", ten, ten)
 	})
 }
 
@@ -305,18 +307,19 @@ func TestClaims(t *testing.T) {
 func TestManyPlans(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		if err := s.Start(ctx, transactions.Under("v0"), 0); err != nil {
+		if _, err := s.Place(ctx, kinds.Begin(transactions.Under("v0"), s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		for n := range int64(70) {
+			at := kinds.Position{Offset: n, Epoch: int32(min(n, 1) - 1)}
 			b := &kinds.Batch{
-				Sources:    []kinds.Source{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []int64{n}}},
+				Sources:    []kinds.Source{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []kinds.Position{at}}},
 				EveryShard: true, Now: 1000 + n,
 			}
 			if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 				t.Fatal(err, b.Sources[0])
 			}
-			if _, _, err := s.Claim(ctx, transactions, fmt.Sprint("v", n+1)); err != nil {
+			if _, err := s.Claim(ctx, []kinds.Partition{transactions}, fmt.Sprint("v", n+1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -365,8 +368,8 @@ func TestSeriesUsed(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		s.redis.HSet(ctx, progressKey(s.tags[0]), "transactions@bad/3", "noon")
-		want := "claim transactions/3: " + progressKey(s.tags[0]) + `: "noon" is no offset`
-		if _, _, err := s.Claim(ctx, transactions, "bad"); fmt.Sprint(err) != want {
+		want := "claim 1 partitions: " + progressKey(s.tags[0]) + `: "noon" is no position`
+		if _, err := s.Claim(ctx, []kinds.Partition{transactions}, "bad"); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	})
@@ -399,10 +402,10 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 				t.Errorf("%s is %d, want a day ahead of the clock: %d to %d", what, last, least, most)
 			}
 		}
-		if err := s.Start(ctx, transactions.Under("one"), 0); err != nil {
+		if _, err := s.Place(ctx, kinds.Begin(transactions.Under("one"), 2, 0)); err != nil {
 			t.Fatal(err)
 		}
-		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 1, Progress: []int64{0, 0}}}, EveryShard: true, Now: far}
+		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 1, Progress: kinds.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
 		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 			t.Fatal(err, b.Sources[0])
 		}
@@ -413,7 +416,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 			}
 			believed(fmt.Sprint("the newest timestamp of shard ", shard), now)
 		}
-		if _, _, err := s.Claim(ctx, transactions, "two"); err != nil {
+		if _, err := s.Claim(ctx, []kinds.Partition{transactions}, "two"); err != nil {
 			t.Fatal(err)
 		}
 		believed("the mark of a plan that is over", marks()["transactions@one"])
@@ -421,7 +424,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 		for _, tag := range s.tags {
 			s.redis.HSet(ctx, progressKey(tag), clockField, far, "transactions@one", far, "logins@!", far, "logins@old", past)
 		}
-		if _, _, err := s.Claim(ctx, transactions, "three"); err != nil {
+		if _, err := s.Claim(ctx, []kinds.Partition{transactions}, "three"); err != nil {
 			t.Fatal(err)
 		}
 		after := marks()

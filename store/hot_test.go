@@ -103,8 +103,8 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 			b.EveryShard = true
 			apply(t, w, b)
 			greatest = max(greatest, b.GreatestKey)
-			if got := b.Sources[0].Progress[0]; got != int64(len(list)) {
-				t.Fatalf("the progress is %d, want %d", got, len(list))
+			if got := b.Sources[0].Progress[0]; got.Offset != int64(len(list)) {
+				t.Fatalf("the progress is %v, want %d", got, len(list))
 			}
 		}
 		checkHot(t, s, list)
@@ -142,8 +142,8 @@ func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
 		b.EveryShard = true
 		apply(t, s.NewWriter(), b)
 		for i, want := range []int64{2000, 7} {
-			if got := b.Sources[i].Progress[0]; got != want {
-				t.Errorf("the progress of source %d is %d, want %d", i, got, want)
+			if got := b.Sources[i].Progress[0]; got.Offset != want {
+				t.Errorf("the progress of source %v is %v, want %d", i, got, want)
 			}
 		}
 		checkHot(t, s, list)

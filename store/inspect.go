@@ -59,13 +59,14 @@ func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[kinds
 	for field, text := range fields {
 		topic, id, isPartition := strings.Cut(field, "/")
 		partition, notNumber := strconv.ParseInt(id, 10, 32)
-		value, err := strconv.ParseInt(text, 10, 64)
-		switch {
-		case field == clockField && err == nil:
-			newest = value
-		case isPartition && notNumber == nil && err == nil && !strings.Contains(topic, ":"):
+		if field == clockField {
+			newest, _ = strconv.ParseInt(text, 10, 64) // 0 where another has written there
+			continue
+		}
+		at, err := kinds.ParsePosition(text)
+		if isPartition && notNumber == nil && err == nil && !strings.Contains(topic, ":") {
 			topic, _, _ := strings.Cut(topic, "@") // the plan that has the partition
-			offsets[kinds.Partition{Topic: topic, ID: int32(partition)}] = value
+			offsets[kinds.Partition{Topic: topic, ID: int32(partition)}] = at.Offset
 		}
 	}
 	return offsets, newest, nil

@@ -37,7 +37,7 @@ func TestInspect(t *testing.T) {
 		}
 
 		// What others may note beside the offsets is passed over.
-		s.redis.HSet(ctx, progressKey(s.tags[shard]), "strange", "1", "topic/x", "2", "topic/1", "x")
+		s.redis.HSet(ctx, progressKey(s.tags[shard]), "strange", "1", "topic/x", "2:0:", "topic/1", "x")
 		offsets, newest, err := s.ShardProgress(ctx, shard)
 		if want := (map[kinds.Partition]int64{transactions: 1, logins: 0}); err != nil || newest != 101*day || !maps.Equal(offsets, want) {
 			t.Errorf("progress %v, %d, %v; want %v", offsets, newest, err, want)

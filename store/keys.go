@@ -13,7 +13,7 @@ import (
 //
 //	key                                   type    holds
 //	<ns>:layout                           HASH    format, shards, hash_entities
-//	<tag>progress                         HASH    "<topic>/<partition>" -> next offset; "now" -> greatest record timestamp; "lag" -> least lag
+//	<tag>progress                         HASH    how far the shard is in each partition; see find.lua
 //	<tag><group>:<entity>                 STRING  state of the group's series; see package state
 
 // layoutKey holds what a namespace was made with.
@@ -26,6 +26,9 @@ func progressKey(tag string) string { return tag + "progress" }
 func progressField(p kinds.Partition) string {
 	return p.Topic + "/" + strconv.Itoa(int(p.ID))
 }
+
+// logField is the field of a shard's progress that says what log a tag stands for.
+func logField(tag string) string { return "log:" + tag }
 
 // clockField is the field of a shard's progress with the greatest timestamp of
 // a record applied; no partition's field lacks the '/'.

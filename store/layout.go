@@ -23,6 +23,11 @@ func (e *LayoutError) Error() string {
 	if e.What == secretField { // the value is for nobody's eyes
 		return fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", e.Namespace, e.Found)
 	}
+	if e.What == formatField {
+		return fmt.Sprintf("namespace %q was written in layout %s, and this version of Weir reads and writes layout %s only: "+
+			"use a version that knows layout %[2]s, or another namespace, into which the log is read from its start",
+			e.Namespace, e.Found, e.Wanted)
+	}
 	return fmt.Sprintf("namespace %q was made with %s %s, not %s: use %s %[3]s, or another namespace",
 		e.Namespace, e.What, e.Found, e.Wanted, e.What)
 }
@@ -69,7 +74,7 @@ func (s *Store) Create(ctx context.Context) error {
 	layout[secretField] = secret.Text()
 	// Whoever finds another field finds the secret too. Of several that draw one the
 	// first one's stays, and the others read it below.
-	for _, what := range []string{secretField, hashEntities, "format", "shards"} {
+	for _, what := range []string{secretField, hashEntities, formatField, "shards"} {
 		if err := s.redis.HSetNX(ctx, layoutKey(s.namespace), what, layout[what]).Err(); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
@@ -81,7 +86,7 @@ func (s *Store) Create(ctx context.Context) error {
 }
 
 func (s *Store) layout() map[string]string {
-	return map[string]string{"format": strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.pseudonyms.layout()}
+	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.pseudonyms.layout()}
 }
 
 // maxSecretAge is after how long it is looked whether the namespace has another secret:

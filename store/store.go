@@ -17,8 +17,12 @@ import (
 	"github.com/weir-stream/weir/store/state"
 )
 
-// format is the version of the layout of keys and values.
-const format = 3
+// format is the version of the layout of keys and values, and formatField where it
+// stands in the layout.
+const (
+	format      = 3
+	formatField = "format"
+)
 
 //go:embed apply.lua
 var applySource string
@@ -95,19 +99,6 @@ func (s *Store) loadScripts(ctx context.Context) error {
 		return fmt.Errorf("load the scripts: %w", err)
 	}
 	return nil
-}
-
-// parseOffset reads an offset as a reply gives it: nil or "" is Absent.
-func parseOffset(reply any) (int64, error) {
-	text, _ := reply.(string)
-	if text == "" {
-		return Absent, nil
-	}
-	offset, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is no offset", text)
-	}
-	return offset, nil
 }
 
 // scriptGone says whether a server does not know the script.

@@ -103,7 +103,7 @@ func begin(t testing.TB, s *Store, partitions ...kinds.Partition) *kinds.Batch {
 		t.Fatal(err)
 	}
 	for i, p := range partitions {
-		b.Sources = append(b.Sources, kinds.Source{Partition: p, Progress: progress[i], To: slices.Min(progress[i])})
+		b.Sources = append(b.Sources, kinds.Source{Partition: p, Progress: progress[i], To: kinds.Lowest(progress[i])})
 	}
 	return b
 }
@@ -111,7 +111,7 @@ func begin(t testing.TB, s *Store, partitions ...kinds.Partition) *kinds.Batch {
 func start(t testing.TB, s *Store, partitions ...kinds.Partition) {
 	t.Helper()
 	for _, p := range partitions {
-		if err := s.Start(context.Background(), p, 0); err != nil {
+		if _, err := s.Place(context.Background(), kinds.Begin(p, s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

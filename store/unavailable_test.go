@@ -211,7 +211,7 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.Progress, source.Lagging = progress[0], nil
-	for from := slices.Min(progress[0]); from < 70; from += 10 {
+	for from := kinds.Lowest(progress[0]); from < 70; from += 10 {
 		batch(from, min(from+10, 70))
 	}
 	for _, device := range []string{near, far} {

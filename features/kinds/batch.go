@@ -40,9 +40,10 @@ type Touched struct {
 type Source struct {
 	Partition Partition
 	To        int64 // the offset after the last record in the batch
-	// Progress is by shard the next offset to apply, as far as the store has
-	// confirmed. Applying a batch moves it to To.
-	Progress []int64
+	Epoch     int32 // the leader epoch of that record, -1 if unknown
+	// Progress is by shard the position that the store has confirmed. Applying a
+	// batch moves its offset to To.
+	Progress []Position
 	// Behind is set by applying where a shard was found to lack what it had
 	// confirmed: the store has gone back in time, and the partition must be
 	// read again from the lowest progress of all shards. Nothing more of the

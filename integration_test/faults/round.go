@@ -175,8 +175,8 @@ func (r *round) awaitApplied() {
 		}
 		for i, p := range partitions {
 			for shard, next := range progress[i] {
-				if next != ends[p] {
-					return false, fmt.Sprintf("shard %d has applied %v up to %d of %d; %s", shard, p, next, ends[p], r.tails())
+				if next.Offset != ends[p] {
+					return false, fmt.Sprintf("shard %d has applied %v up to %d of %d; %s", shard, p, next.Offset, ends[p], r.tails())
 				}
 			}
 		}

@@ -107,7 +107,7 @@ func applyRandom(t *rapid.T, s *store.Store, m *Model, registry *features.Regist
 	if err := s.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Start(ctx, partition, 0); err != nil {
+	if _, err := s.Place(ctx, kinds.Begin(partition, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	progress, err := s.Progress(ctx, []kinds.Partition{partition})

@@ -68,7 +68,7 @@ func fill(t *testing.T, s *store.Store, r *features.Registry, events ...string) 
 		t.Fatal(err)
 	}
 	p := kinds.Partition{Topic: "payments", ID: 1}
-	if err := s.Start(t.Context(), p, 0); err != nil {
+	if _, err := s.Place(t.Context(), kinds.Begin(p, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	w, mapper := s.NewWriter(), r.NewMapper()

@@ -14,10 +14,9 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// Progress reads for each partition, by shard, the next offset to apply; it is
-// negative for a shard that has none.
+// Progress reads for each partition its positions by shard.
 type Progress interface {
-	Progress(ctx context.Context, partitions []kinds.Partition) ([][]int64, error)
+	Progress(ctx context.Context, partitions []kinds.Partition) ([][]kinds.Position, error)
 }
 
 // Partition is how far one partition is. Offsets are those of the next record.
@@ -98,7 +97,7 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 	}
 	list := make([]Partition, len(all))
 	for i, id := range all {
-		list[i] = partition(id, logs[id], progress[i], committed[id])
+		list[i] = partition(id, &logs[i], progress[i], committed[id])
 		if list[i].Open == 0 {
 			continue
 		}
@@ -110,21 +109,21 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 }
 
 // partition works out how far a partition is.
-func partition(id kinds.Partition, held log, progress []int64, committed int64) Partition {
+func partition(id kinds.Partition, held *fetch.Log, progress []kinds.Position, committed int64) Partition {
 	p := Partition{
-		Topic: id.Topic, Partition: id.ID, Start: held.start, Stable: held.stable, End: held.end,
-		Applied: known(slices.Min(progress)), Furthest: known(slices.Max(progress)), Committed: known(committed),
+		Topic: id.Topic, Partition: id.ID, Start: held.Start, Stable: min(held.Stable, held.End), End: held.End,
+		Applied: known(kinds.Lowest(progress)), Furthest: known(kinds.Highest(progress)), Committed: known(committed),
 	}
-	from := held.start
+	from := held.Start
 	if p.Applied != nil {
 		from = max(from, *p.Applied)
-		p.Lost = max(0, held.start-*p.Applied)
+		p.Lost = max(0, held.Start-*p.Applied)
 	}
-	p.Lag = max(0, held.end-from)
-	p.Open = max(0, held.end-max(from, held.stable))
-	for shard, offset := range progress {
-		if p.Furthest != nil && offset < *p.Furthest {
-			p.Behind = append(p.Behind, Shard{shard, known(offset)})
+	p.Lag = max(0, held.End-from)
+	p.Open = max(0, held.End-max(from, p.Stable))
+	for shard, at := range progress {
+		if p.Furthest != nil && at.Offset < *p.Furthest {
+			p.Behind = append(p.Behind, Shard{shard, known(at.Offset)})
 		}
 	}
 	return p
@@ -159,50 +158,20 @@ func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[kin
 	return offsets, nil
 }
 
-// log is what a partition's log holds: start to end, and to stable what can be read.
-type log struct{ start, stable, end int64 }
-
 // logs look up what the partitions hold.
-func (r *Reader) logs(ctx context.Context, all []kinds.Partition) (map[kinds.Partition]log, error) {
-	// What can be read first: it only grows, so it is not beyond the end that is
-	// asked for afterwards.
-	readable, err := r.ranges(ctx, all, r.Isolation)
+func (r *Reader) logs(ctx context.Context, all []kinds.Partition) ([]fetch.Log, error) {
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: r.Isolation})
+	defer poller.Close()
+	logs, err := poller.Logs(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := r.ranges(ctx, all, fetch.ReadUncommitted)
-	if err != nil {
-		return nil, err
-	}
-	logs := make(map[kinds.Partition]log, len(all))
-	for id, held := range whole {
-		logs[id] = log{held.Start, min(readable[id].End, held.End), held.End}
-		if r.Isolation == fetch.ReadUncommitted {
-			logs[id] = log{held.Start, held.End, held.End}
+	for i := range logs {
+		if logs[i].Err != nil {
+			return nil, logs[i].Err
 		}
 	}
 	return logs, nil
-}
-
-// ranges are what the partitions hold that can be read at an isolation.
-func (r *Reader) ranges(ctx context.Context, all []kinds.Partition, isolation fetch.Isolation) (map[kinds.Partition]fetch.Range, error) {
-	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: isolation})
-	defer poller.Close()
-	byTopic := map[string][]int32{}
-	for _, p := range all {
-		byTopic[p.Topic] = append(byTopic[p.Topic], p.ID)
-	}
-	ranges := map[kinds.Partition]fetch.Range{}
-	for topic, ids := range byTopic {
-		found, err := poller.Offsets(ctx, topic, ids...)
-		if err != nil {
-			return nil, err
-		}
-		for id, of := range found {
-			ranges[kinds.Partition{Topic: topic, ID: id}] = of
-		}
-	}
-	return ranges, nil
 }
 
 // timestamp reads that of the record at an offset, whatever transaction it

@@ -41,11 +41,18 @@ func TestPartition(t *testing.T) {
 		if c.want.Stable == 0 {
 			c.want.Stable = 100
 		}
-		got := partition(id, log{10, c.want.Stable, 100}, c.progress, c.committed)
+		got := partition(id, &fetch.Log{Start: 10, Stable: c.want.Stable, End: 100}, positions(c.progress...), c.committed)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+func positions(offsets ...int64) (list []kinds.Position) {
+	for _, offset := range offsets {
+		list = append(list, kinds.Position{Offset: offset})
+	}
+	return list
 }
 
 func TestWrite(t *testing.T) {
@@ -55,9 +62,9 @@ func TestWrite(t *testing.T) {
 	}
 	open, since := kinds.Partition{Topic: "transactions", ID: 1}, time.Date(2026, 7, 1, 8, 30, 0, 0, time.UTC)
 	list := []Partition{
-		partition(kinds.Partition{Topic: "logins", ID: 11}, log{0, 7, 7}, []int64{-1, 7}, -1),
-		partition(id, log{1004, 1200, 1200}, behind, 999),
-		partition(open, log{0, 50, 54}, []int64{50}, 50),
+		partition(kinds.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
+		partition(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), 999),
+		partition(open, &fetch.Log{Stable: 50, End: 54}, positions(50), 50),
 	}
 	list[2].OpenSince = &since
 	want := strings.Join([]string{
@@ -149,7 +156,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Start(ctx, kinds.Partition{Topic: topic, ID: 1}, 3); err != nil {
+	if _, err := s.Place(ctx, kinds.Begin(kinds.Partition{Topic: topic, ID: 1}, s.Shards(), 3)); err != nil {
 		t.Fatal(err)
 	}
 	client := broker.Client()

@@ -37,6 +37,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type batch struct {
 	base, last    int64 // the offsets it covers, both inclusive, whatever compaction left of its records
 	size          int   // bytes, prefix included
+	epoch         int32 // of the leader that wrote it
 	crc           uint32
 	attributes    int16
 	baseTimestamp int64 // ms
@@ -72,6 +73,7 @@ func parseBatch(raw []byte) (b batch, whole bool, err error) {
 		return b, false, fmt.Errorf("a base offset of %d with a last offset delta of %d", b.base, lastDelta)
 	}
 	b.last = b.base + int64(lastDelta)
+	b.epoch = int32(binary.BigEndian.Uint32(raw[12:]))
 	b.crc = binary.BigEndian.Uint32(raw[17:])
 	b.attributes = int16(binary.BigEndian.Uint16(raw[21:]))
 	b.baseTimestamp = int64(binary.BigEndian.Uint64(raw[27:]))
@@ -113,15 +115,16 @@ func (b *batch) abortsTransaction() (bool, error) {
 }
 
 // scan walks the headers of a record set and returns the offset after its last whole batch, or from if that is
-// further. The error is that of the first header which cannot be read.
-func scan(raw []byte, from int64) (next int64, err error) {
-	next = from
+// further, and the leader epoch of that batch, -1 where there is none. The error is that of the first header which
+// cannot be read.
+func scan(raw []byte, from int64) (next int64, epoch int32, err error) {
+	next, epoch = from, -1
 	for {
 		b, whole, err := parseBatch(raw)
 		if err != nil || !whole {
-			return next, err
+			return next, epoch, err
 		}
-		next = max(next, b.last+1)
+		next, epoch = max(next, b.last+1), max(epoch, b.epoch)
 		raw = raw[b.size:]
 	}
 }

@@ -48,7 +48,7 @@ func FuzzDecoder(f *testing.F) {
 			}
 			next = d.NextOffset()
 			if err == nil && !ok {
-				if end, err := scan(raw, from); end != next || err != nil {
+				if end, _, err := scan(raw, from); end != next || err != nil {
 					t.Fatalf("decoded up to %d, scanned up to %d; %v", next, end, err)
 				}
 			}

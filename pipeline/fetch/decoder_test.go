@@ -181,7 +181,7 @@ func TestDecode(t *testing.T) {
 					t.Errorf("next offset %d, want %d", next, test.next)
 				}
 			}
-			if next, err := scan(test.raw, test.from); next != test.next || err != nil {
+			if next, _, err := scan(test.raw, test.from); next != test.next || err != nil {
 				t.Errorf("scan: next offset %d, want %d; %v", next, test.next, err)
 			}
 		})

@@ -3,6 +3,8 @@ package fetch
 import (
 	"errors"
 	"fmt"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 var (
@@ -56,3 +58,50 @@ func (e *OffsetOutOfRangeError) Error() string {
 	return fmt.Sprintf("fetch: offset %d of %s/%d is outside the log, which holds [%d, %d)",
 		e.Offset, e.Topic, e.Partition, e.LogStart, e.LogEnd)
 }
+
+// DivergedError says that the log does not hold the record before a position any more, and has others instead: it was
+// truncated, as by the election of a leader that lacked it. The partition is fetched no further until it is added anew.
+type DivergedError struct {
+	Topic     string
+	Partition int32
+	Offset    int64 // the position
+	Epoch     int32 // of the leader that wrote the record before it
+	// End is where the log ends that the leader has in common with it, and EndEpoch the epoch there.
+	End      int64
+	EndEpoch int32
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("fetch: %s/%d diverges from offset %d in epoch %d: the log was truncated to offset %d of epoch %d",
+		e.Topic, e.Partition, e.Offset, e.Epoch, e.End, e.EndEpoch)
+}
+
+// OtherLogError says that a topic is not the one any more that a position belongs to. The partition is fetched no
+// further until it is added anew.
+type OtherLogError struct {
+	Topic     string
+	Partition int32
+	Was, Is   kinds.LogID
+}
+
+func (e *OtherLogError) Error() string {
+	return fmt.Sprintf("fetch: %s/%d is another log: %v, and was %v", e.Topic, e.Partition, e.Is, e.Was)
+}
+
+// PositionError is an error of Poll about the position of one partition, which has to be found anew: an
+// *OffsetOutOfRangeError, a *DivergedError or an *OtherLogError.
+type PositionError interface {
+	error
+	Of() kinds.Partition
+}
+
+// Of is the partition.
+func (e *OffsetOutOfRangeError) Of() kinds.Partition {
+	return kinds.Partition{Topic: e.Topic, ID: e.Partition}
+}
+
+// Of is the partition.
+func (e *DivergedError) Of() kinds.Partition { return kinds.Partition{Topic: e.Topic, ID: e.Partition} }
+
+// Of is the partition.
+func (e *OtherLogError) Of() kinds.Partition { return kinds.Partition{Topic: e.Topic, ID: e.Partition} }

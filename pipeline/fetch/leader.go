@@ -9,6 +9,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // leader is a broker and the partitions that it leads. It is guarded by Poller.mu, but for wake.
@@ -126,6 +128,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 		partition := kmsg.NewFetchRequestTopicPartition()
 		partition.Partition = pos.partition
 		partition.CurrentLeaderEpoch = pos.epoch
+		partition.LastFetchedEpoch = pos.fetched
 		partition.FetchOffset = pos.offset
 		partition.PartitionMaxBytes = pos.maxBytes
 		request.MaxBytes = max(request.MaxBytes, pos.maxBytes)
@@ -208,11 +211,15 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		return
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
+	if end := rp.DivergingEpoch; end.EndOffset >= 0 {
+		p.end(pos, &DivergedError{pos.topic, pos.partition, pos.offset, pos.fetched, end.EndOffset, end.Epoch})
+		return
+	}
 	if len(rp.RecordBatches) == 0 {
 		p.recover(pos)
 		return
 	}
-	next, err := scan(rp.RecordBatches, pos.offset)
+	next, epoch, err := scan(rp.RecordBatches, pos.offset)
 	if next == pos.offset && err == nil {
 		// Not one whole batch that goes further: brokers since 0.10.1 send at least one, but not everything that speaks
 		// the protocol does.
@@ -233,6 +240,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		Isolation:        p.cfg.Isolation,
 		HighWatermark:    rp.HighWatermark,
 		LastStableOffset: rp.LastStableOffset,
+		LastEpoch:        max(pos.fetched, epoch),
 		LogStartOffset:   rp.LogStartOffset,
 		Records:          rp.RecordBatches,
 		pos:              pos,
@@ -242,7 +250,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	for _, a := range rp.AbortedTransactions {
 		part.Aborted = append(part.Aborted, AbortedTransaction{a.ProducerID, a.FirstOffset})
 	}
-	pos.offset = next
+	pos.offset, pos.fetched = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes
 	pos.stopped = err != nil // the decoder comes to the same header, and its caller decides
 	resp.users.Add(1)
@@ -252,7 +260,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 
 // outOfRange looks up the range that the position is outside of and reports it. Poller.mu is not held.
 func (p *Poller) outOfRange(sent sentPosition) {
-	ranges, err := p.offsetsOf(p.ctx, sent.leader, sent.topic, []int32{sent.partition}, ReadUncommitted)
+	logs, err := p.Logs(p.ctx, []kinds.Partition{{Topic: sent.topic, ID: sent.partition}})
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,8 +268,12 @@ func (p *Poller) outOfRange(sent sentPosition) {
 		return
 	}
 	pos := sent.position
-	r := ranges[pos.partition]
-	if err == nil && r.Start <= sent.offset && sent.offset <= r.End {
+	var held Log
+	if err == nil {
+		held = logs[0]
+		err = held.Err
+	}
+	if err == nil && held.Start <= sent.offset && sent.offset <= held.End {
 		// A leader that was elected a moment ago may not know yet how far the log goes.
 		err = fmt.Errorf("%s/%d: %w", pos.topic, pos.partition, kafka.OffsetOutOfRange)
 	}
@@ -270,12 +282,7 @@ func (p *Poller) outOfRange(sent sentPosition) {
 		p.fail([]*position{pos}, err)
 		return
 	}
-	p.recover(pos)
-	p.queue = append(p.queue, &Partition{
-		Topic: pos.topic, Partition: pos.partition, pos: pos, generation: pos.generation,
-		err: &OffsetOutOfRangeError{pos.topic, pos.partition, sent.offset, r.Start, r.End},
-	})
-	signal(p.ready)
+	p.end(pos, &OffsetOutOfRangeError{pos.topic, pos.partition, sent.offset, held.Start, held.End})
 }
 
 // kerror turns an error code of the protocol into an error.

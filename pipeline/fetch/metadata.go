@@ -3,6 +3,7 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // findLeaders is the loop that gives a leader to each position that has none: one that was added, or one whose
@@ -53,9 +56,9 @@ func (p *Poller) leaderless(now time.Time) (topics []string, wait time.Duration)
 // assign asks for the leaders of topics and hands their positions over.
 func (p *Poller) assign(topics []string) {
 	found, err := p.metadata(p.ctx, topics)
+	var unsure []unverified
 
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := time.Now()
 	for _, pos := range p.positions {
 		if pos.leader != nil || pos.retryAt.After(now) || !slices.Contains(topics, pos.topic) {
@@ -65,10 +68,64 @@ func (p *Poller) assign(topics []string) {
 			p.fail([]*position{pos}, err)
 		} else if at, err := found.leader(pos.topicPartition); err != nil {
 			p.fail([]*position{pos}, err)
+		} else if log := found.logs[pos.topic]; pos.log.Contradicts(log) {
+			p.attach(pos, at)
+			p.end(pos, &OtherLogError{pos.topic, pos.partition, pos.log, log})
+		} else if pos.fetched >= 0 && at.epoch != pos.epoch {
+			unsure = append(unsure, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
 		} else {
 			p.attach(pos, at)
 		}
 	}
+	p.mu.Unlock()
+	if len(unsure) > 0 {
+		p.verify(unsure)
+	}
+}
+
+// unverified is a position that has got another leader, which may lack what was fetched.
+type unverified struct {
+	*position
+	generation uint64
+	offset     int64
+	fetched    int32
+	at         leadership
+}
+
+// verify asks new leaders whether they have what was fetched of the ones before, and attaches the positions.
+func (p *Poller) verify(unsure []unverified) {
+	queries := make([]EpochQuery, len(unsure))
+	for i, u := range unsure {
+		queries[i] = EpochQuery{kinds.Partition{Topic: u.topic, ID: u.partition}, u.at.broker, u.at.epoch, u.fetched}
+	}
+	ends := p.EpochEnds(p.ctx, queries)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, u := range unsure {
+		pos := u.position
+		if p.positions[pos.topicPartition] != pos || pos.generation != u.generation {
+			continue // moved or removed meanwhile; where it was moved, its turn comes again
+		}
+		if ends[i].Err != nil {
+			p.fail([]*position{pos}, ends[i].Err)
+			continue
+		}
+		p.attach(pos, u.at)
+		if end := ends[i]; end.Offset >= 0 && (end.Offset < u.offset || end.Epoch < u.fetched) {
+			p.end(pos, &DivergedError{pos.topic, pos.partition, u.offset, u.fetched, end.Offset, end.Epoch})
+		}
+	}
+}
+
+// end queues an error after which a position waits to be added anew. Poller.mu is held.
+func (p *Poller) end(pos *position, err error) {
+	pos.stopped = true
+	p.recover(pos)
+	p.queue = append(p.queue, &Partition{
+		Topic: pos.topic, Partition: pos.partition, pos: pos, generation: pos.generation, err: err,
+	})
+	signal(p.ready)
 }
 
 // attach gives a position to the loop of its leader. Poller.mu is held.
@@ -107,6 +164,9 @@ type leaderships struct {
 	leaders map[topicPartition]leadership
 	errs    map[topicPartition]error
 	topics  map[string]error // those that are in error as a whole
+
+	logs       map[string]kinds.LogID // by topic
+	partitions map[string]int         // their number, by topic
 }
 
 func (ls leaderships) leader(key topicPartition) (leadership, error) {
@@ -126,6 +186,9 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 		leaders: make(map[topicPartition]leadership),
 		errs:    make(map[topicPartition]error),
 		topics:  make(map[string]error),
+
+		logs:       make(map[string]kinds.LogID),
+		partitions: make(map[string]int),
 	}
 	req := kmsg.NewPtrMetadataRequest()
 	for _, topic := range topics {
@@ -137,10 +200,13 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 	if err != nil {
 		return found, fmt.Errorf("fetch: metadata: %w", err)
 	}
-	for _, t := range kresp.(*kmsg.MetadataResponse).Topics {
+	response := kresp.(*kmsg.MetadataResponse)
+	for _, t := range response.Topics {
 		if t.Topic == nil {
 			continue
 		}
+		found.logs[*t.Topic] = logID(response.ClusterID, t.TopicID)
+		found.partitions[*t.Topic] = len(t.Partitions)
 		if err := kerror(t.ErrorCode); err != nil {
 			found.topics[*t.Topic] = err
 		}
@@ -155,4 +221,15 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 		}
 	}
 	return found, nil
+}
+
+// logID names a topic's log, as far as brokers tell.
+func logID(cluster *string, topic topicID) (id kinds.LogID) {
+	if cluster != nil {
+		id.Cluster = *cluster
+	}
+	if topic != (topicID{}) {
+		id.Topic = base64.RawURLEncoding.EncodeToString(topic[:])
+	}
+	return id
 }

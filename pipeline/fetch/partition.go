@@ -41,6 +41,8 @@ type Partition struct {
 	LastStableOffset int64 // the offset of the first record of the oldest open transaction, or HighWatermark
 	LogStartOffset   int64 // the first offset still in the log
 
+	LastEpoch int32 // the leader epoch of the last record, or of that before Offset; -1 if unknown
+
 	Records []byte // record batches as the broker sent them; the last may be cut
 	Aborted []AbortedTransaction
 

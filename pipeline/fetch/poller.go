@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features/kinds"
 )
 
 // PollerConfig configures a Poller. Transport and Bootstrap are required; zero values mean the defaults.
@@ -98,9 +100,11 @@ type position struct {
 	maxBytes   int32  // doubled while a batch does not fit
 	stopped    bool   // an error was reported, and a Seek is waited for
 	leader     *leader
-	epoch      int32     // of the leader, -1 if unknown
-	id         topicID   // of the topic that the leader was found for
-	retryAt    time.Time // when to look for a leader, while there is none
+	epoch      int32       // of the leader, -1 if unknown
+	id         topicID     // of the topic that the leader was found for
+	log        kinds.LogID // that the offset belongs to, as far as it is known
+	fetched    int32       // the leader epoch of the record before the offset, -1 if unknown
+	retryAt    time.Time   // when to look for a leader, while there is none
 
 	ends    logEnds
 	trouble *trouble // nil while it can be fetched
@@ -125,23 +129,41 @@ func NewPoller(cfg PollerConfig) *Poller {
 	return p
 }
 
-// Add starts to fetch a partition from offset. A partition that is there already is moved as by Seek.
+// Add starts to fetch a partition from an offset of which nothing more is known. A partition that is there already is
+// moved as by Seek.
 func (p *Poller) Add(topic string, partition int32, offset int64) {
+	p.Resume(topic, partition, Known{Offset: offset, Epoch: -1, LeaderEpoch: -1})
+}
+
+// Known is a position, and what is known of the log that it belongs to.
+type Known struct {
+	Offset int64
+	// Epoch is the leader epoch of the record before the offset, LeaderEpoch that in which the leader was asked whether
+	// it has that record; -1 if they are unknown.
+	Epoch, LeaderEpoch int32
+	Log                kinds.LogID
+}
+
+// Resume starts to fetch a partition from a position, or moves it there. Poll returns an *OtherLogError if the topic is
+// not that log, or no longer, and a *DivergedError if the leader lacks what lies before the position.
+func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := topicPartition{topic, partition}
-	if pos := p.positions[key]; pos != nil {
-		p.seek(pos, offset)
-		return
+	pos := p.positions[key]
+	if pos == nil {
+		pos = &position{
+			topicPartition: key,
+			maxBytes:       p.cfg.PartitionMaxBytes,
+			ends:           unknownEnds,
+			epoch:          at.LeaderEpoch,
+			trouble:        &trouble{since: time.Now(), err: errNotYetFetched},
+		}
+		p.positions[key] = pos
+		signal(p.lost)
 	}
-	p.positions[key] = &position{
-		topicPartition: key,
-		offset:         offset,
-		maxBytes:       p.cfg.PartitionMaxBytes,
-		ends:           unknownEnds,
-		trouble:        &trouble{since: time.Now(), err: errNotYetFetched},
-	}
-	signal(p.lost)
+	pos.log = at.Log
+	p.seek(pos, at.Offset, at.Epoch)
 }
 
 // Seek moves a partition to offset. Poll returns nothing of it any more that was fetched before. It does nothing to a
@@ -150,12 +172,12 @@ func (p *Poller) Seek(topic string, partition int32, offset int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pos := p.positions[topicPartition{topic, partition}]; pos != nil {
-		p.seek(pos, offset)
+		p.seek(pos, offset, -1)
 	}
 }
 
-func (p *Poller) seek(pos *position, offset int64) {
-	pos.offset = offset
+func (p *Poller) seek(pos *position, offset int64, epoch int32) {
+	pos.offset, pos.fetched = offset, epoch
 	pos.generation++
 	pos.stopped = false
 	if pos.leader != nil {
@@ -176,7 +198,7 @@ func (p *Poller) Remove(topic string, partition int32) {
 }
 
 // Poll returns what was fetched next of some partition, in the order in which it came; it waits for it if need be.
-// Its errors are an *OffsetOutOfRangeError, ErrClosed, and that of the context. Brokers that are away and leaders that
+// Its errors are a PositionError, ErrClosed, and that of the context. Brokers that are away and leaders that
 // move are not errors but waits, which the log and Troubles tell of.
 func (p *Poller) Poll(ctx context.Context) (*Partition, error) {
 	for {

@@ -121,7 +121,7 @@ func TestMemoryIsAsRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	partition := kinds.Partition{Topic: "transactions"}
-	if err := redis.Start(ctx, partition, 0); err != nil {
+	if _, err := redis.Place(ctx, kinds.Begin(partition, redis.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	list := allSeries()

@@ -1,0 +1,100 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// EpochQuery asks the leader of a partition where one of its log's epochs ends.
+type EpochQuery struct {
+	Partition           kinds.Partition
+	Leader, LeaderEpoch int32 // as of a Log
+	Epoch               int32
+}
+
+// EpochEnd is where an epoch ends in a log: a position in that epoch, or before, that lies beyond Offset is in no
+// record of this log.
+type EpochEnd struct {
+	// Epoch is the last epoch of the log that is not beyond the one that was asked for; Offset is where the next one
+	// begins, or the end of the log. Both are -1 where the leader cannot tell.
+	Epoch  int32
+	Offset int64
+	Err    error
+}
+
+var cannotTell = EpochEnd{Epoch: -1, Offset: -1}
+
+// EpochEnds asks the leaders, with one request for each leader, and some more where several epochs of a partition are
+// asked for. A broker that does not know the question cannot tell.
+func (p *Poller) EpochEnds(ctx context.Context, queries []EpochQuery) []EpochEnd {
+	ends := make([]EpochEnd, len(queries))
+	type request struct {
+		leader int32
+		turn   int // a partition may stand in a request once
+	}
+	requests, turns := make(map[request][]int), make(map[kinds.Partition]int)
+	for i, q := range queries {
+		r := request{q.Leader, turns[q.Partition]}
+		requests[r] = append(requests[r], i)
+		turns[q.Partition]++
+	}
+	for r, some := range requests {
+		p.epochEnds(ctx, r.leader, queries, ends, some)
+	}
+	return ends
+}
+
+func (p *Poller) epochEnds(ctx context.Context, broker int32, queries []EpochQuery, ends []EpochEnd, some []int) {
+	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+	req.ReplicaID = -1
+	waiting, topics := make(map[topicPartition]int), make(map[string]int)
+	for _, i := range some {
+		q := &queries[i]
+		n, ok := topics[q.Partition.Topic]
+		if !ok {
+			n = len(req.Topics)
+			topics[q.Partition.Topic] = n
+			t := kmsg.NewOffsetForLeaderEpochRequestTopic()
+			t.Topic = q.Partition.Topic
+			req.Topics = append(req.Topics, t)
+		}
+		part := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
+		part.Partition, part.CurrentLeaderEpoch, part.LeaderEpoch = q.Partition.ID, q.LeaderEpoch, q.Epoch
+		req.Topics[n].Partitions = append(req.Topics[n].Partitions, part)
+		waiting[topicPartition{q.Partition.Topic, q.Partition.ID}] = i
+	}
+	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
+	if _, unsupported := errors.AsType[*unsupportedError](err); unsupported {
+		for _, i := range waiting {
+			ends[i] = cannotTell
+		}
+		return
+	}
+	if err == nil {
+		err = errors.New("left them out")
+		for _, t := range kresp.(*kmsg.OffsetForLeaderEpochResponse).Topics {
+			for _, part := range t.Partitions {
+				key := topicPartition{t.Topic, part.Partition}
+				i, ok := waiting[key]
+				if !ok {
+					continue
+				}
+				delete(waiting, key)
+				ends[i] = EpochEnd{Epoch: part.LeaderEpoch, Offset: part.EndOffset}
+				if err := kerror(part.ErrorCode); err != nil {
+					ends[i] = EpochEnd{Err: fmt.Errorf("fetch: epochs of %s/%d: %w", t.Topic, part.Partition, err)}
+				} else if part.LeaderEpoch < 0 || part.EndOffset < 0 {
+					ends[i] = cannotTell
+				}
+			}
+		}
+	}
+	for key, i := range waiting {
+		ends[i] = EpochEnd{Err: fmt.Errorf("fetch: epochs of %s/%d: broker %d: %w", key.topic, key.partition, broker, err)}
+	}
+}

@@ -1,0 +1,156 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// Log is what the brokers tell of a partition's log.
+type Log struct {
+	ID         kinds.LogID
+	Partitions int // of the topic
+	// Leader is the broker that leads the partition, in LeaderEpoch; -1 if that is unknown.
+	Leader, LeaderEpoch int32
+	// The log holds Start up to but not including End, the high watermark. Stable is the last stable offset, from which
+	// on nothing is read under ReadCommitted; under ReadUncommitted it is End.
+	Start, Stable, End int64
+	// EndEpoch is the leader epoch of the record before End, -1 if it is not known.
+	EndEpoch int32
+	// Err says why it could not be had; all but Partitions and ID is without meaning then.
+	Err error
+}
+
+// The timestamps that ask ListOffsets for the ends of a log.
+const (
+	latest   = -1
+	earliest = -2
+)
+
+// Logs looks up the logs of partitions now: with one request for all their leaders and then, of each leader, one for
+// each end of the logs. It does not retry. Its own error is that of the metadata; each Log has an error of its own.
+func (p *Poller) Logs(ctx context.Context, partitions []kinds.Partition) ([]Log, error) {
+	var topics []string
+	asked := make(map[string]bool)
+	for _, id := range partitions {
+		if !asked[id.Topic] {
+			asked[id.Topic] = true
+			topics = append(topics, id.Topic)
+		}
+	}
+	found, err := p.metadata(ctx, topics)
+	if err != nil {
+		return nil, err
+	}
+	logs := make([]Log, len(partitions))
+	byLeader := make(map[int32][]int)
+	for i, id := range partitions {
+		at, err := found.leader(topicPartition{id.Topic, id.ID})
+		logs[i] = Log{ID: found.logs[id.Topic], Partitions: found.partitions[id.Topic], Leader: at.broker, LeaderEpoch: at.epoch, EndEpoch: -1}
+		if err != nil {
+			logs[i].Err = fmt.Errorf("fetch: offsets of %w", err)
+			continue
+		}
+		byLeader[at.broker] = append(byLeader[at.broker], i)
+	}
+	for broker, some := range byLeader {
+		p.ends(ctx, broker, partitions, logs, some)
+	}
+	return logs, nil
+}
+
+// ends asks a leader where some of the logs begin and end. What can be read first: it only grows, so it is not beyond
+// the end that is asked for afterwards.
+func (p *Poller) ends(ctx context.Context, broker int32, partitions []kinds.Partition, logs []Log, some []int) {
+	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, offset int64, _ int32) { l.Start = offset })
+	if p.cfg.Isolation == ReadCommitted {
+		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, offset int64, _ int32) { l.Stable = offset })
+	}
+	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, latest, func(l *Log, offset int64, epoch int32) {
+		l.End, l.EndEpoch = offset, epoch
+		if p.cfg.Isolation == ReadUncommitted {
+			l.Stable = offset
+		}
+	})
+}
+
+// listOffsets asks one leader for one offset of each log that has no error yet, and gives those that failed one.
+func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []kinds.Partition, logs []Log, some []int,
+	isolation Isolation, timestamp int64, take func(l *Log, offset int64, epoch int32),
+) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID = -1
+	req.IsolationLevel = isolation.protocol()
+	waiting, topics := make(map[topicPartition]int), make(map[string]int)
+	for _, i := range some {
+		if logs[i].Err != nil {
+			continue
+		}
+		id := partitions[i]
+		n, ok := topics[id.Topic]
+		if !ok {
+			n = len(req.Topics)
+			topics[id.Topic] = n
+			t := kmsg.NewListOffsetsRequestTopic()
+			t.Topic = id.Topic
+			req.Topics = append(req.Topics, t)
+		}
+		part := kmsg.NewListOffsetsRequestTopicPartition()
+		part.Partition, part.Timestamp, part.CurrentLeaderEpoch = id.ID, timestamp, logs[i].LeaderEpoch
+		req.Topics[n].Partitions = append(req.Topics[n].Partitions, part)
+		waiting[topicPartition{id.Topic, id.ID}] = i
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
+	if err == nil {
+		err = errors.New("left them out")
+		for _, t := range kresp.(*kmsg.ListOffsetsResponse).Topics {
+			for _, part := range t.Partitions {
+				key := topicPartition{t.Topic, part.Partition}
+				i, ok := waiting[key]
+				if !ok {
+					continue
+				}
+				delete(waiting, key)
+				if err := kerror(part.ErrorCode); err != nil {
+					logs[i].Err = fmt.Errorf("fetch: offsets of %s/%d: %w", t.Topic, part.Partition, err)
+					continue
+				}
+				take(&logs[i], part.Offset, part.LeaderEpoch)
+			}
+		}
+	}
+	for key, i := range waiting {
+		logs[i].Err = fmt.Errorf("fetch: offsets of %s/%d: broker %d: %w", key.topic, key.partition, broker, err)
+	}
+}
+
+// Range is the offsets that a partition holds: from Start up to but not including End.
+type Range struct{ Start, End int64 }
+
+// Offsets looks up what the given partitions of a topic hold now. End is the last stable offset under ReadCommitted,
+// otherwise the high watermark. It does not retry.
+func (p *Poller) Offsets(ctx context.Context, topic string, partitions ...int32) (map[int32]Range, error) {
+	var all []kinds.Partition
+	for _, partition := range partitions {
+		all = append(all, kinds.Partition{Topic: topic, ID: partition})
+	}
+	logs, err := p.Logs(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	ranges := make(map[int32]Range, len(partitions))
+	for i, partition := range partitions {
+		if logs[i].Err != nil {
+			return nil, logs[i].Err
+		}
+		ranges[partition] = Range{logs[i].Start, logs[i].Stable}
+	}
+	return ranges, nil
+}

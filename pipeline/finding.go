@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// finding is what was found of a partition: its progress in the store, and its log.
+type finding struct {
+	partition kinds.Partition
+	under     kinds.Partition
+	claim     kinds.Claim
+	log       fetch.Log
+	// ends says where the epochs of the progress end in the log; logs what the tags
+	// in the progress stand for, other than the tag of the log there is.
+	ends map[int32]fetch.EpochEnd
+	logs map[string]kinds.LogID
+}
+
+// verdict is what follows from a finding: the partition goes on, or stops with an
+// error, or is to be placed first and looked at again.
+type verdict struct {
+	placement *kinds.Placement
+	lost      *LossError // with the placement, or as the error
+	vanished  int64      // records that were applied and are no longer in the log
+	err       error
+}
+
+// rules are the settings by which it is judged.
+type rules struct {
+	start          Start
+	continueOnLoss bool
+	now            int64 // ms
+}
+
+// judge says how the partition goes on. No verdict leads to an event being applied
+// to a shard that has it: a shard is placed back only behind what its log has lost.
+func (f *finding) judge(r rules) verdict {
+	if f.log.Err != nil {
+		return verdict{err: f.log.Err}
+	}
+	for _, end := range f.ends {
+		if end.Err != nil {
+			return verdict{err: end.Err}
+		}
+	}
+	id, err := f.identity()
+	if err != nil {
+		return verdict{err: err}
+	}
+	for _, step := range []func(kinds.LogID, rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
+		if v := step(id, r); v != nil {
+			return *v
+		}
+	}
+	return verdict{err: f.waits()}
+}
+
+// identity is the log that the progress belongs to, with all that was ever told of
+// it. It is an error where there is another one now.
+func (f *finding) identity() (kinds.LogID, error) {
+	id := f.log.ID
+	tags := make([]string, 0, len(f.claim.Progress)+1)
+	for _, at := range f.claim.Progress {
+		if at.Exists() {
+			tags = append(tags, at.Log)
+		}
+	}
+	if len(tags) == 0 && f.claim.Topic != nil {
+		tags = append(tags, f.claim.Topic.Log)
+	}
+	for _, tag := range tags {
+		if tag == "" || tag == f.log.ID.Tag() {
+			continue
+		}
+		was := f.logs[tag]
+		if was == (kinds.LogID{}) || was.Contradicts(f.log.ID) {
+			return id, &OtherLogError{
+				Partition: f.partition, Applied: max(0, kinds.Highest(f.claim.Progress)), Was: was, Is: f.log.ID,
+				From: f.log.Start, To: f.log.End,
+			}
+		}
+		id = id.With(was)
+	}
+	return id, nil
+}
+
+// place makes the placement of shards whose position changes; nil if none does.
+func (f *finding) place(id kinds.LogID, gap int64, change func(at kinds.Position) kinds.Position) *kinds.Placement {
+	p := &kinds.Placement{
+		Partition: f.under, From: f.claim.Progress, To: make([]kinds.Position, len(f.claim.Progress)),
+		Log: id, Partitions: f.log.Partitions, Gap: gap,
+	}
+	for shard, at := range p.From {
+		p.To[shard] = change(at)
+	}
+	if slices.Equal(p.From, p.To) {
+		return nil
+	}
+	return p
+}
+
+// relabelled gives positions the log's present name where brokers tell more of the
+// log than they did.
+func (f *finding) relabelled(id kinds.LogID, _ rules) *verdict {
+	tag := id.Tag()
+	placement := f.place(id, 0, func(at kinds.Position) kinds.Position {
+		if at.Exists() {
+			at.Log = tag
+		}
+		return at
+	})
+	if placement == nil {
+		return nil
+	}
+	return &verdict{placement: placement}
+}
+
+// truncated goes on where the log diverges from what was applied. The state keeps
+// what it has of the records that vanished.
+func (f *finding) truncated(id kinds.LogID, r rules) *verdict {
+	var vanished int64
+	change := func(at kinds.Position) kinds.Position {
+		end, asked := f.ends[at.Epoch]
+		if !at.Exists() || !asked || end.Offset < 0 {
+			return at
+		}
+		vanished = max(vanished, at.Offset-end.Offset)
+		at.Offset, at.Epoch = min(at.Offset, end.Offset), min(at.Epoch, end.Epoch)
+		return at
+	}
+	placement := f.place(id, 0, change)
+	if placement == nil {
+		return nil
+	}
+	if vanished > 0 {
+		placement.Gap = r.now
+	}
+	return &verdict{placement: placement, vanished: vanished}
+}
+
+// begun gives a partition that is new to the namespace its first position.
+func (f *finding) begun(id kinds.LogID, r rules) *verdict {
+	if kinds.Highest(f.claim.Progress) >= 0 {
+		return nil
+	}
+	if topic := f.claim.Topic; topic != nil && int(f.partition.ID) >= topic.Partitions {
+		return nil // added to a topic that is known: all of it is to be applied
+	}
+	first := kinds.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+	var gap int64
+	if r.start == Latest {
+		first.Offset, first.Epoch, gap = f.log.End, f.log.EndEpoch, r.now
+	}
+	return &verdict{placement: f.place(id, gap, func(kinds.Position) kinds.Position { return first })}
+}
+
+// lost lets shards go on at the start of the log that lack what came before it.
+// A shard without progress has lost it, or the partition was added: it lacks all.
+func (f *finding) lost(id kinds.LogID, r rules) *verdict {
+	placement := f.place(id, 0, func(at kinds.Position) kinds.Position {
+		if at.Offset < f.log.Start || !at.Exists() {
+			at = kinds.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+		}
+		return at
+	})
+	if placement == nil {
+		return nil
+	}
+	v := &verdict{placement: placement}
+	lowest := max(0, kinds.Lowest(f.claim.Progress))
+	if lowest == f.log.Start {
+		return v // nothing is missing
+	}
+	v.lost = &LossError{Partition: f.partition, Progress: lowest, From: f.log.Start, To: f.log.End}
+	placement.Gap = r.now
+	if !r.continueOnLoss {
+		return &verdict{lost: v.lost, err: v.lost}
+	}
+	return v
+}
+
+// waits is nil if the partition can be read from its position.
+func (f *finding) waits() error {
+	lowest, highest := kinds.Lowest(f.claim.Progress), kinds.Highest(f.claim.Progress)
+	switch {
+	case highest > f.log.End:
+		verified := true
+		for _, at := range f.claim.Progress {
+			end, asked := f.ends[at.Epoch]
+			verified = verified && (at.Offset <= f.log.End || asked && end.Offset >= 0)
+		}
+		return &BeyondEndError{Partition: f.partition, Applied: highest, End: f.log.End, Verified: verified}
+	case lowest > f.log.Stable:
+		return &OpenTransactionError{Partition: f.partition, Applied: lowest, Stable: f.log.Stable, End: f.log.End}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// brokers is what recovery asks of Kafka.
+type brokers interface {
+	Logs(ctx context.Context, partitions []kinds.Partition) ([]fetch.Log, error)
+	EpochEnds(ctx context.Context, queries []fetch.EpochQuery) []fetch.EpochEnd
+}
+
+// recovery finds where partitions must be read from.
+type recovery struct {
+	cfg     *Config
+	metrics *metrics
+	log     *slog.Logger
+	plan    *kinds.Plan
+	brokers brokers
+}
+
+// resumption is how a partition goes on: from where its progress was set to, or not
+// before some time, or not at all for now.
+type resumption struct {
+	known fetch.Known
+	early time.Duration
+	err   error
+}
+
+// looks is how often what was found may make it necessary to look again: a position
+// of a first time, one behind a truncation, and one behind what is lost.
+const looks = 5
+
+var errUnsettled = errors.New("its progress changes while it is looked at")
+
+// resume claims partitions and sets their position to the lowest progress of all
+// shards. Whatever their number it is a pipeline to the store and a few requests to
+// each leader; each of them goes on or fails by itself.
+func (r *recovery) resume(ctx context.Context, partitions []*partition) []resumption {
+	done := make([]resumption, len(partitions))
+	pending := make([]int, len(partitions))
+	for i := range pending {
+		pending[i] = i
+		done[i].err = errUnsettled
+	}
+	for range looks {
+		if len(pending) == 0 {
+			break
+		}
+		again, err := r.round(ctx, partitions, pending, done)
+		if err != nil {
+			for _, i := range pending {
+				done[i].err = err
+			}
+			break
+		}
+		pending = again
+	}
+	return done
+}
+
+// round looks at partitions once. It returns those that were placed, and are to be
+// looked at again.
+func (r *recovery) round(ctx context.Context, partitions []*partition, pending []int, done []resumption) (again []int, err error) {
+	findings, err := r.find(ctx, partitions, pending)
+	if err != nil {
+		return nil, err
+	}
+	rules := rules{start: r.cfg.Start, continueOnLoss: r.cfg.ContinueOnLoss, now: time.Now().UnixMilli()}
+	var placements []kinds.Placement
+	verdicts := map[int]verdict{}
+	for n, i := range pending {
+		v := findings[n].judge(rules)
+		switch {
+		case v.err != nil:
+			done[i] = resumption{err: v.err}
+		case v.placement != nil:
+			again = append(again, i)
+			placements = append(placements, *v.placement)
+			verdicts[i] = v
+		default:
+			done[i] = r.ready(partitions[i], &findings[n])
+			if done[i].early, err = r.early(ctx, findings[n].claim.Held); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(placements) == 0 {
+		return nil, nil
+	}
+	if _, err := r.cfg.Store.Place(ctx, placements...); err != nil {
+		return nil, err
+	}
+	for _, i := range again {
+		r.tell(partitions[i].Partition, verdicts[i])
+	}
+	return again, nil
+}
+
+// ready sets a partition to its lowest progress.
+func (r *recovery) ready(p *partition, f *finding) resumption {
+	p.progress, p.epoch = f.claim.Progress, -1
+	p.lagging, p.lags = make([]bool, len(p.progress)), nil
+	lowest := slices.MinFunc(p.progress, func(a, b kinds.Position) int { return int(min(max(a.Offset-b.Offset, -1), 1)) })
+	p.position = lowest.Offset
+	for _, at := range p.progress {
+		p.epoch = max(p.epoch, at.Epoch)
+	}
+	return resumption{known: fetch.Known{
+		Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID,
+	}}
+}
+
+// find claims partitions, and asks for all that is needed to judge them.
+func (r *recovery) find(ctx context.Context, partitions []*partition, pending []int) ([]finding, error) {
+	if err := r.cfg.Store.Create(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.cfg.Store.Register(ctx, r.plan, time.Now()); err != nil {
+		return nil, err
+	}
+	ids := make([]kinds.Partition, len(pending))
+	for n, i := range pending {
+		ids[n] = partitions[i].Partition
+	}
+	claims, err := r.cfg.Store.Claim(ctx, ids, r.plan.Version)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := r.brokers.Logs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	findings := make([]finding, len(pending))
+	for n, i := range pending {
+		findings[n] = finding{partition: ids[n], under: partitions[i].under, claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}}
+	}
+	if err := r.findLogs(ctx, findings); err != nil {
+		return nil, err
+	}
+	r.findEnds(ctx, findings)
+	return findings, nil
+}
+
+// findLogs asks what logs the tags stand for that are not those of the logs there are.
+func (r *recovery) findLogs(ctx context.Context, findings []finding) error {
+	logs := map[string]kinds.LogID{}
+	for n := range findings {
+		f := &findings[n]
+		f.logs = logs
+		tags := map[string]bool{}
+		for _, at := range f.claim.Progress {
+			tags[at.Log] = true
+		}
+		if f.claim.Topic != nil {
+			tags[f.claim.Topic.Log] = true
+		}
+		delete(tags, "")
+		delete(tags, f.log.ID.Tag())
+		for tag := range tags {
+			if _, known := logs[tag]; known {
+				continue
+			}
+			was, err := r.cfg.Store.Log(ctx, tag)
+			if err != nil {
+				return err
+			}
+			logs[tag] = was
+		}
+	}
+	return nil
+}
+
+// findEnds asks where the epochs end that partitions were applied up to.
+func (r *recovery) findEnds(ctx context.Context, findings []finding) {
+	var queries []fetch.EpochQuery
+	var of []*finding
+	for n := range findings {
+		f := &findings[n]
+		if f.log.Err != nil {
+			continue
+		}
+		epochs := map[int32]bool{}
+		for _, at := range f.claim.Progress {
+			if at.Exists() && at.Epoch >= 0 && at.Offset > 0 {
+				epochs[at.Epoch] = true
+			}
+		}
+		for _, epoch := range slices.Sorted(maps.Keys(epochs)) {
+			queries = append(queries, fetch.EpochQuery{Partition: f.partition, Leader: f.log.Leader, LeaderEpoch: f.log.LeaderEpoch, Epoch: epoch})
+			of = append(of, f)
+		}
+	}
+	if len(queries) == 0 {
+		return
+	}
+	for i, end := range r.brokers.EpochEnds(ctx, queries) {
+		of[i].ends[queries[i].Epoch] = end
+	}
+}
+
+// early is how long it takes yet until the plan may be applied to a partition
+// that it has had for some milliseconds. Those who answer questions know for a
+// moment an old history, by which all goes to features that this plan does not keep.
+func (r *recovery) early(ctx context.Context, held int64) (time.Duration, error) {
+	had := time.Duration(min(held, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	if had >= r.cfg.Settle {
+		return 0, nil
+	}
+	history, err := r.cfg.Store.History(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, plan := range history.Plans {
+		if !r.plan.Covers(plan) {
+			return r.cfg.Settle - had, nil
+		}
+	}
+	return 0, nil
+}
+
+// tell counts and logs what a partition goes on without.
+func (r *recovery) tell(p kinds.Partition, v verdict) {
+	log := r.log.With("topic", p.Topic, "partition", p.ID)
+	if v.lost != nil {
+		r.metrics.lost.WithLabelValues(p.Topic).Add(float64(v.lost.From - v.lost.Progress))
+		log.Error("records are lost, going on without them", "from", v.lost.Progress, "to", v.lost.From-1)
+	}
+	if v.vanished > 0 {
+		r.metrics.vanished.WithLabelValues(p.Topic).Add(float64(v.vanished))
+		log.Error("the log was truncated: records that were applied have vanished from it; going on where it diverges, the state keeps them",
+			"vanished", v.vanished, "offset", kinds.Lowest(v.placement.To), "applied", kinds.Highest(v.placement.From))
+	}
+}

@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+// A partition that must not go on is stopped, and looked at again from time to
+// time: it goes on by itself once that is right, as when an operator has placed it
+// with `weir progress set`. These are the reasons; each is a label of the metric.
+
+// stop is an error that stops a partition for a reason.
+type stop interface {
+	error
+	reason() string
+}
+
+// reasonOf is the label of an error, of one that has none "error".
+func reasonOf(err error) string {
+	if s, ok := errors.AsType[stop](err); ok {
+		return s.reason()
+	}
+	return "error"
+}
+
+// LossError says that records were not applied and are no longer in the log.
+type LossError struct {
+	Partition kinds.Partition
+	// Progress is the next offset to apply; the log holds From to To.
+	Progress, From, To int64
+}
+
+func (e *LossError) Error() string {
+	return fmt.Sprintf("%s: offsets %d to %d (%d records) were not applied and are no longer in the log; to go on without them, "+
+		"set kafka.on_data_loss to continue, or run: weir progress set %[1]s --to start --yes",
+		partitionName(e.Partition), e.Progress, e.From-1, e.From-e.Progress)
+}
+
+func (*LossError) reason() string { return "loss" }
+
+// OtherLogError says that a topic is another log than the one that was applied.
+type OtherLogError struct {
+	Partition kinds.Partition
+	// Applied is the next offset to apply of the log that Was; the one that Is holds
+	// From to To.
+	Applied  int64
+	Was, Is  kinds.LogID
+	From, To int64
+}
+
+func (e *OtherLogError) Error() string {
+	what := "the topic was deleted and made anew"
+	if e.Was.Cluster != e.Is.Cluster {
+		what = "this is another cluster"
+	}
+	if e.Was == (kinds.LogID{}) {
+		what = "which log was applied is not known any more"
+	}
+	return fmt.Sprintf("%s: %s: up to offset %d was applied of %v, and now there are offsets %d to %d of %v; nothing of it is applied until you choose: "+
+		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --yes; "+
+		"to begin anew from the new log alone, set another namespace",
+		partitionName(e.Partition), what, e.Applied, e.Was, e.From, e.To-1, e.Is, e.Partition.Topic)
+}
+
+func (*OtherLogError) reason() string { return "other_log" }
+
+// BeyondEndError says that more was applied than the log holds: the leader has yet
+// to learn of it, or, where it cannot tell of epochs, the log may have lost it.
+type BeyondEndError struct {
+	Partition    kinds.Partition
+	Applied, End int64
+	// Verified says that the leader has what was applied.
+	Verified bool
+}
+
+func (e *BeyondEndError) Error() string {
+	name := partitionName(e.Partition)
+	if e.Verified {
+		return fmt.Sprintf("%s: waiting for the leader: applied up to offset %d, and its high watermark is at %d yet", name, e.Applied, e.End)
+	}
+	return fmt.Sprintf("%s: applied up to offset %d, but the log ends at %d, and the broker does not tell of leader epochs: "+
+		"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set %s --to end --again --yes",
+		name, e.Applied, e.End, name)
+}
+
+func (*BeyondEndError) reason() string { return "beyond_end" }
+
+// OpenTransactionError says that a partition was applied beyond its last stable
+// offset, as with another isolation before.
+type OpenTransactionError struct {
+	Partition            kinds.Partition
+	Applied, Stable, End int64
+}
+
+func (e *OpenTransactionError) Error() string {
+	return fmt.Sprintf("%s: waiting for open transactions to end: applied up to offset %d, the last stable offset is %d and the log ends at %d; "+
+		"with kafka.isolation at read_uncommitted it goes on at once", partitionName(e.Partition), e.Applied, e.Stable, e.End)
+}
+
+func (*OpenTransactionError) reason() string { return "open_transaction" }
