@@ -24,6 +24,7 @@ has still to apply. It reads only.`,
 		Args: cobra.NoArgs,
 	}
 	s := addSettings(cmd)
+	cmd.AddCommand(newProgressSetCommand(s))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, registry, err := s.loadAll(cmd)
 		if err != nil {

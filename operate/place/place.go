@@ -1,0 +1,199 @@
+// Package place puts the progress of partitions where an operator wants it, and
+// says first what that will mean.
+package place
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/pipeline/fetch"
+)
+
+// Store keeps the progress.
+type Store interface {
+	Progress(ctx context.Context, partitions []kinds.Partition) ([][]kinds.Position, error)
+	Log(ctx context.Context, tag string) (kinds.LogID, error)
+	Place(ctx context.Context, placements ...kinds.Placement) (int, error)
+}
+
+// Brokers look up the logs of partitions.
+type Brokers interface {
+	Logs(ctx context.Context, partitions []kinds.Partition) ([]fetch.Log, error)
+}
+
+// Target is where partitions are to be placed.
+type Target struct {
+	end    bool
+	offset int64 // negative for an end of the log
+}
+
+// ParseTarget reads "start", "end" or an offset.
+func ParseTarget(text string) (Target, error) {
+	switch text {
+	case "start", "end":
+		return Target{end: text == "end", offset: -1}, nil
+	}
+	offset, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || offset < 0 {
+		return Target{}, fmt.Errorf("%q is neither start nor end nor an offset", text)
+	}
+	return Target{offset: offset}, nil
+}
+
+// in is the position of the target in a log.
+func (t Target) in(l *fetch.Log, tag string) kinds.Position {
+	at := kinds.Position{Offset: t.offset, Epoch: -1, Log: tag}
+	switch {
+	case t.offset >= 0:
+	case t.end:
+		at.Offset, at.Epoch = l.End, l.EndEpoch
+	default:
+		at.Offset = l.Start
+	}
+	return at
+}
+
+// Planner works out what placing partitions means.
+type Planner struct {
+	Store   Store
+	Brokers Brokers
+	Version string // of the plan under which partitions are placed that no plan has
+	// Again also places shards back that are further than the target.
+	Again bool
+	Now   time.Time
+}
+
+// Step is what placing one partition means, in numbers of shards.
+type Step struct {
+	Partition kinds.Partition
+	To        kinds.Position
+	Log       fetch.Log
+	// Was is the log that the shards stand in which adopt the present one.
+	Was kinds.LogID
+	// First shards have no progress yet, Adopting ones stand in another log, Forward
+	// ones pass over up to Skipped offsets, Back ones apply up to Repeated offsets
+	// again, Staying ones are left where they are.
+	First, Adopting, Forward, Back, Staying int
+	Skipped, Repeated                       int64
+
+	placement kinds.Placement
+}
+
+// Changes says whether the step changes anything.
+func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
+
+// Plan works out the steps; it writes nothing.
+func (p *Planner) Plan(ctx context.Context, partitions []kinds.Partition, to Target) ([]Step, error) {
+	under := make([]kinds.Partition, len(partitions))
+	for i, id := range partitions {
+		under[i] = id.Under(p.Version)
+	}
+	progress, err := p.Store.Progress(ctx, under)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := p.Brokers.Logs(ctx, partitions)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]Step, len(partitions))
+	for i, id := range partitions {
+		if logs[i].Err != nil {
+			return nil, logs[i].Err
+		}
+		names, err := p.names(ctx, progress[i])
+		if err != nil {
+			return nil, err
+		}
+		steps[i] = p.step(id, &logs[i], progress[i], names, to)
+		if at := steps[i].To.Offset; at < logs[i].Start || at > logs[i].End {
+			return nil, fmt.Errorf("offset %d is not in the log of %s/%d, which holds %d to %d: give one from %d to %d, or start or end",
+				at, id.Topic, id.ID, logs[i].Start, logs[i].End-1, logs[i].Start, logs[i].End)
+		}
+	}
+	return steps, nil
+}
+
+// names are the logs that positions belong to, by tag.
+func (p *Planner) names(ctx context.Context, progress []kinds.Position) (map[string]kinds.LogID, error) {
+	names := map[string]kinds.LogID{}
+	for _, at := range progress {
+		if _, known := names[at.Log]; known || at.Log == "" {
+			continue
+		}
+		id, err := p.Store.Log(ctx, at.Log)
+		if err != nil {
+			return nil, err
+		}
+		names[at.Log] = id
+	}
+	return names, nil
+}
+
+// step works out the step of one partition.
+func (p *Planner) step(id kinds.Partition, log *fetch.Log, progress []kinds.Position, names map[string]kinds.LogID, to Target) Step {
+	other := func(at kinds.Position) bool {
+		was := names[at.Log]
+		return at.Log != "" && at.Log != log.ID.Tag() && (was == (kinds.LogID{}) || was.Contradicts(log.ID))
+	}
+	name := log.ID // with all that was ever told of it
+	for _, at := range progress {
+		if at.Exists() && !other(at) {
+			name = name.With(names[at.Log])
+		}
+	}
+	s := Step{Partition: id, Log: *log, To: to.in(log, name.Tag())}
+	s.placement = kinds.Placement{
+		Partition: id.Under(p.Version), From: progress, To: make([]kinds.Position, len(progress)), Log: name, Partitions: log.Partitions,
+	}
+	for shard, at := range progress {
+		next := &s.placement.To[shard]
+		*next = s.To
+		switch {
+		case !at.Exists():
+			s.First++
+			s.Skipped = max(s.Skipped, s.To.Offset)
+		case other(at):
+			s.Adopting++
+			s.Was = names[at.Log]
+			s.Skipped = max(s.Skipped, s.To.Offset-log.Start)
+		case at.Offset < s.To.Offset:
+			s.Forward++
+			s.Skipped = max(s.Skipped, s.To.Offset-at.Offset)
+		case at.Offset > s.To.Offset && p.Again:
+			s.Back++
+			s.Repeated = max(s.Repeated, at.Offset-s.To.Offset)
+		default:
+			s.Staying++
+			*next = at
+		}
+	}
+	if s.Skipped > 0 || s.Adopting > 0 {
+		s.placement.Gap = p.Now.UnixMilli()
+	}
+	return s
+}
+
+// Apply does what the steps say. It is an error where something has moved since
+// they were planned; what was placed stays so.
+func Apply(ctx context.Context, store Store, steps []Step) error {
+	var placements []kinds.Placement
+	want := 0
+	for i := range steps {
+		if s := &steps[i]; s.Changes() {
+			placements = append(placements, s.placement)
+			want += s.First + s.Adopting + s.Forward + s.Back
+		}
+	}
+	placed, err := store.Place(ctx, placements...)
+	if err != nil {
+		return err
+	}
+	if placed < want {
+		return fmt.Errorf("%d of %d positions of shards were placed, the others moved meanwhile: run it again, to see what is left", placed, want)
+	}
+	return nil
+}

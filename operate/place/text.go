@@ -1,0 +1,49 @@
+package place
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteText says what the steps mean.
+func WriteText(out io.Writer, steps []Step) error {
+	var text strings.Builder
+	for i := range steps {
+		steps[i].write(&text)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+func (s *Step) write(text *strings.Builder) {
+	fmt.Fprintf(text, "%s/%d: to offset %d of the log, which holds %d to %d\n",
+		s.Partition.Topic, s.Partition.ID, s.To.Offset, s.Log.Start, s.Log.End-1)
+	if s.First > 0 {
+		fmt.Fprintf(text, "  %s no progress yet, and will begin there\n", shards(s.First, "has", "have"))
+	}
+	if s.Adopting > 0 {
+		fmt.Fprintf(text, "  %s another log: %v; the state is kept, and what comes is applied of %v\n",
+			shards(s.Adopting, "has applied", "have applied"), s.Was, s.Log.ID)
+		text.WriteString("  records that both logs hold will count twice\n")
+	}
+	if s.Forward > 0 {
+		fmt.Fprintf(text, "  %s forward\n", shards(s.Forward, "moves", "move"))
+	}
+	if s.Skipped > 0 {
+		fmt.Fprintf(text, "  up to %d offsets will NOT be applied; features say so in complete_since\n", s.Skipped)
+	}
+	if s.Back > 0 {
+		fmt.Fprintf(text, "  %s back: up to %d offsets will be applied AGAIN, and count twice\n", shards(s.Back, "moves", "move"), s.Repeated)
+	}
+	if s.Staying > 0 {
+		fmt.Fprintf(text, "  %s there or further, and will stay\n", shards(s.Staying, "is", "are"))
+	}
+}
+
+func shards(n int, one, more string) string {
+	if n == 1 {
+		return "1 shard " + one
+	}
+	return fmt.Sprintf("%d shards %s", n, more)
+}
