@@ -1,0 +1,221 @@
+package fetch
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/weir-stream/weir/features/kinds"
+)
+
+var first = kinds.Partition{Topic: "t"}
+
+func logsOf(t *testing.T, p *Poller, partitions ...kinds.Partition) []Log {
+	t.Helper()
+	logs, err := p.Logs(testContext(t), partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return logs
+}
+
+// What is fetched says in which epoch the leader was found, so that one which was
+// deposed, or does not know of its election yet, does not answer.
+func TestFetchesAreFenced(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
+	var sent atomic.Int32
+	sent.Store(-2)
+	onFetch(c, func(req *kmsg.FetchRequest) bool {
+		sent.Store(req.Topics[0].Partitions[0].CurrentLeaderEpoch)
+		return false
+	})
+	p := newPoller(t, c)
+	log := logsOf(t, p, first)[0]
+	p.Resume("t", 0, Known{Offset: 0, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+	pollUntil(t, p, 3)
+	if got := sent.Load(); got != log.LeaderEpoch || got < 0 {
+		t.Errorf("the fetch says leader epoch %d, want %d", got, log.LeaderEpoch)
+	}
+	// Metadata that is late tells of the epoch before: fetches are refused until it is not.
+	for _, err := range []*kerr.Error{kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch} {
+		fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "t", Err: err, Count: 2})
+		p.Seek("t", 0, 1)
+		if diff := cmp.Diff([]string{"1:1", "2:2"}, pollUntil(t, p, 3)); diff != "" || fault.Hits() != 2 {
+			t.Errorf("%v, %d faults: records (-want +got):\n%s", err, fault.Hits(), diff)
+		}
+	}
+}
+
+// Ends of the log are asked of a leader in the epoch that it was found in, too.
+func TestLogsAreFenced(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
+	var asked atomic.Int32
+	c.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		asked.Store(kreq.(*kmsg.ListOffsetsRequest).Topics[0].Partitions[0].CurrentLeaderEpoch)
+		return nil, nil, false
+	})
+	p := newPoller(t, c)
+	log := logsOf(t, p, first)[0]
+	if log.Err != nil || log.Start != 0 || log.Stable != 3 || log.End != 3 || log.Partitions != 1 || log.ID.Cluster == "" || log.ID.Topic == "" {
+		t.Errorf("log %+v", log)
+	}
+	if got := asked.Load(); got != log.LeaderEpoch || got < 0 {
+		t.Errorf("asked in leader epoch %d, want %d", got, log.LeaderEpoch)
+	}
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "t", Err: kerr.FencedLeaderEpoch, Count: 1})
+	if log := logsOf(t, p, first)[0]; !errors.Is(log.Err, kafka.FencedLeaderEpoch) {
+		t.Errorf("error %v, want %v", log.Err, kafka.FencedLeaderEpoch)
+	}
+}
+
+// epochEnd has all questions for the end of an epoch answered so.
+func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRequestTopicPartition {
+	asked := make(chan kmsg.OffsetForLeaderEpochRequestTopicPartition, 100)
+	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		req := kreq.(*kmsg.OffsetForLeaderEpochRequest)
+		resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		topic.Topic = req.Topics[0].Topic
+		for _, part := range req.Topics[0].Partitions {
+			asked <- part
+			answer := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			answer.Partition, answer.LeaderEpoch, answer.EndOffset = part.Partition, end.Epoch, end.Offset
+			topic.Partitions = append(topic.Partitions, answer)
+		}
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	return asked
+}
+
+// A leader of another epoch is asked whether it has what was fetched of the one
+// before; where it does not, the partition stops.
+func TestNewLeadersAreVerified(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  EpochEnd
+		want *DivergedError
+	}{
+		{"it has all", EpochEnd{Epoch: 0, Offset: 3}, nil},
+		{"it cannot tell", cannotTell, nil},
+		{"it lacks some", EpochEnd{Epoch: 0, Offset: 2}, &DivergedError{"t", 0, 3, 0, 2, 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
+			cl := newClient(t, c)
+			produce(t, cl, numbered("t", 0, 0, 3)...)
+			p := newPoller(t, c)
+			log := logsOf(t, p, first)[0]
+			p.Resume("t", 0, Known{Offset: 0, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+			pollUntil(t, p, 3)
+			asked := epochEnd(c, test.end)
+			if err := c.MoveTopicPartition("t", 0, 1-log.Leader); err != nil {
+				t.Fatal(err)
+			}
+			if test.want == nil {
+				produce(t, cl, numbered("t", 0, 3, 4)...)
+				if diff := cmp.Diff([]string{"3:3"}, pollUntil(t, p, 4)); diff != "" {
+					t.Errorf("records (-want +got):\n%s", diff)
+				}
+			} else {
+				_, err := p.Poll(testContext(t))
+				diverged, _ := errors.AsType[*DivergedError](err)
+				if diverged == nil {
+					t.Fatalf("error %v", err)
+				}
+				test.want.Epoch, test.want.EndEpoch = diverged.Epoch, diverged.EndEpoch
+				if *diverged != *test.want || diverged.Of() != first {
+					t.Errorf("%+v, want %+v", diverged, test.want)
+				}
+			}
+			if q := <-asked; q.LeaderEpoch != log.LeaderEpoch || q.CurrentLeaderEpoch <= log.LeaderEpoch {
+				t.Errorf("asked for the end of epoch %d in %d, after %d", q.LeaderEpoch, q.CurrentLeaderEpoch, log.LeaderEpoch)
+			}
+		})
+	}
+}
+
+// A leader that tells of the divergence in its answer to a fetch is believed.
+func TestDivergingFetch(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
+	p := newPoller(t, c)
+	log := logsOf(t, p, first)[0]
+	c.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		req := kreq.(*kmsg.FetchRequest)
+		resp := req.ResponseKind().(*kmsg.FetchResponse)
+		topic := kmsg.NewFetchResponseTopic()
+		topic.TopicID = req.Topics[0].TopicID
+		part := kmsg.NewFetchResponseTopicPartition()
+		if req.Topics[0].Partitions[0].LastFetchedEpoch == 7 {
+			part.DivergingEpoch.Epoch, part.DivergingEpoch.EndOffset = 6, 1
+		}
+		topic.Partitions = append(topic.Partitions, part)
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	p.Resume("t", 0, Known{Offset: 2, Epoch: 7, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+	_, err := p.Poll(testContext(t))
+	want := "fetch: t/0 diverges from offset 2 in epoch 7: the log was truncated to offset 1 of epoch 6"
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// A topic that is made anew while it is fetched, or was before, is another log.
+func TestTopicMadeAnew(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	cl := newClient(t, c)
+	produce(t, cl, numbered("t", 0, 0, 3)...)
+	p := newPoller(t, c)
+	log := logsOf(t, p, first)[0]
+	known := Known{Offset: 0, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID}
+	p.Resume("t", 0, known)
+	pollUntil(t, p, 3)
+	if err := c.DeleteTopic("t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CreateTopic("t", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, newClient(t, c), numbered("t", 0, 0, 5)...)
+	for _, when := range []string{"while it is fetched", "before"} {
+		_, err := p.Poll(testContext(t))
+		other, _ := errors.AsType[*OtherLogError](err)
+		if other == nil || other.Was != log.ID || other.Is != logsOf(t, p, first)[0].ID || other.Of() != first {
+			t.Fatalf("%s: error %v", when, err)
+		}
+		p.Remove("t", 0)
+		p.Resume("t", 0, known)
+	}
+}
+
+// Brokers that know neither topic IDs nor the ends of epochs are read as ever.
+func TestOldBrokers(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"), kfake.MaxVersions(kversion.V2_0_0()))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
+	p := newPoller(t, c)
+	log := logsOf(t, p, first)[0]
+	if log.Err != nil || log.ID.Topic != "" || log.ID.Cluster == "" || log.End != 3 {
+		t.Errorf("log %+v", log)
+	}
+	ends := p.EpochEnds(testContext(t), []EpochQuery{{first, log.Leader, log.LeaderEpoch, 0}, {first, log.Leader, log.LeaderEpoch, 1}})
+	if diff := cmp.Diff([]EpochEnd{cannotTell, cannotTell}, ends); diff != "" {
+		t.Errorf("ends of epochs (-want +got):\n%s", diff)
+	}
+	p.Resume("t", 0, Known{Offset: 1, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+	if diff := cmp.Diff([]string{"1:1", "2:2"}, pollUntil(t, p, 3)); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
