@@ -54,11 +54,12 @@ func hot(b *testing.B, events int) {
 	if err := state.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	if err := state.Start(b.Context(), partition, 0); err != nil {
+	begin := kinds.Begin(partition, 1, 0)
+	if _, err := state.Place(b.Context(), begin); err != nil {
 		b.Fatal(err)
 	}
 	now, agent := time.Now().UnixMilli(), strings.Repeat("a", 300)
-	mapper, writer, progress, greatest := r.NewMapper(), state.NewWriter(), []int64{0}, int64(0)
+	mapper, writer, progress, greatest := r.NewMapper(), state.NewWriter(), begin.To, int64(0)
 	in, out := s.info(b, "stats", "total_net_input_bytes"), s.info(b, "stats", "total_net_output_bytes")
 	for offset := int64(0); offset < int64(events); {
 		batch := &kinds.Batch{Sources: []kinds.Source{{Partition: partition, Progress: progress}}}

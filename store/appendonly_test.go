@@ -27,7 +27,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 					b := begin(t, s, transactions)
 					fill(b, 0, event{offset: from, device: "d1", user: "u", time: 101 * day})
 					apply(t, w, b)
-					from = b.Sources[0].Progress[0]
+					from = b.Sources[0].Progress[0].Offset
 				}
 			}
 			write(0)

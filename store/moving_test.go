@@ -16,7 +16,7 @@ import (
 // it at that.
 func (h *hung) halfMoved(shard int, to *testkit.RedisServer, keys int) (slot int) {
 	h.Helper()
-	ctx, from, target := h.Context(), h.node.Client(h), to.Client(h)
+	ctx, from, target := h.Context(), h.node.Client(h.TB), to.Client(h.TB)
 	do := func(c *redis.Client, args ...any) {
 		h.Helper()
 		if err := c.Do(ctx, args...).Err(); err != nil {
@@ -95,8 +95,8 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := progress[0][shard]; at != 10 {
-		t.Fatalf("the shard is at offset %d", at)
+	if at := progress[0][shard]; at.Offset != 10 {
+		t.Fatalf("the shard is at offset %d", at.Offset)
 	}
 	source.Progress, source.Lagging = progress[0], nil
 	if s := batch(10, 30); s.Behind || s.Lagging != nil {

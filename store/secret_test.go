@@ -52,7 +52,7 @@ var seenUsers = &kinds.Series{
 func meeting(t *testing.T, s *Store, user, id string) *kinds.Batch {
 	b := begin(t, s, transactions)
 	b.Now, b.Series = 100*day, []*kinds.Series{events, seenUsers, ids}
-	offset := b.Sources[0].Progress[0]
+	offset := b.Sources[0].Progress[0].Offset
 	b.Sources[0].To = offset + 1
 	b.Touch(0, offset, []byte("d"))
 	b.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
