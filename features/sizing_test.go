@@ -97,7 +97,7 @@ func TestSizeOfMuch(t *testing.T) {
 		want string
 	}{
 		{"events=2M/s,entities=1000", "masters 1 8 8, shards 64, processors 13, partitions 200 200"},
-		{"events=1k/s,entities=1G,memory=16GiB", "masters 18 1 18, shards 128, processors 1, partitions 1 1"},
+		{"events=1k/s,entities=1G,memory=16GiB", "masters 19 1 19, shards 128, processors 1, partitions 1 1"},
 		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 16, processors 1, partitions 1 1"},
 	} {
 		w, err := r.ParseWorkload(c.load)

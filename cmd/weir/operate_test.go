@@ -93,7 +93,7 @@ func TestOperate(t *testing.T) {
 	}
 
 	out = look(t, "", command("state", "user_id=u1", "--feature", "user_amount_1d")...)
-	if !regexp.MustCompile(`(?s)^user_id=u1\n  key       \{weir:\d\}\w+:u1\n.*: sum of amount in transaction\n.*\n    \S+Z  4\.5\n`).MatchString(out) {
+	if !regexp.MustCompile(`(?s)^user_id=u1\n  key       \{weir:\d+\.\w+\}\w+:u1\n.*: sum of amount in transaction\n.*\n    \S+Z  4\.5\n`).MatchString(out) {
 		t.Errorf("state:\n%s", out)
 	}
 	if out := look(t, "", command("state", "user_id=u1", "--json")...); !json.Valid([]byte(out)) {
