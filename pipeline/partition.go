@@ -13,8 +13,11 @@ type partition struct {
 	under    kinds.Partition  // the name of its progress, with the version of the plan
 	progress []kinds.Position // by shard; shared with the batches under way
 	lagging  []bool           // by shard, see kinds.Source; shared likewise
-	position int64            // the next offset to map
-	epoch    int32            // the leader epoch of the record before it, or a later one of the log; -1 if unknown
+	// confirmed is the progress that was known when the partition was last abandoned; nil
+	// for none. Where a shard has less then, the store has gone back in time.
+	confirmed []kinds.Position
+	position  int64 // the next offset to map
+	epoch     int32 // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 
 	// in is the batch being filled that has a share of the partition, at index.
 	in    *batch
@@ -41,6 +44,17 @@ type partition struct {
 // before it was resumed.
 func (p *partition) has(progress []kinds.Position) bool {
 	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
+}
+
+// wentBack says whether a shard has less progress in the same log than it had when
+// the partition was abandoned.
+func (p *partition) wentBack() bool {
+	for shard, at := range p.confirmed {
+		if now := p.progress[shard]; now.Log == at.Log && now.Offset < at.Offset {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *partition) String() string { return partitionName(p.Partition) }

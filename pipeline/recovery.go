@@ -101,6 +101,7 @@ func (r *recovery) round(ctx context.Context, partitions []*partition, pending [
 		return nil, err
 	}
 	for _, i := range again {
+		partitions[i].confirmed = nil // its progress is placed, and less of it no surprise
 		r.tell(partitions[i].Partition, verdicts[i])
 	}
 	return again, nil

@@ -262,6 +262,7 @@ func (w *worker) takeBack(ctx context.Context, b *batch) {
 		case b.Sources[i].Behind:
 			w.log.Warn("the store went back in time, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+			p.progress, p.confirmed = nil, nil // it is told
 			behind = append(behind, p)
 		case p.retryAt.IsZero() && !p.broken.is():
 			p.trouble.over()
@@ -315,6 +316,11 @@ func (w *worker) resume(ctx context.Context, partitions ...*partition) {
 			p.retryAt = time.Now().Add(found.early)
 			w.settles.Reset(found.early)
 		default:
+			if p.wentBack() { // while it did not answer, so that no batch was refused
+				w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
+				w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+			}
+			p.confirmed = nil
 			p.retryAt = time.Time{}
 			if !p.broken.is() { // what it was stopped by may still be there
 				w.stopped(p, "")
@@ -351,6 +357,9 @@ func (w *worker) stopped(p *partition, reason string) {
 func (w *worker) abandon(p *partition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.current.drop(p)
+	if p.progress != nil {
+		p.confirmed = slices.Clone(p.progress)
+	}
 	p.progress = nil // what comes back of it tells nothing new
 	if w.from == p && w.fetched != nil {
 		w.fetched.Release()

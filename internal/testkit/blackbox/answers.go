@@ -27,6 +27,8 @@ type Answer struct {
 	Exact     bool
 	Uncertain int64
 	Capped    bool
+	// StandardError is relative; 0 where none is stated.
+	StandardError float64 `json:"standard_error"`
 
 	From          *int64
 	To            int64
@@ -228,6 +230,9 @@ func Differs(got Answer, f *features.Feature, r kinds.Result) string {
 		status = features.NullValue
 	}
 	precise, off := precision(f)
+	if estimated(got, f, want) {
+		precise, off = false, 6*got.StandardError
+	}
 	shape := f.Shape()
 	scalar := r.Items == nil && shape != kinds.Categories
 	if got.CompleteSince != nil {
@@ -242,6 +247,13 @@ func Differs(got Answer, f *features.Feature, r kinds.Result) string {
 			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
 	}
 	return ""
+}
+
+// estimated says whether an answer states the error of a set that has more values
+// than are kept, of which it then is an estimate.
+func estimated(got Answer, f *features.Feature, want kinds.Value) bool {
+	return f.Parts == nil && !f.Window.Exact && f.Call.Max > 0 && want.Type == kinds.Int && want.Num > int64(f.Call.Max) &&
+		got.StandardError > 0
 }
 
 // precision says whether a feature's values have no error of their own, and by
