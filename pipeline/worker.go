@@ -357,7 +357,7 @@ func (w *worker) stopped(p *partition, reason string) {
 func (w *worker) abandon(p *partition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.current.drop(p)
-	if p.progress != nil {
+	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
 		p.confirmed = slices.Clone(p.progress)
 	}
 	p.progress = nil // what comes back of it tells nothing new
