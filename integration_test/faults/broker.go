@@ -28,12 +28,10 @@ type broker struct {
 func newBroker(k *kit) *broker {
 	b := &broker{kit: k}
 	b.link = testkit.Proxy(k, "127.0.0.1:1") // until the broker's address is known
-	b.Broker = testkit.NewKafka(k, testkit.KafkaOptions{Config: map[string]string{
-		"advertised.listeners": "PLAINTEXT://" + b.link.Addr(),
+	b.Broker = testkit.NewKafkaBehind(k, b.link, testkit.KafkaOptions{Config: map[string]string{
 		// What hangs is to be found out within a round.
 		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 	}})
-	b.link.Retarget(b.Addr())
 	b.client = b.Client()
 	return b
 }
@@ -84,11 +82,37 @@ func (b *broker) partitions() []kinds.Partition {
 
 // ends are the ends of the partitions of the events.
 func (b *broker) ends(ctx context.Context) (map[kinds.Partition]int64, error) {
+	return b.offsets(ctx, kafka.ReadUncommitted)
+}
+
+// open says where transactions are open in the logs.
+func (b *broker) open() string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	ends, err := b.offsets(ctx, kafka.ReadUncommitted)
+	if err != nil {
+		return err.Error()
+	}
+	stable, err := b.offsets(ctx, kafka.ReadCommitted)
+	if err != nil {
+		return err.Error()
+	}
+	var text []string
+	for p, end := range ends {
+		if stable[p] < end {
+			text = append(text, fmt.Sprintf("%s/%d from %d", p.Topic, p.ID, stable[p]))
+		}
+	}
+	return fmt.Sprint(text)
+}
+
+// offsets are the ends of the partitions of the events, as an isolation has them.
+func (b *broker) offsets(ctx context.Context, isolation kafka.IsolationLevel) (map[kinds.Partition]int64, error) {
 	asked := map[string][]kafka.OffsetRequest{}
 	for _, p := range b.partitions() {
 		asked[p.Topic] = append(asked[p.Topic], kafka.LastOffsetOf(int(p.ID)))
 	}
-	reply, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: asked})
+	reply, err := b.client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: asked, IsolationLevel: isolation})
 	if err != nil {
 		return nil, err
 	}

@@ -187,6 +187,7 @@ func (r *round) awaitApplied() {
 // tails are the ends of the processes' logs.
 func (r *round) tails() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "transactions are open in %s", r.kafka.open())
 	for _, p := range r.all() {
 		log := p.log()
 		fmt.Fprintf(&b, "\n%s says:\n%s", p.name, log[max(0, len(log)-600):])
