@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,6 +74,19 @@ func (b *broker) deleteTopics() {
 		request.Topics = append(request.Topics, topic)
 	}
 	_, _ = b.client.DeleteTopics(ctx, request) // what stays is no harm
+}
+
+// deleteTopic deletes a topic and waits until it is gone.
+func (b *broker) deleteTopic(topic string) {
+	wait(b.kit, time.Minute, "topic "+topic+" is gone", func() (bool, string) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		reply, err := b.client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+		if err == nil {
+			err = reply.Errors[topic]
+		}
+		return errors.Is(err, kafka.UnknownTopicOrPartition), fmt.Sprint(err)
+	})
 }
 
 // partitions are those of the events.

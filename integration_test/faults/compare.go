@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
 
@@ -22,14 +18,15 @@ func (r *round) compare() {
 	for _, p := range r.all() {
 		p.awaitVersion(registry.Version())
 	}
-	loop, clock, poison := r.loop(registry)
+	r.ledger.take()
+	loop, clock, poison := r.ledger.loop(registry)
 	url := r.api.url()
 	reloaded := len(r.plan.Versions) > 1
 	if reloaded {
 		r.awaitComplete(url, registry)
 	}
 	differences := newKit("comparison", r.failure)
-	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded}
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.plan.Interlude != nil}
 	c.All(registry, clock, r.moments(clock)...)
 	for name, n := range c.Incomplete {
 		if strings.HasPrefix(name, "always_") && n > 0 {
@@ -43,48 +40,11 @@ func (r *round) compare() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.res.Records = len(r.ledger.records)
 	r.res.Features, r.res.Compared, r.res.Differences = len(registry.Features), c.Compared+len(poison), c.Wrong+missing
 	for _, n := range c.Incomplete {
 		r.res.Incomplete += n
 	}
-}
-
-// loop is the model of all that the log holds and counts, its clock, and the places of poison.
-func (r *round) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
-	loop, poison = model.New(registry), map[string]bool{}
-	n := 0
-	for _, name := range []string{payments, logins} {
-		topic := name + r.suffix
-		for _, records := range r.read(topic) {
-			for _, record := range records {
-				n++
-				err := loop.Apply(features.Record{
-					Partition: kinds.Partition{Topic: topic, ID: record.Partition}, Offset: record.Offset,
-					Timestamp: record.Timestamp.UnixMilli(), Key: record.Key, Value: record.Value,
-				})
-				if err != nil {
-					poison[fmt.Sprintf("%s/%d/%d", topic, record.Partition, record.Offset)] = true
-					continue
-				}
-				clock = max(clock, record.Timestamp.UnixMilli())
-			}
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.res.Records = n
-	return loop, clock, poison
-}
-
-// read reads a topic to its end, without what was rolled back.
-func (r *round) read(topic string) map[int32][]*kgo.Record {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	records, err := blackbox.ReadCommitted(ctx, r.kafka.Broker, topic, r.kafka.topics[topic])
-	if err != nil {
-		r.kit.Fatal(err)
-	}
-	return records
 }
 
 // missingLetters counts the places without a dead letter.

@@ -10,6 +10,8 @@ const (
 	processorLane lane = "processors"
 	redisLane     lane = "redis"
 	kafkaLane     lane = "kafka"
+	// interludeLane is for what happens once all is applied.
+	interludeLane lane = "interlude"
 )
 
 // fault is something bad that happens while events flow. When happen returns, all that it
@@ -27,6 +29,7 @@ var faults = []*fault{
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction,
+	truncateLog, remakeTopic,
 }
 
 func faultNames() (names []string) {

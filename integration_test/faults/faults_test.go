@@ -12,10 +12,10 @@ import (
 )
 
 // seedOfTest is a seed whose rounds have faults of all lanes, and a reload.
-const seedOfTest = 24
+const seedOfTest = 32
 
-// A short round on each kind of Redis, of events and faults that do not change: what fails
-// here is Weir, or the trials themselves.
+// A short round on each kind of Redis, and one for each thing that befalls logs, of events and
+// faults that do not change: what fails here is Weir, or the trials themselves.
 func TestRounds(t *testing.T) {
 	t.Setenv("WEIR_TEST_SOURCE", "local") // faults reach into files and processes
 	testkit.Command(t, "redis-server", "Redis 6.2 or later")
@@ -26,9 +26,17 @@ func TestRounds(t *testing.T) {
 	}
 	trials := newTrials(binary, false)
 	defer trials.close()
+	plans := map[string]*plan{}
 	for _, topology := range topologies {
-		t.Run(topology, func(t *testing.T) {
-			p := draw(seedOfTest, topology, nil)
+		plans[topology] = draw(seedOfTest, topology, []string{truncateLog.name, remakeTopic.name})
+	}
+	for _, f := range []*fault{truncateLog, remakeTopic} {
+		p := draw(seedOfTest, "single", []string{reloadDefinitions.name})
+		p.Interlude = f
+		plans[f.name] = p
+	}
+	for name, p := range plans {
+		t.Run(name, func(t *testing.T) {
 			shorten(p)
 			r := trials.play(p)
 			for _, failure := range r.Failures {
@@ -59,6 +67,9 @@ func TestDraws(t *testing.T) {
 			t.Fatalf("seed %d draws two rounds", seed)
 		}
 		seen[p.Topology] = true
+		if p.Interlude != nil {
+			seen[p.Interlude.name] = true
+		}
 		for _, events := range p.Lanes {
 			for _, e := range events {
 				seen[e.fault.name] = true

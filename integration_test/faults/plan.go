@@ -28,6 +28,9 @@ type plan struct {
 	Late     string // what becomes of late logins: count or dead_letter
 
 	Lanes map[lane][]event // what happens, in order
+	// Interlude is what happens to the log when all of it is applied, before some more events;
+	// nil for nothing.
+	Interlude *fault
 }
 
 // event is a fault that is due.
@@ -61,6 +64,12 @@ func draw(seed uint64, topology string, without []string) *plan {
 	}
 	p.Options = drawOptions(random(seed, "options"))
 	p.Lanes = drawFaults(random(seed, "faults"), p, without)
+	if interludes := fitting(interludeLane, p, without); len(interludes) > 0 && r.IntN(3) == 0 {
+		p.Interlude = interludes[r.IntN(len(interludes))]
+		// A feature that is young and one whose log has a gap say the same, and are compared
+		// otherwise.
+		p.Lanes[processorLane] = slices.DeleteFunc(p.Lanes[processorLane], func(e event) bool { return e.fault == reloadDefinitions })
+	}
 	versions := 1
 	for _, e := range p.Lanes[processorLane] {
 		if e.fault == reloadDefinitions {
@@ -75,12 +84,7 @@ func draw(seed uint64, topology string, without []string) *plan {
 func drawFaults(r *rand.Rand, p *plan, without []string) map[lane][]event {
 	lanes := map[lane][]event{}
 	for _, l := range []lane{processorLane, redisLane, kafkaLane} {
-		var fit []*fault
-		for _, f := range faults {
-			if f.lane == l && (f.topologies == nil || slices.Contains(f.topologies, p.Topology)) && !slices.Contains(without, f.name) {
-				fit = append(fit, f)
-			}
-		}
+		fit := fitting(l, p, without)
 		if len(fit) == 0 {
 			continue
 		}
@@ -91,4 +95,14 @@ func drawFaults(r *rand.Rand, p *plan, without []string) map[lane][]event {
 		}
 	}
 	return lanes
+}
+
+// fitting are the faults of a lane that a round may have.
+func fitting(l lane, p *plan, without []string) (fit []*fault) {
+	for _, f := range faults {
+		if f.lane == l && (f.topologies == nil || slices.Contains(f.topologies, p.Topology)) && !slices.Contains(without, f.name) {
+			fit = append(fit, f)
+		}
+	}
+	return fit
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,12 +31,8 @@ type process struct {
 // newProcess is a process that is to be started, with the newest definitions.
 func (r *round) newProcess(name, role string) *process {
 	p := &process{round: r, name: name, file: filepath.Join(r.kit.TempDir(), "features.yaml")}
-	p.args = append([]string{
-		"run", "--roles", role, "--api.listen", "127.0.0.1:0", "--features", p.file, "--namespace", r.namespace(),
-		"--kafka.group", r.namespace(), "--kafka.dead_letter_topic", deadLetters + r.suffix,
-	}, r.plan.settings()...)
-	p.args = append(p.args, r.kafka.settings()...)
-	p.args = append(p.args, r.redis.settings()...)
+	p.args = append([]string{"run", "--roles", role, "--api.listen", "127.0.0.1:0", "--features", p.file}, r.settings()...)
+	p.args = append(p.args, r.plan.settings()...)
 	p.put(r.version)
 	return p
 }
@@ -59,7 +56,9 @@ func (p *process) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = true
-	p.run()
+	if p.program == nil {
+		p.run()
+	}
 }
 
 // run starts the process, and sees to it that it is started again when it ends by itself.
@@ -154,11 +153,19 @@ func (p *process) awaitVersion(version string) {
 	})
 }
 
+// settings are those by which processes and commands reach the round's namespace.
+func (r *round) settings() []string {
+	return slices.Concat([]string{
+		"--namespace", r.namespace(), "--shards", itoa(r.plan.Shards), "--kafka.group", r.namespace(),
+		"--kafka.dead_letter_topic", deadLetters + r.suffix,
+	}, r.kafka.settings(), r.redis.settings())
+}
+
 // settings are those of every process: fast for groups, small for batches.
 func (p *plan) settings() []string {
 	return []string{
 		"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--kafka.rebalance_timeout", "10s",
-		"--processor.commit_interval", "100ms", "--processor.batch.max_events", itoa(p.BatchMax), "--shards", itoa(p.Shards),
+		"--processor.commit_interval", "100ms", "--processor.batch.max_events", itoa(p.BatchMax),
 		"--api.timeout", "30s", // the questions of the comparison are great, and the machine may be busy
 	}
 }

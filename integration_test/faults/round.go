@@ -32,6 +32,7 @@ type round struct {
 	api        *process
 	version    int // of the definitions that were given out last
 	writer     *writer
+	ledger     *ledger
 
 	mu       sync.Mutex
 	began    time.Time
@@ -101,11 +102,15 @@ func (r *round) play() {
 	}
 	defer r.end()
 	r.writer = newWriter(r)
+	r.ledger = &ledger{round: r, next: map[kinds.Partition]int64{}}
 	r.flow()
 	if r.kit.Failed() {
 		return
 	}
 	r.awaitApplied()
+	if r.plan.Interlude != nil {
+		r.interlude()
+	}
 	r.compare()
 }
 
@@ -146,6 +151,29 @@ func (r *round) flow() {
 		})
 	}
 	lanes.Wait()
+}
+
+// interlude has something happen to the log that must find all of it applied, for what counts
+// to be certain, and goes on with some more events.
+func (r *round) interlude() {
+	random := r.random("interlude")
+	r.plan.Interlude.happen(r, random)
+	r.happened(r.plan.Interlude.name)
+	for _, p := range r.processors {
+		p.start()
+	}
+	r.writer.more(1 + random.IntN(600))
+	r.awaitApplied()
+}
+
+// killAllOrNone lets the log change while processors run or while there are none.
+func (r *round) killAllOrNone(random *rand.Rand) {
+	if random.IntN(3) > 0 {
+		return
+	}
+	for _, p := range r.processors {
+		p.kill()
+	}
 }
 
 // sleepUntil waits until so long after the round's beginning.

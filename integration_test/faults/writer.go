@@ -50,6 +50,17 @@ func (w *writer) run() {
 	}
 }
 
+// more writes some more events, none of them in transactions.
+func (w *writer) more(n int) {
+	w.plain = w.client()
+	defer w.plain.Close()
+	records := make([]record, n)
+	for i := range records {
+		records[i] = w.events.next()
+	}
+	w.send(records)
+}
+
 // write writes events in one of the ways there are, again where that fails.
 func (w *writer) write(events []record) {
 	switch w.random.IntN(5) {

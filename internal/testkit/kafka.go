@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ type Broker struct {
 	addrs  []string
 	secure secureListeners
 	runner runner // nil when given
+	data   string // folder of the logs; empty where that is not of this machine
 	origin string
 }
 
@@ -114,6 +116,7 @@ func (b *Broker) init(from source, dir string, opts KafkaOptions) (err error) {
 		b.addrs, b.runner, b.origin, err = dockerKafka(port, opts)
 	} else {
 		b.addrs, b.runner, b.origin, err = localKafka(dir, port, opts)
+		b.data = filepath.Join(dir, "data")
 	}
 	if err != nil {
 		return err

@@ -85,6 +85,9 @@ type Comparison struct {
 	// Partly bears answers that say that their state is complete only since some
 	// moment that they cover.
 	Partly bool
+	// Gaps bears such answers too, and compares them all the same: a log has lost
+	// records that the state still has.
+	Gaps bool
 
 	Compared, Wrong int
 	Incomplete      map[string]int   // answers passed over, by feature
@@ -157,6 +160,10 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 	for i, entity := range entities {
 		for _, f := range asked {
 			got := answers[i][f.Name]
+			want := c.Model.Answer(f, entity, at)
+			if got.CompleteSince != nil && c.Gaps {
+				got = bearGap(got, f, want)
+			}
 			if got.CompleteSince != nil && c.Partly {
 				c.Since[f.Name] = *got.CompleteSince
 				if got.From == nil || *got.From < *got.CompleteSince {
@@ -170,13 +177,35 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				got.CompleteSince = nil
 			}
 			c.Compared++
-			if difference := Differs(got, f, c.Model.Answer(f, entity, at)); difference != "" {
+			if difference := Differs(got, f, want); difference != "" {
 				if c.Wrong++; c.Wrong <= Shown {
 					c.T.Errorf("%s of %s at %d: %s (%s)", f.Name, entity, at, difference, f.Definition)
 				}
 			}
 		}
 	}
+}
+
+// bearGap is an answer as it would be if it did not say that it may lack something.
+func bearGap(got Answer, f *features.Feature, want kinds.Result) Answer {
+	if got.Status == features.Incomplete {
+		got.Status = statusOf(want)
+		precise, _ := precision(f)
+		got.Exact = precise && want.Uncertain == 0 && !want.Capped
+	}
+	got.CompleteSince = nil
+	return got
+}
+
+// statusOf is the status of a complete answer.
+func statusOf(r kinds.Result) features.Status {
+	switch {
+	case !r.Found:
+		return features.NotFound
+	case r.IsNull():
+		return features.NullValue
+	}
+	return features.Present
 }
 
 // entityJSON is an entity as a question names it: the text's values under the
@@ -219,15 +248,9 @@ func splitEntity(text string) []string {
 
 // Differs says how an answer differs from the model's, "" if it does not.
 func Differs(got Answer, f *features.Feature, r kinds.Result) string {
-	want, status := r.Value, features.Present
-	switch {
-	case !r.Found:
-		status = features.NotFound
-		if f.Parts == nil && f.Per == "" {
-			want = f.Kind.Spec().Neutral
-		}
-	case r.IsNull():
-		status = features.NullValue
+	want, status := r.Value, statusOf(r)
+	if !r.Found && f.Parts == nil && f.Per == "" {
+		want = f.Kind.Spec().Neutral
 	}
 	precise, off := precision(f)
 	if estimated(got, f, want) {

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
+)
+
+// ledger is all that counts: what the log holds that nobody rolled back, and what a log held
+// that is no more, as far as it was applied.
+type ledger struct {
+	round   *round
+	records []*kgo.Record
+	next    map[kinds.Partition]int64 // offsets before which the ledger has what the logs hold
+}
+
+// take adds what the logs hold by now.
+func (l *ledger) take() {
+	for topic, n := range map[string]int{payments: l.round.plan.Partitions, logins: 1} {
+		topic += l.round.suffix
+		byPartition := l.round.read(topic)
+		for _, p := range partitionsOf(topic, n) {
+			for _, r := range byPartition[p.ID] {
+				if r.Offset >= l.next[p] {
+					l.records = append(l.records, r)
+					l.next[p] = r.Offset + 1
+				}
+			}
+		}
+	}
+}
+
+// diverge says that a log goes on otherwise from an offset on.
+func (l *ledger) diverge(p kinds.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
+
+// loop is the model of all records, its clock, and the places of poison.
+func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
+	loop, poison = model.New(registry), map[string]bool{}
+	for _, r := range l.records {
+		err := loop.Apply(features.Record{
+			Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
+			Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+		})
+		if err != nil {
+			poison[fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset)] = true
+			continue
+		}
+		clock = max(clock, r.Timestamp.UnixMilli())
+	}
+	return loop, clock, poison
+}
+
+// read reads a topic to its end, without what was rolled back.
+func (r *round) read(topic string) map[int32][]*kgo.Record {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	records, err := blackbox.ReadCommitted(ctx, r.kafka.Broker, topic, r.kafka.topics[topic])
+	if err != nil {
+		r.kit.Fatal(err)
+	}
+	return records
+}
