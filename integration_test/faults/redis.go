@@ -63,9 +63,11 @@ func (n *node) info(section string) (string, error) {
 // a script's writes, and runs them again at the next start but one: a defect of its own.
 func (n *node) rewrite(k *kit) {
 	client := n.Client(k)
-	if err := client.BgRewriteAOF(context.Background()).Err(); err != nil {
-		k.Fatalf("rewrite the file of %s: %v", n.Addr(), err)
-	}
+	// A processor that notices the restart has the server do the same, and one rewrite at a time is all a server does.
+	wait(k, 30*time.Second, n.Addr()+" begins to write its file anew", func() (bool, string) {
+		err := client.BgRewriteAOF(context.Background()).Err()
+		return err == nil, fmt.Sprint(err)
+	})
 	wait(k, 30*time.Second, "the file of "+n.Addr()+" is written anew", func() (bool, string) {
 		info, err := n.info("persistence")
 		if err != nil {
