@@ -31,7 +31,7 @@ race: ## all tests under the race detector
 
 CASES ?= 5000
 explore: ## property tests with CASES random cases each (5000, some 12 minutes on two cores)
-	RAPID_CHECKS=$(CASES) go test -count=1 -timeout 3h ./features/... ./store/state ./internal/model
+	RAPID_CHECKS=$(CASES) go test -count=1 -timeout 3h ./features/... ./state/... ./internal/model
 
 FUZZTIME ?= 1m
 fuzz: ## every fuzz target for FUZZTIME (1m)

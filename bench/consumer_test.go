@@ -24,9 +24,9 @@ import (
 	"github.com/weir-stream/weir/bench/textbook"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -270,7 +270,7 @@ type watchedWriter struct {
 	progress *progress
 }
 
-func (w *watchedWriter) Apply(ctx context.Context, b *kinds.Batch) error {
+func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 	if err := w.Writer.Apply(ctx, b); err != nil {
 		return err
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -49,20 +50,20 @@ func hot(b *testing.B, events int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	state := store.New(client, namespace, 1)
-	partition := kinds.Partition{Topic: "pay"}
-	if err := state.Create(b.Context()); err != nil {
+	stored := store.New(client, namespace, 1)
+	partition := state.Partition{Topic: "pay"}
+	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	begin := kinds.Begin(partition, 1, 0)
-	if _, err := state.Place(b.Context(), begin); err != nil {
+	begin := state.Begin(partition, 1, 0)
+	if _, err := stored.Place(b.Context(), begin); err != nil {
 		b.Fatal(err)
 	}
 	now, agent := time.Now().UnixMilli(), strings.Repeat("a", 300)
-	mapper, writer, progress, greatest := r.NewMapper(), state.NewWriter(), begin.To, int64(0)
+	mapper, writer, progress, greatest := r.NewMapper(), stored.NewWriter(), begin.To, int64(0)
 	in, out := s.info(b, "stats", "total_net_input_bytes"), s.info(b, "stats", "total_net_output_bytes")
 	for offset := int64(0); offset < int64(events); {
-		batch := &kinds.Batch{Sources: []kinds.Source{{Partition: partition, Progress: progress}}}
+		batch := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress}}}
 		for range 2000 {
 			rec := features.Record{Partition: partition, Offset: offset, Timestamp: now, Value: fmt.Appendf(nil,
 				`{"t":%d,"device":"d","user":"u%08d","agent":"%s%d","amount":1.5}`, now-offset%1000, offset, agent, offset)}
@@ -87,11 +88,11 @@ func hot(b *testing.B, events int) {
 		var reading features.Reading
 		reading.Reset(now)
 		for _, f := range r.Features {
-			if f.Membership() != kinds.MembersNeeded {
+			if f.Membership() != aggregate.MembersNeeded {
 				reading.Want(f, "d", now)
 			}
 		}
-		if err := reading.Read(context.Background(), state); err != nil {
+		if err := reading.Read(context.Background(), stored); err != nil {
 			b.Fatal(err)
 		}
 		for range len(r.Features) - 1 {

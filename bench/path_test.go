@@ -12,9 +12,9 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -47,7 +47,7 @@ func BenchmarkPath(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, source := range fetched {
-			copy(p.progress[source.Topic], kinds.Begin(kinds.Partition{}, p.store.Shards(), 0).To)
+			copy(p.progress[source.Topic], state.Begin(state.Partition{}, p.store.Shards(), 0).To)
 			n += carry(source)
 		}
 		p.flush(b)
@@ -70,7 +70,7 @@ func BenchmarkMap(b *testing.B) {
 	for b.Loop() {
 		if n%len(values) == 0 {
 			p.batch.Reset()
-			p.batch.Sources = append(p.batch.Sources, kinds.Source{})
+			p.batch.Sources = append(p.batch.Sources, state.PartitionRange{})
 		}
 		p.mapOne(b, topics[n%len(values)], int64(n), now, values[n%len(values)])
 		n++
@@ -100,7 +100,7 @@ func apply(b *testing.B, size int) {
 		b.Fatal(err)
 	}
 	for _, topic := range []string{transactions, logins} {
-		if _, err := p.store.Place(b.Context(), kinds.Begin(kinds.Partition{Topic: topic}, p.store.Shards(), 0)); err != nil {
+		if _, err := p.store.Place(b.Context(), state.Begin(state.Partition{Topic: topic}, p.store.Shards(), 0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -127,10 +127,10 @@ type path struct {
 	mapper   *features.Mapper
 	store    *store.Store
 	writer   *store.Writer
-	batch    kinds.Batch
+	batch    state.Batch
 	events   int
 	size     int
-	progress map[string][]kinds.Position // by topic
+	progress map[string][]state.Position // by topic
 }
 
 func newPath(b *testing.B, client redis.UniversalClient) *path {
@@ -141,11 +141,11 @@ func newPath(b *testing.B, client redis.UniversalClient) *path {
 	cfg := config.Default()
 	p := &path{
 		mapper: registry.NewMapper(), size: cfg.Processor.Batch.MaxEvents,
-		store: store.New(client, namespace, cfg.Shards), progress: map[string][]kinds.Position{},
+		store: store.New(client, namespace, cfg.Shards), progress: map[string][]state.Position{},
 	}
 	p.writer = p.store.NewWriter()
 	for _, topic := range registry.Topics() {
-		p.progress[topic] = kinds.Begin(kinds.Partition{}, cfg.Shards, 0).To
+		p.progress[topic] = state.Begin(state.Partition{}, cfg.Shards, 0).To
 	}
 	return p
 }
@@ -162,8 +162,8 @@ func (p *path) mapOne(b *testing.B, topic string, offset, at int64, value []byte
 	for ; source < len(p.batch.Sources) && p.batch.Sources[source].Partition.Topic != topic; source++ {
 	}
 	if source == len(p.batch.Sources) {
-		p.batch.Sources = append(p.batch.Sources, kinds.Source{
-			Partition: kinds.Partition{Topic: topic}, Progress: p.progress[topic],
+		p.batch.Sources = append(p.batch.Sources, state.PartitionRange{
+			Partition: state.Partition{Topic: topic}, Progress: p.progress[topic],
 		})
 	}
 	p.batch.Sources[source].To = offset + 1

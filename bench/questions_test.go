@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -272,8 +272,8 @@ func readKeys(ctx context.Context, client *redis.Client, keys []string) error {
 func questionKeys(n uint64, r *features.Registry) (keys []string) {
 	for _, e := range entitiesOf(n) {
 		for i, by := range []string{"user_id", "device_id", "card_id"} {
-			group := r.Series[slices.IndexFunc(r.Series, func(s *kinds.Series) bool { return s.By[0] == by })].Group
-			shard := kinds.Shard(kinds.EntityHash([]byte(e[i])), questionShards)
+			group := r.Series[slices.IndexFunc(r.Series, func(s *state.Series) bool { return s.By[0] == by })].Group
+			shard := state.Shard(state.EntityHash([]byte(e[i])), questionShards)
 			keys = append(keys, store.ShardTag(namespace, shard, questionShards)+group+":"+e[i])
 		}
 	}
@@ -285,18 +285,18 @@ func loadEntities(b *testing.B, s *store.Store, r *features.Registry, now time.T
 	if err := s.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	p := kinds.Partition{Topic: transactions}
-	if _, err := s.Place(b.Context(), kinds.Begin(p, s.Shards(), 0)); err != nil {
+	p := state.Partition{Topic: transactions}
+	if _, err := s.Place(b.Context(), state.Begin(p, s.Shards(), 0)); err != nil {
 		b.Fatal(err)
 	}
 	mapper, writer, random := r.NewMapper(), s.NewWriter(), rand.New(rand.NewPCG(3, 4))
-	batch, progress := &kinds.Batch{}, kinds.Begin(p, s.Shards(), 0).To
+	batch, progress := &state.Batch{}, state.Begin(p, s.Shards(), 0).To
 	for n := range int64(8 * questionUsers) {
 		user, at := n%questionUsers, now.Add(-time.Duration(8-n/questionUsers)*20*time.Hour).UnixMilli()
 		value := fmt.Appendf(nil, `{"timestamp":%d,"user_id":"u%06d","device_id":"d%06d","card_id":"c%06d","merchant_id":"m%04d","status":"approved","amount":%d.%02d}`,
 			at, user, 2*user+n/questionUsers%2, user, random.IntN(3000), random.IntN(200), random.IntN(100))
 		if len(batch.Sources) == 0 {
-			batch.Sources = append(batch.Sources, kinds.Source{Partition: p, Progress: progress})
+			batch.Sources = append(batch.Sources, state.PartitionRange{Partition: p, Progress: progress})
 		}
 		if _, err := mapper.Map(&features.Record{Partition: p, Offset: n, Timestamp: at, Value: value}, 0, batch); err != nil {
 			b.Fatal(err)

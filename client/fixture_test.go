@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -57,7 +57,7 @@ func handler() http.Handler {
 	if err != nil {
 		panic(err)
 	}
-	state, mapper, batch := memory.New(), r.NewMapper(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	for i, rest := range []string{
 		`"amount":12.30,"merchant_id":"m000001","country":"DE","abroad":true`,
 		`"amount":7.45,"merchant_id":"m000002","country":"DE"`,
@@ -65,17 +65,17 @@ func handler() http.Handler {
 	} {
 		at := now.UnixMilli() - int64(3-i)
 		event := fmt.Appendf(nil, `{"id":"t%d","time":%d,"user_id":"u000001","device_id":"d000001",%s}`, i, at, rest)
-		record := features.Record{Partition: kinds.Partition{Topic: "transactions"}, Timestamp: at, Value: event}
+		record := features.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: event}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {
 			panic(err)
 		}
 	}
-	if err := state.Apply(context.Background(), batch); err != nil {
+	if err := stored.Apply(context.Background(), batch); err != nil {
 		panic(err)
 	}
 	return serve.New(serve.Config{
-		Registry: func() *features.Registry { return r }, Reader: clocked{state},
-		Applied: func(_ context.Context, p kinds.Partition, offset int64, _ []kinds.Read) (bool, error) {
+		Registry: func() *features.Registry { return r }, Reader: clocked{stored},
+		Applied: func(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
 			return p.ID == 0 && offset < 3, nil
 		},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return now },

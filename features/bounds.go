@@ -1,6 +1,6 @@
 package features
 
-import "github.com/weir-stream/weir/features/kinds"
+import "github.com/weir-stream/weir/state"
 
 // What a group keeps of an entity is one key of Redis, whatever happens to the
 // entity. Series that grow with the values or events they meet share the bytes that
@@ -20,12 +20,12 @@ type pool struct {
 	logs  bool
 }
 
-func poolOf(s *kinds.Series) pool { return pool{s.Group, s.State() == kinds.Logs} }
+func poolOf(s *state.Series) pool { return pool{s.Group, s.Layout() == state.Logs} }
 
 // grows says whether a series grows with what it meets.
-func grows(s *kinds.Series) bool {
-	switch s.State() {
-	case kinds.Members, kinds.Sketches, kinds.Logs, kinds.Filters, kinds.Groups:
+func grows(s *state.Series) bool {
+	switch s.Layout() {
+	case state.Members, state.Sketches, state.Logs, state.Filters, state.Groups:
 		return true
 	default:
 		return false
@@ -33,7 +33,7 @@ func grows(s *kinds.Series) bool {
 }
 
 // boundSeries gives the series their bytes.
-func boundSeries(list []*kinds.Series) {
+func boundSeries(list []*state.Series) {
 	sharing := map[pool]int{}
 	for _, s := range list {
 		if grows(s) {
@@ -49,12 +49,12 @@ func boundSeries(list []*kinds.Series) {
 
 // timesDefault is how many times the default of its max a series was given: who wants
 // more kept takes the bytes for it.
-func timesDefault(s *kinds.Series) int {
+func timesDefault(s *state.Series) int {
 	most, usual := s.Max, defaultLogMax
 	switch {
-	case s.State() == kinds.Members:
+	case s.Layout() == state.Members:
 		most = s.Values
-	case s.State() == kinds.Groups && s.Keys == "" && s.Per != s.Field:
+	case s.Layout() == state.Groups && s.Keys == "" && s.Per != s.Field:
 		usual = defaultCategories
 	}
 	return max(1, (most+usual-1)/usual)

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // A series' ID and a group's are hashes of a text that says all that gives its
@@ -21,7 +23,7 @@ import (
 // compiler makes the series that features need, and shares them.
 type compiler struct {
 	hash   func(text string, length int) string
-	series map[string]*kinds.Series // by identity
+	series map[string]*state.Series // by identity
 	ids    map[string]owner         // by a series' ID or a group's
 	plans  map[*Stream]map[string]*entityWrites
 }
@@ -31,7 +33,7 @@ type owner struct{ identity, feature string }
 
 func newCompiler(hash func(string, int) string) *compiler {
 	return &compiler{
-		hash: hash, series: map[string]*kinds.Series{}, ids: map[string]owner{},
+		hash: hash, series: map[string]*state.Series{}, ids: map[string]owner{},
 		plans: map[*Stream]map[string]*entityWrites{},
 	}
 }
@@ -60,34 +62,34 @@ func (c *compiler) add(f *Feature, in inputs) error {
 	if f.Window.Exact {
 		return c.addLog(f, in)
 	}
-	for _, measure := range f.Kind.(kinds.Tiled).Measures(f.Call) {
-		if measure == kinds.CountValues && f.Stream.Fields[in.field].Required {
+	for _, measure := range f.Kind.(aggregate.Mergeable).Measures(f.Call) {
+		if measure == state.CountValues && f.Stream.Fields[in.field].Required {
 			// No event lacks the field: to count values is to count events.
-			measure = kinds.CountEvents
+			measure = state.CountEvents
 		}
-		s := &kinds.Series{
+		s := &state.Series{
 			Stream: f.Stream.Name, Where: f.Where, By: slices.Sorted(slices.Values(f.By)),
 			Measure: measure, Field: f.Field, Type: f.Call.Type, Scale: f.Call.Scale,
 			Tile: f.Window.Tile.Milliseconds(), Per: f.Per,
 		}
-		if measure.State() == kinds.Filters {
-			// The tiles of the window share the rate, see kinds.Filter.
+		if measure.Layout() == state.Filters {
+			// The tiles of the window share the rate, see state.Filter.
 			s.Rate = f.Call.P / float64(f.Window.count())
 		}
 		write := seriesWrite{where: in.where, field: in.field, per: in.per}
-		if keyed, ok := f.Kind.(kinds.Keyed); ok {
+		if keyed, ok := f.Kind.(aggregate.Keyed); ok {
 			keys := keyed.Keys(f.Call)
 			s.Per, s.Keys = f.Field, keys.Name
 			write.per, write.key = in.field, keys.Append
 		}
-		if measure == kinds.CountHolds {
+		if measure == state.CountHolds {
 			s.Condition, write.condition = f.Condition, in.condition
 		}
 		if measure.OfEvents() {
-			s.Field, s.Type, s.Scale, write.field = "", kinds.Null, 0, -1
+			s.Field, s.Type, s.Scale, write.field = "", value.Null, 0, -1
 		}
-		if measure == kinds.Earliest || measure == kinds.Latest {
-			s.Type = kinds.Timestamp
+		if measure == state.Earliest || measure == state.Latest {
+			s.Type = value.Timestamp
 		}
 		s, err := c.share(f, s, write)
 		if err != nil {
@@ -101,8 +103,8 @@ func (c *compiler) add(f *Feature, in inputs) error {
 // addLog lets an exact feature look at the log of its entity, which gets the
 // columns that it needs.
 func (c *compiler) addLog(f *Feature, in inputs) error {
-	s, err := c.share(f, &kinds.Series{
-		Stream: f.Stream.Name, By: slices.Sorted(slices.Values(f.By)), Measure: kinds.Record, Tile: 1,
+	s, err := c.share(f, &state.Series{
+		Stream: f.Stream.Name, By: slices.Sorted(slices.Values(f.By)), Measure: state.Record, Tile: 1,
 	}, seriesWrite{field: -1})
 	if err != nil {
 		return err
@@ -110,7 +112,7 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 	f.Series = append(f.Series, s)
 	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
 	log.every = log.every || in.where == nil || f.Window.byEvents()
-	value := func(field int) (column *kinds.Column) {
+	val := func(field int) (column *state.Column) {
 		if field >= 0 && err == nil {
 			from := &f.Stream.Fields[field]
 			column, err = c.column(f, log, logColumn{field: field}, from.Type, from.Scale,
@@ -118,10 +120,10 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 		}
 		return column
 	}
-	f.field, f.category = value(in.field), value(in.per)
-	expression := func(e *Expr, filters bool) (column *kinds.Column) {
+	f.field, f.category = val(in.field), val(in.per)
+	expression := func(e *Expr, filters bool) (column *state.Column) {
 		if e != nil && err == nil {
-			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, kinds.Null, 0,
+			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, value.Null, 0,
 				fmt.Sprintf("where %q\n", e.Source)+derivation(e.Source, f.Stream))
 		}
 		return column
@@ -132,9 +134,9 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 
 // column finds or makes a column of a log. The error is that another one has
 // the same tag by chance.
-func (c *compiler) column(f *Feature, log *logWrite, lc logColumn, t kinds.Type, scale uint8, identity string) (*kinds.Column, error) {
+func (c *compiler) column(f *Feature, log *logWrite, lc logColumn, t value.Type, scale uint8, identity string) (*state.Column, error) {
 	sum := sha256.Sum256([]byte("column 1\n" + identity))
-	lc.Column = kinds.NewColumn(binary.BigEndian.Uint32(sum[:]), t, scale)
+	lc.Column = state.NewColumn(binary.BigEndian.Uint32(sum[:]), t, scale)
 	for i := range log.columns {
 		switch have := &log.columns[i]; {
 		case have.field == lc.field && have.where == lc.where:
@@ -160,9 +162,9 @@ func (f *Feature) reach() int64 {
 
 // share returns the series of the same identity, and lets it keep what the
 // feature needs of it.
-func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds.Series, error) {
+func (c *compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state.Series, error) {
 	s.Max = f.Call.Max
-	if s.Measure == kinds.Distinct {
+	if s.Measure == state.Distinct {
 		s.Values = s.Max
 		if s.Per == "" {
 			s.Max = 0
@@ -171,7 +173,7 @@ func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds
 		}
 	}
 	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.hash(identity, kinds.SeriesIDLength), c.hash(group, groupIDLength)
+	s.ID, s.Group = c.hash(identity, state.SeriesIDLength), c.hash(group, groupIDLength)
 	keep := f.reach()
 	if first, ok := c.series[identity]; ok {
 		if keep == 0 || first.Keep == 0 {
@@ -193,7 +195,7 @@ func (c *compiler) share(f *Feature, s *kinds.Series, write seriesWrite) (*kinds
 
 // own gives a series its IDs for itself. The error is that another one has one
 // of them.
-func (c *compiler) own(f *Feature, s *kinds.Series, identity, group string) error {
+func (c *compiler) own(f *Feature, s *state.Series, identity, group string) error {
 	tag := fmt.Sprintf("%s %06x", s.Group, s.Tag())
 	for id, text := range map[string]string{s.ID: identity, s.Group: group, tag: identity} {
 		if first, ok := c.ids[id]; ok && first.identity != text {
@@ -226,7 +228,7 @@ func (c *compiler) write(f *Feature, w seriesWrite) error {
 			entities[entity].ids = ids
 		}
 	}
-	if w.series.Measure == kinds.Record {
+	if w.series.Measure == state.Record {
 		entities[entity].log = &logWrite{series: w.series}
 		return nil
 	}
@@ -243,12 +245,12 @@ const (
 
 // remember makes the series of identities that the stream of a feature keeps of
 // an entity. It is kept with those that are forgotten one day.
-func (c *compiler) remember(f *Feature, by []string) (*kinds.Series, error) {
-	s := &kinds.Series{
-		Stream: f.Stream.Name, By: by, Measure: kinds.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
+func (c *compiler) remember(f *Feature, by []string) (*state.Series, error) {
+	s := &state.Series{
+		Stream: f.Stream.Name, By: by, Measure: state.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
 	}
 	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.hash(identity, kinds.SeriesIDLength), c.hash(group, groupIDLength)
+	s.ID, s.Group = c.hash(identity, state.SeriesIDLength), c.hash(group, groupIDLength)
 	c.series[identity] = s
 	return s, c.own(f, s, identity, group)
 }
@@ -261,7 +263,7 @@ func fieldIndex(s *Stream, name string) int {
 // finish groups the series and gives the registry its series and its streams
 // their writes, in an order that the definitions' own does not change.
 func (c *compiler) finish(r *Registry) {
-	byID := func(a, b *kinds.Series) int { return cmp.Compare(a.ID, b.ID) }
+	byID := func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) }
 	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
 	for stream, entities := range c.plans {
 		for _, key := range slices.Sorted(maps.Keys(entities)) {
@@ -290,7 +292,7 @@ func (c *compiler) finish(r *Registry) {
 
 // tilesKept is the greatest number of tiles that a tiled series holds of one
 // entity: those from its horizon to the furthest event of the future.
-func tilesKept(s *kinds.Series, stream *Stream) int {
+func tilesKept(s *state.Series, stream *Stream) int {
 	if s.Tile == 0 {
 		return 1
 	}
@@ -300,7 +302,7 @@ func tilesKept(s *kinds.Series, stream *Stream) int {
 
 // seriesIdentity is the text of which a series' ID is the hash. It goes down
 // to the expressions of the derived fields that the series rests on.
-func seriesIdentity(s *kinds.Series, stream *Stream) string {
+func seriesIdentity(s *state.Series, stream *Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
 		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, s.Tile)
@@ -331,7 +333,7 @@ func derivation(rests string, stream *Stream) string {
 var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // groupIdentity is the text of which a group's name is the hash.
-func groupIdentity(s *kinds.Series, stream *Stream) string {
+func groupIdentity(s *state.Series, stream *Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "group 1\nforever %t\n", s.Tile == 0)
 	for _, by := range s.By {

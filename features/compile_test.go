@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 func feature(t *testing.T, r *Registry, name string) *Feature {
@@ -64,7 +64,7 @@ func TestFeaturesShareSeries(t *testing.T) {
 	} {
 		r := load(t, "a: "+test.a, "b: "+test.b)
 		a, b := feature(t, r, "a"), feature(t, r, "b")
-		shared := slices.ContainsFunc(a.Series, func(s *kinds.Series) bool { return slices.Contains(b.Series, s) })
+		shared := slices.ContainsFunc(a.Series, func(s *state.Series) bool { return slices.Contains(b.Series, s) })
 		if shared != test.shared {
 			t.Errorf("%s: %s and %s: shared is %t", test.name, test.a, test.b, shared)
 		}
@@ -140,7 +140,7 @@ func TestGroups(t *testing.T) {
 		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
 		"g: COUNT_DISTINCT(90d, tx, device, user)")
-	series := func(name string) *kinds.Series { return feature(t, r, name).Series[0] }
+	series := func(name string) *state.Series { return feature(t, r, name).Series[0] }
 	user, device := (31*day + time.Hour + defaultMaxFuture).Milliseconds(), (91*day + time.Hour + defaultMaxFuture).Milliseconds()
 	for name, want := range map[string]int64{"a": user, "b": user, "c": user, "d": device, "g": device, "e": 0, "f": 0} {
 		if s := series(name); s.GroupKeep != want {
@@ -271,7 +271,7 @@ func TestRegistryDoesNotDependOnOrder(t *testing.T) {
 }
 
 func TestCollisionOfIDs(t *testing.T) {
-	for _, length := range []int{kinds.SeriesIDLength, groupIDLength} {
+	for _, length := range []int{state.SeriesIDLength, groupIDLength} {
 		l := newLoader()
 		l.compiler = newCompiler(func(text string, n int) string {
 			if n == length {

@@ -6,24 +6,26 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // damagedReader answers one event, and damage for some entities.
 type damagedReader map[string]error
 
-func (r damagedReader) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-	slices := make([]kinds.Slice, len(reads))
+func (r damagedReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+	slices := make([]state.WindowState, len(reads))
 	for i, read := range reads {
 		switch err := r[read.Entity]; {
 		case err != nil:
 			slices[i].Err = err
-		case read.Series.Measure == kinds.Distinct:
+		case read.Series.Measure == state.Distinct:
 			slices[i].Members = []string{"d1", "d2"}
-		case read.Series.Measure == kinds.Record:
-			slices[i].Log = kinds.Log(kinds.LogHeader)
+		case read.Series.Measure == state.Record:
+			slices[i].Log = state.Log(state.LogHeader)
 		default:
-			slices[i].Cells = []kinds.Cell{{Tile: read.Last, Value: kinds.Value{Type: kinds.Int, Num: 1}}}
+			slices[i].Cells = []state.Bucket{{Tile: read.Last, Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
 	return slices, nil
@@ -48,7 +50,7 @@ func TestDamagedState(t *testing.T) {
 		"the pair":     {damagedReader{"d1|ann": damage}, map[string]error{"devices": damage, "share": damage}},
 		"a member":     {damagedReader{"d2": damage}, map[string]error{"there": damage}},
 		"another user": {damagedReader{"bob": damage}, nil},
-		"a log":        {&memberReader{log: kinds.Log("\x09......")}, map[string]error{"exact": oldLog}},
+		"a log":        {&memberReader{log: state.Log("\x09......")}, map[string]error{"exact": oldLog}},
 	} {
 		var reading Reading
 		reading.Reset(at)
@@ -64,7 +66,7 @@ func TestDamagedState(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, of := range names {
-			a := Answer{Capped: true, Items: []kinds.Item{{}}} // of the answer before
+			a := Answer{Capped: true, Items: []aggregate.Item{{}}} // of the answer before
 			reading.Next(&a)
 			err := test.want[of]
 			if (a.Status == Damaged) != (err != nil) || (a.Err == nil) != (err == nil) {
@@ -88,7 +90,7 @@ func TestDamagedState(t *testing.T) {
 // lossyReader answers one event, of state of which records up to a moment were lost.
 type lossyReader map[string]int64
 
-func (r lossyReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	slices, err := damagedReader{}.Read(ctx, reads)
 	for i, read := range reads {
 		if until, ok := r[read.Entity]; ok {
@@ -133,7 +135,7 @@ func TestDroppedState(t *testing.T) {
 		for _, of := range names {
 			var a Answer
 			reading.Next(&a)
-			a.Complete(kinds.Ever)
+			a.Complete(state.MinTime)
 			since, lost := test.want[of]
 			if since += future + 1; (a.Status == Incomplete) != lost || lost && (a.CompleteSince != since || a.Exact) {
 				t.Errorf("%s was dropped: %s is %s, complete since %d, exact %v; want %v since %d", name, of, a.Status, a.CompleteSince, a.Exact, lost, since)
@@ -151,19 +153,19 @@ func TestExpiredState(t *testing.T) {
 		"share: {expr: count / ever, default: 0}")
 	lag := func(ms int64) *int64 { return &ms }
 	for name, test := range map[string]struct {
-		history    *kinds.History
+		history    *state.History
 		behind     int64    // the moment asked for, behind the clock
 		incomplete []string // features
 	}{
 		"no history":               {nil, 48 * hour, nil},
-		"nothing was applied":      {&kinds.History{Slack: hour}, 48 * hour, nil},
-		"no lag":                   {&kinds.History{Slack: hour, Lag: lag(0)}, 0, nil},
-		"a lag that keys outlive":  {&kinds.History{Slack: hour, Lag: lag(0)}, 2 * hour, nil},
-		"an outage":                {&kinds.History{Slack: hour, Lag: lag(0)}, 5 * hour, []string{"count", "share"}},
-		"a long one":               {&kinds.History{Slack: hour, Lag: lag(0)}, 48 * hour, []string{"count", "share", "long"}},
-		"a replay of history":      {&kinds.History{Slack: hour, Lag: lag(10000 * hour)}, 10000 * hour, nil},
-		"one after an outage":      {&kinds.History{Slack: hour, Lag: lag(10000 * hour)}, 10005 * hour, []string{"count", "share"}},
-		"one, and slack was given": {&kinds.History{Slack: 6 * hour, Lag: lag(10000 * hour)}, 10005 * hour, nil},
+		"nothing was applied":      {&state.History{Slack: hour}, 48 * hour, nil},
+		"no lag":                   {&state.History{Slack: hour, Lag: lag(0)}, 0, nil},
+		"a lag that keys outlive":  {&state.History{Slack: hour, Lag: lag(0)}, 2 * hour, nil},
+		"an outage":                {&state.History{Slack: hour, Lag: lag(0)}, 5 * hour, []string{"count", "share"}},
+		"a long one":               {&state.History{Slack: hour, Lag: lag(0)}, 48 * hour, []string{"count", "share", "long"}},
+		"a replay of history":      {&state.History{Slack: hour, Lag: lag(10000 * hour)}, 10000 * hour, nil},
+		"one after an outage":      {&state.History{Slack: hour, Lag: lag(10000 * hour)}, 10005 * hour, []string{"count", "share"}},
+		"one, and slack was given": {&state.History{Slack: 6 * hour, Lag: lag(10000 * hour)}, 10005 * hour, nil},
 	} {
 		var reading Reading
 		at := now - test.behind
@@ -180,13 +182,13 @@ func TestExpiredState(t *testing.T) {
 		for _, of := range names {
 			var a Answer
 			reading.Next(&a)
-			a.Complete(kinds.Ever)
+			a.Complete(state.MinTime)
 			if a.Status == Incomplete {
 				got = append(got, of)
 				if a.Exact || a.CompleteSince <= a.From {
 					t.Errorf("%s: %s is exact %v, from %d, complete since %d", name, of, a.Exact, a.From, a.CompleteSince)
 				}
-			} else if a.CompleteSince != kinds.Ever {
+			} else if a.CompleteSince != state.MinTime {
 				t.Errorf("%s: %s is whole and complete since %d", name, of, a.CompleteSince)
 			}
 		}

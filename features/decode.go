@@ -5,12 +5,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Record is one record of a topic.
 type Record struct {
-	Partition  kinds.Partition
+	Partition  state.Partition
 	Offset     int64
 	Timestamp  int64 // milliseconds since 1970; -1 for none
 	Key, Value []byte
@@ -26,7 +27,7 @@ type Event struct {
 	// ID is the text of the event's own identity: nil where its stream names
 	// none, or nothing stands there.
 	ID     []byte
-	Values []kinds.Value // of the stream's fields, in their order
+	Values []value.Value // of the stream's fields, in their order
 }
 
 // Entity appends the text of the entity with those keys, sorted names of
@@ -38,7 +39,7 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 		if field < 0 || e.Values[field].IsNull() {
 			return dst, false
 		}
-		dst = kinds.AppendEntity(dst, i == 0, e.Values[field])
+		dst = state.AppendEntity(dst, i == 0, e.Values[field])
 	}
 	return dst, true
 }
@@ -80,11 +81,11 @@ type streamDecoder struct {
 	stream     *Stream
 	match      *Expr
 	matchSlots []int
-	matched    []kinds.Value // values that the match looks at
+	matched    []value.Value // values that the match looks at
 	time       *pathNode
 	id         *pathNode // nil for none
 	fields     []fieldDecoder
-	values     []kinds.Value
+	values     []value.Value
 }
 
 type fieldDecoder struct {
@@ -117,10 +118,10 @@ func (r *Registry) NewDecoder() *Decoder {
 func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 	d := &streamDecoder{
 		stream: s, match: s.Match.Clone(), time: tree.add(s.Timestamp.Path),
-		values: make([]kinds.Value, len(s.Fields)),
+		values: make([]value.Value, len(s.Fields)),
 	}
 	if d.match != nil {
-		d.matched = make([]kinds.Value, len(d.match.Paths()))
+		d.matched = make([]value.Value, len(d.match.Paths()))
 		for _, path := range d.match.Paths() {
 			tree.add(path)
 		}
@@ -132,7 +133,7 @@ func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 		f := fieldDecoder{Field: &s.Fields[i], expr: s.Fields[i].Expr.Clone()}
 		if f.expr == nil {
 			f.node = tree.add(f.Path)
-			if f.Type == kinds.Location {
+			if f.Type == value.Location {
 				f.node.add([]string{"lat"})
 				f.node.add([]string{"lon"})
 			}
@@ -150,7 +151,7 @@ func (s *streamDecoder) findSlots(tree *pathNode) {
 		}
 	}
 	for i := range s.fields {
-		if f := &s.fields[i]; f.node != nil && f.Type == kinds.Location {
+		if f := &s.fields[i]; f.node != nil && f.Type == value.Location {
 			f.lat, f.lon = f.node.add([]string{"lat"}).slot, f.node.add([]string{"lon"}).slot
 		}
 	}
@@ -230,7 +231,7 @@ func (d *Decoder) matches(s *streamDecoder) (bool, error) {
 }
 
 // untyped is a value without a field. Objects and arrays have none.
-func (d *Decoder) untyped(at span) kinds.Value {
+func (d *Decoder) untyped(at span) value.Value {
 	switch at.kind {
 	case isTrue, isFalse:
 		return truth(at.kind == isTrue)
@@ -243,15 +244,15 @@ func (d *Decoder) untyped(at span) kinds.Value {
 		scale := max(0, -n.exp)
 		if num, how := n.scaled(scale); how == exact && scale <= int(maxScale) {
 			if scale == 0 {
-				return kinds.Value{Type: kinds.Int, Num: num}
+				return value.Value{Type: value.Int, Num: num}
 			}
-			return kinds.Value{Type: kinds.Decimal, Num: num, Scale: uint8(scale)}
+			return value.Value{Type: value.Decimal, Num: num, Scale: uint8(scale)}
 		}
 		if f, ok := parseFloat(text); ok {
-			return kinds.Value{Type: kinds.Float, Flt: f}
+			return value.Value{Type: value.Float, Flt: f}
 		}
 	}
-	return kinds.Value{}
+	return value.Value{}
 }
 
 // identity is the text of the event's identity, a string or a number.
@@ -280,23 +281,23 @@ func (d *Decoder) identity(s *streamDecoder) ([]byte, error) {
 func (d *Decoder) raw(at span) []byte { return d.scan.data[at.start:at.end:at.end] }
 
 // stringAt is the string at a place, and whether it is valid UTF-8.
-func (d *Decoder) stringAt(at span) (kinds.Value, bool) {
+func (d *Decoder) stringAt(at span) (value.Value, bool) {
 	text := d.raw(at)
 	if !utf8.Valid(text) {
-		return kinds.Value{}, false
+		return value.Value{}, false
 	}
 	if at.kind == isEscaped {
 		start := len(d.text)
 		d.text = appendUnescaped(d.text, text)
 		text = d.text[start:len(d.text):len(d.text)]
 	}
-	return kinds.Value{Type: kinds.String, Str: text}, true
+	return value.Value{Type: value.String, Str: text}, true
 }
 
 func (d *Decoder) fields(s *streamDecoder) error {
 	for i := range s.fields {
 		f := &s.fields[i]
-		var v kinds.Value
+		var v value.Value
 		var err error
 		if f.expr != nil {
 			v, err = f.derive(s)
@@ -322,9 +323,9 @@ func (f *fieldDecoder) place() []string {
 	return f.Path
 }
 
-func (f *fieldDecoder) derive(s *streamDecoder) (kinds.Value, error) {
+func (f *fieldDecoder) derive(s *streamDecoder) (value.Value, error) {
 	v, err := f.expr.Eval(s.values)
-	if err == nil && v.Type == kinds.Decimal {
+	if err == nil && v.Type == value.Decimal {
 		v, err = atScale(v, f.Scale)
 	}
 	if err != nil {
@@ -334,7 +335,7 @@ func (f *fieldDecoder) derive(s *streamDecoder) (kinds.Value, error) {
 }
 
 // atScale is a decimal at the scale of its field.
-func atScale(v kinds.Value, scale uint8) (kinds.Value, error) {
+func atScale(v value.Value, scale uint8) (value.Value, error) {
 	for ; v.Scale > scale; v.Scale-- {
 		if v.Num%10 != 0 {
 			return v, fmt.Errorf("the result has more than %d digits behind the point", scale)
@@ -345,5 +346,5 @@ func atScale(v kinds.Value, scale uint8) (kinds.Value, error) {
 	if !ok {
 		return v, errOverflow
 	}
-	return kinds.Value{Type: kinds.Decimal, Num: num, Scale: scale}, nil
+	return value.Value{Type: value.Decimal, Num: num, Scale: scale}, nil
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 const decodeDefinitions = `
@@ -32,7 +33,7 @@ features: {}
 `
 
 // decodeOne decodes a record with `"e": {"t": 0}` and more members.
-func decodeOne(t testing.TB, d *Decoder, members string) ([]kinds.Value, error) {
+func decodeOne(t testing.TB, d *Decoder, members string) ([]value.Value, error) {
 	t.Helper()
 	if !strings.Contains(members, `"e"`) {
 		members = `"e":{"t":0},` + members
@@ -283,7 +284,7 @@ features: {}
 			if err == nil || err.Error() != c.message {
 				t.Errorf("%s %s: %v, want %s", c.value, c.unit, err, c.message)
 			}
-		case err != nil || events[0].Values[0].Type != kinds.Timestamp || events[0].Values[0].Num != c.ms:
+		case err != nil || events[0].Values[0].Type != value.Timestamp || events[0].Values[0].Num != c.ms:
 			t.Errorf("%s %s: %v, %v; want %d", c.value, c.unit, events, err, c.ms)
 		}
 	}
@@ -359,9 +360,9 @@ func TestRecordWithoutTime(t *testing.T) {
 
 // reference reads a field by way of encoding/json and math/big; not ok is
 // poison.
-func reference(f *Field, v any) (kinds.Value, bool) {
+func reference(f *Field, v any) (value.Value, bool) {
 	if v == nil {
-		return kinds.Value{}, true
+		return value.Value{}, true
 	}
 	scaled := func(text string, scale int64) (int64, bool) {
 		r, ok := new(big.Rat).SetString(text)
@@ -374,23 +375,23 @@ func reference(f *Field, v any) (kinds.Value, bool) {
 	number, isNumber := v.(json.Number)
 	text, isText := v.(string)
 	switch f.Type {
-	case kinds.String:
+	case value.String:
 		return str(text), isText
-	case kinds.Int:
+	case value.Int:
 		n, ok := scaled(string(number), 0)
 		return num(n), isNumber && ok
-	case kinds.Decimal:
+	case value.Decimal:
 		if isText {
 			if !json.Valid([]byte(text)) || strings.ContainsAny(text, " \t\r\n\"[{ntf") {
-				return kinds.Value{}, false
+				return value.Value{}, false
 			}
 			number = json.Number(text)
 		}
 		n, ok := scaled(string(number), int64(f.Scale))
 		return decimal(n, f.Scale), (isNumber || isText) && ok
-	case kinds.Float:
+	case value.Float:
 		n, err := number.Float64()
-		return kinds.Value{Type: kinds.Float, Flt: n + 0}, isNumber && err == nil
+		return value.Value{Type: value.Float, Flt: n + 0}, isNumber && err == nil
 	default:
 		b, ok := v.(bool)
 		return truth(b), ok
@@ -410,19 +411,19 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	fields := []Field{
-		{Name: "str", Type: kinds.String, Path: []string{"str"}},
-		{Name: "int", Type: kinds.Int, Path: []string{"int"}},
-		{Name: "float", Type: kinds.Float, Path: []string{"float"}},
-		{Name: "dec", Type: kinds.Decimal, Scale: 2, Path: []string{"dec"}},
-		{Name: "bool", Type: kinds.Bool, Path: []string{"bool"}},
-		{Name: "deep", Type: kinds.String, Path: []string{"e", "a", "b"}},
+		{Name: "str", Type: value.String, Path: []string{"str"}},
+		{Name: "int", Type: value.Int, Path: []string{"int"}},
+		{Name: "float", Type: value.Float, Path: []string{"float"}},
+		{Name: "dec", Type: value.Decimal, Scale: 2, Path: []string{"dec"}},
+		{Name: "bool", Type: value.Bool, Path: []string{"bool"}},
+		{Name: "deep", Type: value.String, Path: []string{"e", "a", "b"}},
 	}
 	r := &Registry{Streams: []*Stream{{
 		Name: "s", Topic: "events", Timestamp: TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
 	}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := r.NewDecoder()
-		rec := &Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: -1, Value: data}
+		rec := &Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: data}
 		events, err := d.Decode(rec)
 		var p *Poison
 		if err != nil && !errors.As(err, &p) {
@@ -441,7 +442,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		object, ok := record.(map[string]any)
-		want := make([]kinds.Value, len(fields))
+		want := make([]value.Value, len(fields))
 		for i := range fields {
 			v, reachable := lookup(object, fields[i].Path)
 			value, sound := reference(&fields[i], v)
@@ -460,7 +461,7 @@ func FuzzDecode(f *testing.F) {
 		if (err == nil) != ok {
 			t.Fatalf("%s: %v, but the reference takes it: %t", data, err, ok)
 		}
-		if ok && !slices.EqualFunc(events[0].Values, want, func(a, b kinds.Value) bool { return show(a) == show(b) }) {
+		if ok && !slices.EqualFunc(events[0].Values, want, func(a, b value.Value) bool { return show(a) == show(b) }) {
 			t.Fatalf("%s: %v, want %v", data, events[0].Values, want)
 		}
 	})

@@ -10,8 +10,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
 )
 
 // definition is a feature as it is written, in either form. Words that are not
@@ -40,7 +41,7 @@ func (d *definition) options() map[string]*word {
 		"through": &d.through, "description": &d.description, "owner": &d.owner,
 	}
 	d.parameters = map[string]*word{}
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		for _, p := range k.Spec().Parameters {
 			if d.parameters[p.Name] == nil {
 				d.parameters[p.Name] = new(word)
@@ -62,7 +63,7 @@ func (l *loader) parse(w word) (call, bool) {
 }
 
 // oneLine reads FUNCTION(window, stream, arguments…, name=value…).
-func (l *loader) oneLine(d *definition, w word) kinds.Kind {
+func (l *loader) oneLine(d *definition, w word) aggregate.Function {
 	c, ok := l.parse(w)
 	if !ok {
 		return nil
@@ -71,7 +72,7 @@ func (l *loader) oneLine(d *definition, w word) kinds.Kind {
 }
 
 // callOf reads a call.
-func (l *loader) callOf(d *definition, c call) kinds.Kind {
+func (l *loader) callOf(d *definition, c call) aggregate.Function {
 	c, ok := l.expand(c)
 	if !ok {
 		return nil
@@ -124,7 +125,7 @@ func (l *loader) callOf(d *definition, c call) kinds.Kind {
 }
 
 // expectedForm is the one-line form of a kind.
-func expectedForm(s kinds.Spec) string {
+func expectedForm(s aggregate.Spec) string {
 	arguments := "by…"
 	switch {
 	case s.Types == nil:
@@ -150,7 +151,7 @@ func longFormKeys() []string {
 var longFormNeeds = []string{"function", "stream", "window"}
 
 // longForm reads a mapping.
-func (l *loader) longForm(d *definition, n node) kinds.Kind {
+func (l *loader) longForm(d *definition, n node) aggregate.Function {
 	targets := d.options()
 	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
 	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text), longFormKeys()...)
@@ -201,7 +202,7 @@ func (f *Feature) canonical(field string) string {
 		arguments = slices.Insert(arguments, 2, field)
 	}
 	option := func(name, value string) { arguments = append(arguments, name+"="+value) }
-	if byDefault, _ := kinds.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
+	if byDefault, _ := aggregate.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
 		option("method", spec.Method)
 	}
 	for _, p := range spec.Parameters {
@@ -249,8 +250,8 @@ func (f *Feature) canonical(field string) string {
 // definition says so, by tile: exact, and not for its kind or its window.
 func (f *Feature) choosesLog() bool {
 	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Form == nil) == "" {
-		state := f.Kind.(kinds.Tiled).Measures(kinds.Call{})[0].State()
-		return f.Window.onlyLog() == "" || state == kinds.LastSeen || state == kinds.Sketches
+		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
+		return f.Window.onlyLog() == "" || stored == state.LastSeen || stored == state.Sketches
 	}
 	return false
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // A derived feature is an expression over the answers of others, its parts. It
 // has no state: it reads what they read, with them.
 
 // Type is that of the feature's value.
-func (f *Feature) Type() kinds.Type {
+func (f *Feature) Type() value.Type {
 	if f.Expr != nil {
 		return f.Expr.Type()
 	}
@@ -91,7 +92,7 @@ func (f *Feature) entityOf(part int, entity string) string {
 	if len(f.keys[part]) == len(f.By) {
 		return entity
 	}
-	values := kinds.SplitEntity(nil, entity)
+	values := state.SplitEntity(nil, entity)
 	var b strings.Builder
 	for i, place := range f.keys[part] {
 		if i > 0 {
@@ -108,9 +109,9 @@ func (f *Feature) entityOf(part int, entity string) string {
 // of any part is, and null where the expression cannot be computed. Where a part
 // could not be read there is none, whatever the default.
 func (f *Feature) derive(a *Answer, r *Reading, at int64) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: kinds.Ever, since: kinds.Ever, told: math.MaxInt64}
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, since: state.MinTime, told: math.MaxInt64}
 	a.From, a.To = f.Covers(at, r.now)
-	values := make([]kinds.Value, len(f.Parts))
+	values := make([]value.Value, len(f.Parts))
 	var p Answer
 	for i, part := range f.Parts {
 		r.answer(&p, part, at)

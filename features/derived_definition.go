@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // maxReads bounds what a derived feature reads. Parts of parts that are the
@@ -56,7 +57,7 @@ func (l *loader) derived(n named) *Feature {
 				return 0, Variable{}, err
 			}
 			return i, Variable{Name: name, Type: f.Parts[i].Type(), Scale: f.Parts[i].Scale()}, nil
-		}, kinds.Null)
+		}, value.Null)
 	})
 	if f.Expr == nil {
 		return nil
@@ -64,7 +65,7 @@ func (l *loader) derived(n named) *Feature {
 	switch {
 	case len(f.Parts) == 0:
 		l.report(w.place, "the expression names no feature")
-	case f.Type() == kinds.Null:
+	case f.Type() == value.Null:
 		l.report(w.place, "the expression is always null")
 	}
 	if d := words["default"]; d.given() {
@@ -99,14 +100,14 @@ func (l *loader) part(f *Feature, name string) (int, error) {
 	if part == nil {
 		return 0, ErrReported
 	}
-	if shape := part.Shape(); shape != kinds.Scalar {
+	if shape := part.Shape(); shape != aggregate.Scalar {
 		what := "a list"
-		if shape == kinds.Categories {
+		if shape == aggregate.Categories {
 			what = "values by category"
 		}
 		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and cannot stand in an expression")
 	}
-	if part.Membership() == kinds.MembersNeeded {
+	if part.Membership() == aggregate.MembersNeeded {
 		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
 	}
 	f.Parts = append(f.Parts, part)
@@ -119,29 +120,29 @@ func cycleError(what string, path []string) error {
 }
 
 // defaultValue reads the value that stands for a null of a type.
-func (l *loader) defaultValue(w word, t kinds.Type) kinds.Value {
-	var v kinds.Value
+func (l *loader) defaultValue(w word, t value.Type) value.Value {
+	var v value.Value
 	ok := false
 	switch n, isNumber := parseNumber([]byte(w.text)); t {
-	case kinds.String:
-		v, ok = kinds.Value{Str: []byte(w.text)}, true
-	case kinds.Bool:
+	case value.String:
+		v, ok = value.Value{Str: []byte(w.text)}, true
+	case value.Bool:
 		v, ok = truth(w.text == "true"), w.text == "true" || w.text == "false"
-	case kinds.Float:
+	case value.Float:
 		v.Flt, ok = parseFloat([]byte(w.text))
 		ok = ok && isNumber
-	case kinds.Int, kinds.Decimal, kinds.Timestamp: // of which the last is in milliseconds
+	case value.Int, value.Decimal, value.Timestamp: // of which the last is in milliseconds
 		most := uint8(0)
-		if t == kinds.Decimal {
+		if t == value.Decimal {
 			most = maxScale
 		}
 		for scale := uint8(0); isNumber && !ok && scale <= most; scale++ {
 			num, how := n.scaled(int(scale))
-			v, ok = kinds.Value{Num: num, Scale: scale}, how == exact
+			v, ok = value.Value{Num: num, Scale: scale}, how == exact
 		}
 	}
 	v.Type = t
-	if !ok && t != kinds.Null {
+	if !ok && t != value.Null {
 		l.report(w.place, "default %q must be %s, as the expression is", w.text, withArticle(t))
 	}
 	return v
@@ -152,11 +153,11 @@ func (l *loader) defaultValue(w word, t kinds.Type) kinds.Value {
 func (f *Feature) canonicalDerived() string {
 	text := "{expr: " + yamlQuote(f.Expr.Source)
 	if !f.Default.IsNull() {
-		value := string(f.Default.AppendText(nil))
-		if f.Default.Type == kinds.String {
-			value = yamlQuote(value)
+		val := string(f.Default.AppendText(nil))
+		if f.Default.Type == value.String {
+			val = yamlQuote(val)
 		}
-		text += ", default: " + value
+		text += ", default: " + val
 	}
 	return text + "}"
 }

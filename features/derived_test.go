@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 func loadDerived(t *testing.T) func(name string) *Feature {
@@ -34,7 +36,7 @@ func TestDerivedFeature(t *testing.T) {
 	if diff := cmp.Diff([]string{"user", "device"}, f.By); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]kinds.Type{kinds.String, kinds.String}, f.ByTypes); diff != "" {
+	if diff := cmp.Diff([]value.Type{value.String, value.String}, f.ByTypes); diff != "" {
 		t.Errorf("types of keys (-want +got):\n%s", diff)
 	}
 	if f.Keep != 30*time.Minute || !f.Forgets() {
@@ -50,16 +52,16 @@ func TestDerivedFeature(t *testing.T) {
 		t.Errorf("description %q", got)
 	}
 	for name, want := range map[string]struct {
-		kind       kinds.Type
+		kind       value.Type
 		definition string
 	}{
-		"user_approval_rate":  {kinds.Float, "{expr: 'user_approved_1d / user_tx_1d', default: 0}"},
-		"shared_and_declined": {kinds.Bool, "{expr: 'user_approval_rate < 0.5 and device_users_30d > 3', default: false}"},
-		"left":                {kinds.Decimal, "{expr: '1000 - user_amount_1d', default: 999.5}"},
-		"missing":             {kinds.Int, "{expr: 'user_tx_1d - user_approved_1d', default: -1}"},
-		"level":               {kinds.String, `{expr: 'user_tx_1d > 100 ? "it''s high" : nil', default: 'it''s "low"'}`},
-		"newest":              {kinds.Timestamp, "{expr: 'user_last', default: 0}"},
-		"spread":              {kinds.Float, "{expr: 'left / user_average_7d'}"},
+		"user_approval_rate":  {value.Float, "{expr: 'user_approved_1d / user_tx_1d', default: 0}"},
+		"shared_and_declined": {value.Bool, "{expr: 'user_approval_rate < 0.5 and device_users_30d > 3', default: false}"},
+		"left":                {value.Decimal, "{expr: '1000 - user_amount_1d', default: 999.5}"},
+		"missing":             {value.Int, "{expr: 'user_tx_1d - user_approved_1d', default: -1}"},
+		"level":               {value.String, `{expr: 'user_tx_1d > 100 ? "it''s high" : nil', default: 'it''s "low"'}`},
+		"newest":              {value.Timestamp, "{expr: 'user_last', default: 0}"},
+		"spread":              {value.Float, "{expr: 'left / user_average_7d'}"},
 	} {
 		if f := feature(name); f.Type() != want.kind || f.Definition != want.definition {
 			t.Errorf("%s is of type %s, %s\nwant %s, %s", name, f.Type(), f.Definition, want.kind, want.definition)
@@ -71,7 +73,7 @@ func TestDerivedFeature(t *testing.T) {
 func TestDerivedReads(t *testing.T) {
 	feature := loadDerived(t)
 	const at = int64(1_532_520_000_000)
-	var want []kinds.Read
+	var want []state.Read
 	for _, part := range []string{"user_approved_1d", "user_tx_1d"} {
 		want = feature(part).reads(want, `u\|1`, at)
 	}
@@ -93,11 +95,11 @@ func TestDerivedAnswer(t *testing.T) {
 		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}",
 		"beyond: {expr: count * 9000000000000000000 * 9000000000000000000 * 9}")
 	const at, now = int64(1_532_520_000_000), int64(1_532_520_000_001)
-	cells := func(num int64, v kinds.Value) kinds.Slice {
+	cells := func(num int64, v value.Value) state.WindowState {
 		v.Num = num
-		return kinds.Slice{Cells: []kinds.Cell{{Tile: 1, Value: v}}}
+		return state.WindowState{Cells: []state.Bucket{{Tile: 1, Value: v}}}
 	}
-	money, number := kinds.Value{Type: kinds.Decimal, Scale: 2}, kinds.Value{Type: kinds.Int}
+	money, number := value.Value{Type: value.Decimal, Scale: 2}, value.Value{Type: value.Int}
 	type answer struct {
 		Value, Window string
 		Status        Status
@@ -111,20 +113,20 @@ func TestDerivedAnswer(t *testing.T) {
 	weekly := fmt.Sprint(midnight-6*day, " ", now)
 	for _, test := range []struct {
 		name   string
-		slices []kinds.Slice
+		slices []state.WindowState
 		want   answer
 	}{
-		{"mean", []kinds.Slice{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
-		{"mean", []kinds.Slice{cells(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: NullValue, Exact: true}},
-		{"mean", make([]kinds.Slice, 2), answer{Value: "0.5", Window: weekly, Status: NotFound, Exact: true}},
-		{"bare", []kinds.Slice{cells(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
-		{"all", []kinds.Slice{{}, {}, cells(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
-		{"capped", []kinds.Slice{{Count: 2, After: 1, Capped: true}}, answer{
+		{"mean", []state.WindowState{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
+		{"mean", []state.WindowState{cells(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: NullValue, Exact: true}},
+		{"mean", make([]state.WindowState, 2), answer{Value: "0.5", Window: weekly, Status: NotFound, Exact: true}},
+		{"bare", []state.WindowState{cells(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"all", []state.WindowState{{}, {}, cells(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
+		{"capped", []state.WindowState{{Count: 2, After: 1, Capped: true}}, answer{
 			Value: "4", Window: fmt.Sprint(at-hour+1, " ", at), Status: Present, Uncertain: 1, Capped: true}},
-		{"rough", []kinds.Slice{{Count: 7}, cells(1, number)}, answer{
+		{"rough", []state.WindowState{{Count: 7}, cells(1, number)}, answer{
 			Value: "8", Window: fmt.Sprint(midnight-29*day, " ", now), Status: Present, StandardError: 0.0081}},
-		{"huge", []kinds.Slice{cells(3, number)}, answer{Value: "27000000000000000000", Window: weekly, Status: Present, Exact: true}},
-		{"beyond", []kinds.Slice{cells(3, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"huge", []state.WindowState{cells(3, number)}, answer{Value: "27000000000000000000", Window: weekly, Status: Present, Exact: true}},
+		{"beyond", []state.WindowState{cells(3, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
 	} {
 		f, _ := r.Feature(test.name)
 		var reading Reading
@@ -136,7 +138,7 @@ func TestDerivedAnswer(t *testing.T) {
 		var a Answer
 		reading.Next(&a)
 		from := "-"
-		if a.From != kinds.Ever {
+		if a.From != state.MinTime {
 			from = fmt.Sprint(a.From)
 		}
 		got := answer{string(a.Value.AppendText(nil)), fmt.Sprint(from, " ", a.To), a.Status, a.Exact, a.Uncertain, a.Capped, a.StandardError}
@@ -194,26 +196,26 @@ func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 
 // Every kind states the type of its results.
 func TestResultsAreOfTheTypeStated(t *testing.T) {
-	samples := map[kinds.Type]kinds.Value{
-		kinds.Null: {}, kinds.String: {Type: kinds.String, Str: []byte("x")}, kinds.Int: {Type: kinds.Int, Num: 1},
-		kinds.Float: {Type: kinds.Float, Flt: 1.5}, kinds.Decimal: {Type: kinds.Decimal, Scale: 2, Num: 150},
-		kinds.Bool: {Type: kinds.Bool, Num: 1}, kinds.Timestamp: {Type: kinds.Timestamp, Num: 1}, kinds.Location: {Type: kinds.Location, Flt: 1},
+	samples := map[value.Type]value.Value{
+		value.Null: {}, value.String: {Type: value.String, Str: []byte("x")}, value.Int: {Type: value.Int, Num: 1},
+		value.Float: {Type: value.Float, Flt: 1.5}, value.Decimal: {Type: value.Decimal, Scale: 2, Num: 150},
+		value.Bool: {Type: value.Bool, Num: 1}, value.Timestamp: {Type: value.Timestamp, Num: 1}, value.Location: {Type: value.Location, Flt: 1},
 	}
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		types := k.Spec().Types
 		if types == nil {
-			types = []kinds.Type{kinds.Null}
+			types = []value.Type{value.Null}
 		}
 		for _, typ := range types {
-			f := &Feature{Kind: k, Call: kinds.Call{
-				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []kinds.Value{samples[typ]},
+			f := &Feature{Kind: k, Call: aggregate.Call{
+				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []value.Value{samples[typ]},
 			}}
-			shaped := k.Spec().Shape != kinds.Scalar
-			if k.Spec().Members == kinds.MembersNeeded {
-				shaped, f.Call.Members = true, []kinds.Value{samples[typ]}
+			shaped := k.Spec().Shape != aggregate.Scalar
+			if k.Spec().Members == aggregate.MembersNeeded {
+				shaped, f.Call.Members = true, []value.Value{samples[typ]}
 			}
-			r := k.Fold(f.Call, 3, []kinds.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
-			values := []kinds.Value{r.Value}
+			r := k.Fold(f.Call, 3, []aggregate.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})
+			values := []value.Value{r.Value}
 			for _, i := range r.Items {
 				values = append(values, i.Value, i.From, i.To)
 			}
@@ -237,7 +239,7 @@ func TestDerivedOfAQuantile(t *testing.T) {
 	var reading Reading
 	reading.Reset(0)
 	reading.Want(f, "u", 0)
-	if err := reading.Read(context.Background(), held(make([]kinds.Slice, 2))); err != nil {
+	if err := reading.Read(context.Background(), held(make([]state.WindowState, 2))); err != nil {
 		t.Fatal(err)
 	}
 	var a Answer
@@ -248,6 +250,6 @@ func TestDerivedOfAQuantile(t *testing.T) {
 }
 
 // held is a reader that answers any reads alike.
-type held []kinds.Slice
+type held []state.WindowState
 
-func (h held) Read(context.Context, []kinds.Read) ([]kinds.Slice, error) { return h, nil }
+func (h held) Read(context.Context, []state.Read) ([]state.WindowState, error) { return h, nil }

@@ -10,15 +10,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // The page of the functions is written from the table of the kinds; its words
 // about all of them stand here.
 const documentationHead = `# Functions
 
-Written by ` + "`go test ./features -run Documentation -update`" + ` from the table of the functions (` + "`kinds.All`" + `).
+Written by ` + "`go test ./features -run Documentation -update`" + ` from the table of the functions (` + "`aggregate.All`" + `).
 
 A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. Names of functions are case-blind.
 
@@ -188,11 +189,11 @@ func documentation() string {
 	b.WriteString(documentationHead)
 	documentWindows(&b)
 	b.WriteString("## All functions\n\n| function | answers with | from |\n| --- | --- | --- |\n")
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		s := k.Spec()
 		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", called(s), strings.ReplaceAll(called(s), " ", "-"), s.Title, answeredFrom(k))
 	}
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		document(&b, k)
 	}
 	fmt.Fprintf(&b, documentationThrough, spelling.Alternatives(throughNames()), maxFanOut)
@@ -200,7 +201,7 @@ func documentation() string {
 }
 
 // document writes the section of one kind.
-func document(b *strings.Builder, k kinds.Kind) {
+func document(b *strings.Builder, k aggregate.Function) {
 	s := k.Spec()
 	fmt.Fprintf(b, "\n## %s\n\n%s%s.", called(s), strings.ToUpper(s.Title[:1]), s.Title[1:])
 	if s.Note != "" {
@@ -231,12 +232,12 @@ func document(b *strings.Builder, k kinds.Kind) {
 	row("without events", neutral)
 	exactness := "yes"
 	switch {
-	case slices.ContainsFunc(s.Parameters, func(p kinds.Parameter) bool { return p.Form == kinds.Rate }):
+	case slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Form == aggregate.Rate }):
 		exactness = "false is; true is wrong with the rate of false positives that is stated"
 	case !s.Exact:
 		exactness = "no: standard error " + strconv.FormatFloat(100*s.StandardError, 'g', 3, 64) + "%"
 	}
-	if s.Exact && slices.ContainsFunc(s.Parameters, func(p kinds.Parameter) bool { return p.Form == kinds.Accuracy }) {
+	if s.Exact && slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Form == aggregate.Accuracy }) {
 		exactness = "from the log; from tiles within `error`"
 	}
 	row("exact", exactness)
@@ -246,34 +247,34 @@ func document(b *strings.Builder, k kinds.Kind) {
 	}
 }
 
-func documentedResult(s kinds.Spec) string {
+func documentedResult(s aggregate.Spec) string {
 	one := "the type of the field"
-	if s.Result != kinds.Null {
+	if s.Result != value.Null {
 		one = s.Result.String()
 	}
 	if s.Span {
 		one += "; of timestamps an int"
 	}
 	switch s.Shape {
-	case kinds.List:
+	case aggregate.List:
 		return "list of values of " + one
-	case kinds.Counts:
+	case aggregate.Counts:
 		return "list of `value`, of " + one + ", and `count`"
-	case kinds.Bins:
+	case aggregate.Bins:
 		return "list of `from` and `to`, of " + one + ", and `count`"
 	default:
 		return one
 	}
 }
 
-func answeredFrom(k kinds.Kind) string {
-	tiled, ok := k.(kinds.Tiled)
+func answeredFrom(k aggregate.Function) string {
+	tiled, ok := k.(aggregate.Mergeable)
 	if !ok {
 		return "log"
 	}
-	text := stateNames[tiled.Measures(kinds.Call{})[0].State()]
-	if keyed, ok := k.(kinds.Keyed); ok {
-		if keyed.Keys(kinds.Call{}).Name == "" {
+	text := stateNames[tiled.Measures(aggregate.Call{})[0].Layout()]
+	if keyed, ok := k.(aggregate.Keyed); ok {
+		if keyed.Keys(aggregate.Call{}).Name == "" {
 			text += " by value"
 		} else {
 			text += " by range"
@@ -305,7 +306,7 @@ func TestDocumentationIsCurrent(t *testing.T) {
 
 // Every example is a feature of its kind, in canonical form.
 func TestDocumentedExamples(t *testing.T) {
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		s := k.Spec()
 		r, err := Parse("example", []byte(documentationStreams+"  f: >-\n    "+s.Example+"\n"))
 		if err != nil {
@@ -315,7 +316,7 @@ func TestDocumentedExamples(t *testing.T) {
 		if f := r.Features[0]; f.Definition != s.Example || f.Kind != k {
 			t.Errorf("%s: %s defines %s", called(s), s.Example, f.Definition)
 		}
-		if s.Title == "" || slices.Contains(s.Types, kinds.Null) {
+		if s.Title == "" || slices.Contains(s.Types, value.Null) {
 			t.Errorf("%s is not described", called(s))
 		}
 	}

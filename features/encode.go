@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Answers are written by hand: encoding/json takes several times as long for
@@ -25,7 +27,7 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 	switch {
 	case a.Items == nil:
 		return appendValue(dst, a.Value)
-	case a.Shape == kinds.Categories:
+	case a.Shape == aggregate.Categories:
 		return appendCategories(dst, a.Items)
 	default:
 		return appendItems(dst, a.Items, a.Shape)
@@ -36,7 +38,7 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 // value covers, and how exactly.
 func (a *Answer) AppendCoverage(dst []byte) []byte {
 	dst = append(dst, `,"from":`...)
-	if a.From != kinds.Ever {
+	if a.From != state.MinTime {
 		dst = strconv.AppendInt(dst, a.From, 10)
 	} else {
 		dst = append(dst, "null"...)
@@ -64,7 +66,7 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 	if a.Capped {
 		dst = append(dst, `,"capped":true`...)
 	}
-	if a.CompleteSince != kinds.Ever {
+	if a.CompleteSince != state.MinTime {
 		dst = append(dst, `,"complete_since":`...)
 		dst = strconv.AppendInt(dst, a.CompleteSince, 10)
 	}
@@ -76,19 +78,19 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 }
 
 // appendValue writes decimals exactly and floats in their shortest form.
-func appendValue(dst []byte, v kinds.Value) []byte {
+func appendValue(dst []byte, v value.Value) []byte {
 	switch v.Type {
-	case kinds.String:
+	case value.String:
 		return AppendString(dst, v.Str)
-	case kinds.Float:
+	case value.Float:
 		return appendFloat(dst, v.Flt)
-	case kinds.Location:
+	case value.Location:
 		dst = append(dst, `{"lat":`...)
 		dst = appendFloat(dst, v.Flt)
 		dst = append(dst, `,"lon":`...)
 		dst = appendFloat(dst, v.Lon)
 		return append(dst, '}')
-	case kinds.Null:
+	case value.Null:
 		return append(dst, "null"...)
 	default:
 		return v.AppendText(dst)
@@ -97,7 +99,7 @@ func appendValue(dst []byte, v kinds.Value) []byte {
 
 // appendItems writes a list: of values, of {"value","count"} or of
 // {"from","to","count"}.
-func appendItems(dst []byte, items []kinds.Item, shape kinds.Shape) []byte {
+func appendItems(dst []byte, items []aggregate.Item, shape aggregate.Shape) []byte {
 	dst = append(dst, '[')
 	for i := range items {
 		if i > 0 {
@@ -105,10 +107,10 @@ func appendItems(dst []byte, items []kinds.Item, shape kinds.Shape) []byte {
 		}
 		item := &items[i]
 		switch shape {
-		case kinds.Counts:
+		case aggregate.Counts:
 			dst = append(dst, `{"value":`...)
 			dst = appendValue(dst, item.Value)
-		case kinds.Bins:
+		case aggregate.Bins:
 			dst = append(dst, `{"from":`...)
 			dst = appendValue(dst, item.From)
 			dst = append(dst, `,"to":`...)
@@ -125,7 +127,7 @@ func appendItems(dst []byte, items []kinds.Item, shape kinds.Shape) []byte {
 }
 
 // appendCategories writes an object that has the categories' texts as names.
-func appendCategories(dst []byte, items []kinds.Item) []byte {
+func appendCategories(dst []byte, items []aggregate.Item) []byte {
 	dst = append(dst, '{')
 	for i := range items {
 		if i > 0 {

@@ -6,8 +6,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // Enrichment says where the events of a stream are written with the features
@@ -104,12 +105,12 @@ func (l *loader) enrichable(s *Stream, f *Feature, w word) {
 		case at < 0:
 			l.report(w.place, "feature %q of service %q is about field %q, which stream %q does not have; give it the field, or enrich with another service",
 				f.Name, w.text, by, s.Name)
-		case s.Fields[at].Type != f.ByTypes[i] && s.Fields[at].Type != kinds.Null:
+		case s.Fields[at].Type != f.ByTypes[i] && s.Fields[at].Type != value.Null:
 			l.report(w.place, "feature %q of service %q is about field %q of type %s, and that of stream %q is of type %s: an entity must have one type in all streams",
 				f.Name, w.text, by, f.ByTypes[i], s.Name, s.Fields[at].Type)
 		}
 	}
-	if f.Membership() == kinds.MembersNeeded {
+	if f.Membership() == aggregate.MembersNeeded {
 		at := fieldIndex(s, f.Field)
 		if at < 0 || s.Fields[at].Type != f.Call.Type {
 			l.report(w.place, "feature %q of service %q asks whether the event's own %s was met before, and stream %q has no field %s of type %s; give it the field, or enrich with another service",

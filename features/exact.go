@@ -5,14 +5,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 )
 
 // eventLog is the log of an entity, decoded once for all features of a question.
 type eventLog struct {
 	// events are in the order of their times, those of one time in the order in
 	// which they came.
-	events []kinds.LogRecord
+	events []state.LogRecord
 	lost   int64 // the greatest time of events that a cap has cut off
 }
 
@@ -20,12 +21,12 @@ type eventLog struct {
 var noLog = &eventLog{lost: nothingCut}
 
 // decodeLog decodes a log. The events alias it.
-func decodeLog(log kinds.Log) (*eventLog, error) {
+func decodeLog(log state.Log) (*eventLog, error) {
 	l := &eventLog{lost: nothingCut}
 	if lost, ok := log.CutOff(); ok {
 		l.lost = lost
 	}
-	err := log.Records(func(r kinds.LogRecord) bool {
+	err := log.Records(func(r state.LogRecord) bool {
 		l.events = append(l.events, r)
 		return true
 	})
@@ -36,18 +37,18 @@ func decodeLog(log kinds.Log) (*eventLog, error) {
 }
 
 // since are those of events in the order of their times that are not earlier.
-func since(events []kinds.LogRecord, from int64) []kinds.LogRecord {
+func since(events []state.LogRecord, from int64) []state.LogRecord {
 	return events[earlier(events, from):]
 }
 
 // upTo are those of events in the order of their times that are not later.
-func upTo(events []kinds.LogRecord, to int64) []kinds.LogRecord {
+func upTo(events []state.LogRecord, to int64) []state.LogRecord {
 	return events[:earlier(events, to+1)]
 }
 
 // earlier is how many events in the order of their times came before a time.
-func earlier(events []kinds.LogRecord, time int64) int {
-	n, _ := slices.BinarySearchFunc(events, time, func(r kinds.LogRecord, time int64) int {
+func earlier(events []state.LogRecord, time int64) int {
+	n, _ := slices.BinarySearchFunc(events, time, func(r state.LogRecord, time int64) int {
 		if r.Time < time {
 			return -1
 		}
@@ -62,7 +63,7 @@ const nothingCut = math.MinInt64
 // fold computes an exact feature at a moment from the log of its entity, or from
 // those of several that are taken together, each with a window of its own. What
 // stands in the buffer holds until its next use.
-func (f *Feature) fold(logs []*eventLog, at int64, buffer *[]kinds.Sample) (r kinds.Result, c coverage, err error) {
+func (f *Feature) fold(logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
 	samples, capped := (*buffer)[:0], false
 	for i, log := range logs {
 		cut := f.cut(log, at)
@@ -77,7 +78,7 @@ func (f *Feature) fold(logs []*eventLog, at int64, buffer *[]kinds.Sample) (r ki
 	}
 	*buffer = samples
 	if len(logs) > 1 {
-		slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
+		slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
 	r.Capped = r.Capped || capped
@@ -95,7 +96,7 @@ type coverage struct {
 // cutting is an exact window cut out of a log.
 type cutting struct {
 	coverage
-	events []kinds.LogRecord // in the order of their times
+	events []state.LogRecord // in the order of their times
 	capped bool              // events of it are no longer in the log
 }
 
@@ -147,7 +148,7 @@ func (f *Feature) cut(log *eventLog, at int64) cutting {
 // timesOf are those of events from one time to another as far as all are known,
 // in their order. The last event that a cap has cut off is the first of them if
 // it came between.
-func timesOf(events []kinds.LogRecord, lost, from, to int64) []int64 {
+func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
 	list := make([]int64, 0, len(events)+1)
 	if from <= lost && lost <= to {
 		list = append(list, lost)
@@ -161,10 +162,10 @@ func timesOf(events []kinds.LogRecord, lost, from, to int64) []int64 {
 }
 
 // samples appends those of the events that pass the feature's filter.
-func (f *Feature) samples(dst []kinds.Sample, events []kinds.LogRecord) ([]kinds.Sample, error) {
+func (f *Feature) samples(dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
 	samples := slices.Grow(dst, len(events))
 	for _, r := range events {
-		s := kinds.Sample{Time: r.Time}
+		s := aggregate.Sample{Time: r.Time}
 		var err error
 		if f.filter != nil {
 			if _, passed, err := r.Column(*f.filter); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // BenchmarkExact is a question for ten exact features of one entity, whose log
@@ -33,13 +33,13 @@ features:
 	if err != nil {
 		b.Fatal(err)
 	}
-	mapper, log := r.NewMapper(), []byte(kinds.LogHeader)
+	mapper, log := r.NewMapper(), []byte(state.LogHeader)
 	const now = int64(1_700_000_000_000)
 	for i := range int64(500) {
 		at := now - 12*3_600_000 + i*86_400
 		value := fmt.Appendf(nil, `{"ts":%d,"user":"u","merchant":"m%d","amount":%d.25,"score":0.5,"ok":%t}`, at, i%20, i, i%3 == 0)
-		batch := &kinds.Batch{Sources: make([]kinds.Source, 1)}
-		if _, err := mapper.Map(&Record{Partition: kinds.Partition{Topic: "t"}, Timestamp: at, Value: value}, 0, batch); err != nil {
+		batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		if _, err := mapper.Map(&Record{Partition: state.Partition{Topic: "t"}, Timestamp: at, Value: value}, 0, batch); err != nil {
 			b.Fatal(err)
 		}
 		log = append(log, batch.Ops[0].Member...)
@@ -62,12 +62,12 @@ features:
 }
 
 // logReader answers all reads with one log.
-type logReader kinds.Log
+type logReader state.Log
 
-func (l logReader) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-	slices := make([]kinds.Slice, len(reads))
+func (l logReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+	slices := make([]state.WindowState, len(reads))
 	for i := range slices {
-		slices[i].Log = kinds.Log(l)
+		slices[i].Log = state.Log(l)
 	}
 	return slices, nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Plan says what definitions cost: what every event writes, what every
@@ -122,9 +122,9 @@ const (
 )
 
 var stateNames = [...]string{
-	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last seen",
-	kinds.Logs: "log", kinds.Spreads: "moments", kinds.Picks: "picks", kinds.Groups: "tiles by key",
-	kinds.Filters: "filters", kinds.Identities: "ids",
+	state.Tiles: "tiles", state.Members: "members", state.Sketches: "sketches", state.LastSeen: "last seen",
+	state.Logs: "log", state.Spreads: "moments", state.Picks: "picks", state.Groups: "tiles by key",
+	state.Filters: "filters", state.Identities: "ids",
 }
 
 // Explain works out the plan.
@@ -133,7 +133,7 @@ func (r *Registry) Explain() *Plan {
 	for _, s := range r.Streams {
 		p.Streams = append(p.Streams, s.explain())
 	}
-	users := map[*kinds.Series][]string{}
+	users := map[*state.Series][]string{}
 	for _, f := range r.Features {
 		p.Features = append(p.Features, f.explain())
 		for _, s := range f.Series {
@@ -142,7 +142,7 @@ func (r *Registry) Explain() *Plan {
 			}
 		}
 	}
-	entities := map[string][]*kinds.Series{}
+	entities := map[string][]*state.Series{}
 	for _, s := range r.Series {
 		entities[strings.Join(s.By, "|")] = append(entities[strings.Join(s.By, "|")], s)
 	}
@@ -191,13 +191,13 @@ func (s *Stream) explain() StreamPlan {
 	return p
 }
 
-func explainSeries(s *kinds.Series, users []string) SeriesPlan {
+func explainSeries(s *state.Series, users []string) SeriesPlan {
 	p := SeriesPlan{
 		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
-		Per: s.Per, Condition: s.Condition, State: stateNames[s.State()], Tile: FormatDuration(milliseconds(s.Tile)),
+		Per: s.Per, Condition: s.Condition, State: stateNames[s.Layout()], Tile: FormatDuration(milliseconds(s.Tile)),
 		Keep: FormatDuration(milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
-	if state := s.State(); state == kinds.LastSeen || state == kinds.Logs {
+	if stored := s.Layout(); stored == state.LastSeen || stored == state.Logs {
 		p.Tile = "exact"
 	}
 	if s.Tile == 0 {
@@ -223,7 +223,7 @@ func (f *Feature) explain() FeaturePlan {
 		if !slices.Contains(p.Series, s.ID) {
 			p.Series = append(p.Series, s.ID)
 		}
-		if state := stateNames[s.State()]; !slices.Contains(p.State, state) {
+		if state := stateNames[s.Layout()]; !slices.Contains(p.State, state) {
 			p.State = append(p.State, state)
 		}
 	}
@@ -257,7 +257,7 @@ func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int, of string, e
 	if f.Call.Error > 0 && !f.Window.Exact {
 		p.RelativeError = max(p.RelativeError, f.Call.Error)
 	}
-	if f.Series[0].Measure.State() == kinds.Filters {
+	if f.Series[0].Measure.Layout() == state.Filters {
 		p.FalsePositiveRate = max(p.FalsePositiveRate, f.Call.P)
 	}
 	p.Exact = p.Exact && spec.Exact && p.RelativeError == 0 && p.FalsePositiveRate == 0
@@ -267,7 +267,7 @@ func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int, of string, e
 }
 
 // explainEntity estimates the memory of one entity's series.
-func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
+func (r *Registry) explainEntity(series []*state.Series) EntityPlan {
 	p := EntityPlan{By: series[0].By}
 	groups := map[string]bool{}
 	for _, s := range series {
@@ -280,7 +280,7 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 			p.BytesFull += bytesKey
 		}
 		once, full := seriesBytes(s, tiles)
-		if s.State() == kinds.Groups {
+		if s.Layout() == state.Groups {
 			once += bytesMember
 			full = max(1, int64(s.Max)) * (full + bytesMember)
 		}
@@ -295,24 +295,24 @@ func (r *Registry) explainEntity(series []*kinds.Series) EntityPlan {
 
 // seriesBytes estimates what a series takes of an entity met once, and of one met
 // in every tile; of one kept apart by keys, that of a key.
-func seriesBytes(s *kinds.Series, tiles int64) (once, full int64) {
+func seriesBytes(s *state.Series, tiles int64) (once, full int64) {
 	most := int64(s.Max)
-	switch s.Measure.State() {
-	case kinds.Members:
+	switch s.Measure.Layout() {
+	case state.Members:
 		return bytesMember, tiles * bytesMember
-	case kinds.LastSeen:
+	case state.LastSeen:
 		return bytesSeen, most * bytesSeen
-	case kinds.Logs:
+	case state.Logs:
 		return bytesRecord, most * bytesRecord
-	case kinds.Identities:
+	case state.Identities:
 		return bytesID, most * bytesID
-	case kinds.Sketches:
+	case state.Sketches:
 		return bytesSketchOne, tiles * bytesSketchFull
-	case kinds.Filters:
+	case state.Filters:
 		return bytesFilterOne, tiles * bytesFilter(s)
-	case kinds.Spreads:
+	case state.Spreads:
 		return bytesMoments, tiles * bytesMoments
-	case kinds.Picks:
+	case state.Picks:
 		return bytesMember, tiles * bytesMember
 	default:
 		return bytesTile, tiles * bytesTile
@@ -321,8 +321,8 @@ func seriesBytes(s *kinds.Series, tiles int64) (once, full int64) {
 
 // bytesFilter is what a filter takes that has as many values as its series
 // expects.
-func bytesFilter(s *kinds.Series) int64 {
-	size, _ := kinds.BloomSize(s.Max, s.Rate/2) // the other half is for what comes after
+func bytesFilter(s *state.Series) int64 {
+	size, _ := state.BloomSize(s.Max, s.Rate/2) // the other half is for what comes after
 	if size == 0 {
 		size = s.Max * bytesHash
 	}

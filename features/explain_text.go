@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // WriteText writes the plan as tables for the reader at a terminal.
@@ -53,7 +53,7 @@ func (p *Plan) WriteText(w io.Writer) error {
 			keeps += " per " + s.Per + ", first " + strconv.Itoa(s.Max)
 		case s.Per != "":
 			keeps += " per range of " + s.Per
-		case s.State == stateNames[kinds.Filters]:
+		case s.State == stateNames[state.Filters]:
 			keeps += ", " + strconv.Itoa(s.Max) + " a tile"
 		case s.Max > 0:
 			keeps += ", newest " + strconv.Itoa(s.Max)

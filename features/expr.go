@@ -11,8 +11,8 @@ import (
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // Expr is a compiled expression over the fields of a stream: the filter of a
@@ -40,7 +40,7 @@ type Expr struct {
 	Source string
 
 	root  term
-	want  kinds.Type
+	want  value.Type
 	wide  bool       // the result may be of 128 bits
 	paths [][]string // of a match: where its values stand in the record
 	frame frame
@@ -66,14 +66,14 @@ const (
 // Variable is a value that expressions have a name for.
 type Variable struct {
 	Name  string
-	Type  kinds.Type
+	Type  value.Type
 	Scale uint8 // of a decimal: the most digits behind the point
 }
 
 // CompileExpr compiles an expression over fields. The values that Eval takes
 // are those of the fields, in their order. The result is of the type wanted,
 // or of any type where that is Null. Its error is an *ExprError.
-func CompileExpr(source string, fields []Variable, want kinds.Type) (*Expr, error) {
+func CompileExpr(source string, fields []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(source, &exprCompiler{fields: fields}, want)
 }
 
@@ -86,7 +86,7 @@ var ErrReported = errors.New("reported already")
 
 // CompileOver compiles an expression over features, which it looks up. Its error
 // is ErrReported or an *ExprError.
-func CompileOver(source string, features Lookup, want kinds.Type) (*Expr, error) {
+func CompileOver(source string, features Lookup, want value.Type) (*Expr, error) {
 	return compileExpr(source, &exprCompiler{feature: features}, want)
 }
 
@@ -103,10 +103,10 @@ func (e *Expr) Paths() [][]string {
 // compared with something of another type is unknown. Its error is an
 // *ExprError.
 func CompileMatch(source string) (*Expr, error) {
-	return compileExpr(source, &exprCompiler{raw: true}, kinds.Bool)
+	return compileExpr(source, &exprCompiler{raw: true}, value.Bool)
 }
 
-func compileExpr(source string, c *exprCompiler, want kinds.Type) (*Expr, error) {
+func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error) {
 	if len(source) > maxExprLength {
 		return nil, tooLong()
 	}
@@ -151,14 +151,14 @@ func errorAt(n ast.Node, format string, args ...any) error {
 
 // assignable says whether a result of one type can stand where another is
 // wanted without a loss.
-func assignable(from, to kinds.Type) bool {
+func assignable(from, to value.Type) bool {
 	switch {
-	case from == to || from == kinds.Null || to == kinds.Null:
+	case from == to || from == value.Null || to == value.Null:
 		return true
-	case to == kinds.Float:
+	case to == value.Float:
 		return from.Numeric()
-	case to == kinds.Decimal:
-		return from == kinds.Int
+	case to == value.Decimal:
+		return from == value.Int
 	}
 	return false
 }
@@ -166,35 +166,35 @@ func assignable(from, to kinds.Type) bool {
 // Eval computes the expression. The result may alias the values and memory of
 // the Expr: it holds until the next Eval. A Bool expression whose result is
 // unknown is false. It is not safe for concurrent use; see Clone.
-func (e *Expr) Eval(values []kinds.Value) (kinds.Value, error) {
+func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
 	v := e.root.eval(&e.frame)
 	if v.Wide() && !e.wide {
-		return kinds.Value{}, errOverflow
+		return value.Value{}, errOverflow
 	}
 	if e.frame.err != nil {
-		return kinds.Value{}, e.frame.err
+		return value.Value{}, e.frame.err
 	}
 	switch {
 	case e.want == v.Type:
-	case e.want == kinds.Bool:
-		return kinds.Value{Type: kinds.Bool}, nil
-	case e.want == kinds.Float && v.Type.Numeric():
-		return kinds.Value{Type: kinds.Float, Flt: v.Float64()}, nil
-	case e.want == kinds.Decimal && v.Type == kinds.Int:
-		v.Type = kinds.Decimal
+	case e.want == value.Bool:
+		return value.Value{Type: value.Bool}, nil
+	case e.want == value.Float && v.Type.Numeric():
+		return value.Value{Type: value.Float, Flt: v.Float64()}, nil
+	case e.want == value.Decimal && v.Type == value.Int:
+		v.Type = value.Decimal
 	}
 	return v, nil
 }
 
 // True says whether the expression is true of the values.
-func (e *Expr) True(values []kinds.Value) (bool, error) {
+func (e *Expr) True(values []value.Value) (bool, error) {
 	v, err := e.Eval(values)
-	return v.Type == kinds.Bool && v.Num != 0, err
+	return v.Type == value.Bool && v.Num != 0, err
 }
 
 // Type is that of the result; Null where it is known only from the values.
-func (e *Expr) Type() kinds.Type { return e.root.typ }
+func (e *Expr) Type() value.Type { return e.root.typ }
 
 // Scale is the greatest number of digits behind the point that a decimal result
 // may have.
@@ -210,29 +210,29 @@ func (e *Expr) Clone() *Expr {
 
 // term is a compiled part of an expression.
 type term struct {
-	typ     kinds.Type // Null where it is known only from the event
+	typ     value.Type // Null where it is known only from the event
 	scale   uint8      // no decimal that it gives has more digits behind the point
 	literal bool       // its value is the same for all events
 	null    bool       // the literal nil
-	eval    func(*frame) kinds.Value
+	eval    func(*frame) value.Value
 }
 
 // frame is what a term is computed from.
 type frame struct {
-	values []kinds.Value
+	values []value.Value
 	text   []byte // memory for strings
 	err    error  // the first
 }
 
 // constant is the value of a literal.
-func (t term) constant() kinds.Value { return t.eval(nil) }
+func (t term) constant() value.Value { return t.eval(nil) }
 
-func literal(v kinds.Value) term {
-	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) kinds.Value { return v }}
+func literal(v value.Value) term {
+	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) value.Value { return v }}
 }
 
-func truth(b bool) kinds.Value {
-	v := kinds.Value{Type: kinds.Bool}
+func truth(b bool) value.Value {
+	v := value.Value{Type: value.Bool}
 	if b {
 		v.Num = 1
 	}
@@ -255,13 +255,13 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 	}
 	switch n := n.(type) {
 	case *ast.NilNode:
-		return literal(kinds.Value{}), nil
+		return literal(value.Value{}), nil
 	case *ast.BoolNode:
 		return literal(truth(n.Value)), nil
 	case *ast.StringNode:
-		return literal(kinds.Value{Type: kinds.String, Str: []byte(n.Value)}), nil
+		return literal(value.Value{Type: value.String, Str: []byte(n.Value)}), nil
 	case *ast.IntegerNode:
-		return literal(kinds.Value{Type: kinds.Int, Num: int64(n.Value)}), nil
+		return literal(value.Value{Type: value.Int, Num: int64(n.Value)}), nil
 	case *ast.FloatNode:
 		return literal(decimalLiteral(n.Value)), nil
 	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
@@ -304,7 +304,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 			}
 			return term{}, errorAt(n, "%s", spelling.Unknown("field", id.Value, known))
 		}
-		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) value.Value { return f.values[i] }}, nil
 	}
 	path, ok := pathOf(n)
 	if !ok {
@@ -315,7 +315,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 		i = len(c.paths)
 		c.paths = append(c.paths, path)
 	}
-	return term{eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+	return term{eval: func(f *frame) value.Value { return f.values[i] }}, nil
 }
 
 // featureNamed compiles the name of a feature.
@@ -331,7 +331,7 @@ func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 	case err != nil:
 		return term{}, errorAt(n, "%s", err)
 	}
-	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) kinds.Value { return f.values[i] }}, nil
+	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) value.Value { return f.values[i] }}, nil
 }
 
 // pathOf reads a.b, a?.b and a["b"].
@@ -360,15 +360,15 @@ func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
 		return term{}, err
 	}
 	cond, yes, no := terms[0], terms[1], terms[2]
-	if !assignable(cond.typ, kinds.Bool) {
+	if !assignable(cond.typ, value.Bool) {
 		return term{}, errorAt(n.Cond, "a condition must be a bool, not %s", withArticle(cond.typ))
 	}
 	typ, ok := common(yes.typ, no.typ)
 	if !ok {
 		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", withArticle(yes.typ), withArticle(no.typ))
 	}
-	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) kinds.Value {
-		if v := cond.eval(f); v.Type == kinds.Bool && v.Num != 0 {
+	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) value.Value {
+		if v := cond.eval(f); v.Type == value.Bool && v.Num != 0 {
 			return yes.eval(f)
 		}
 		return no.eval(f)
@@ -388,24 +388,24 @@ func (c *exprCompiler) compileAll(nodes ...ast.Node) ([]term, error) {
 }
 
 // common is the type that holds what is of one of two types.
-func common(a, b kinds.Type) (kinds.Type, bool) {
+func common(a, b value.Type) (value.Type, bool) {
 	switch {
-	case a == kinds.Null:
+	case a == value.Null:
 		return b, true
 	case assignable(b, a):
 		return a, true
 	case assignable(a, b):
 		return b, true
 	}
-	return kinds.Null, false
+	return value.Null, false
 }
 
 // withArticle is a type in a sentence.
-func withArticle(t kinds.Type) string {
+func withArticle(t value.Type) string {
 	switch t {
-	case kinds.Null:
+	case value.Null:
 		return "null"
-	case kinds.Int:
+	case value.Int:
 		return "an int"
 	}
 	return "a " + t.String()

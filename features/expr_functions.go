@@ -10,17 +10,18 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // function is one of the expression language. All are null for a null.
 type function struct {
-	takes  kinds.Type // of the first argument; Null takes any
+	takes  value.Type // of the first argument; Null takes any
 	option string     // what a second argument, a literal int, is; empty for none
 	max    int64      // of the option, from 0
-	gives  kinds.Type
-	apply  func(f *frame, v kinds.Value, option int) kinds.Value
+	gives  value.Type
+	apply  func(f *frame, v value.Value, option int) value.Value
 }
 
 // functions are those that expressions may call:
@@ -36,14 +37,14 @@ type function struct {
 //	hour(t)         hour of the day in UTC, 0 to 23
 //	weekday(t)      day of the week in UTC, 1 (Monday) to 7
 var functions = map[string]function{
-	"cidr":    {takes: kinds.String, option: "bits", max: 128, gives: kinds.String, apply: cidr},
-	"lower":   {takes: kinds.String, gives: kinds.String, apply: mapped(unicode.ToLower)},
-	"upper":   {takes: kinds.String, gives: kinds.String, apply: mapped(unicode.ToUpper)},
-	"trim":    {takes: kinds.String, gives: kinds.String, apply: trim},
-	"len":     {takes: kinds.String, gives: kinds.Int, apply: length},
-	"string":  {takes: kinds.Null, gives: kinds.String, apply: text},
-	"hour":    {takes: kinds.Timestamp, gives: kinds.Int, apply: hour},
-	"weekday": {takes: kinds.Timestamp, gives: kinds.Int, apply: weekday},
+	"cidr":    {takes: value.String, option: "bits", max: 128, gives: value.String, apply: cidr},
+	"lower":   {takes: value.String, gives: value.String, apply: mapped(unicode.ToLower)},
+	"upper":   {takes: value.String, gives: value.String, apply: mapped(unicode.ToUpper)},
+	"trim":    {takes: value.String, gives: value.String, apply: trim},
+	"len":     {takes: value.String, gives: value.Int, apply: length},
+	"string":  {takes: value.Null, gives: value.String, apply: text},
+	"hour":    {takes: value.Timestamp, gives: value.Int, apply: hour},
+	"weekday": {takes: value.Timestamp, gives: value.Int, apply: weekday},
 }
 
 func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, error) {
@@ -66,7 +67,7 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 	if err != nil {
 		return term{}, err
 	}
-	if fn.takes != kinds.Null && !assignable(x.typ, fn.takes) {
+	if fn.takes != value.Null && !assignable(x.typ, fn.takes) {
 		return term{}, errorAt(args[0], "%s takes %s, not %s", signature, withArticle(fn.takes), withArticle(x.typ))
 	}
 	option := 0
@@ -77,10 +78,10 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 		}
 		option = o.Value
 	}
-	return term{typ: fn.gives, eval: func(f *frame) kinds.Value {
+	return term{typ: fn.gives, eval: func(f *frame) value.Value {
 		v := x.eval(f)
-		if v.IsNull() || fn.takes != kinds.Null && v.Type != fn.takes {
-			return kinds.Value{}
+		if v.IsNull() || fn.takes != value.Null && v.Type != fn.takes {
+			return value.Value{}
 		}
 		return fn.apply(f, v, option)
 	}}, nil
@@ -91,30 +92,30 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 const maxText = 64 << 10
 
 // held is the text that was appended to the frame's from start.
-func (f *frame) held(start int) kinds.Value {
+func (f *frame) held(start int) value.Value {
 	if len(f.text) > maxText {
 		return f.fail(errLong)
 	}
-	return kinds.Value{Type: kinds.String, Str: f.text[start:len(f.text):len(f.text)]}
+	return value.Value{Type: value.String, Str: f.text[start:len(f.text):len(f.text)]}
 }
 
-func cidr(f *frame, v kinds.Value, bits int) kinds.Value {
+func cidr(f *frame, v value.Value, bits int) value.Value {
 	ip, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(v.Str), len(v.Str)))
 	if err != nil || ip.Zone() != "" {
-		return kinds.Value{}
+		return value.Value{}
 	}
 	ip = ip.Unmap()
 	network, err := ip.Prefix(min(bits, ip.BitLen()))
 	if err != nil {
-		return kinds.Value{}
+		return value.Value{}
 	}
 	start := len(f.text)
 	f.text = network.AppendTo(f.text)
 	return f.held(start)
 }
 
-func mapped(mapping func(rune) rune) func(*frame, kinds.Value, int) kinds.Value {
-	return func(f *frame, v kinds.Value, _ int) kinds.Value {
+func mapped(mapping func(rune) rune) func(*frame, value.Value, int) value.Value {
+	return func(f *frame, v value.Value, _ int) value.Value {
 		start := len(f.text)
 		f.text = slices.Grow(f.text, len(v.Str))
 		for s := v.Str; len(s) > 0; {
@@ -126,27 +127,27 @@ func mapped(mapping func(rune) rune) func(*frame, kinds.Value, int) kinds.Value 
 	}
 }
 
-func trim(_ *frame, v kinds.Value, _ int) kinds.Value {
+func trim(_ *frame, v value.Value, _ int) value.Value {
 	v.Str = bytes.TrimSpace(v.Str)
 	return v
 }
 
-func length(_ *frame, v kinds.Value, _ int) kinds.Value {
-	return kinds.Value{Type: kinds.Int, Num: int64(utf8.RuneCount(v.Str))}
+func length(_ *frame, v value.Value, _ int) value.Value {
+	return value.Value{Type: value.Int, Num: int64(utf8.RuneCount(v.Str))}
 }
 
-func text(f *frame, v kinds.Value, _ int) kinds.Value {
+func text(f *frame, v value.Value, _ int) value.Value {
 	start := len(f.text)
 	f.text = v.AppendText(f.text)
 	return f.held(start)
 }
 
-func hour(_ *frame, v kinds.Value, _ int) kinds.Value {
-	hours := kinds.FloorDiv(v.Num, 3_600_000)
-	return kinds.Value{Type: kinds.Int, Num: hours - 24*kinds.FloorDiv(hours, 24)}
+func hour(_ *frame, v value.Value, _ int) value.Value {
+	hours := state.FloorDiv(v.Num, 3_600_000)
+	return value.Value{Type: value.Int, Num: hours - 24*state.FloorDiv(hours, 24)}
 }
 
-func weekday(_ *frame, v kinds.Value, _ int) kinds.Value {
-	days := kinds.FloorDiv(v.Num, 86_400_000) + 3 // the first of 1970 was a Thursday
-	return kinds.Value{Type: kinds.Int, Num: days - 7*kinds.FloorDiv(days, 7) + 1}
+func weekday(_ *frame, v value.Value, _ int) value.Value {
+	days := state.FloorDiv(v.Num, 86_400_000) + 3 // the first of 1970 was a Thursday
+	return value.Value{Type: value.Int, Num: days - 7*state.FloorDiv(days, 7) + 1}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/value"
 )
 
 // canonicalOperators are the spellings that stand for others.
@@ -20,11 +20,11 @@ var (
 	errLong     = errors.New("the result of an expression is longer than 65536 bytes")
 )
 
-func (f *frame) fail(err error) kinds.Value {
+func (f *frame) fail(err error) value.Value {
 	if f.err == nil {
 		f.err = err
 	}
-	return kinds.Value{}
+	return value.Value{}
 }
 
 func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
@@ -37,25 +37,25 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 	}
 	switch n.Operator {
 	case "not":
-		if !assignable(x.typ, kinds.Bool) {
+		if !assignable(x.typ, value.Bool) {
 			return term{}, errorAt(n, "`not` takes a bool, not %s", withArticle(x.typ))
 		}
-		return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		return term{typ: value.Bool, eval: func(f *frame) value.Value {
 			v := x.eval(f)
-			if v.Type != kinds.Bool {
-				return kinds.Value{}
+			if v.Type != value.Bool {
+				return value.Value{}
 			}
 			return truth(v.Num == 0)
 		}}, nil
 	default: // - and +
-		if x.typ != kinds.Null && !x.typ.Numeric() {
+		if x.typ != value.Null && !x.typ.Numeric() {
 			return term{}, errorAt(n, "`%s` takes a number, not %s", n.Operator, withArticle(x.typ))
 		}
-		op, zero := subtract, kinds.Value{Type: kinds.Int}
+		op, zero := subtract, value.Value{Type: value.Int}
 		if n.Operator == "+" {
 			op = addition
 		}
-		return term{typ: x.typ, scale: x.scale, literal: x.literal, eval: func(f *frame) kinds.Value {
+		return term{typ: x.typ, scale: x.scale, literal: x.literal, eval: func(f *frame) value.Value {
 			return arithmetic(f, op, zero, x.eval(f))
 		}}, nil
 	}
@@ -79,7 +79,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	mismatch := errorAt(n, "`%s` cannot stand between %s and %s", n.Operator, withArticle(l.typ), withArticle(r.typ))
 	switch n.Operator {
 	case "and", "or":
-		if !assignable(l.typ, kinds.Bool) || !assignable(r.typ, kinds.Bool) {
+		if !assignable(l.typ, value.Bool) || !assignable(r.typ, value.Bool) {
 			return term{}, mismatch
 		}
 		return junction(n.Operator == "or", l, r), nil
@@ -88,7 +88,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		if !ok {
 			return term{}, mismatch
 		}
-		return term{typ: typ, scale: max(l.scale, r.scale), eval: func(f *frame) kinds.Value {
+		return term{typ: typ, scale: max(l.scale, r.scale), eval: func(f *frame) value.Value {
 			if v := l.eval(f); !v.IsNull() {
 				return v
 			}
@@ -100,13 +100,13 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		}
 		return comparison(n.Operator, l, r), nil
 	case "contains", "startsWith", "endsWith":
-		if !assignable(l.typ, kinds.String) || !assignable(r.typ, kinds.String) {
+		if !assignable(l.typ, value.String) || !assignable(r.typ, value.String) {
 			return term{}, mismatch
 		}
 		return stringTest(n.Operator, l, r), nil
 	}
-	if n.Operator == "+" && (l.typ == kinds.String || r.typ == kinds.String) {
-		if !assignable(l.typ, kinds.String) || !assignable(r.typ, kinds.String) {
+	if n.Operator == "+" && (l.typ == value.String || r.typ == value.String) {
+		if !assignable(l.typ, value.String) || !assignable(r.typ, value.String) {
 			return term{}, mismatch
 		}
 		return joined(l, r), nil
@@ -123,7 +123,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	if n.Operator == "*" {
 		scale = min(l.scale+r.scale, maxScale)
 	}
-	return term{typ: typ, scale: scale, eval: func(f *frame) kinds.Value {
+	return term{typ: typ, scale: scale, eval: func(f *frame) value.Value {
 		return arithmetic(f, op, l.eval(f), r.eval(f))
 	}}, nil
 }
@@ -131,19 +131,19 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 // junction is `and` or `or`, in the logic of three values: false settles an
 // `and`, true an `or`, and else what is unknown stays so.
 func junction(or bool, l, r term) term {
-	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		a := l.eval(f)
-		if a.Type == kinds.Bool && (a.Num != 0) == or {
+		if a.Type == value.Bool && (a.Num != 0) == or {
 			return a
 		}
 		b := r.eval(f)
 		switch {
-		case b.Type != kinds.Bool:
-			return kinds.Value{}
+		case b.Type != value.Bool:
+			return value.Value{}
 		case (b.Num != 0) == or:
 			return b
-		case a.Type != kinds.Bool:
-			return kinds.Value{}
+		case a.Type != value.Bool:
+			return value.Value{}
 		}
 		return b
 	}}
@@ -151,20 +151,20 @@ func junction(or bool, l, r term) term {
 
 // canCompare says whether values of two types can be compared. Moments are
 // compared with ints as milliseconds.
-func canCompare(operator string, a, b kinds.Type) bool {
-	if a == kinds.Null || b == kinds.Null {
+func canCompare(operator string, a, b value.Type) bool {
+	if a == value.Null || b == value.Null {
 		return true
 	}
 	equality := operator == "==" || operator == "!="
 	switch a {
-	case kinds.Bool:
+	case value.Bool:
 		return b == a && equality
-	case kinds.String:
+	case value.String:
 		return b == a
-	case kinds.Location:
+	case value.Location:
 		return false
 	}
-	return a == b || a.Numeric() && b.Numeric() || a == kinds.Timestamp && b == kinds.Int || a == kinds.Int && b == kinds.Timestamp
+	return a == b || a.Numeric() && b.Numeric() || a == value.Timestamp && b == value.Int || a == value.Int && b == value.Timestamp
 }
 
 func comparison(operator string, l, r term) term {
@@ -186,11 +186,11 @@ func comparison(operator string, l, r term) term {
 	case ">=":
 		holds = func(c int) bool { return c >= 0 }
 	}
-	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		a, b := l.eval(f), r.eval(f)
 		c, ok := compare(&a, &b)
 		if !ok {
-			return kinds.Value{}
+			return value.Value{}
 		}
 		return truth(holds(c))
 	}}
@@ -202,7 +202,7 @@ func nullTest(operator string, l, r term) term {
 	if l.null {
 		x = r
 	}
-	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		v := x.eval(f)
 		switch operator {
 		case "==":
@@ -210,22 +210,22 @@ func nullTest(operator string, l, r term) term {
 		case "!=":
 			return truth(!v.IsNull())
 		}
-		return kinds.Value{}
+		return value.Value{}
 	}}
 }
 
 // compare orders two values, where they can be.
-func compare(a, b *kinds.Value) (int, bool) {
+func compare(a, b *value.Value) (int, bool) {
 	switch {
-	case a.Type == kinds.Null || b.Type == kinds.Null:
+	case a.Type == value.Null || b.Type == value.Null:
 		return 0, false
-	case a.Type == kinds.String || b.Type == kinds.String:
+	case a.Type == value.String || b.Type == value.String:
 		return bytes.Compare(a.Str, b.Str), a.Type == b.Type
-	case a.Type == kinds.Bool || b.Type == kinds.Bool:
+	case a.Type == value.Bool || b.Type == value.Bool:
 		return cmp.Compare(a.Num, b.Num), a.Type == b.Type
-	case a.Type == kinds.Location || b.Type == kinds.Location:
+	case a.Type == value.Location || b.Type == value.Location:
 		return 0, false
-	case a.Type == kinds.Float || b.Type == kinds.Float:
+	case a.Type == value.Float || b.Type == value.Float:
 		return cmp.Compare(a.Float64(), b.Float64()), true
 	}
 	return compareExact(a, b), true
@@ -241,20 +241,20 @@ func stringTest(operator string, l, r term) term {
 	case "endsWith":
 		test = bytes.HasSuffix
 	}
-	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		a, b := l.eval(f), r.eval(f)
-		if a.Type != kinds.String || b.Type != kinds.String {
-			return kinds.Value{}
+		if a.Type != value.String || b.Type != value.String {
+			return value.Value{}
 		}
 		return truth(test(a.Str, b.Str))
 	}}
 }
 
 func joined(l, r term) term {
-	return term{typ: kinds.String, eval: func(f *frame) kinds.Value {
+	return term{typ: value.String, eval: func(f *frame) value.Value {
 		a, b := l.eval(f), r.eval(f)
-		if a.Type != kinds.String || b.Type != kinds.String {
-			return kinds.Value{}
+		if a.Type != value.String || b.Type != value.String {
+			return value.Value{}
 		}
 		start := len(f.text)
 		f.text = append(append(f.text, a.Str...), b.Str...)
@@ -267,7 +267,7 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, err
 	}
-	if !assignable(x.typ, kinds.String) {
+	if !assignable(x.typ, value.String) {
 		return term{}, errorAt(n.Left, "`matches` takes a string, not %s", withArticle(x.typ))
 	}
 	pattern, ok := n.Right.(*ast.StringNode)
@@ -278,10 +278,10 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, errorAt(n.Right, "%v", err)
 	}
-	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		v := x.eval(f)
-		if v.Type != kinds.String {
-			return kinds.Value{}
+		if v.Type != value.String {
+			return value.Value{}
 		}
 		return truth(re.Match(v.Str))
 	}}, nil
@@ -298,12 +298,12 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 		if err != nil {
 			return term{}, err
 		}
-		return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+		return term{typ: value.Bool, eval: func(f *frame) value.Value {
 			v := x.eval(f)
 			low, ok := compare(&bounds[0], &v)
 			high, _ := compare(&v, &bounds[1])
 			if !ok {
-				return kinds.Value{}
+				return value.Value{}
 			}
 			return truth(low <= 0 && high <= 0)
 		}}, nil
@@ -316,12 +316,12 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, err
 	}
-	return term{typ: kinds.Bool, eval: func(f *frame) kinds.Value {
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		v := x.eval(f)
 		if v.IsNull() {
-			return kinds.Value{}
+			return value.Value{}
 		}
-		return truth(slices.ContainsFunc(members, func(m kinds.Value) bool {
+		return truth(slices.ContainsFunc(members, func(m value.Value) bool {
 			order, ok := compare(&v, &m)
 			return ok && order == 0
 		}))
@@ -329,12 +329,12 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 }
 
 // literals are the values that x is looked for among.
-func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]kinds.Value, error) {
+func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]value.Value, error) {
 	terms, err := c.compileAll(nodes...)
 	if err != nil {
 		return nil, err
 	}
-	values := make([]kinds.Value, len(terms))
+	values := make([]value.Value, len(terms))
 	for i, t := range terms {
 		if !t.literal || t.null {
 			return nil, errorAt(nodes[i], "`in` takes literals only")

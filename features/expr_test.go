@@ -6,35 +6,35 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/value"
 )
 
 var exprFields = []Variable{
-	{Name: "status", Type: kinds.String},
-	{Name: "other", Type: kinds.String},
-	{Name: "n", Type: kinds.Int},
-	{Name: "amount", Type: kinds.Decimal, Scale: 2},
-	{Name: "score", Type: kinds.Float},
-	{Name: "ok", Type: kinds.Bool},
-	{Name: "at", Type: kinds.Timestamp},
-	{Name: "place", Type: kinds.Location},
-	{Name: "ip", Type: kinds.String},
-	{Name: "none", Type: kinds.Int},
-	{Name: "nobool", Type: kinds.Bool},
-	{Name: "big", Type: kinds.Int},
+	{Name: "status", Type: value.String},
+	{Name: "other", Type: value.String},
+	{Name: "n", Type: value.Int},
+	{Name: "amount", Type: value.Decimal, Scale: 2},
+	{Name: "score", Type: value.Float},
+	{Name: "ok", Type: value.Bool},
+	{Name: "at", Type: value.Timestamp},
+	{Name: "place", Type: value.Location},
+	{Name: "ip", Type: value.String},
+	{Name: "none", Type: value.Int},
+	{Name: "nobool", Type: value.Bool},
+	{Name: "big", Type: value.Int},
 }
 
-func exprValues() []kinds.Value {
-	return []kinds.Value{
-		{Type: kinds.String, Str: []byte("approved")}, {}, {Type: kinds.Int, Num: 7}, {Type: kinds.Decimal, Num: 10010, Scale: 2},
-		{Type: kinds.Float, Flt: 0.1}, truth(true),
-		{Type: kinds.Timestamp, Num: 1_700_000_000_000}, {Type: kinds.Location, Flt: 1, Lon: 2},
-		{Type: kinds.String, Str: []byte("10.1.2.3")}, {}, {}, {Type: kinds.Int, Num: math.MaxInt64},
+func exprValues() []value.Value {
+	return []value.Value{
+		{Type: value.String, Str: []byte("approved")}, {}, {Type: value.Int, Num: 7}, {Type: value.Decimal, Num: 10010, Scale: 2},
+		{Type: value.Float, Flt: 0.1}, truth(true),
+		{Type: value.Timestamp, Num: 1_700_000_000_000}, {Type: value.Location, Flt: 1, Lon: 2},
+		{Type: value.String, Str: []byte("10.1.2.3")}, {}, {}, {Type: value.Int, Num: math.MaxInt64},
 	}
 }
 
 // typed is a value as the tests write it.
-func typed(v kinds.Value) string {
+func typed(v value.Value) string {
 	if v.IsNull() {
 		return "null"
 	}
@@ -144,13 +144,13 @@ func TestExpr(t *testing.T) {
 		`cidr(ip, 24) == "10.1.2.0/24"`:         "bool true",
 		`lower(upper(status)) == lower(status)`: "bool true",
 	} {
-		e, err := CompileExpr(source, exprFields, kinds.Null)
+		e, err := CompileExpr(source, exprFields, value.Null)
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		if e.root.typ == kinds.Bool {
-			e.want = kinds.Bool
+		if e.root.typ == value.Bool {
+			e.want = value.Bool
 		}
 		for _, e := range []*Expr{e, e.Clone()} {
 			got, err := e.Eval(exprValues())
@@ -158,7 +158,7 @@ func TestExpr(t *testing.T) {
 				t.Errorf("%s = %s, %v; want %s", source, typed(got), err, want)
 			}
 		}
-		again, err := CompileExpr(e.Source, exprFields, kinds.Null)
+		again, err := CompileExpr(e.Source, exprFields, value.Null)
 		if v, _ := e.Eval(exprValues()); v.Scale > e.Scale() {
 			t.Errorf("%s: %d digits behind the point, and %d stated", source, v.Scale, e.Scale())
 		}
@@ -175,7 +175,7 @@ func TestExprScale(t *testing.T) {
 		"none ?? amount": 2, "amount ?? 0.125": 3, "ok ? amount : 0.125": 3, "ok ? n : amount": 2,
 		"amount * amount * amount * amount * amount * amount * amount * amount * amount * amount": maxScale,
 	} {
-		e, err := CompileExpr(source, exprFields, kinds.Null)
+		e, err := CompileExpr(source, exprFields, value.Null)
 		if err != nil || e.Scale() != want {
 			t.Errorf("%s: %+v, %v; want %d", source, e, err, want)
 		}
@@ -190,7 +190,7 @@ func TestExprCanonical(t *testing.T) {
 		"status == 'a' // why":       `status == "a"`,
 		"if ok {1} else {2}":         "ok ? 1 : 2",
 	} {
-		e, err := CompileExpr(source, exprFields, kinds.Null)
+		e, err := CompileExpr(source, exprFields, value.Null)
 		if err != nil || e.Source != want {
 			t.Errorf("%s: %+v, %v; want %s", source, e, err, want)
 		}
@@ -200,14 +200,14 @@ func TestExprCanonical(t *testing.T) {
 func TestExprWants(t *testing.T) {
 	for _, c := range []struct {
 		source string
-		want   kinds.Type
+		want   value.Type
 		value  string
 	}{
-		{"n", kinds.Float, "float 7"},
-		{"n", kinds.Decimal, "decimal 7"},
-		{"amount", kinds.Float, "float 100.1"},
-		{"none", kinds.Float, "null"},
-		{"none == 1", kinds.Bool, "bool false"},
+		{"n", value.Float, "float 7"},
+		{"n", value.Decimal, "decimal 7"},
+		{"amount", value.Float, "float 100.1"},
+		{"none", value.Float, "null"},
+		{"none == 1", value.Bool, "bool false"},
 	} {
 		e, err := CompileExpr(c.source, exprFields, c.want)
 		if err != nil {
@@ -222,51 +222,51 @@ func TestExprWants(t *testing.T) {
 func TestExprErrors(t *testing.T) {
 	for _, c := range []struct {
 		source  string
-		want    kinds.Type
+		want    value.Type
 		column  int
 		message string
 	}{
-		{`n > 1 and statu == "a"`, kinds.Bool, 11, `unknown field "statu"; did you mean "status"?`},
-		{`lowr(status)`, kinds.String, 1, `unknown function "lowr"; did you mean "lower"?`},
-		{`now() > at`, kinds.Bool, 1, `unknown function "now"; known: cidr, hour, len, lower, string, trim, upper, weekday`},
-		{`status == 5`, kinds.Bool, 8, "`==` cannot stand between a string and an int"},
-		{`ok < false`, kinds.Bool, 4, "`<` cannot stand between a bool and a bool"},
-		{`place == place`, kinds.Bool, 7, "`==` cannot stand between a location and a location"},
-		{`n and ok`, kinds.Bool, 3, "`and` cannot stand between an int and a bool"},
-		{`ok ?? n`, kinds.Null, 4, "`??` cannot stand between a bool and an int"},
-		{`n contains "a"`, kinds.Bool, 3, "`contains` cannot stand between an int and a string"},
-		{`status + n`, kinds.Null, 8, "`+` cannot stand between a string and an int"},
-		{`status - n`, kinds.Null, 8, "`-` cannot stand between a string and an int"},
-		{`amount % 2`, kinds.Null, 8, "`%` cannot stand between a decimal and an int"},
-		{`n ** 2`, kinds.Null, 3, "the operator `**` is not supported"},
-		{`not n`, kinds.Bool, 1, "`not` takes a bool, not an int"},
-		{`-status`, kinds.Null, 1, "`-` takes a number, not a string"},
-		{`n ? 1 : 2`, kinds.Null, 1, "a condition must be a bool, not an int"},
-		{`ok ? 1 : "a"`, kinds.Null, 10, "one result is an int, the other a string"},
-		{`n matches "a"`, kinds.Bool, 1, "`matches` takes a string, not an int"},
-		{`status matches status`, kinds.Bool, 16, "the pattern of `matches` must be a literal string"},
-		{`status matches "("`, kinds.Bool, 16, "error parsing regexp: missing closing ): `(`"},
-		{`n in status`, kinds.Bool, 6, "`in` takes a list of literals or a range"},
-		{`n in [n]`, kinds.Bool, 7, "`in` takes literals only"},
-		{`n in ["a"]`, kinds.Bool, 7, "an int is never in a list with a string"},
-		{`[1]`, kinds.Null, 1, "a list can only stand behind `in`"},
-		{`{a: 1}`, kinds.Null, 1, "this part of the Expr language is not supported"},
-		{`status.length`, kinds.Null, 8, "a field has no parts: declare one with a path of its own"},
-		{`status.len()`, kinds.Null, 8, "methods cannot be called here"},
-		{`cidr(ip)`, kinds.Null, 1, "cidr(value, bits) takes 2 arguments, not 1"},
-		{`cidr(ip, n)`, kinds.Null, 10, "cidr(value, bits): bits must be a number from 0 to 128"},
-		{`cidr(ip, 129)`, kinds.Null, 10, "cidr(value, bits): bits must be a number from 0 to 128"},
-		{`hour(n)`, kinds.Null, 6, "hour(value) takes a timestamp, not an int"},
-		{`n`, kinds.Bool, 1, "the expression is an int, but a bool is wanted"},
-		{`n / 2`, kinds.Decimal, 3, "the expression is a float, but a decimal is wanted"},
-		{`n >`, kinds.Bool, 3, "unexpected token EOF"},
-		{``, kinds.Bool, 1, "unexpected token EOF"},
-		{`n > "`, kinds.Bool, 6, "literal not terminated"},
-		{`"ä" > statu`, kinds.Bool, 7, `unknown field "statu"; did you mean "status"?`},
-		{strings.Repeat("(", 40) + "ok" + strings.Repeat(" ?: ok)", 40), kinds.Bool, 47, "the expression has more than 1024 parts"},
-		{strings.Repeat("'"+strings.Repeat("a", 400)+"' < ", 7) + "'a'", kinds.Bool, 1, "the expression is longer than 4096 bytes"},
-		{"\xff", kinds.Bool, 1, "the expression is not valid UTF-8"},
-		{strings.Repeat("(", maxExprLength+1), kinds.Bool, 1, "the expression is longer than 4096 bytes"},
+		{`n > 1 and statu == "a"`, value.Bool, 11, `unknown field "statu"; did you mean "status"?`},
+		{`lowr(status)`, value.String, 1, `unknown function "lowr"; did you mean "lower"?`},
+		{`now() > at`, value.Bool, 1, `unknown function "now"; known: cidr, hour, len, lower, string, trim, upper, weekday`},
+		{`status == 5`, value.Bool, 8, "`==` cannot stand between a string and an int"},
+		{`ok < false`, value.Bool, 4, "`<` cannot stand between a bool and a bool"},
+		{`place == place`, value.Bool, 7, "`==` cannot stand between a location and a location"},
+		{`n and ok`, value.Bool, 3, "`and` cannot stand between an int and a bool"},
+		{`ok ?? n`, value.Null, 4, "`??` cannot stand between a bool and an int"},
+		{`n contains "a"`, value.Bool, 3, "`contains` cannot stand between an int and a string"},
+		{`status + n`, value.Null, 8, "`+` cannot stand between a string and an int"},
+		{`status - n`, value.Null, 8, "`-` cannot stand between a string and an int"},
+		{`amount % 2`, value.Null, 8, "`%` cannot stand between a decimal and an int"},
+		{`n ** 2`, value.Null, 3, "the operator `**` is not supported"},
+		{`not n`, value.Bool, 1, "`not` takes a bool, not an int"},
+		{`-status`, value.Null, 1, "`-` takes a number, not a string"},
+		{`n ? 1 : 2`, value.Null, 1, "a condition must be a bool, not an int"},
+		{`ok ? 1 : "a"`, value.Null, 10, "one result is an int, the other a string"},
+		{`n matches "a"`, value.Bool, 1, "`matches` takes a string, not an int"},
+		{`status matches status`, value.Bool, 16, "the pattern of `matches` must be a literal string"},
+		{`status matches "("`, value.Bool, 16, "error parsing regexp: missing closing ): `(`"},
+		{`n in status`, value.Bool, 6, "`in` takes a list of literals or a range"},
+		{`n in [n]`, value.Bool, 7, "`in` takes literals only"},
+		{`n in ["a"]`, value.Bool, 7, "an int is never in a list with a string"},
+		{`[1]`, value.Null, 1, "a list can only stand behind `in`"},
+		{`{a: 1}`, value.Null, 1, "this part of the Expr language is not supported"},
+		{`status.length`, value.Null, 8, "a field has no parts: declare one with a path of its own"},
+		{`status.len()`, value.Null, 8, "methods cannot be called here"},
+		{`cidr(ip)`, value.Null, 1, "cidr(value, bits) takes 2 arguments, not 1"},
+		{`cidr(ip, n)`, value.Null, 10, "cidr(value, bits): bits must be a number from 0 to 128"},
+		{`cidr(ip, 129)`, value.Null, 10, "cidr(value, bits): bits must be a number from 0 to 128"},
+		{`hour(n)`, value.Null, 6, "hour(value) takes a timestamp, not an int"},
+		{`n`, value.Bool, 1, "the expression is an int, but a bool is wanted"},
+		{`n / 2`, value.Decimal, 3, "the expression is a float, but a decimal is wanted"},
+		{`n >`, value.Bool, 3, "unexpected token EOF"},
+		{``, value.Bool, 1, "unexpected token EOF"},
+		{`n > "`, value.Bool, 6, "literal not terminated"},
+		{`"ä" > statu`, value.Bool, 7, `unknown field "statu"; did you mean "status"?`},
+		{strings.Repeat("(", 40) + "ok" + strings.Repeat(" ?: ok)", 40), value.Bool, 47, "the expression has more than 1024 parts"},
+		{strings.Repeat("'"+strings.Repeat("a", 400)+"' < ", 7) + "'a'", value.Bool, 1, "the expression is longer than 4096 bytes"},
+		{"\xff", value.Bool, 1, "the expression is not valid UTF-8"},
+		{strings.Repeat("(", maxExprLength+1), value.Bool, 1, "the expression is longer than 4096 bytes"},
 	} {
 		_, err := CompileExpr(c.source, exprFields, c.want)
 		var e *ExprError
@@ -286,7 +286,7 @@ func TestExprFails(t *testing.T) {
 		`-(-big - 1)`:           errOverflow.Error(),
 		`0.5 + (big + 1)`:       errOverflow.Error(),
 	} {
-		e, err := CompileExpr(source, exprFields, kinds.Null)
+		e, err := CompileExpr(source, exprFields, value.Null)
 		if err != nil {
 			t.Fatal(source, err)
 		}
@@ -297,12 +297,12 @@ func TestExprFails(t *testing.T) {
 }
 
 func TestExprBoundsText(t *testing.T) {
-	e, err := CompileExpr(`status + status`, exprFields, kinds.String)
+	e, err := CompileExpr(`status + status`, exprFields, value.String)
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := exprValues()
-	values[0] = kinds.Value{Type: kinds.String, Str: []byte(strings.Repeat("a", maxText/2+1))}
+	values[0] = value.Value{Type: value.String, Str: []byte(strings.Repeat("a", maxText/2+1))}
 	if _, err := e.Eval(values); !errors.Is(err, errLong) {
 		t.Errorf("err = %v, want %v", err, errLong)
 	}
@@ -313,7 +313,7 @@ func BenchmarkExpr(b *testing.B) {
 		`status == "approved"`, `status == "approved" and amount > 100.05`, `status in ["a", "b", "approved"]`, `cidr(ip, 24)`,
 	} {
 		b.Run(source, func(b *testing.B) {
-			e, err := CompileExpr(source, exprFields, kinds.Null)
+			e, err := CompileExpr(source, exprFields, value.Null)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -329,7 +329,7 @@ func BenchmarkExpr(b *testing.B) {
 }
 
 func TestExprAllocatesNothing(t *testing.T) {
-	e, err := CompileExpr(`status == "approved" and amount > 1.5 and cidr(ip, 24) == "10.1.2.0/24"`, exprFields, kinds.Bool)
+	e, err := CompileExpr(`status == "approved" and amount > 1.5 and cidr(ip, 24) == "10.1.2.0/24"`, exprFields, value.Bool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func FuzzCompileExpr(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		for _, compile := range []func(string) (*Expr, error){
 			CompileMatch,
-			func(s string) (*Expr, error) { return CompileExpr(s, exprFields, kinds.Null) },
+			func(s string) (*Expr, error) { return CompileExpr(s, exprFields, value.Null) },
 		} {
 			e, err := compile(source)
 			if err != nil {
@@ -387,9 +387,9 @@ func FuzzCompileExpr(f *testing.F) {
 // Ints and decimals are exact in 128 bits in between; what is computed of a record must
 // fit into 64 in the end.
 func TestExprIn128Bits(t *testing.T) {
-	fields := []Variable{{Name: "n", Type: kinds.Int}, {Name: "d", Type: kinds.Decimal, Scale: 18}}
+	fields := []Variable{{Name: "n", Type: value.Int}, {Name: "d", Type: value.Decimal, Scale: 18}}
 	const greatest = math.MaxInt64
-	values := []kinds.Value{{Type: kinds.Int, Num: greatest}, {Type: kinds.Decimal, Scale: 18, Num: greatest}}
+	values := []value.Value{{Type: value.Int, Num: greatest}, {Type: value.Decimal, Scale: 18, Num: greatest}}
 	for source, want := range map[string]string{
 		"n + n - n":              "9223372036854775807",
 		"n * n / n":              "9.223372036854776e+18",
@@ -412,7 +412,7 @@ func TestExprIn128Bits(t *testing.T) {
 		"d * d":                  "error", // it has 36 digits behind the point
 		"n * n * n * n == 1":     "error",
 	} {
-		e, err := CompileExpr(source, fields, kinds.Null)
+		e, err := CompileExpr(source, fields, value.Null)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 const (
@@ -30,7 +31,7 @@ func (l *loader) feature(n named) *Feature {
 		return l.derived(n)
 	}
 	d := &definition{name: n.name, place: n.node.place()}
-	f := l.define(d, func(d *definition) kinds.Kind {
+	f := l.define(d, func(d *definition) aggregate.Function {
 		switch n.node.Kind {
 		case yaml.ScalarNode:
 			if w, ok := l.scalar(n.node, "a feature"); ok {
@@ -51,7 +52,7 @@ func (l *loader) feature(n named) *Feature {
 
 // define compiles a definition that read fills in. What read returns is nil
 // where the function is not known.
-func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Feature {
+func (l *loader) define(d *definition, read func(*definition) aggregate.Function) *Feature {
 	before := len(l.findings)
 	kind := read(d)
 	if kind == nil {
@@ -74,14 +75,14 @@ func (l *loader) define(d *definition, read func(*definition) kinds.Kind) *Featu
 
 // kind finds the kind of a function and its method, nil for none. Macros are
 // what else could be called.
-func (l *loader) kind(d *definition, macros ...string) kinds.Kind {
+func (l *loader) kind(d *definition, macros ...string) aggregate.Function {
 	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
-	if k, ok := kinds.Find(name, method); ok {
+	if k, ok := aggregate.Find(name, method); ok {
 		return k
 	}
 	names := functionNames()
 	var methods []string
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		s := k.Spec()
 		if s.Name == name && s.Method != "" {
 			methods = append(methods, s.Method)
@@ -99,7 +100,7 @@ func (l *loader) kind(d *definition, macros ...string) kinds.Kind {
 }
 
 // typed gives the words of a definition their meaning.
-func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
+func (l *loader) typed(d *definition, kind aggregate.Function) (*Feature, inputs) {
 	spec := kind.Spec()
 	f := &Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
@@ -130,7 +131,7 @@ func (l *loader) typed(d *definition, kind kinds.Kind) (*Feature, inputs) {
 }
 
 // called is the name of a kind in a message.
-func called(s kinds.Spec) string {
+func called(s aggregate.Spec) string {
 	if s.Method == "" {
 		return s.Name
 	}
@@ -152,9 +153,9 @@ func (l *loader) entity(d *definition, f *Feature) {
 		f.By = append(f.By, field.Name)
 		f.ByTypes = append(f.ByTypes, field.Type)
 		switch field.Type {
-		case kinds.Null:
+		case value.Null:
 			continue
-		case kinds.Float, kinds.Location:
+		case value.Float, value.Location:
 			l.report(w.place, "field %q is of type %s and cannot name an entity; use a string, int, bool, decimal or timestamp",
 				field.Name, field.Type)
 			continue
@@ -170,7 +171,7 @@ func (l *loader) entity(d *definition, f *Feature) {
 }
 
 // measured reads the field that a kind takes, and returns its index.
-func (l *loader) measured(d *definition, f *Feature, spec kinds.Spec) int {
+func (l *loader) measured(d *definition, f *Feature, spec aggregate.Spec) int {
 	if spec.Types == nil || !d.field.given() {
 		switch {
 		case d.field.given():
@@ -185,7 +186,7 @@ func (l *loader) measured(d *definition, f *Feature, spec kinds.Spec) int {
 		return -1
 	}
 	field := f.Stream.Fields[i]
-	if field.Type != kinds.Null && !slices.Contains(spec.Types, field.Type) {
+	if field.Type != value.Null && !slices.Contains(spec.Types, field.Type) {
 		var names []string
 		for _, t := range spec.Types {
 			names = append(names, t.String())
@@ -212,7 +213,7 @@ func (l *loader) fieldNamed(s *Stream, w word) int {
 
 // where compiles a filter, once for each canonical form.
 func (l *loader) where(s *Stream, w word) *Expr {
-	e := l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, s.Variables(), kinds.Bool) })
+	e := l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, s.Variables(), value.Bool) })
 	if e == nil {
 		return nil
 	}

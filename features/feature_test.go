@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // testStreams are the streams that tests of features stand on.
@@ -48,14 +49,14 @@ func sameMeaning(a, b *Feature) string {
 	type meaning struct {
 		Name, Stream, Where, Definition string
 		By                              []string
-		ByTypes                         []kinds.Type
+		ByTypes                         []value.Type
 		Kind                            string
-		Call                            kinds.Call
+		Call                            aggregate.Call
 		Window                          Window
 		Keep                            time.Duration
 		Series                          []string
-		Type                            kinds.Type
-		Default                         kinds.Value
+		Type                            value.Type
+		Default                         value.Value
 		Parts                           []string
 	}
 	of := func(f *Feature) meaning {
@@ -156,17 +157,17 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 	if diff := cmp.Diff([]string{"user", "n"}, f.By); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]kinds.Type{kinds.String, kinds.Int}, f.ByTypes); diff != "" {
+	if diff := cmp.Diff([]value.Type{value.String, value.Int}, f.ByTypes); diff != "" {
 		t.Error(diff)
 	}
 	if want := (Window{Form: Rolling{90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
 		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
 	}
-	if want := (kinds.Call{Type: kinds.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
+	if want := (aggregate.Call{Type: value.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
 		t.Errorf("call %+v, want %+v", f.Call, want)
 	}
 	ever, _ := r.Feature("for_ever")
-	if ever.Window != (Window{}) || ever.Call.Type != kinds.Timestamp {
+	if ever.Window != (Window{}) || ever.Call.Type != value.Timestamp {
 		t.Errorf("lifetime: window %+v over %s", ever.Window, ever.Call.Type)
 	}
 	for name, want := range map[string]string{

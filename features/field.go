@@ -6,23 +6,23 @@ import (
 	"strconv"
 	"unsafe"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/value"
 )
 
 // field reads one field of the record.
-func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) {
+func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (value.Value, error) {
 	at := d.scan.spans[f.node.slot]
-	wrong := func() (kinds.Value, error) {
-		return kinds.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), d.found(at))
+	wrong := func() (value.Value, error) {
+		return value.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), d.found(at))
 	}
 	switch at.kind {
 	case absent:
-		return kinds.Value{}, d.reachable(s, WrongType, f.node, f.Path)
+		return value.Value{}, d.reachable(s, WrongType, f.node, f.Path)
 	case isNull:
-		return kinds.Value{}, nil
+		return value.Value{}, nil
 	}
 	switch f.Type {
-	case kinds.String:
+	case value.String:
 		if at.kind != isString && at.kind != isEscaped {
 			return wrong()
 		}
@@ -31,12 +31,12 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 			return v, s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
 		}
 		return v, nil
-	case kinds.Bool:
+	case value.Bool:
 		if at.kind != isTrue && at.kind != isFalse {
 			return wrong()
 		}
 		return truth(at.kind == isTrue), nil
-	case kinds.Int:
+	case value.Int:
 		if at.kind != isNumber {
 			return wrong()
 		}
@@ -45,8 +45,8 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		if how != exact {
 			return wrong()
 		}
-		return kinds.Value{Type: kinds.Int, Num: num}, nil
-	case kinds.Float:
+		return value.Value{Type: value.Int, Num: num}, nil
+	case value.Float:
 		if at.kind != isNumber {
 			return wrong()
 		}
@@ -54,8 +54,8 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		if !ok {
 			return wrong()
 		}
-		return kinds.Value{Type: kinds.Float, Flt: flt}, nil
-	case kinds.Decimal:
+		return value.Value{Type: value.Float, Flt: flt}, nil
+	case value.Decimal:
 		if at.kind != isNumber && at.kind != isString {
 			return wrong()
 		}
@@ -67,8 +67,8 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		if how != exact {
 			return wrong()
 		}
-		return kinds.Value{Type: kinds.Decimal, Num: num, Scale: f.Scale}, nil
-	case kinds.Timestamp:
+		return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, nil
+	case value.Timestamp:
 		unit := f.Unit
 		switch {
 		case unit != "":
@@ -81,7 +81,7 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		if how == overflow || how == fraction && f.Unit == "" {
 			return wrong()
 		}
-		return kinds.Value{Type: kinds.Timestamp, Num: ms}, nil
+		return value.Value{Type: value.Timestamp, Num: ms}, nil
 	default:
 		if at.kind != isObject {
 			return wrong()
@@ -91,20 +91,20 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (kinds.Value, error) 
 		if !ok1 || !ok2 {
 			return wrong()
 		}
-		return kinds.Value{Type: kinds.Location, Flt: lat, Lon: lon}, nil
+		return value.Value{Type: value.Location, Flt: lat, Lon: lon}, nil
 	}
 }
 
 // expected describes what the field takes.
 func (f *fieldDecoder) expected() string {
 	switch f.Type {
-	case kinds.Int:
+	case value.Int:
 		return "an integer of 64 bits"
-	case kinds.Float:
+	case value.Float:
 		return "a number that a 64-bit float holds"
-	case kinds.Decimal:
+	case value.Decimal:
 		return fmt.Sprintf("a decimal of 64 bits with at most %d digits behind the point", f.Scale)
-	case kinds.Timestamp:
+	case value.Timestamp:
 		switch f.Unit {
 		case "":
 			return "a timestamp (milliseconds since 1970, or RFC 3339)"
@@ -112,7 +112,7 @@ func (f *fieldDecoder) expected() string {
 			return "a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999)"
 		}
 		return "a timestamp (" + f.Unit + ")"
-	case kinds.Location:
+	case value.Location:
 		return `a location ({"lat": -90 to 90, "lon": -180 to 180})`
 	}
 	return withArticle(f.Type)

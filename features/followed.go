@@ -3,15 +3,15 @@ package features
 import (
 	"context"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Followed is a Reader of what is followed in memory.
-type Followed struct{ State kinds.Following }
+type Followed struct{ State state.Snapshot }
 
 // Read answers reads of what is followed.
-func (f Followed) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-	held := make([]kinds.Slice, len(reads))
+func (f Followed) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+	held := make([]state.WindowState, len(reads))
 	for i := range reads {
 		held[i] = f.State.Read(&reads[i])
 	}

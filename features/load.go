@@ -10,8 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // Load reads definitions from files and from the *.yaml and *.yml files of
@@ -69,7 +69,7 @@ type named struct {
 
 type byType struct {
 	feature string
-	kind    kinds.Type
+	kind    value.Type
 }
 
 func newLoader() *loader {

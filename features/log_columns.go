@@ -1,17 +1,17 @@
 package features
 
-import "github.com/weir-stream/weir/features/kinds"
+import "github.com/weir-stream/weir/state"
 
 // LogColumn is a column of a log by its name: a field, or the text of a filter
 // or condition, whose column is there where it holds.
 type LogColumn struct {
-	kinds.Column
+	state.Column
 	Name string
 }
 
 // LogColumns are the columns that the definitions give a log; nil for a series
 // that is no log.
-func (r *Registry) LogColumns(s *kinds.Series) (list []LogColumn) {
+func (r *Registry) LogColumns(s *state.Series) (list []LogColumn) {
 	for _, stream := range r.Streams {
 		for _, w := range stream.writes {
 			if w.log == nil || w.log.series != s {

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
@@ -119,7 +119,7 @@ func (l *loader) macroHeader(key word) (*macro, bool) {
 // functionNames are the functions that one-line forms may call.
 func functionNames() []string {
 	var names []string
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		names = append(names, k.Spec().Name)
 	}
 	names = slices.Compact(names)
@@ -318,9 +318,9 @@ func isProse(option string) bool { return option == "description" || option == "
 
 // takesExpression says whether the value of an option is an expression.
 func takesExpression(option string) bool {
-	return option == "where" || option == "expr" || slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool {
-		return slices.ContainsFunc(k.Spec().Parameters, func(p kinds.Parameter) bool {
-			return p.Name == option && p.Form == kinds.Condition
+	return option == "where" || option == "expr" || slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool {
+		return slices.ContainsFunc(k.Spec().Parameters, func(p aggregate.Parameter) bool {
+			return p.Name == option && p.Form == aggregate.Condition
 		})
 	})
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Mapper turns records into what they do to state. What it does depends on the
@@ -20,7 +21,7 @@ type Mapper struct {
 	MaxRecordBytes int
 
 	decoder *Decoder
-	series  []*kinds.Series
+	series  []*state.Series
 	plans   map[*Stream]*writePlan
 	streams []string
 	entity  []byte
@@ -56,7 +57,7 @@ type entityPlan struct {
 	by     []int
 	series []seriesPlan
 	log    *logPlan
-	ids    *kinds.Series // nil for none
+	ids    *state.Series // nil for none
 }
 
 type logPlan struct {
@@ -65,10 +66,10 @@ type logPlan struct {
 }
 
 type seriesPlan struct {
-	*kinds.Series
+	*state.Series
 	where, condition, tile int // indexes in the plan; -1 for none
 	field, per             int
-	key                    func(dst []byte, v kinds.Value) []byte
+	key                    func(dst []byte, v value.Value) []byte
 }
 
 // NewMapper makes a mapper of the registry.
@@ -125,7 +126,7 @@ func newWritePlan(s *Stream) *writePlan {
 
 // Map adds to the batch what a record does; source is the index of its
 // partition in b.Sources. Its error is a *Poison: nothing was added then.
-func (m *Mapper) Map(rec *Record, source int, b *kinds.Batch) (Outcome, error) {
+func (m *Mapper) Map(rec *Record, source int, b *state.Batch) (Outcome, error) {
 	if m.MaxRecordBytes > 0 && len(rec.Value) > m.MaxRecordBytes {
 		return Outcome{}, &Poison{
 			Reason:  Oversized,
@@ -171,11 +172,11 @@ func (p *writePlan) filter(e *Event) error {
 }
 
 // write adds the event's operations and says whether it was late for any.
-func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kinds.Batch) (late bool) {
+func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *state.Batch) (late bool) {
 	for i, width := range p.tiles {
 		p.tile[i] = 0
 		if width > 0 {
-			p.tile[i] = kinds.FloorDiv(e.Time, width)
+			p.tile[i] = state.FloorDiv(e.Time, width)
 		}
 	}
 	clear(p.members)
@@ -191,7 +192,7 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] {
 				continue
 			}
-			op := kinds.Op{Series: s.Series, Tile: p.tile[s.tile]}
+			op := state.Mutation{Series: s.Series, Tile: p.tile[s.tile]}
 			if !m.measure(&op, e, p, s.field, b) || !m.key(&op, e, p, s, b) {
 				continue
 			}
@@ -215,15 +216,15 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 				b.Touch(source, offset, m.entity)
 				begun = true
 			}
-			m.text = kinds.AppendLogRecord(m.text[:0], m.record)
-			b.Add(kinds.Op{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
+			m.text = state.AppendLogRecord(m.text[:0], m.record)
+			b.Add(state.Mutation{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
 		}
 		if begun && entity.ids != nil && e.ID != nil {
 			if id == nil {
-				m.text = kinds.Shorten(m.text[:0], e.ID, kinds.MaxText)
+				m.text = value.Shorten(m.text[:0], e.ID, value.MaxText)
 				id = b.Hold(m.text)
 			}
-			b.Add(kinds.Op{Series: entity.ids, Tile: entity.ids.TileOf(e.Now), Member: id})
+			b.Add(state.Mutation{Series: entity.ids, Tile: entity.ids.TileOf(e.Now), Member: id})
 		}
 	}
 	return late
@@ -232,14 +233,14 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *kind
 // recordOf builds the event's record for a log, and says whether any feature
 // takes the event.
 func (m *Mapper) recordOf(log *logPlan, e *Event, p *writePlan) bool {
-	m.record = kinds.AppendLogTime(m.record[:0], e.Time)
+	m.record = state.AppendLogTime(m.record[:0], e.Time)
 	taken := log.every
 	for i, c := range log.columns {
 		switch where := log.wheres[i]; {
 		case where < 0:
-			m.record = kinds.AppendLogColumn(m.record, c.Column, p.stream.Kept(c.field, e.Values[c.field]))
+			m.record = state.AppendLogColumn(m.record, c.Column, p.stream.Kept(c.field, e.Values[c.field]))
 		case p.passed[where]:
-			m.record = kinds.AppendLogColumn(m.record, c.Column, kinds.Value{})
+			m.record = state.AppendLogColumn(m.record, c.Column, value.Value{})
 			taken = taken || c.filters
 		}
 	}
@@ -248,27 +249,27 @@ func (m *Mapper) recordOf(log *logPlan, e *Event, p *writePlan) bool {
 
 // nameEntity builds the text of the entity that an event belongs to. An event
 // without one of the fields belongs to none.
-func (m *Mapper) nameEntity(values []kinds.Value, by []int) bool {
+func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 	m.entity = m.entity[:0]
 	for i, field := range by {
 		v := &values[field]
 		if v.IsNull() {
 			return false
 		}
-		m.entity = kinds.AppendEntity(m.entity, i == 0, *v)
+		m.entity = state.AppendEntity(m.entity, i == 0, *v)
 	}
 	return true
 }
 
 // measure fills in the operation's amount or member, and says whether there is
 // one: nulls are passed over.
-func (m *Mapper) measure(op *kinds.Op, e *Event, p *writePlan, field int, b *kinds.Batch) bool {
+func (m *Mapper) measure(op *state.Mutation, e *Event, p *writePlan, field int, b *state.Batch) bool {
 	measure := op.Series.Measure
 	switch measure {
-	case kinds.CountEvents, kinds.CountHolds:
+	case state.CountEvents, state.CountHolds:
 		op.Num = 1
 		return true
-	case kinds.Earliest, kinds.Latest:
+	case state.Earliest, state.Latest:
 		op.Num = e.Time
 		return true
 	}
@@ -277,24 +278,24 @@ func (m *Mapper) measure(op *kinds.Op, e *Event, p *writePlan, field int, b *kin
 		return false
 	}
 	switch measure {
-	case kinds.CountValues:
+	case state.CountValues:
 		op.Num = 1
-	case kinds.Sum, kinds.Min, kinds.Max:
+	case state.Sum, state.Min, state.Max:
 		op.Num = v.Num
-		if v.Type == kinds.Float {
+		if v.Type == value.Float {
 			op.Num = int64(math.Float64bits(v.Flt))
 		}
-	case kinds.Spread:
+	case state.Spread:
 		op.Num = int64(math.Float64bits(v.Float64()))
-	case kinds.FirstValue, kinds.LastValue:
-		m.text = kinds.AppendValue(m.text[:0], p.stream.Kept(field, *v))
+	case state.FirstValue, state.LastValue:
+		m.text = state.AppendValue(m.text[:0], p.stream.Kept(field, *v))
 		op.Num, op.Member = e.Time, b.Hold(m.text)
 	default: // Distinct, Approx, Touch, Seen, LeastText, GreatestText
 		op.Member = m.member(v, p, field, b)
 		switch measure {
-		case kinds.Touch:
+		case state.Touch:
 			op.Num = e.Time
-		case kinds.LeastText, kinds.GreatestText:
+		case state.LeastText, state.GreatestText:
 			op.Num = op.Tile * op.Series.Tile // which takes the least room
 		}
 	}
@@ -303,7 +304,7 @@ func (m *Mapper) measure(op *kinds.Op, e *Event, p *writePlan, field int, b *kin
 
 // key fills in the operation's key, where its series has such, and says whether
 // there is one: nulls are passed over.
-func (m *Mapper) key(op *kinds.Op, e *Event, p *writePlan, s *seriesPlan, b *kinds.Batch) bool {
+func (m *Mapper) key(op *state.Mutation, e *Event, p *writePlan, s *seriesPlan, b *state.Batch) bool {
 	if s.per < 0 {
 		return true
 	}
@@ -321,7 +322,7 @@ func (m *Mapper) key(op *kinds.Op, e *Event, p *writePlan, s *seriesPlan, b *kin
 }
 
 // member is the text of a field's value, which is held once.
-func (m *Mapper) member(v *kinds.Value, p *writePlan, field int, b *kinds.Batch) []byte {
+func (m *Mapper) member(v *value.Value, p *writePlan, field int, b *state.Batch) []byte {
 	if p.members[field] == nil {
 		m.text = p.stream.Kept(field, *v).AppendText(m.text[:0])
 		p.members[field] = b.Hold(m.text)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const mapperDefinitions = `
@@ -57,7 +57,7 @@ const recorded = int64(1_700_000_000_000) // 2023-11-14 22:13:20 UTC
 
 func event(value string) *Record {
 	return &Record{
-		Partition: kinds.Partition{Topic: "events"}, Offset: 42, Timestamp: recorded,
+		Partition: state.Partition{Topic: "events"}, Offset: 42, Timestamp: recorded,
 		Value: []byte(strings.ReplaceAll(value, "NOW", fmt.Sprint(recorded))),
 	}
 }
@@ -66,10 +66,10 @@ const transaction = `{"event_id":"t000000001","timestamp":NOW,"type":"transactio
 	`"device_id":"d000001","card_id":"c000001","merchant_id":"m00001","ip":"10.1.2.3","amount":166.60,"score":0.5,"status":"declined"}`
 
 // operations writes a batch down, a line an operation.
-func operations(b *kinds.Batch) []string {
+func operations(b *state.Batch) []string {
 	var lines []string
 	for _, t := range b.Touched {
-		if t.Hash != kinds.EntityHash(t.Entity) {
+		if t.Hash != state.EntityHash(t.Entity) {
 			lines = append(lines, "wrong hash")
 		}
 		for _, op := range b.Ops[t.From:t.To] {
@@ -88,7 +88,7 @@ func operations(b *kinds.Batch) []string {
 	return lines
 }
 
-func mustMap(t testing.TB, m *Mapper, rec *Record, b *kinds.Batch) Outcome {
+func mustMap(t testing.TB, m *Mapper, rec *Record, b *state.Batch) Outcome {
 	t.Helper()
 	out, err := m.Map(rec, 3, b)
 	if err != nil {
@@ -106,7 +106,7 @@ func equalLines(t *testing.T, got, want []string) {
 
 func TestMap(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{Now: 5}
+	b := &state.Batch{Now: 5}
 	out := mustMap(t, m, event(transaction), b)
 	if out.Stream != "transaction" || len(out.Streams) != 1 || out.Late || b.Now != recorded {
 		t.Errorf("%+v, now %d", out, b.Now)
@@ -125,7 +125,7 @@ func TestMap(t *testing.T) {
 // An event counts in every stream that takes it.
 func TestMapTwoStreams(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	out := mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"a|b","amount":"1.5","status":"approved"}`), b)
 	if !slices.Equal(out.Streams, []string{"paid", "transaction"}) || out.Stream != "paid" {
 		t.Errorf("%+v", out)
@@ -149,7 +149,7 @@ func TestMapKeysAndTimes(t *testing.T) {
   least: MIN(7d, transaction, status, user_id)
   spread: STDDEV(7d, transaction, score, user_id)
 `)
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	mustMap(t, r.NewMapper(), event(transaction), b)
 	const midnight = 19675 * 86_400_000
 	equalLines(t, operations(b), []string{
@@ -175,8 +175,8 @@ func TestMapKeysAndTimes(t *testing.T) {
 
 func TestMapUnmatched(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
-	for _, rec := range []*Record{event(`{"type":"login"}`), {Partition: kinds.Partition{Topic: "others"}, Value: []byte("x")}} {
+	b := &state.Batch{}
+	for _, rec := range []*Record{event(`{"type":"login"}`), {Partition: state.Partition{Topic: "others"}, Value: []byte("x")}} {
 		if out := mustMap(t, m, rec, b); out.Stream != "" || len(out.Streams) != 0 {
 			t.Errorf("%+v", out)
 		}
@@ -189,7 +189,7 @@ func TestMapUnmatched(t *testing.T) {
 // Nulls make no entity and no value; the empty string makes both.
 func TestMapNulls(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":null,"ip":"nowhere"}`), b)
 	if len(b.Touched) != 0 {
 		t.Errorf("%q", operations(b))
@@ -219,7 +219,7 @@ func TestMapLate(t *testing.T) {
 		{3 * 24 * 3600_000, true, 4},
 		{365 * 24 * 3600_000, true, 0},
 	} {
-		b := &kinds.Batch{}
+		b := &state.Batch{}
 		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Ops) != c.ops {
 			t.Errorf("age %d: %+v, %q", c.age, out, operations(b))
 		}
@@ -230,7 +230,7 @@ func TestMapLate(t *testing.T) {
 		}
 	}
 	m = parse(t, strings.Replace(mapperDefinitions, "match: type", "late: dead_letter\n    match: type", 1)).NewMapper()
-	if out := mustMap(t, m, old(365*24*3600_000), &kinds.Batch{}); !out.LateToDeadLetter {
+	if out := mustMap(t, m, old(365*24*3600_000), &state.Batch{}); !out.LateToDeadLetter {
 		t.Errorf("%+v", out)
 	}
 }
@@ -239,7 +239,7 @@ func TestMapLate(t *testing.T) {
 // the batch's time does not go back.
 func TestMapSequence(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	mustMap(t, m, event(transaction), b)
 	b.Reset()
 	b.Now = recorded + 5
@@ -258,12 +258,12 @@ func TestMapSequence(t *testing.T) {
 func TestMapOversized(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
 	m.MaxRecordBytes = 10
-	_, err := m.Map(event(`{"a": 1234}`), 0, &kinds.Batch{})
+	_, err := m.Map(event(`{"a": 1234}`), 0, &state.Batch{})
 	var p *Poison
 	if !errors.As(err, &p) || p.Reason != Oversized || p.Error() != "the record has 11 bytes; the limit is 10" {
 		t.Errorf("%v", err)
 	}
-	if _, err := m.Map(event(`{"a": 123}`), 0, &kinds.Batch{}); err != nil {
+	if _, err := m.Map(event(`{"a": 123}`), 0, &state.Batch{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -271,21 +271,21 @@ func TestMapOversized(t *testing.T) {
 // The batch outlives the record's memory and the mapper's.
 func TestMapCopies(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	rec := event(transaction)
 	mustMap(t, m, rec, b)
 	before := operations(b)
 	for i := range rec.Value {
 		rec.Value[i] = 'x'
 	}
-	mustMap(t, m, event(strings.ReplaceAll(transaction, "0001", "0002")), &kinds.Batch{})
+	mustMap(t, m, event(strings.ReplaceAll(transaction, "0001", "0002")), &state.Batch{})
 	equalLines(t, operations(b), before)
 }
 
 // Nothing is added by poison, not even by the streams that took the record.
 func TestMapPoisonAddsNothing(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	_, err := m.Map(event(`{"type":"transaction","timestamp":NOW,"status":"approved"}`), 0, b)
 	if err == nil || err.Error() != "stream transaction: user_id: the field user_id is required" {
 		t.Errorf("err = %v", err)
@@ -303,7 +303,7 @@ streams:
 features:
   c: COUNT(1d, s, u, where='n * n * n > 5')
 `).NewMapper()
-	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &kinds.Batch{})
+	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &state.Batch{})
 	if p := (*Poison)(nil); !errors.As(err, &p) || p.Reason != BadExpression ||
 		p.Error() != "stream s: where n * n * n > 5: the result of a calculation is too great" {
 		t.Errorf("%v", err)
@@ -312,7 +312,7 @@ features:
 
 func TestMapAllocatesNothing(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	b := &kinds.Batch{}
+	b := &state.Batch{}
 	rec := event(transaction)
 	if n := testing.AllocsPerRun(200, func() {
 		b.Reset()
@@ -324,7 +324,7 @@ func TestMapAllocatesNothing(t *testing.T) {
 
 func BenchmarkMap(b *testing.B) {
 	m := parse(b, mapperDefinitions).NewMapper()
-	batch := &kinds.Batch{}
+	batch := &state.Batch{}
 	rec := event(transaction)
 	b.SetBytes(int64(len(rec.Value)))
 	b.ReportAllocs()
@@ -358,8 +358,8 @@ func FuzzMapper(f *testing.F) {
 		if timestamp < -1 {
 			timestamp = -1
 		}
-		rec := &Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: timestamp, Value: value}
-		b, again := &kinds.Batch{}, &kinds.Batch{}
+		rec := &Record{Partition: state.Partition{Topic: "events"}, Timestamp: timestamp, Value: value}
+		b, again := &state.Batch{}, &state.Batch{}
 		out, err := r.NewMapper().Map(rec, 0, b)
 		if err != nil {
 			var p *Poison
@@ -392,7 +392,7 @@ func TestSeparateEntities(t *testing.T) {
 	for _, e := range [][]string{{"a", "b|c"}, {"a|b", "c"}, {"a\\", "|b"}, {"a\\|", "b"}} {
 		var text []byte
 		for i, s := range e {
-			text = kinds.AppendEntity(text, i == 0, str(s))
+			text = state.AppendEntity(text, i == 0, str(s))
 		}
 		for _, other := range texts {
 			if bytes.Equal(other, text) {

@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // Values that are too long are kept as their begin and a hash, wherever they are
@@ -36,30 +37,30 @@ features:
 	}
 	const now = 1_532_496_076_032
 	long := strings.Repeat("é", 100_000)
-	state, mapper := memory.New(), r.NewMapper()
+	stored, mapper := memory.New(), r.NewMapper()
 	for i := range 4 {
-		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
-		rec := features.Record{Partition: kinds.Partition{Topic: "tx"}, Timestamp: now, Value: fmt.Appendf(nil,
+		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		rec := features.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: now, Value: fmt.Appendf(nil,
 			`{"t":%d,"user":%q,"agent":"%s %d bot","page":"%s %d","shop":%q}`, now-10+i, "u"+long, long, i/2, long, i, "s"+long)}
 		if _, err := mapper.Map(&rec, 0, b); err != nil {
 			t.Fatal(err)
 		}
 		for _, op := range b.Ops {
-			if len(op.Member) > 2*kinds.MaxText || len(op.Key) > 60 {
+			if len(op.Member) > 2*value.MaxText || len(op.Key) > 60 {
 				t.Errorf("%s keeps %d bytes under %d", op.Series.Measure, len(op.Member), len(op.Key))
 			}
 		}
 		for _, touched := range b.Touched {
-			if len(touched.Entity) > kinds.MaxText {
+			if len(touched.Entity) > value.MaxText {
 				t.Errorf("an entity of %d bytes", len(touched.Entity))
 			}
 		}
-		if err := state.Apply(context.Background(), b); err != nil {
+		if err := stored.Apply(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	entity := string(kinds.AppendEntity(nil, true, kinds.Value{Type: kinds.String, Str: []byte("u" + long)}))
-	ask := func(name string, members ...kinds.Value) features.Answer {
+	entity := string(state.AppendEntity(nil, true, value.Value{Type: value.String, Str: []byte("u" + long)}))
+	ask := func(name string, members ...value.Value) features.Answer {
 		f, _ := r.Feature(name)
 		if members != nil {
 			f = f.AskedAbout(members)
@@ -67,7 +68,7 @@ features:
 		var reading features.Reading
 		reading.Reset(now)
 		reading.Want(f, entity, now)
-		if err := reading.Read(context.Background(), state); err != nil {
+		if err := reading.Read(context.Background(), stored); err != nil {
 			t.Fatal(err)
 		}
 		var a features.Answer
@@ -79,18 +80,18 @@ features:
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
-	shortened := string(kinds.Shorten(nil, []byte(long+" 1 bot"), 60))
+	shortened := string(value.Shorten(nil, []byte(long+" 1 bot"), 60))
 	if got := string(ask("newest").Value.Str); got != shortened || len(got) > 60 || !strings.HasPrefix(got, "éééé") || strings.Count(got, "~") != 1 {
 		t.Errorf("the newest agent is %q, want %q", got, shortened)
 	}
-	if pages := ask("pages").Items; len(pages) != 2 || string(pages[0].Value.Str) == string(pages[1].Value.Str) || len(pages[0].Value.Str) > kinds.MaxText {
+	if pages := ask("pages").Items; len(pages) != 2 || string(pages[0].Value.Str) == string(pages[1].Value.Str) || len(pages[0].Value.Str) > value.MaxText {
 		t.Errorf("the pages are %d", len(pages))
 	}
 	if top := ask("top").Items; len(top) != 2 || top[0].Count != 2 {
 		t.Errorf("the agents are %v", top)
 	}
-	met := kinds.Value{Type: kinds.String, Str: []byte(long + " 0 bot")}
-	never := kinds.Value{Type: kinds.String, Str: []byte(long + " 2 bot")}
+	met := value.Value{Type: value.String, Str: []byte(long + " 0 bot")}
+	never := value.Value{Type: value.String, Str: []byte(long + " 2 bot")}
 	if items := ask("agents", met, never).Items; items[0].Value.Num != 1 || items[1].Value.Num != 0 {
 		t.Errorf("asked about a long value that was met and one that was not: %v", items)
 	}

@@ -3,14 +3,16 @@ package features
 import (
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Membership says whether a question for the feature may name members, values
 // of its field.
-func (f *Feature) Membership() kinds.Membership {
+func (f *Feature) Membership() aggregate.Membership {
 	if f.Kind == nil || f.Per != "" {
-		return kinds.NoMembers
+		return aggregate.NoMembers
 	}
 	return f.Kind.Spec().Members
 }
@@ -18,7 +20,7 @@ func (f *Feature) Membership() kinds.Membership {
 // AskedAbout is the feature asked about members, one or more, where it has a
 // Membership. Its answer has Items: Bools, for each member in its order whether
 // the window holds it; its Value is not of interest.
-func (f *Feature) AskedAbout(members []kinds.Value) *Feature {
+func (f *Feature) AskedAbout(members []value.Value) *Feature {
 	asked := *f
 	asked.Call.Members = f.kept(members)
 	if f.Through != nil {
@@ -30,13 +32,13 @@ func (f *Feature) AskedAbout(members []kinds.Value) *Feature {
 }
 
 // kept are values of the feature's field as state keeps them.
-func (f *Feature) kept(values []kinds.Value) []kinds.Value {
+func (f *Feature) kept(values []value.Value) []value.Value {
 	of := f
 	if f.Through != nil {
 		of = f.Through.Each
 	}
 	field := fieldIndex(of.Stream, of.Field)
-	kept := make([]kinds.Value, len(values))
+	kept := make([]value.Value, len(values))
 	for i, v := range values {
 		kept[i] = of.Stream.Kept(field, v)
 	}
@@ -45,10 +47,10 @@ func (f *Feature) kept(values []kinds.Value) []kinds.Value {
 
 // Own is the value that an event has itself of the feature's field, the member
 // about which the event's own row asks; null where it lacks it.
-func (f *Feature) Own(e *Event) kinds.Value { return e.Values[fieldIndex(e.Stream, f.Field)] }
+func (f *Feature) Own(e *Event) value.Value { return e.Values[fieldIndex(e.Stream, f.Field)] }
 
 // MayBeUncertain says whether answers may state how much greater their value may be;
 // see Answer.Uncertain.
 func (f *Feature) MayBeUncertain() bool {
-	return slices.ContainsFunc(f.Series, func(s *kinds.Series) bool { return s.Measure == kinds.Touch })
+	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Measure == state.Touch })
 }

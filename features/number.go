@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"strconv"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/value"
 )
 
 // number is a decimal number taken apart: digits times 10^exp.
@@ -142,18 +142,18 @@ const maxScale = uint8(len(pow10) - 1)
 // decimalLiteral is the number that was written in an expression: the shortest
 // one with the same float, which is the one written if that had no more than
 // 15 digits. It is an int where it has no fraction.
-func decimalLiteral(f float64) kinds.Value {
+func decimalLiteral(f float64) value.Value {
 	n, _ := parseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
 	scale := max(0, -n.exp)
 	if scale <= int(maxScale) {
 		if num, how := n.scaled(scale); how == exact {
 			if scale == 0 {
-				return kinds.Value{Type: kinds.Int, Num: num}
+				return value.Value{Type: value.Int, Num: num}
 			}
-			return kinds.Value{Type: kinds.Decimal, Num: num, Scale: uint8(scale)}
+			return value.Value{Type: value.Decimal, Num: num, Scale: uint8(scale)}
 		}
 	}
-	return kinds.Value{Type: kinds.Float, Flt: f}
+	return value.Value{Type: value.Float, Flt: f}
 }
 
 // multiply is a·b, not ok where that overflows.
@@ -176,7 +176,7 @@ func minus(a, b int64) (int64, bool) {
 
 // rescale is an Int or Decimal at a greater or equal scale, not ok where it does not
 // fit into 64 bits.
-func rescale(v *kinds.Value, scale uint8) (int64, bool) {
+func rescale(v *value.Value, scale uint8) (int64, bool) {
 	if v.Wide() || scale == v.Scale {
 		return v.Num, !v.Wide()
 	}
@@ -184,13 +184,13 @@ func rescale(v *kinds.Value, scale uint8) (int64, bool) {
 }
 
 // rescaleBig is an Int or Decimal at a greater or equal scale.
-func rescaleBig(v *kinds.Value, scale uint8) *big.Int {
+func rescaleBig(v *value.Value, scale uint8) *big.Int {
 	n := v.Big()
 	return n.Mul(n, big.NewInt(pow10[scale-v.Scale]))
 }
 
 // compareExact orders two of Int, Decimal and Timestamp.
-func compareExact(a, b *kinds.Value) int {
+func compareExact(a, b *value.Value) int {
 	scale := max(a.Scale, b.Scale)
 	x, ok1 := rescale(a, scale)
 	y, ok2 := rescale(b, scale)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 )
 
 func line(text string) word {
@@ -66,7 +66,7 @@ func FuzzOneLine(f *testing.F) {
 		l := newLoader()
 		l.registry.Streams = streams.Streams
 		w := line(text)
-		feature := l.define(&definition{name: line("f"), place: w.place}, func(d *definition) kinds.Kind { return l.oneLine(d, w) })
+		feature := l.define(&definition{name: line("f"), place: w.place}, func(d *definition) aggregate.Function { return l.oneLine(d, w) })
 		for _, finding := range l.findings {
 			if finding.Column < 1 || finding.Column > len([]rune(text))+1 {
 				t.Fatalf("%s lies outside of %q", finding, text)

@@ -9,12 +9,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // parameters reads what the kind takes beside its field. It returns the
 // condition, nil for none.
-func (l *loader) parameters(d *definition, f *Feature, spec kinds.Spec) (condition *Expr) {
+func (l *loader) parameters(d *definition, f *Feature, spec aggregate.Spec) (condition *Expr) {
 	taken := map[string]bool{}
 	for _, p := range spec.Parameters {
 		taken[p.Name] = true
@@ -27,38 +28,38 @@ func (l *loader) parameters(d *definition, f *Feature, spec kinds.Spec) (conditi
 			w = word{text: p.Default}
 		}
 		switch bad := func() { l.report(w.place, "bad %s %q: it is %s", p.Name, w.text, wanted(p)) }; p.Form {
-		case kinds.Whole:
+		case aggregate.Whole:
 			n, err := strconv.Atoi(w.text)
 			if err != nil || n < p.Least || n > p.Most {
 				bad()
 			}
 			f.Call.N = n
-		case kinds.Fraction:
+		case aggregate.Fraction:
 			share, ok := floatOf(w.text)
 			if !ok || share < 0 || share > 1 {
 				bad()
 			}
 			f.Call.P = share
-		case kinds.Accuracy:
+		case aggregate.Accuracy:
 			off, ok := floatOf(w.text)
 			if !ok || off < 0.001 || off > 0.1 {
 				bad()
 			}
 			f.Call.Error = off
-		case kinds.Rate:
+		case aggregate.Rate:
 			rate, ok := floatOf(w.text)
 			if !ok || rate < leastRate || rate > mostRate {
 				bad()
 			}
 			f.Call.P = rate
-		case kinds.Span:
+		case aggregate.Span:
 			span, ok := l.duration(w)
 			if ok && span == 0 {
 				l.report(w.place, "%s must be longer than 0", p.Name)
 			}
 			f.Call.Duration = span.Milliseconds()
-		case kinds.Edges:
-			if f.Call.Type == kinds.Null || !slices.Contains(spec.Types, f.Call.Type) {
+		case aggregate.Edges:
+			if f.Call.Type == value.Null || !slices.Contains(spec.Types, f.Call.Type) {
 				continue // what is wrong with the field is said already
 			}
 			bins, ok := edges(w.text, f.Call.Type, f.Call.Scale)
@@ -69,7 +70,7 @@ func (l *loader) parameters(d *definition, f *Feature, spec kinds.Spec) (conditi
 				l.report(w.place, "%s has %d values; the limit is %d", p.Name, len(bins), p.Most)
 			}
 			f.Call.Bins = bins
-		case kinds.Condition:
+		case aggregate.Condition:
 			if settled(f.Stream.Fields) {
 				if condition = l.where(f.Stream, w); condition != nil {
 					f.Condition = condition.Source
@@ -82,7 +83,7 @@ func (l *loader) parameters(d *definition, f *Feature, spec kinds.Spec) (conditi
 }
 
 // notTaken reports the parameters that are given and not the kind's.
-func (l *loader) notTaken(d *definition, spec kinds.Spec, taken map[string]bool) {
+func (l *loader) notTaken(d *definition, spec aggregate.Spec, taken map[string]bool) {
 	takes := "no parameters"
 	if len(spec.Parameters) > 0 {
 		var names []string
@@ -99,19 +100,19 @@ func (l *loader) notTaken(d *definition, spec kinds.Spec, taken map[string]bool)
 }
 
 // wanted describes what a parameter takes.
-func wanted(p kinds.Parameter) string {
+func wanted(p aggregate.Parameter) string {
 	switch p.Form {
-	case kinds.Whole:
+	case aggregate.Whole:
 		return "a number from " + strconv.Itoa(p.Least) + " to " + strconv.Itoa(p.Most)
-	case kinds.Fraction:
+	case aggregate.Fraction:
 		return "a number from 0 to 1"
-	case kinds.Accuracy:
+	case aggregate.Accuracy:
 		return "a number from 0.001 to 0.1"
-	case kinds.Rate:
+	case aggregate.Rate:
 		return "a number from " + formatFloat(leastRate) + " to " + formatFloat(mostRate)
-	case kinds.Span:
+	case aggregate.Span:
 		return "a duration such as 1h"
-	case kinds.Edges:
+	case aggregate.Edges:
 		return "a list of rising values of the field's type, such as [10, 100]"
 	default:
 		return "an expression over the fields of the stream"
@@ -119,17 +120,17 @@ func wanted(p kinds.Parameter) string {
 }
 
 // parameter is what a parameter of the feature was given, in canonical form.
-func (f *Feature) parameter(p kinds.Parameter) string {
+func (f *Feature) parameter(p aggregate.Parameter) string {
 	switch p.Form {
-	case kinds.Whole:
+	case aggregate.Whole:
 		return strconv.Itoa(f.Call.N)
-	case kinds.Fraction, kinds.Rate:
+	case aggregate.Fraction, aggregate.Rate:
 		return formatFloat(f.Call.P)
-	case kinds.Accuracy:
+	case aggregate.Accuracy:
 		return formatFloat(f.Call.Error)
-	case kinds.Span:
+	case aggregate.Span:
 		return FormatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
-	case kinds.Edges:
+	case aggregate.Edges:
 		var texts []string
 		for _, v := range f.Call.Bins {
 			texts = append(texts, string(v.AppendText(nil)))
@@ -163,14 +164,14 @@ func (l *loader) edgesWord(n node) word {
 }
 
 // edges reads a list of one rising value or more of a numeric type.
-func edges(text string, t kinds.Type, scale uint8) (values []kinds.Value, ok bool) {
+func edges(text string, t value.Type, scale uint8) (values []value.Value, ok bool) {
 	if !strings.HasPrefix(text, "[") || !strings.HasSuffix(text, "]") {
 		return nil, false
 	}
 	for part := range strings.SplitSeq(text[1:len(text)-1], ",") {
-		v := kinds.Value{Type: t, Scale: scale}
+		v := value.Value{Type: t, Scale: scale}
 		part = strings.TrimSpace(part)
-		if t == kinds.Float {
+		if t == value.Float {
 			if v.Flt, ok = floatOf(part); !ok {
 				return nil, false
 			}
@@ -182,7 +183,7 @@ func edges(text string, t kinds.Type, scale uint8) (values []kinds.Value, ok boo
 			}
 			v.Num = num
 		}
-		if len(values) > 0 && kinds.Compare(values[len(values)-1], v) >= 0 {
+		if len(values) > 0 && value.Compare(values[len(values)-1], v) >= 0 {
 			return nil, false
 		}
 		values = append(values, v)

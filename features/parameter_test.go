@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 func TestParametersAreCanonical(t *testing.T) {
@@ -45,12 +47,12 @@ func TestParametersAreCanonical(t *testing.T) {
 func TestParametersOfTheCall(t *testing.T) {
 	r := load(t, `a: HISTOGRAM(7d, tx, amount, user, bins=[1, 2.5], tile=exact)`, `b: LAG(7d, tx, amount, user, n=3)`,
 		`c: QUANTILE(7d, tx, amount, user, p=0.25, tile=exact)`, `d: EXP_DECAY_SUM(7d, tx, amount, user, half_life=1h)`)
-	money := func(cents int64) kinds.Value { return kinds.Value{Type: kinds.Decimal, Num: cents, Scale: 2} }
-	base := kinds.Call{Type: kinds.Decimal, Scale: 2, Max: defaultLogMax}
+	money := func(cents int64) value.Value { return value.Value{Type: value.Decimal, Num: cents, Scale: 2} }
+	base := aggregate.Call{Type: value.Decimal, Scale: 2, Max: defaultLogMax}
 	bins, lag, share, decay := base, base, base, base
-	bins.Bins, lag.N, share.P, decay.Duration = []kinds.Value{money(100), money(250)}, 3, 0.25, 3_600_000
+	bins.Bins, lag.N, share.P, decay.Duration = []value.Value{money(100), money(250)}, 3, 0.25, 3_600_000
 	share.Error = 0.01
-	for i, want := range []kinds.Call{bins, lag, share, decay} {
+	for i, want := range []aggregate.Call{bins, lag, share, decay} {
 		if diff := cmp.Diff(want, r.Features[i].Call); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r.Features[i].Definition, diff)
 		}
@@ -72,9 +74,9 @@ func TestAConditionTakesNoEvents(t *testing.T) {
 		{[]string{`high: LAST(7d, tx, device, user, where='fee > 1', tile=exact)`, ratio}, `"ok":false,"fee":0`, false},
 	} {
 		r := load(t, test.definitions...)
-		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 		rec := &Record{
-			Partition: kinds.Partition{Topic: "transactions"}, Timestamp: 1_700_000_000_000,
+			Partition: state.Partition{Topic: "transactions"}, Timestamp: 1_700_000_000_000,
 			Value: []byte(`{"ts":1700000000000,"user":"u",` + test.event + `}`),
 		}
 		if _, err := r.NewMapper().Map(rec, 0, b); err != nil {

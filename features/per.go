@@ -3,7 +3,9 @@ package features
 import (
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // defaultCategories is how many categories are answered with from tiles.
@@ -16,16 +18,16 @@ func (l *loader) per(d *definition, f *Feature) int {
 		return -1
 	}
 	switch spec := f.Kind.Spec(); {
-	case spec.Shape != kinds.Scalar:
+	case spec.Shape != aggregate.Scalar:
 		l.report(d.per.place, "per does not apply to %s, which answers with a list; leave per out", called(spec))
-	case spec.Members == kinds.MembersNeeded:
+	case spec.Members == aggregate.MembersNeeded:
 		l.report(d.per.place, "per does not apply to %s, which answers about members; leave per out", called(spec))
 	}
 	i := l.fieldNamed(f.Stream, d.per)
 	if i < 0 {
 		return -1
 	}
-	if t := f.Stream.Fields[i].Type; t == kinds.Float || t == kinds.Location {
+	if t := f.Stream.Fields[i].Type; t == value.Float || t == value.Location {
 		l.report(d.per.place, "field %q is of type %s and cannot name a category; use a string, int, bool, decimal or timestamp", f.Per, t)
 	}
 	return i
@@ -33,9 +35,9 @@ func (l *loader) per(d *definition, f *Feature) int {
 
 // fromLog names what is answered from the log, whatever its window: a kind, over
 // a field of a type, per category or over a lifetime; empty for what has tiles.
-func fromLog(kind kinds.Kind, field kinds.Type, per, lifetime bool) string {
+func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) string {
 	spec := kind.Spec()
-	tiled, ok := kind.(kinds.Tiled)
+	tiled, ok := kind.(aggregate.Mergeable)
 	switch {
 	case !ok:
 		return spec.Name
@@ -47,23 +49,23 @@ func fromLog(kind kinds.Kind, field kinds.Type, per, lifetime bool) string {
 		return ""
 	}
 	// State is kept apart by the keys of one field, and only if it has tiles.
-	_, keyed := kind.(kinds.Keyed)
-	if keyed || tiled.Measures(kinds.Call{Type: field})[0].State() == kinds.LastSeen {
+	_, keyed := kind.(aggregate.Keyed)
+	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout() == state.LastSeen {
 		return called(spec) + " per category"
 	}
 	return ""
 }
 
-// Fold computes the feature from the events of its window; see kinds.Kind.
-func (f *Feature) Fold(at int64, events []kinds.Sample) kinds.Result {
+// Fold computes the feature from the events of its window; see aggregate.Function.
+func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 	if f.Per != "" {
-		return kinds.FoldPer(f.Kind, f.Call, at, events)
+		return aggregate.FoldPer(f.Kind, f.Call, at, events)
 	}
 	return f.Kind.Fold(f.Call, at, events)
 }
 
 // merge computes the feature from what its series hold in tiles.
-func (f *Feature) merge(slices []kinds.Slice, at int64) kinds.Result {
+func (f *Feature) merge(slices []state.WindowState, at int64) aggregate.Result {
 	r := f.mergeWhole(slices, at)
 	for i := range slices {
 		r.Capped = r.Capped || slices[i].Capped
@@ -72,28 +74,28 @@ func (f *Feature) merge(slices []kinds.Slice, at int64) kinds.Result {
 }
 
 // mergeWhole is merge as if all were kept under keys.
-func (f *Feature) mergeWhole(slices []kinds.Slice, at int64) kinds.Result {
-	kind := f.Kind.(kinds.Tiled)
+func (f *Feature) mergeWhole(slices []state.WindowState, at int64) aggregate.Result {
+	kind := f.Kind.(aggregate.Mergeable)
 	if f.Per != "" {
 		per := f.Stream.Fields[fieldIndex(f.Stream, f.Per)]
-		return kinds.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
+		return aggregate.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
 	}
 	return kind.Merge(f.Call, at, slices)
 }
 
 // Shape is what the feature's value looks like.
-func (f *Feature) Shape() kinds.Shape {
+func (f *Feature) Shape() aggregate.Shape {
 	if f.Kind == nil {
-		return kinds.Scalar
+		return aggregate.Scalar
 	}
 	spec := f.Kind.Spec()
 	return f.shape(&spec)
 }
 
 // shape is Shape where the Spec of the kind is known.
-func (f *Feature) shape(s *kinds.Spec) kinds.Shape {
+func (f *Feature) shape(s *aggregate.Spec) aggregate.Shape {
 	if f.Per != "" {
-		return kinds.Categories
+		return aggregate.Categories
 	}
 	return s.Shape
 }

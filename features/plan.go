@@ -6,29 +6,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Plan is what a processor with these definitions keeps.
-func (r *Registry) Plan() *kinds.Plan { return r.plan }
+func (r *Registry) Plan() *state.Plan { return r.plan }
 
 // Units are what the feature needs of state. Those of a derived feature are
 // all of its parts'.
-func (f *Feature) Units() []kinds.Unit { return f.units }
+func (f *Feature) Units() []state.Unit { return f.units }
 
 // makePlan finds what is kept, and what of it each feature needs.
 func (r *Registry) makePlan() {
-	r.plan = &kinds.Plan{Units: map[string]kinds.Kept{}}
+	r.plan = &state.Plan{Units: map[string]state.Kept{}}
 	for _, s := range r.Streams {
 		for _, w := range s.writes {
 			for _, sw := range w.series {
-				r.plan.Units[seriesUnit(s, sw.series)] = kinds.Kept{Keep: sw.series.Keep, Max: putOut(sw.series)}
+				r.plan.Units[seriesUnit(s, sw.series)] = state.Kept{Keep: sw.series.Keep, Max: putOut(sw.series)}
 			}
 			if w.ids != nil {
-				r.plan.Units[seriesUnit(s, w.ids)] = kinds.Kept{Keep: w.ids.Keep}
+				r.plan.Units[seriesUnit(s, w.ids)] = state.Kept{Keep: w.ids.Keep}
 			}
 			if w.log != nil {
-				w.log.units(s, func(key string) { r.plan.Units[key] = kinds.Kept{Keep: w.log.series.Keep} })
+				w.log.units(s, func(key string) { r.plan.Units[key] = state.Kept{Keep: w.log.series.Keep} })
 			}
 		}
 	}
@@ -46,8 +46,8 @@ const versionLength = 12
 
 // putOut is the cap of a series that forgets unseen what is over it; 0 for
 // those that have none, and for logs, which say what they cut off.
-func putOut(s *kinds.Series) int {
-	if s.Measure.State() == kinds.LastSeen {
+func putOut(s *state.Series) int {
+	if s.Measure.Layout() == state.LastSeen {
 		return s.Max
 	}
 	return 0
@@ -94,9 +94,9 @@ func (f *Feature) needUnits() {
 	}
 	keep := f.reach()
 	f.units = nil
-	need := func(s *kinds.Series, key string) {
-		u := kinds.Unit{
-			Key: key, Topic: f.Stream.Topic, Kept: kinds.Kept{Keep: keep},
+	need := func(s *state.Series, key string) {
+		u := state.Unit{
+			Key: key, Topic: f.Stream.Topic, Kept: state.Kept{Keep: keep},
 			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
 		}
 		if putOut(s) > 0 {
@@ -128,12 +128,12 @@ func (f *Feature) needUnits() {
 }
 
 // seriesUnit names a series as events of the stream, as it is defined, feed it.
-func seriesUnit(stream *Stream, s *kinds.Series) string {
+func seriesUnit(stream *Stream, s *state.Series) string {
 	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))
 }
 
 // columnUnit names a column of a log, made of a field's name or an expression.
-func columnUnit(stream *Stream, s *kinds.Series, c kinds.Column, text string) string {
+func columnUnit(stream *Stream, s *state.Series, c state.Column, text string) string {
 	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text), c.Tag())
 }
 

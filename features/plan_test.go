@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const planned = `
@@ -100,16 +100,16 @@ func TestWhatChangesOfDefinitionsDoToCompleteness(t *testing.T) {
 			var since []string
 			for _, f := range after.Features {
 				topic := f.Units()[0].Topic
-				h := kinds.History{
-					Marks: []kinds.Mark{
+				h := state.History{
+					Marks: []state.PlanEpoch{
 						{Topic: topic, Version: before.Plan().Version, Last: 1000},
-						{Topic: topic, Version: after.Plan().Version, Last: kinds.NotYet},
+						{Topic: topic, Version: after.Plan().Version, Last: state.MaxTime},
 					},
-					Plans: map[string]*kinds.Plan{before.Plan().Version: before.Plan(), after.Plan().Version: after.Plan()},
+					Plans: map[string]*state.Plan{before.Plan().Version: before.Plan(), after.Plan().Version: after.Plan()},
 				}
 				switch got := h.CompleteSince(f.Units()); got {
-				case kinds.Ever:
-				case kinds.NotYet:
+				case state.MinTime:
+				case state.MaxTime:
 					t.Errorf("%s is not complete by its own definitions", f.Name)
 				default:
 					since = append(since, f.Name)
@@ -133,21 +133,21 @@ func TestAnswersAreCompleteByWhatTheyRestOn(t *testing.T) {
 		answer      Answer
 		since, want int64
 	}{
-		"for ever":                       {Answer{From: 50, To: 90, told: 50}, kinds.Ever, kinds.Ever},
-		"of all there ever was":          {Answer{From: kinds.Ever, To: 90, told: kinds.Ever}, kinds.Ever, kinds.Ever},
+		"for ever":                       {Answer{From: 50, To: 90, told: 50}, state.MinTime, state.MinTime},
+		"of all there ever was":          {Answer{From: state.MinTime, To: 90, told: state.MinTime}, state.MinTime, state.MinTime},
 		"in time":                        {Answer{From: 50, To: 90, told: 50}, 50, 50},
 		"too late":                       {Answer{From: 50, To: 90, told: 50}, 51, 51},
-		"all there ever was, too late":   {Answer{From: kinds.Ever, To: 90, told: kinds.Ever}, 20, 20},
+		"all there ever was, too late":   {Answer{From: state.MinTime, To: 90, told: state.MinTime}, 20, 20},
 		"what it rests on in time":       {Answer{From: 50, To: 90, told: 30}, 30, 30},
 		"what it rests on too late":      {Answer{From: 50, To: 90, told: 30}, 31, 91},
 		"both too late":                  {Answer{From: 50, To: 90, told: 30}, 60, 60},
-		"not yet":                        {Answer{From: 50, To: 90, told: 50}, kinds.NotYet, 91},
-		"not yet all there ever was":     {Answer{From: kinds.Ever, To: 90, told: kinds.Ever}, kinds.NotYet, 91},
+		"not yet":                        {Answer{From: 50, To: 90, told: 50}, state.MaxTime, 91},
+		"not yet all there ever was":     {Answer{From: state.MinTime, To: 90, told: state.MinTime}, state.MaxTime, 91},
 		"nothing but the event left out": {Answer{From: 50, To: 49, told: 30}, 31, 51},
-		"not yet and nothing":            {Answer{From: 50, To: 49, told: 50}, kinds.NotYet, 51},
+		"not yet and nothing":            {Answer{From: 50, To: 49, told: 50}, state.MaxTime, 51},
 	} {
 		a := test.answer
-		a.Status, a.Exact, a.since = NotFound, true, kinds.Ever
+		a.Status, a.Exact, a.since = NotFound, true, state.MinTime
 		a.Complete(test.since)
 		if a.CompleteSince != test.want {
 			t.Errorf("%s: complete since %d, want %d", name, a.CompleteSince, test.want)

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // A million distinct values, over many tiles: every quantile lies within the
@@ -28,16 +29,16 @@ features:
 	amount, rate := fieldIndex(tx, "amount"), fieldIndex(tx, "rate")
 	held, mapper := memory.New(), r.NewMapper()
 	plan := mapper.plans[tx]
-	b := &kinds.Batch{}
-	e := Event{Stream: tx, Values: make([]kinds.Value, len(tx.Fields))}
-	e.Values[fieldIndex(tx, "user")] = kinds.Value{Type: kinds.String, Str: []byte("u")}
+	b := &state.Batch{}
+	e := Event{Stream: tx, Values: make([]value.Value, len(tx.Fields))}
+	e.Values[fieldIndex(tx, "user")] = value.Value{Type: value.String, Str: []byte("u")}
 	const start = int64(1_700_002_800_000)
 	n := int64(1)
 	for i := range int64(prime - 1) {
 		// All residues but 0 come, each once, in no order.
 		if n = n * 5 % prime; n <= values {
-			e.Values[amount] = kinds.Value{Type: kinds.Decimal, Scale: 2, Num: n}
-			e.Values[rate] = kinds.Value{Type: kinds.Float, Flt: float64(n-values/2) * 1e-6}
+			e.Values[amount] = value.Value{Type: value.Decimal, Scale: 2, Num: n}
+			e.Values[rate] = value.Value{Type: value.Float, Flt: float64(n-values/2) * 1e-6}
 			e.Time = start + i*3
 			e.Now = e.Time
 			mapper.write(&e, plan, i, 0, b)

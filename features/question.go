@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // find looks up a name in a list that is sorted by it.
@@ -38,19 +40,19 @@ func (r *Registry) Topics() []string {
 
 // Answer is the value of one feature for one entity at one moment.
 type Answer struct {
-	Value  kinds.Value
-	Items  []kinds.Item // the value where it has a shape; Value is null then
-	Shape  kinds.Shape
+	Value  value.Value
+	Items  []aggregate.Item // the value where it has a shape; Value is null then
+	Shape  aggregate.Shape
 	Status Status
 	// From and To are the first and the last millisecond of the event times
-	// that the value covers. From is kinds.Ever for a lifetime. To lies before From
+	// that the value covers. From is state.MinTime for a lifetime. To lies before From
 	// where the event left out was the only one.
 	From, To int64
 	// Exact says that the value is exactly that of the events in the window.
 	Exact         bool
 	StandardError float64 // relative, of estimates
-	RelativeError float64 // see kinds.Result
-	Uncertain     int64   // see kinds.Result
+	RelativeError float64 // see aggregate.Result
+	Uncertain     int64   // see aggregate.Result
 	Capped        bool
 	// FalsePositiveRate is the probability at the most with which a member that
 	// was not met is said to have been.
@@ -59,7 +61,7 @@ type Answer struct {
 	// milliseconds.
 	Oldest int64
 	// CompleteSince is the event time from which on all events are in the state
-	// that the value is of, in milliseconds; kinds.Ever where all there ever were
+	// that the value is of, in milliseconds; state.MinTime where all there ever were
 	// are, as Complete finds out.
 	CompleteSince int64
 	// Err is, with Damaged and Unavailable, what is wrong in the store. It is for the
@@ -67,15 +69,15 @@ type Answer struct {
 	Err error
 
 	// since is the event time from which on the state of the entity holds all events;
-	// kinds.Ever where none of it was dropped.
+	// state.MinTime where none of it was dropped.
 	since int64
 	// told is the first millisecond of the event times that value and From rest
-	// on: From, or one before it; kinds.Ever for all there ever was.
+	// on: From, or one before it; state.MinTime for all there ever was.
 	told int64
 }
 
 // Complete says since when the answer is complete, given the event time from
-// which on the state holds all events that the feature needs; see kinds.History.
+// which on the state holds all events that the feature needs; see state.History.
 // Nothing of the answer is sure while events pass the state by, and where events
 // that passed it by may have begun a window elsewhere: the answer is complete
 // since a moment behind its end then. An answer that begins before it is
@@ -83,7 +85,7 @@ type Answer struct {
 func (a *Answer) Complete(since int64) {
 	since = max(since, a.since)
 	looksWhole := a.From >= since
-	if since == kinds.NotYet || looksWhole && a.told < since {
+	if since == state.MaxTime || looksWhole && a.told < since {
 		since = max(a.From, a.To) + 1
 	}
 	a.CompleteSince = since
@@ -94,10 +96,10 @@ func (a *Answer) Complete(since int64) {
 
 // reads lists what must be read to answer a feature over a stream at a moment,
 // one read for each of its series.
-func (f *Feature) reads(dst []kinds.Read, entity string, at int64) []kinds.Read {
+func (f *Feature) reads(dst []state.Read, entity string, at int64) []state.Read {
 	for _, s := range f.Series {
 		first, last := f.Window.tiles(s, at-f.Window.Delay.Milliseconds())
-		dst = append(dst, kinds.Read{Series: s, Entity: entity, First: first, Last: last})
+		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last})
 	}
 	return dst
 }
@@ -105,11 +107,11 @@ func (f *Feature) reads(dst []kinds.Read, entity string, at int64) []kinds.Read 
 // fromTiles answers a feature over a stream from what was read of its series, in
 // the order of reads: of one entity, or of several that are taken together, one
 // behind the other. The moment asked for and the present one are in milliseconds.
-func (f *Feature) fromTiles(a *Answer, slices []kinds.Slice, at, now int64) {
+func (f *Feature) fromTiles(a *Answer, slices []state.WindowState, at, now int64) {
 	if n := len(f.Series); len(slices) != n {
 		slices = united(slices, n)
 	}
-	*a = Answer{CompleteSince: kinds.Ever, since: kinds.Ever}
+	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
 	a.told = a.From
 	f.tell(a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
@@ -117,20 +119,20 @@ func (f *Feature) fromTiles(a *Answer, slices []kinds.Slice, at, now int64) {
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. The
 // error is that the store holds what this program cannot read.
-func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]kinds.Sample) error {
+func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
 	r, c, err := f.fold(logs, at, buffer)
 	if err != nil {
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
-	*a = Answer{From: c.from, To: c.to, CompleteSince: kinds.Ever, since: kinds.Ever, told: c.told}
+	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, told: c.told}
 	f.tell(a, r)
 	return nil
 }
 
 // unread answers that the state could not be read, for a reason.
 func (f *Feature) unread(a *Answer, err error, at, now int64) {
-	*a = Answer{Status: Damaged, CompleteSince: kinds.Ever, since: kinds.Ever, Err: err}
-	if errors.Is(err, kinds.ErrUnavailable) {
+	*a = Answer{Status: Damaged, CompleteSince: state.MinTime, since: state.MinTime, Err: err}
+	if errors.Is(err, state.ErrUnavailable) {
 		a.Status = Unavailable
 	}
 	a.From, a.To = f.Covers(at, now)
@@ -138,7 +140,7 @@ func (f *Feature) unread(a *Answer, err error, at, now int64) {
 }
 
 // tell makes a result the answer's.
-func (f *Feature) tell(a *Answer, r kinds.Result) {
+func (f *Feature) tell(a *Answer, r aggregate.Result) {
 	spec := f.Kind.Spec()
 	a.Shape, a.Status, a.StandardError = f.shape(&spec), Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
@@ -146,7 +148,7 @@ func (f *Feature) tell(a *Answer, r kinds.Result) {
 	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.StandardError == 0 && r.FalsePositiveRate == 0 && !r.Capped
 	switch {
 	case !r.Found && f.Per != "":
-		a.Items, a.Status = []kinds.Item{}, NotFound
+		a.Items, a.Status = []aggregate.Item{}, NotFound
 	case !r.Found:
 		a.Value, a.Status = spec.Neutral, NotFound
 	case r.IsNull():
@@ -173,14 +175,14 @@ func (f *Feature) Covers(at, now int64) (from, to int64) {
 }
 
 // united are the slices of n series, which several entities have all.
-func united(slices []kinds.Slice, n int) []kinds.Slice {
-	all := make([]kinds.Slice, n)
+func united(slices []state.WindowState, n int) []state.WindowState {
+	all := make([]state.WindowState, n)
 	for i := range all {
-		var of []kinds.Slice
+		var of []state.WindowState
 		for j := i; j < len(slices); j += n {
 			of = append(of, slices[j])
 		}
-		all[i] = kinds.Unite(of)
+		all[i] = state.Unite(of)
 	}
 	return all
 }

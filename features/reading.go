@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 )
 
 // Reader reads state.
 type Reader interface {
 	// Read answers all reads in one round trip; the slices are in the order of
 	// the reads.
-	Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error)
+	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
 }
 
 // Reading reads what a number of answers need, equal reads once, in one round
@@ -29,9 +30,9 @@ type Reading struct {
 	held int64 // see Held
 
 	wishes    []wish
-	reads     []kinds.Read
-	positions map[kinds.Read]int
-	slices    []kinds.Slice // by read
+	reads     []state.Read
+	positions map[state.Read]int
+	slices    []state.WindowState // by read
 	// needs are indices in reads: of what the wanted features need in the first
 	// round trip, in their order, and behind them of what the hops need in the
 	// second.
@@ -42,11 +43,11 @@ type Reading struct {
 	// them; samples are the events of one feature.
 	logs    []*eventLog
 	chosen  []*eventLog // of one feature
-	samples []kinds.Sample
+	samples []aggregate.Sample
 
 	// Where Next is.
 	next, need, hop int
-	gathered        []kinds.Slice // of one feature
+	gathered        []state.WindowState // of one feature
 }
 
 // wish is an answer that is wanted.
@@ -58,7 +59,7 @@ type wish struct {
 // Reset begins anew. The present moment is in milliseconds.
 func (r *Reading) Reset(now int64) {
 	if r.positions == nil {
-		r.positions = map[kinds.Read]int{}
+		r.positions = map[state.Read]int{}
 	}
 	clear(r.wishes)
 	clear(r.reads)
@@ -68,11 +69,11 @@ func (r *Reading) Reset(now int64) {
 	r.wishes, r.reads, r.slices, r.needs, r.hops = r.wishes[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
 	r.now, r.next, r.need, r.hop = now, 0, 0, 0
-	r.held = kinds.Ever
+	r.held = state.MinTime
 }
 
 // Held lets answers that come next know since when no state has expired; see
-// kinds.History.HeldSince. Without it, none has.
+// state.History.HeldSince. Without it, none has.
 func (r *Reading) Held(since int64) { r.held = since }
 
 // Want adds an answer: that of the feature for the entity with that text, at a
@@ -114,7 +115,7 @@ func (r *Reading) plan(f *Feature, entity string, at int64) {
 
 // Reads is what the first round trip reads and, behind ReadLists, also what the
 // second one does, equal reads once. It holds until Reset.
-func (r *Reading) Reads() []kinds.Read { return r.reads }
+func (r *Reading) Reads() []state.Read { return r.reads }
 
 // Read reads all that is needed. The error is that of the reader.
 func (r *Reading) Read(ctx context.Context, from Reader) error {
@@ -158,10 +159,10 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 }
 
 // Lose takes back what was read where a function says why it cannot be relied on.
-func (r *Reading) Lose(why func(*kinds.Read) error) {
+func (r *Reading) Lose(why func(*state.Read) error) {
 	for i := range r.slices {
 		if err := why(&r.reads[i]); err != nil && r.slices[i].Err == nil {
-			r.slices[i] = kinds.Slice{Err: err}
+			r.slices[i] = state.WindowState{Err: err}
 		}
 	}
 }
@@ -209,7 +210,7 @@ func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
 		}
 	}
-	if r.held != kinds.Ever {
+	if r.held != state.MinTime {
 		f.expired(a, r.held)
 	}
 }
@@ -268,7 +269,7 @@ func (r *Reading) log(position int) (log *eventLog, err error) {
 }
 
 // gather is what was read for some of the needs, until the next time.
-func (r *Reading) gather(from, to int) []kinds.Slice {
+func (r *Reading) gather(from, to int) []state.WindowState {
 	r.gathered = r.gathered[:0]
 	for _, position := range r.needs[from:to] {
 		r.gathered = append(r.gathered, r.slices[position])

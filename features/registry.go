@@ -3,7 +3,9 @@ package features
 import (
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Registry is what definitions compile to. It is never changed once loaded.
@@ -11,10 +13,10 @@ type Registry struct {
 	Streams  []*Stream  // by name
 	Features []*Feature // by name
 	Services []*Service // by name
-	Series   []*kinds.Series
+	Series   []*state.Series
 
 	version string
-	plan    *kinds.Plan
+	plan    *state.Plan
 }
 
 // Stream describes the events of one kind in a topic.
@@ -43,7 +45,7 @@ type Stream struct {
 }
 
 // Kept is the value of a field as state keeps it.
-func (s *Stream) Kept(field int, v kinds.Value) kinds.Value { return v.Kept(s.Fields[field].MaxBytes) }
+func (s *Stream) Kept(field int, v value.Value) value.Value { return v.Kept(s.Fields[field].MaxBytes) }
 
 // TimestampPath is the place and the unit of an event's time.
 type TimestampPath struct {
@@ -54,13 +56,13 @@ type TimestampPath struct {
 // Field is one typed field of a stream.
 type Field struct {
 	Name  string
-	Type  kinds.Type
+	Type  value.Type
 	Scale uint8 // of a decimal
 	// Unit is how a timestamp stands in the record, as of TimestampPath; where
 	// it is empty it is a number of milliseconds or an RFC 3339 string.
 	Unit string
 	// MaxBytes is the longest text that is kept of a string; longer ones are
-	// shortened, see kinds.Shorten.
+	// shortened, see value.Shorten.
 	MaxBytes int
 	Required bool // a record without it is a poison event
 	Path     []string
@@ -83,19 +85,19 @@ type entityWrites struct {
 	by     []int // fields that make the entity, in the order of their names
 	series []seriesWrite
 	log    *logWrite     // nil where no feature needs the events themselves
-	ids    *kinds.Series // nil where the events' identities are not remembered
+	ids    *state.Series // nil where the events' identities are not remembered
 }
 
 // logWrite is the log that a stream keeps of an entity.
 type logWrite struct {
-	series  *kinds.Series
+	series  *state.Series
 	every   bool // some feature counts every event, and not only filtered ones
 	columns []logColumn
 }
 
 // logColumn is a column of a log, of a field, a filter or a condition.
 type logColumn struct {
-	kinds.Column
+	state.Column
 	field int   // -1 for an expression
 	where *Expr // nil for a field
 	// filters says that some feature takes the events for which where is true,
@@ -105,13 +107,13 @@ type logColumn struct {
 
 // seriesWrite is one series that an event of the stream writes.
 type seriesWrite struct {
-	series *kinds.Series
+	series *state.Series
 	where  *Expr // nil takes every event
 	// condition is what CountHolds counts; nil for none.
 	condition *Expr
 	field     int                                    // of the measure; -1 for none
 	per       int                                    // field whose values are the keys; -1 for none
-	key       func(dst []byte, v kinds.Value) []byte // makes them; nil: they are texts
+	key       func(dst []byte, v value.Value) []byte // makes them; nil: they are texts
 }
 
 // Feature is one question that can be asked.
@@ -122,12 +124,12 @@ type Feature struct {
 	Definition  string // in the one-line form
 	Stream      *Stream
 	By          []string // the entity's fields as the definition orders them
-	ByTypes     []kinds.Type
-	Kind        kinds.Kind
-	Call        kinds.Call
+	ByTypes     []value.Type
+	Kind        aggregate.Function
+	Call        aggregate.Call
 	Window      Window
 	Keep        time.Duration   // how far back a question may ask
-	Series      []*kinds.Series // one for each of the kind's measures; the log for exact windows
+	Series      []*state.Series // one for each of the kind's measures; the log for exact windows
 	Where       string
 	Field       string // of the kind; empty for none
 	Condition   string // of the kind; empty for none
@@ -141,7 +143,7 @@ type Feature struct {
 	Parts []*Feature
 	Expr  *Expr // over the values of Parts; nil for none
 	// Default stands for a null result of Expr.
-	Default kinds.Value
+	Default value.Value
 	// Through is set of a feature of the second degree: its keys are those of
 	// Through.Set, its series those of both hops, and all else is of the second.
 	Through *Through
@@ -151,9 +153,9 @@ type Feature struct {
 
 	// The columns of the log that an exact window looks at; nil where it needs
 	// no field, no filter, no condition or no categories.
-	field, filter, condition, category *kinds.Column
+	field, filter, condition, category *state.Column
 
-	units []kinds.Unit
+	units []state.Unit
 }
 
 // Through is how a feature of the second degree is had: the members of a set are

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const rememberingDefinitions = `
@@ -43,7 +43,7 @@ func TestMapRemembersIDs(t *testing.T) {
 		`{"event_id":null,"timestamp":NOW,"user_id":"u"}`: {`3@42 u count() tile 0 num 1 member ""`},
 		`{"event_id":"t1","timestamp":NOW}`:               nil,
 	} {
-		b := &kinds.Batch{}
+		b := &state.Batch{}
 		mustMap(t, m, event(value), b)
 		equalLines(t, operations(b), want)
 	}
@@ -77,7 +77,7 @@ func TestSeriesOfIDs(t *testing.T) {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
-		if s.Measure == kinds.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile+defaultMaxFuture.Milliseconds() {
+		if s.Measure == state.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile+defaultMaxFuture.Milliseconds() {
 			t.Errorf("the key of a device's identities is kept for %d", s.GroupKeep)
 		}
 	}

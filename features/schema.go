@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // schema is a JSON Schema, or a part of one.
@@ -121,7 +122,7 @@ func durationPattern() string {
 
 func typeSchema() schema {
 	var names []string
-	for t := kinds.String; t <= kinds.Location; t++ {
+	for t := value.String; t <= value.Location; t++ {
 		names = append(names, t.String())
 	}
 	return schema{"enum": names}
@@ -136,7 +137,7 @@ func streamSchema() schema {
 		"id":           described(ref("path"), "path of the event's own identity"),
 		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),
 		"fields":       fieldsSchema(),
-		"max_bytes":    described(maxBytesSchema(), "the max_bytes of the stream's fields that have none of their own; "+strconv.Itoa(kinds.MaxText)+" by default"),
+		"max_bytes":    described(maxBytesSchema(), "the max_bytes of the stream's fields that have none of their own; "+strconv.Itoa(value.MaxText)+" by default"),
 		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+FormatDuration(defaultMaxFuture)+" by default"),
 		"late":         described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
 		"enrich":       described(ref("enrich"), "writes each event, with features as of it, to a topic"),
@@ -180,7 +181,7 @@ func fieldSchema() schema {
 	return s
 }
 
-func maxBytesSchema() schema { return wholeNumber(kinds.LeastMaxText, mostMaxBytes) }
+func maxBytesSchema() schema { return wholeNumber(value.LeastMaxText, mostMaxBytes) }
 
 func windowSchema() schema {
 	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
@@ -202,7 +203,7 @@ func windowSchema() schema {
 
 func longFormSchema() schema {
 	var methods []string
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		if m := k.Spec().Method; m != "" {
 			methods = append(methods, m)
 		}
@@ -225,7 +226,7 @@ func longFormSchema() schema {
 		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a list of values, of a feature or of a call such as SET(…): the function is over the events of all of them together, max at the most"),
 		"keep":     described(ref("duration"), "how far back a question may ask; "+FormatDuration(defaultKeep)+" by default"),
 	}
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		for _, p := range k.Spec().Parameters {
 			properties[p.Name] = described(parameterSchema(p), "of "+strings.Join(takers(p.Name), ", "))
 		}
@@ -250,13 +251,13 @@ func bodySchema(feature schema) schema {
 }
 
 // parameterSchema is the shape of what kinds take beside their field.
-func parameterSchema(p kinds.Parameter) schema {
+func parameterSchema(p aggregate.Parameter) schema {
 	switch p.Form {
-	case kinds.Span:
+	case aggregate.Span:
 		return ref("duration")
-	case kinds.Whole:
+	case aggregate.Whole:
 		return wholeNumber(p.Least, p.Most)
-	case kinds.Edges:
+	case aggregate.Edges:
 		list := schema{"type": "array", "items": ref("text"), "minItems": p.Least, "maxItems": p.Most}
 		return schema{"anyOf": []schema{ref("text"), list}}
 	default:
@@ -267,9 +268,9 @@ func parameterSchema(p kinds.Parameter) schema {
 // takers are the functions that have a parameter.
 func takers(parameter string) []string {
 	var names []string
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		spec := k.Spec()
-		if slices.ContainsFunc(spec.Parameters, func(p kinds.Parameter) bool { return p.Name == parameter }) {
+		if slices.ContainsFunc(spec.Parameters, func(p aggregate.Parameter) bool { return p.Name == parameter }) {
 			names = append(names, spec.Name)
 		}
 	}

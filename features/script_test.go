@@ -14,8 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // A script in testdata/scripts says what features answer after events, in lines
@@ -58,7 +60,7 @@ func TestScripts(t *testing.T) {
 			s.run(string(streams), strings.Split(string(text), "\n"))
 		})
 	}
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		if !asked[k.Spec().Name] {
 			t.Errorf("no script asks for %s", k.Spec().Name)
 		}
@@ -118,11 +120,11 @@ func (s *script) moment(text string) int64 {
 // value reads a field's value into JSON.
 func (s *script) value(field Field, text string) any {
 	switch field.Type {
-	case kinds.String:
+	case value.String:
 		return text
-	case kinds.Timestamp:
+	case value.Timestamp:
 		return s.moment(text)
-	case kinds.Location:
+	case value.Location:
 		lat, lon, _ := strings.Cut(text, ",")
 		return map[string]json.Number{"lat": json.Number(lat), "lon": json.Number(lon)}
 	default:
@@ -145,8 +147,8 @@ func (s *script) event(words []string) {
 	if err != nil {
 		s.failf("%v", err)
 	}
-	b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
-	if _, err := s.mapper.Map(&Record{Partition: kinds.Partition{Topic: stream.Topic}, Timestamp: at, Value: record}, 0, b); err != nil {
+	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	if _, err := s.mapper.Map(&Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: at, Value: record}, 0, b); err != nil {
 		s.failf("%v", err)
 	}
 	if err := s.state.Apply(context.Background(), b); err != nil {
@@ -166,12 +168,12 @@ func (s *script) eval(words []string) {
 	}
 	var entity []byte
 	for i, by := range slices.Sorted(slices.Values(f.By)) {
-		entity = kinds.AppendEntity(entity, i == 0, kinds.Value{Type: kinds.String, Str: []byte(given[by])})
+		entity = state.AppendEntity(entity, i == 0, value.Value{Type: value.String, Str: []byte(given[by])})
 	}
 	if list, ok := given["members"]; ok {
-		var members []kinds.Value
+		var members []value.Value
 		for text := range strings.SplitSeq(list, ",") {
-			members = append(members, kinds.Value{Type: kinds.String, Str: []byte(text)})
+			members = append(members, value.Value{Type: value.String, Str: []byte(text)})
 		}
 		f = f.AskedAbout(members)
 	}
@@ -236,7 +238,7 @@ func answered(a Answer) any {
 	if a.Items == nil {
 		return scalar(a.Value)
 	}
-	if a.Shape == kinds.Categories {
+	if a.Shape == aggregate.Categories {
 		values := map[string]any{}
 		for _, i := range a.Items {
 			values[string(i.Category.AppendText(nil))] = scalar(i.Value)
@@ -246,9 +248,9 @@ func answered(a Answer) any {
 	var list []any
 	for _, i := range a.Items {
 		switch n := json.Number(strconv.FormatInt(i.Count, 10)); a.Shape {
-		case kinds.Counts:
+		case aggregate.Counts:
 			list = append(list, map[string]any{"value": scalar(i.Value), "count": n})
-		case kinds.Bins:
+		case aggregate.Bins:
 			list = append(list, map[string]any{"from": scalar(i.From), "to": scalar(i.To), "count": n})
 		default:
 			list = append(list, scalar(i.Value))
@@ -257,19 +259,19 @@ func answered(a Answer) any {
 	return list
 }
 
-func scalar(v kinds.Value) any {
+func scalar(v value.Value) any {
 	switch v.Type {
-	case kinds.Null:
+	case value.Null:
 		return nil
-	case kinds.Float:
+	case value.Float:
 		return v.Flt
-	case kinds.Bool:
+	case value.Bool:
 		return v.Num != 0
-	case kinds.String:
+	case value.String:
 		return string(v.Str)
-	case kinds.Location:
+	case value.Location:
 		return []any{v.Flt, v.Lon}
-	case kinds.Timestamp:
+	case value.Timestamp:
 		t := time.UnixMilli(v.Num).UTC()
 		text := t.Format("15:04:05.999")
 		if days := int(t.Sub(scriptDay) / (24 * time.Hour)); days > 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Sizing is what a workload needs. docs/sizing.md says how it is computed.
@@ -172,8 +172,8 @@ func (r *Registry) sizeEntity(name string, w *Workload) EntitySize {
 
 // seriesSize is what a series takes of an entity that has a number of events
 // while it is kept.
-func (r *Registry) seriesSize(s *kinds.Series, events float64) float64 {
-	alone := r.explainEntity([]*kinds.Series{s})
+func (r *Registry) seriesSize(s *state.Series, events float64) float64 {
+	alone := r.explainEntity([]*state.Series{s})
 	one := float64(alone.BytesOnce - bytesKey - bytesSeries)
 	all := float64(alone.BytesFull - bytesKey - bytesSeries)
 	if s.Keep == 0 {

@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 const (
@@ -49,7 +49,7 @@ func (l *loader) stream(d named) *Stream {
 	if n, ok := keys["timestamp"]; ok {
 		s.Timestamp = l.timestamp(n)
 	}
-	maxBytes := kinds.MaxText
+	maxBytes := value.MaxText
 	if n, ok := keys["max_bytes"]; ok {
 		if w, ok := l.scalar(n, "max_bytes"); ok {
 			maxBytes = l.maxBytes(w)
@@ -144,7 +144,7 @@ func (l *loader) field(e entry, before []Field) Field {
 		if w, ok := l.scalar(e.value, "a field's type"); ok {
 			f.Type = l.fieldType(w)
 		}
-		if f.Type == kinds.Decimal {
+		if f.Type == value.Decimal {
 			f.Scale = defaultScale
 		}
 		return f
@@ -176,7 +176,7 @@ func (l *loader) field(e entry, before []Field) Field {
 		if p := words["path"]; p.given() {
 			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
 		}
-		if f.Type != kinds.Null && (len(before) == 0 || settled(before)) {
+		if f.Type != value.Null && (len(before) == 0 || settled(before)) {
 			f.Expr = l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, variables(before), f.Type) })
 		}
 	}
@@ -186,10 +186,10 @@ func (l *loader) field(e entry, before []Field) Field {
 func (l *loader) decimal(f *Field, scale word) {
 	switch {
 	case !scale.given():
-		if f.Type == kinds.Decimal {
+		if f.Type == value.Decimal {
 			f.Scale = defaultScale
 		}
-	case f.Type != kinds.Decimal && f.Type != kinds.Null:
+	case f.Type != value.Decimal && f.Type != value.Null:
 		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
 	default:
 		n, err := strconv.Atoi(scale.text)
@@ -203,7 +203,7 @@ func (l *loader) decimal(f *Field, scale word) {
 func (l *loader) unit(f *Field, unit word) {
 	switch {
 	case !unit.given():
-	case f.Type != kinds.Timestamp && f.Type != kinds.Null:
+	case f.Type != value.Timestamp && f.Type != value.Null:
 		l.report(unit.place, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
 	default:
 		l.oneOf(unit, "unit", timeUnits)
@@ -217,8 +217,8 @@ const mostMaxBytes = 64 << 10
 // maxBytes reads the length of the longest text that is kept.
 func (l *loader) maxBytes(w word) int {
 	n, err := strconv.Atoi(w.text)
-	if err != nil || n < kinds.LeastMaxText || n > mostMaxBytes {
-		l.report(w.place, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, kinds.LeastMaxText, mostMaxBytes)
+	if err != nil || n < value.LeastMaxText || n > mostMaxBytes {
+		l.report(w.place, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
 	}
 	return n
 }
@@ -226,18 +226,18 @@ func (l *loader) maxBytes(w word) int {
 func (l *loader) fieldMaxBytes(f *Field, w word) {
 	switch {
 	case !w.given():
-	case f.Type != kinds.String && f.Type != kinds.Null:
+	case f.Type != value.String && f.Type != value.Null:
 		l.report(w.place, "max_bytes is for strings, and field %q is of type %s", f.Name, f.Type)
 	default:
 		f.MaxBytes = l.maxBytes(w)
 	}
 }
 
-func (l *loader) fieldType(w word) kinds.Type {
-	t, ok := kinds.ParseType(w.text)
+func (l *loader) fieldType(w word) value.Type {
+	t, ok := value.ParseType(w.text)
 	if !ok {
 		var known []string
-		for t := kinds.String; t <= kinds.Location; t++ {
+		for t := value.String; t <= value.Location; t++ {
 			known = append(known, t.String())
 		}
 		l.report(w.place, "%s", spelling.Unknown("type", w.text, known))
@@ -248,7 +248,7 @@ func (l *loader) fieldType(w word) kinds.Type {
 // settled says whether there are fields and the types of all are known. Where
 // not, there is a finding that says so.
 func settled(fields []Field) bool {
-	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f Field) bool { return f.Type == kinds.Null })
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f Field) bool { return f.Type == value.Null })
 }
 
 // path takes a path of names with dots between them apart.

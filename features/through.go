@@ -3,7 +3,7 @@ package features
 import (
 	"cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A feature of the second degree is asked in two hops: the first answers with a
@@ -43,7 +43,7 @@ func (r *Reading) goThrough(h *hop) {
 	members := map[string]bool{}
 	var text []byte
 	for _, item := range h.first.Items {
-		text = kinds.AppendEntity(text[:0], true, item.Value)
+		text = state.AppendEntity(text[:0], true, item.Value)
 		if members[string(text)] {
 			continue
 		}

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // A feature of the second degree stands in one of two forms. A call takes the
@@ -35,7 +36,7 @@ const (
 func (d *definition) unflatten() {
 	if name := d.function.text; len(name) > len(flat) && strings.EqualFold(name[:len(flat)], flat) {
 		rest := name[len(flat):]
-		if slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return strings.EqualFold(k.Spec().Name, rest) }) {
+		if slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool { return strings.EqualFold(k.Spec().Name, rest) }) {
 			d.function.text, d.flat = rest, true
 		}
 	}
@@ -72,7 +73,7 @@ func (l *loader) throughCall(d *definition, c call) bool {
 // goThrough compiles the feature that a definition goes through and gives the
 // definition the by-field, if it names none; nil where something is wrong with
 // it, and where there is no such feature.
-func (l *loader) goThrough(d *definition, kind kinds.Kind) *Feature {
+func (l *loader) goThrough(d *definition, kind aggregate.Function) *Feature {
 	spec := kind.Spec()
 	switch {
 	case !d.through.given():
@@ -118,7 +119,7 @@ func (l *loader) throughSet(d *definition) *Feature {
 	case w.call != nil:
 		name = strings.ToUpper(w.call.function.text)
 		first := &definition{name: word{text: d.name.text, place: w.place}, place: w.place, first: true}
-		set = l.define(first, func(first *definition) kinds.Kind {
+		set = l.define(first, func(first *definition) aggregate.Function {
 			kind := l.callOf(first, *w.call)
 			if !first.keep.given() {
 				first.keep = d.keep
@@ -137,7 +138,7 @@ func (l *loader) throughSet(d *definition) *Feature {
 	case set == nil:
 	case set.Through != nil:
 		l.report(w.place, tooDeep)
-	case set.Shape() != kinds.List:
+	case set.Shape() != aggregate.List:
 		l.report(w.place, "%s answers with no list; go through %s", name, anyList)
 	default:
 		return set
@@ -147,7 +148,7 @@ func (l *loader) throughSet(d *definition) *Feature {
 
 // throughField finds the by-field that holds the members of a set, by default
 // that of the set's own name; nil where there is none of the set's type.
-func (l *loader) throughField(d *definition, set *Feature, spec kinds.Spec) *Feature {
+func (l *loader) throughField(d *definition, set *Feature, spec aggregate.Spec) *Feature {
 	stream, ok := l.registry.Stream(d.stream.text)
 	if !ok || !settled(stream.Fields) {
 		return set // what is wrong with the stream is said elsewhere
@@ -168,9 +169,9 @@ func (l *loader) throughField(d *definition, set *Feature, spec kinds.Spec) *Fea
 	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
 		l.report(w.place, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
 			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
-	case i >= 0 && set.Call.Type == kinds.String && set.Stream.Fields[fieldIndex(set.Stream, set.Field)].MaxBytes != kinds.MaxText:
+	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[fieldIndex(set.Stream, set.Field)].MaxBytes != value.MaxText:
 		l.report(d.through.place, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
-			set.Field, set.Stream.Name, kinds.MaxText)
+			set.Field, set.Stream.Name, value.MaxText)
 	default:
 		return set
 	}
@@ -179,7 +180,7 @@ func (l *loader) throughField(d *definition, set *Feature, spec kinds.Spec) *Fea
 }
 
 // throughForm is the definition with a by-field that is yet to be named.
-func throughForm(d *definition, spec kinds.Spec) string {
+func throughForm(d *definition, spec aggregate.Spec) string {
 	form := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
 	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
 }
@@ -225,7 +226,7 @@ func (t *Through) entity() (by, through string) {
 // throughNames are the functions that can go through a set.
 func throughNames() []string {
 	var names []string
-	for _, k := range kinds.All {
+	for _, k := range aggregate.All {
 		if k.Spec().Through {
 			names = append(names, k.Spec().Name)
 		}
@@ -234,6 +235,6 @@ func throughNames() []string {
 }
 
 // flatForm is the one-line form of a kind that goes through a set.
-func flatForm(s kinds.Spec) string {
+func flatForm(s aggregate.Spec) string {
 	return strings.ToUpper(flat) + strings.Replace(expectedForm(s), "by…", "SET(window, stream, by…, field)", 1)
 }

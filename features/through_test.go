@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 func loadThrough(t *testing.T) func(name string) *Feature {
@@ -75,7 +76,7 @@ func TestSecondDegreeHasBothHops(t *testing.T) {
 			t.Errorf("%s asks by %v, want %s", name, f.Through.Each.By, want.each)
 		}
 	}
-	if kind := feature("of_card").Type(); kind != kinds.String {
+	if kind := feature("of_card").Type(); kind != value.String {
 		t.Errorf("a set of customers is of type %s", kind)
 	}
 }
@@ -83,25 +84,25 @@ func TestSecondDegreeHasBothHops(t *testing.T) {
 // memberReader answers logs with members of a set and everything else with one
 // event, and keeps the reads.
 type memberReader struct {
-	log    kinds.Log
-	rounds [][]kinds.Read
+	log    state.Log
+	rounds [][]state.Read
 	fail   int // the round that fails, from 1
 	lose   int // the round that loses its last slice
 }
 
 var errReader = errors.New("away")
 
-func (r *memberReader) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-	r.rounds = append(r.rounds, append([]kinds.Read(nil), reads...))
+func (r *memberReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+	r.rounds = append(r.rounds, append([]state.Read(nil), reads...))
 	if len(r.rounds) == r.fail {
 		return nil, errReader
 	}
-	slices := make([]kinds.Slice, len(reads))
+	slices := make([]state.WindowState, len(reads))
 	for i, read := range reads {
-		if read.Series.Measure == kinds.Record {
+		if read.Series.Measure == state.Record {
 			slices[i].Log = r.log
 		} else {
-			slices[i].Cells = []kinds.Cell{{Value: kinds.Value{Type: kinds.Int, Num: 1}}}
+			slices[i].Cells = []state.Bucket{{Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
 	if len(r.rounds) == r.lose {
@@ -111,18 +112,18 @@ func (r *memberReader) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slic
 }
 
 // logOf is the log that events of ann's with these devices make.
-func logOf(t *testing.T, r *Registry, at int64, devices ...string) kinds.Log {
+func logOf(t *testing.T, r *Registry, at int64, devices ...string) state.Log {
 	t.Helper()
-	log := []byte(kinds.LogHeader)
+	log := []byte(state.LogHeader)
 	mapper := r.NewMapper()
 	for _, device := range devices {
-		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 		value := fmt.Appendf(nil, `{"ts":%d,"user":"ann","device":%q,"fee":0}`, at, device)
-		if _, err := mapper.Map(&Record{Partition: kinds.Partition{Topic: "transactions"}, Timestamp: at, Value: value}, 0, b); err != nil {
+		if _, err := mapper.Map(&Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: value}, 0, b); err != nil {
 			t.Fatal(err)
 		}
 		for _, op := range b.Ops {
-			if op.Series.Measure == kinds.Record {
+			if op.Series.Measure == state.Record {
 				log = append(log, op.Member...)
 			}
 		}
@@ -138,7 +139,7 @@ func TestSecondDegreeTakesTwoRoundTrips(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := load(t, secondDegree, "set: SET(1h, tx, user, device, tile=exact)", "plain: COUNT(7d, tx, device)",
 		"more: COUNT(7d, tx, device, through=set)", "sum: {expr: there + more + plain}")
-	entities := func(reads []kinds.Read) (texts []string) {
+	entities := func(reads []state.Read) (texts []string) {
 		for _, read := range reads {
 			texts = append(texts, read.Entity)
 		}

@@ -3,7 +3,7 @@ package features
 import (
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 )
 
 // maxBars bounds the bars of a timeline.
@@ -20,13 +20,13 @@ type Bar struct {
 // which the feature says a number: it begins by the clock, and its state is kept
 // by tiles or in a log.
 func (f *Feature) HasTimeline() bool {
-	if f.Parts != nil || f.Through != nil || f.Per != "" || f.Membership() == kinds.MembersNeeded {
+	if f.Parts != nil || f.Through != nil || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
 		return false
 	}
 	_, byClock := f.Window.Form.(clocked)
 	spec := f.Kind.Spec()
 	return byClock && !f.Window.byEvents() && (f.Window.Tiled() || f.Window.Exact) &&
-		f.Shape() == kinds.Scalar && spec.ResultOf(f.Call.Type).Numeric()
+		f.Shape() == aggregate.Scalar && spec.ResultOf(f.Call.Type).Numeric()
 }
 
 // Timeline divides the window of a feature that has one, at a moment in

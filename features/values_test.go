@@ -1,16 +1,16 @@
 package features
 
-import "github.com/weir-stream/weir/features/kinds"
+import "github.com/weir-stream/weir/value"
 
-func str(s string) kinds.Value { return kinds.Value{Type: kinds.String, Str: []byte(s)} }
-func num(n int64) kinds.Value  { return kinds.Value{Type: kinds.Int, Num: n} }
+func str(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
+func num(n int64) value.Value  { return value.Value{Type: value.Int, Num: n} }
 
-func decimal(n int64, scale uint8) kinds.Value {
-	return kinds.Value{Type: kinds.Decimal, Num: n, Scale: scale}
+func decimal(n int64, scale uint8) value.Value {
+	return value.Value{Type: value.Decimal, Num: n, Scale: scale}
 }
 
 // show is a value as the tests write it.
-func show(v kinds.Value) string {
+func show(v value.Value) string {
 	if v.IsNull() {
 		return "null"
 	}

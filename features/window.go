@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Window is the stretch of event time that a feature looks at.
@@ -154,7 +154,7 @@ func (w *Window) onlyLog() string {
 
 // tiles are the first and the last tile of the window at a moment from which
 // the delay is taken.
-func (w *Window) tiles(s *kinds.Series, at int64) (first, last int64) {
+func (w *Window) tiles(s *state.Series, at int64) (first, last int64) {
 	if s.Tile == 0 {
 		return 0, 0
 	}
@@ -174,11 +174,11 @@ func (w *Window) count() int64 {
 
 // bounds are the event times that a window in tiles covers at a moment. The
 // last tile may hold events that came after the moment: To then says so. From is
-// kinds.Ever for a lifetime.
-func (w *Window) bounds(s *kinds.Series, at, now int64) (from, to int64) {
+// state.MinTime for a lifetime.
+func (w *Window) bounds(s *state.Series, at, now int64) (from, to int64) {
 	at -= w.Delay.Milliseconds()
 	first, last := w.tiles(s, at)
-	if from = kinds.Ever; w.Forgets() {
+	if from = state.MinTime; w.Forgets() {
 		from = first * s.Tile
 	}
 	if s.Tile == 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Calendar is the window since the beginning of the hour, day, week or month
@@ -89,16 +89,16 @@ func (c Calendar) floor(wall int64) int64 {
 	const hour, dayLong = int64(time.Hour / time.Millisecond), int64(day / time.Millisecond)
 	switch c.Unit {
 	case "hour":
-		return kinds.FloorDiv(wall, hour) * hour
+		return state.FloorDiv(wall, hour) * hour
 	case "week":
 		// 1970 began with a Thursday.
-		days := kinds.FloorDiv(wall, dayLong)
-		return (kinds.FloorDiv(days+int64(time.Thursday-c.First), 7)*7 - int64(time.Thursday-c.First)) * dayLong
+		days := state.FloorDiv(wall, dayLong)
+		return (state.FloorDiv(days+int64(time.Thursday-c.First), 7)*7 - int64(time.Thursday-c.First)) * dayLong
 	case "month":
 		t := time.UnixMilli(wall).UTC()
 		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	default:
-		return kinds.FloorDiv(wall, dayLong) * dayLong
+		return state.FloorDiv(wall, dayLong) * dayLong
 	}
 }
 

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // window reads a feature's window and what goes with it: tile, bounds, delay
 // and exclude.
-func (l *loader) window(d *definition, kind kinds.Kind) Window {
+func (l *loader) window(d *definition, kind aggregate.Function) Window {
 	var w Window
 	form, ok := l.form(d.window)
 	if last, ok := d.window.keys["last"]; ok {
@@ -52,7 +54,7 @@ func (l *loader) number(w word, what string) int {
 
 // fromTheLog says whether the window is answered from the log: by the tile
 // that is written, because of the kind, or as nothing else tells the window.
-func (l *loader) fromTheLog(d *definition, kind kinds.Kind, w Window) bool {
+func (l *loader) fromTheLog(d *definition, kind aggregate.Function, w Window) bool {
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
 	}
@@ -60,7 +62,7 @@ func (l *loader) fromTheLog(d *definition, kind kinds.Kind, w Window) bool {
 	if what == "" && onlyLog != "" {
 		what = onlyLog
 		// Who chooses a state of its own for a function does not expect a log.
-		if state := kind.(kinds.Tiled).Measures(kinds.Call{})[0].State(); state == kinds.LastSeen || state == kinds.Sketches {
+		if stored := kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
 			l.report(d.window.whole.place, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
 				what, called(kind.Spec()))
 			return true
@@ -74,19 +76,19 @@ func (l *loader) fromTheLog(d *definition, kind kinds.Kind, w Window) bool {
 }
 
 // measuredType is the type of the definition's field, Null where there is none.
-func (l *loader) measuredType(d *definition) kinds.Type {
+func (l *loader) measuredType(d *definition) value.Type {
 	if stream, ok := l.registry.Stream(d.stream.text); ok {
 		if i := fieldIndex(stream, d.field.text); i >= 0 {
 			return stream.Fields[i].Type
 		}
 	}
-	return kinds.Null
+	return value.Null
 }
 
 // tile reads the width of a window's tiles. A kind whose state has an exact
 // edge of its own has none: its tile is a millisecond.
-func (l *loader) tile(d *definition, kind kinds.Kind, form clocked) time.Duration {
-	if kind.(kinds.Tiled).Measures(kinds.Call{})[0].State() == kinds.LastSeen {
+func (l *loader) tile(d *definition, kind aggregate.Function, form clocked) time.Duration {
+	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout() == state.LastSeen {
 		if d.tile.given() {
 			l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
 		}
@@ -114,7 +116,7 @@ func (l *loader) tile(d *definition, kind kinds.Kind, form clocked) time.Duratio
 }
 
 // unitTile is the width of tiles that are the units of what is counted.
-func (l *loader) unitTile(d *definition, spec kinds.Spec, form clocked) time.Duration {
+func (l *loader) unitTile(d *definition, spec aggregate.Spec, form clocked) time.Duration {
 	if d.tile.given() {
 		l.report(d.tile.place, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
 		return 0
@@ -155,7 +157,7 @@ func (l *loader) edges(d *definition, w *Window) {
 }
 
 // delay reads by how much a window ends before the moment asked for.
-func (l *loader) delay(d *definition, kind kinds.Kind, w *Window) {
+func (l *loader) delay(d *definition, kind aggregate.Function, w *Window) {
 	if !d.delay.given() {
 		return
 	}
@@ -178,7 +180,7 @@ func (l *loader) delay(d *definition, kind kinds.Kind, w *Window) {
 }
 
 // maximum reads the greatest number of values or events to keep.
-func (l *loader) maximum(d *definition, f *Feature, spec kinds.Spec) {
+func (l *loader) maximum(d *definition, f *Feature, spec aggregate.Spec) {
 	f.Call.Max = f.defaultMax()
 	if !d.max.given() {
 		return

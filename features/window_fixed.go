@@ -3,7 +3,7 @@ package features
 import (
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Fixed is the window that begins with the entity's first event and lasts for
@@ -27,7 +27,7 @@ func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
 
 func (f Fixed) open(at, since int64, times []int64) (from, told int64, sure bool) {
 	size, stretch := f.Size.Milliseconds(), f.MaxLength.Milliseconds()
-	since = max(since, (kinds.FloorDiv(at, stretch)-1)*stretch)
+	since = max(since, (state.FloorDiv(at, stretch)-1)*stretch)
 	end, previous := since, since-1 // of the window; the event before
 	from, told = since, since
 	for _, t := range times {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Rolling is a window of one length that ends at the moment asked for. In tiles
@@ -18,7 +18,7 @@ func (r Rolling) String() string { return FormatDuration(r.Size) }
 func (r Rolling) Reach() time.Duration { return r.Size }
 
 func (r Rolling) begin(at, tile int64) int64 {
-	return (kinds.FloorDiv(at, tile)+1)*tile - r.Size.Milliseconds()
+	return (state.FloorDiv(at, tile)+1)*tile - r.Size.Milliseconds()
 }
 
 func (r Rolling) defaultTile() time.Duration { return defaultTile(r.Size) }

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // The state is kept for as long as a window may look back.
@@ -32,11 +34,11 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 	f := load(t, "f: LAST_K(session 30m, tx, device, user, k=9)").Features[0]
 	log := func(device string, minutes ...int64) *eventLog {
 		t.Helper()
-		held := []byte(kinds.LogHeader)
+		held := []byte(state.LogHeader)
 		for _, m := range minutes {
-			record := kinds.AppendLogTime(nil, m*60_000)
-			record = kinds.AppendLogColumn(record, *f.field, kinds.Value{Type: kinds.String, Str: []byte(device)})
-			held = kinds.AppendLogRecord(held, record)
+			record := state.AppendLogTime(nil, m*60_000)
+			record = state.AppendLogColumn(record, *f.field, value.Value{Type: value.String, Str: []byte(device)})
+			held = state.AppendLogRecord(held, record)
 		}
 		l, err := decodeLog(held)
 		if err != nil {
@@ -55,7 +57,7 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		{"one that is over", []*eventLog{a, over}, 60, "aa"},
 		{"none", []*eventLog{noLog}, 90 - 24*60, ""},
 	} {
-		r, s, err := f.fold(test.logs, 90*60_000, new([]kinds.Sample))
+		r, s, err := f.fold(test.logs, 90*60_000, new([]aggregate.Sample))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +65,7 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		for _, i := range r.Items {
 			items += string(i.Value.Str)
 		}
-		if wide := kinds.FloorDiv(s.from, 60_000); wide != test.from || s.to != 90*60_000 || items != test.items {
+		if wide := state.FloorDiv(s.from, 60_000); wide != test.from || s.to != 90*60_000 || items != test.items {
 			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, s.to, test.items, test.from)
 		}
 	}

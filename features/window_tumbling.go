@@ -3,7 +3,7 @@ package features
 import (
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Tumbling is the one of windows of one length, which follow on each other from
@@ -17,7 +17,7 @@ func (t Tumbling) Reach() time.Duration { return t.Size }
 
 func (t Tumbling) begin(at, _ int64) int64 {
 	size := t.Size.Milliseconds()
-	return kinds.FloorDiv(at, size) * size
+	return state.FloorDiv(at, size) * size
 }
 
 func (t Tumbling) defaultTile() time.Duration { return defaultTile(t.Size) }

@@ -13,11 +13,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/state"
 )
 
 // Each transaction comes out once and in order, to one who passes over repeated
@@ -75,7 +75,7 @@ func (s *scene) checkEnriched(name string) {
 		rest := got[p]
 		for _, r := range records {
 			record := features.Record{
-				Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: r.Value,
+				Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: r.Value,
 			}
 			if loop.Apply(record) != nil {
 				continue // poison

@@ -11,9 +11,9 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 var ctx = context.Background()
@@ -48,17 +48,17 @@ func createTopics(t testing.TB, broker *testkit.Broker) {
 }
 
 // partitions are those of the events' topics.
-func partitions() (all []kinds.Partition) {
+func partitions() (all []state.Partition) {
 	for _, topic := range []string{generate.Logins, generate.Transactions} {
 		for id := range topics[topic] {
-			all = append(all, kinds.Partition{Topic: topic, ID: int32(id)})
+			all = append(all, state.Partition{Topic: topic, ID: int32(id)})
 		}
 	}
 	return all
 }
 
 // ends are the ends of the partitions.
-func ends(client *kafka.Client) (map[kinds.Partition]int64, error) {
+func ends(client *kafka.Client) (map[state.Partition]int64, error) {
 	asked := map[string][]kafka.OffsetRequest{}
 	for _, p := range partitions() {
 		asked[p.Topic] = append(asked[p.Topic], kafka.LastOffsetOf(int(p.ID)))
@@ -67,20 +67,20 @@ func ends(client *kafka.Client) (map[kinds.Partition]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := map[kinds.Partition]int64{}
+	found := map[state.Partition]int64{}
 	for topic, list := range reply.Topics {
 		for _, p := range list {
 			if p.Error != nil {
 				return nil, p.Error
 			}
-			found[kinds.Partition{Topic: topic, ID: int32(p.Partition)}] = p.LastOffset
+			found[state.Partition{Topic: topic, ID: int32(p.Partition)}] = p.LastOffset
 		}
 	}
 	return found, nil
 }
 
 // committed are the group's offsets.
-func committed(client *kafka.Client, group string) (map[kinds.Partition]int64, error) {
+func committed(client *kafka.Client, group string) (map[state.Partition]int64, error) {
 	asked := map[string][]int{}
 	for _, p := range partitions() {
 		asked[p.Topic] = append(asked[p.Topic], int(p.ID))
@@ -92,13 +92,13 @@ func committed(client *kafka.Client, group string) (map[kinds.Partition]int64, e
 	if err != nil {
 		return nil, err
 	}
-	found := map[kinds.Partition]int64{}
+	found := map[state.Partition]int64{}
 	for topic, list := range reply.Topics {
 		for _, p := range list {
 			if p.Error != nil {
 				return nil, p.Error
 			}
-			found[kinds.Partition{Topic: topic, ID: int32(p.Partition)}] = p.CommittedOffset
+			found[state.Partition{Topic: topic, ID: int32(p.Partition)}] = p.CommittedOffset
 		}
 	}
 	return found, nil

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // runWeir runs a command of the binary to its end.
@@ -169,7 +169,7 @@ func TestShutdown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, p := range partitions() {
-			if low, high := kinds.Lowest(progress[i]), kinds.Highest(progress[i]); low != high || offsets[p] != low || low == 0 {
+			if low, high := state.Lowest(progress[i]), state.Highest(progress[i]); low != high || offsets[p] != low || low == 0 {
 				t.Errorf("%v: applied %d to %d, committed %d", p, low, high, offsets[p])
 			}
 		}

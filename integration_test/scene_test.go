@@ -16,11 +16,11 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -140,7 +140,7 @@ func (s *scene) apply(r *kgo.Record) error {
 	at := place(r.Topic, r.Partition, r.Offset)
 	s.known[at] = true
 	err := s.model.Apply(features.Record{
-		Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
+		Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
 		Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
 	})
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *scene) applied() (sum int64, err error) {
 		return 0, err
 	}
 	for _, byShard := range progress {
-		sum += max(0, kinds.Lowest(byShard))
+		sum += max(0, state.Lowest(byShard))
 	}
 	return sum, nil
 }
@@ -214,7 +214,7 @@ func (s *scene) awaitApplied() {
 			return false, err.Error()
 		}
 		for i, p := range partitions() {
-			low, high := kinds.Lowest(progress[i]), kinds.Highest(progress[i])
+			low, high := state.Lowest(progress[i]), state.Highest(progress[i])
 			if low != ends[p] || high != ends[p] || offsets[p] != ends[p] {
 				return false, fmt.Sprintf("%v: applied %d to %d, committed %d, ends at %d; the last process says:\n%s",
 					p, low, high, offsets[p], ends[p], s.started[len(s.started)-1].Log())
@@ -243,10 +243,10 @@ func (s *scene) compareAll(api *weir) int {
 // moments are the present one and some that have passed, at and around edges
 // of tiles.
 func moments(clock int64) []int64 {
-	edge := kinds.FloorDiv(clock, hour) * hour
+	edge := state.FloorDiv(clock, hour) * hour
 	moments := []int64{clock, clock + hour, clock - hour + 1, edge, edge - 1, clock - day}
 	for days := int64(1); days < 10; days += 3 {
-		edge := (kinds.FloorDiv(clock, day) - days) * day
+		edge := (state.FloorDiv(clock, day) - days) * day
 		moments = append(moments, edge, edge-1)
 	}
 	return moments

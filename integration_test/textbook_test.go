@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
-	"github.com/weir-stream/weir/store/state"
 )
 
 // The worked example of the textbook: a payment of 166.6 at 1532496076032,
@@ -61,16 +61,16 @@ func TestTextbook(t *testing.T) {
 	} {
 		f, _ := s.registry.Feature(c.feature)
 		series := f.Series[0]
-		shard := kinds.Shard(kinds.EntityHash([]byte(c.entity)), shards)
+		shard := state.Shard(state.EntityHash([]byte(c.entity)), shards)
 		key := store.ShardTag(s.group, shard, shards) + series.Group + ":" + c.entity
-		held := state.New(series)
-		err := state.Sections([]byte(server.Client(t).Get(ctx, key).Val()), func(tag uint32, body []byte) error {
+		held := packed.New(series)
+		err := packed.Sections([]byte(server.Client(t).Get(ctx, key).Val()), func(tag uint32, body []byte) error {
 			if tag == series.Tag() {
 				return held.Merge(body)
 			}
 			return nil
 		})
-		slice := held.Read(&kinds.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
+		slice := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
 		if err != nil || len(slice.Cells) != 1 || slice.Cells[0].Tile != c.tile || string(slice.Cells[0].Value.AppendText(nil)) != c.want {
 			t.Errorf("%s of %s holds %+v in key %s, %v; want %s in tile %d", c.feature, c.entity, slice.Cells, key, err, c.want, c.tile)
 		}

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // Column is one column of a training set: a feature, or a field of the stream
@@ -100,19 +101,19 @@ func column(r *features.Registry, stream *features.Stream, name string, lists bo
 
 // typed is the type of the column's values, the scale of decimals, and the
 // shape in which it holds them.
-func (c *Column) typed() (kinds.Type, uint8, kinds.Shape) {
+func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 	if c.feature == nil {
-		return c.field.Type, c.field.Scale, kinds.Scalar
+		return c.field.Type, c.field.Scale, aggregate.Scalar
 	}
 	if c.uncertain {
-		return kinds.Int, 0, kinds.Scalar
+		return value.Int, 0, aggregate.Scalar
 	}
 	return c.feature.Type(), c.feature.Scale(), c.feature.Shape()
 }
 
 // category is the type and the scale of the categories that a feature has values
 // by.
-func (c *Column) category() (kinds.Type, uint8) {
+func (c *Column) category() (value.Type, uint8) {
 	fields := c.feature.Stream.Fields
 	of := fields[slices.IndexFunc(fields, func(f features.Field) bool { return f.Name == c.feature.Per })]
 	return of.Type, of.Scale
@@ -120,7 +121,7 @@ func (c *Column) category() (kinds.Type, uint8) {
 
 // listed says whether a feature answers with a list.
 func listed(f *features.Feature) bool {
-	return f.Shape() != kinds.Scalar && f.Shape() != kinds.Categories
+	return f.Shape() != aggregate.Scalar && f.Shape() != aggregate.Categories
 }
 
 // others is a stream on which a feature rests that is not this one; nil for

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 )
 
 type csvWriter struct {
@@ -32,7 +32,7 @@ func (w *csvWriter) Write(id []byte, cells []Cell) error {
 		if c.Items == nil {
 			w.text = c.Value.AppendText(w.text[:0])
 		} else {
-			a := features.Answer{Items: c.Items, Shape: kinds.Categories}
+			a := features.Answer{Items: c.Items, Shape: aggregate.Categories}
 			w.text = a.AppendValue(w.text[:0])
 		}
 		w.row = append(w.row, string(w.text))

@@ -12,9 +12,11 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 const definitions = `
@@ -340,7 +342,7 @@ func TestReplayEqualsModel(t *testing.T) {
 	lines := strings.Split(in, "\n")
 	compared, capped, uncertain := 0, 0, 0
 	for i, e := range events {
-		err := plain.Apply(features.Record{Partition: kinds.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
+		err := plain.Apply(features.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +398,7 @@ features:
 	var names []string
 	for _, c := range columns {
 		names = append(names, c.Name)
-		if kind, scale, shape := c.typed(); c.uncertain && (kind != kinds.Int || scale != 0 || shape != kinds.Scalar) {
+		if kind, scale, shape := c.typed(); c.uncertain && (kind != value.Int || scale != 0 || shape != aggregate.Scalar) {
 			t.Errorf("%s is of %s", c.Name, kind)
 		}
 	}
@@ -436,7 +438,7 @@ features: {}
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := decoder.Decode(&features.Record{Partition: kinds.Partition{Topic: "t"}, Timestamp: -1, Value: record})
+		events, err := decoder.Decode(&features.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: record})
 		if err == nil && (string(events[0].Values[0].Str) != cell || string(events[0].ID) != cell) {
 			t.Errorf("%q became %s, and then %q", cell, record, events[0].Values[0].Str)
 		}
@@ -445,7 +447,7 @@ features: {}
 		}
 		record, err = root.append(nil, []string{"0", "1", "", cell})
 		if err == nil {
-			if _, err := decoder.Decode(&features.Record{Partition: kinds.Partition{Topic: "t"}, Timestamp: -1, Value: record}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
+			if _, err := decoder.Decode(&features.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: record}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
 				t.Errorf("%q became %s: %v", cell, record, err)
 			}
 		}

@@ -7,7 +7,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // parquetRoot is the schema of a row: the library's own groups order their
@@ -42,10 +43,10 @@ type parquetColumn struct {
 // parquetLeaf is where values of one type stand in a column.
 type parquetLeaf struct {
 	column int // in the file
-	kind   kinds.Type
+	kind   value.Type
 	scale  uint8
 	level  int // the definition level of its values; that of its nulls is below
-	of     func(*kinds.Item) kinds.Value
+	of     func(*aggregate.Item) value.Value
 }
 
 // The definition levels: in a column that may be null, in an element of its
@@ -60,49 +61,49 @@ const (
 func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	pc := parquetColumn{name: c.Name}
 	kind, scale, shape := c.typed()
-	leaf := func(level int, kind kinds.Type, scale uint8, of func(*kinds.Item) kinds.Value) {
+	leaf := func(level int, kind value.Type, scale uint8, of func(*aggregate.Item) value.Value) {
 		pc.leaves = append(pc.leaves, parquetLeaf{column: first + len(pc.leaves), kind: kind, scale: scale, level: level, of: of})
 	}
-	value := func(level int, of func(*kinds.Item) kinds.Value) parquet.Node {
-		if kind != kinds.Location {
+	val := func(level int, of func(*aggregate.Item) value.Value) parquet.Node {
+		if kind != value.Location {
 			leaf(level, kind, scale, of)
 			return parquet.Optional(parquetType(kind, scale))
 		}
-		degrees := func(of2 func(kinds.Value) float64) func(*kinds.Item) kinds.Value {
-			return func(i *kinds.Item) kinds.Value {
+		degrees := func(of2 func(value.Value) float64) func(*aggregate.Item) value.Value {
+			return func(i *aggregate.Item) value.Value {
 				v := of(i)
 				if v.IsNull() {
 					return v
 				}
-				return kinds.Value{Type: kinds.Float, Flt: of2(v)}
+				return value.Value{Type: value.Float, Flt: of2(v)}
 			}
 		}
-		leaf(level, kinds.Float, 0, degrees(func(v kinds.Value) float64 { return v.Flt }))
-		leaf(level, kinds.Float, 0, degrees(func(v kinds.Value) float64 { return v.Lon }))
-		degree := parquetType(kinds.Float, 0)
+		leaf(level, value.Float, 0, degrees(func(v value.Value) float64 { return v.Flt }))
+		leaf(level, value.Float, 0, degrees(func(v value.Value) float64 { return v.Lon }))
+		degree := parquetType(value.Float, 0)
 		return parquet.Optional(parquet.Group{"lat": degree, "lon": degree})
 	}
-	valueOf := func(i *kinds.Item) kinds.Value { return i.Value }
-	if shape == kinds.Scalar {
-		return pc, value(isCell, valueOf)
+	valueOf := func(i *aggregate.Item) value.Value { return i.Value }
+	if shape == aggregate.Scalar {
+		return pc, val(isCell, valueOf)
 	}
 	pc.list = true
-	if shape == kinds.List {
-		return pc, parquet.Optional(parquet.List(value(isPart, valueOf)))
+	if shape == aggregate.List {
+		return pc, parquet.Optional(parquet.List(val(isPart, valueOf)))
 	}
 	// The library orders these by name, and so the leaves.
-	if shape == kinds.Categories {
+	if shape == aggregate.Categories {
 		of, digits := c.category()
-		leaf(isElement, of, digits, func(i *kinds.Item) kinds.Value { return i.Category })
-		return pc, parquet.Optional(parquet.Map(parquetType(of, digits), value(isPart, valueOf)))
+		leaf(isElement, of, digits, func(i *aggregate.Item) value.Value { return i.Category })
+		return pc, parquet.Optional(parquet.Map(parquetType(of, digits), val(isPart, valueOf)))
 	}
-	leaf(isElement, kinds.Int, 0, func(i *kinds.Item) kinds.Value { return kinds.Value{Type: kinds.Int, Num: i.Count} })
-	element := parquet.Group{"count": parquetType(kinds.Int, 0)}
-	if shape == kinds.Counts {
-		element["value"] = value(isPart, valueOf)
+	leaf(isElement, value.Int, 0, func(i *aggregate.Item) value.Value { return value.Value{Type: value.Int, Num: i.Count} })
+	element := parquet.Group{"count": parquetType(value.Int, 0)}
+	if shape == aggregate.Counts {
+		element["value"] = val(isPart, valueOf)
 	} else {
-		element["from"] = value(isPart, func(i *kinds.Item) kinds.Value { return i.From })
-		element["to"] = value(isPart, func(i *kinds.Item) kinds.Value { return i.To })
+		element["from"] = val(isPart, func(i *aggregate.Item) value.Value { return i.From })
+		element["to"] = val(isPart, func(i *aggregate.Item) value.Value { return i.To })
 	}
 	return pc, parquet.Optional(parquet.List(element))
 }
@@ -111,17 +112,17 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 const decimalDigits = 18
 
 // parquetType is the node of values of a type.
-func parquetType(t kinds.Type, scale uint8) parquet.Node {
+func parquetType(t value.Type, scale uint8) parquet.Node {
 	switch t {
-	case kinds.Int:
+	case value.Int:
 		return parquet.Int(64)
-	case kinds.Float:
+	case value.Float:
 		return parquet.Leaf(parquet.DoubleType)
-	case kinds.Decimal:
+	case value.Decimal:
 		return parquet.Decimal(int(scale), decimalDigits, parquet.Int64Type)
-	case kinds.Bool:
+	case value.Bool:
 		return parquet.Leaf(parquet.BooleanType)
-	case kinds.Timestamp:
+	case value.Timestamp:
 		return parquet.Timestamp(parquet.Millisecond)
 	default:
 		return parquet.String()
@@ -130,17 +131,17 @@ func parquetType(t kinds.Type, scale uint8) parquet.Node {
 
 // value is a value as the leaf holds it. The whole numbers of some features are
 // neutral values of other types.
-func (l *parquetLeaf) value(v kinds.Value) (parquet.Value, error) {
+func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	switch {
 	case v.IsNull():
 		return parquet.NullValue(), nil
-	case l.kind == kinds.String:
+	case l.kind == value.String:
 		return parquet.ByteArrayValue(v.Str), nil
-	case l.kind == kinds.Float:
+	case l.kind == value.Float:
 		return parquet.DoubleValue(v.Float64()), nil
-	case l.kind == kinds.Bool:
+	case l.kind == value.Bool:
 		return parquet.BooleanValue(v.Num != 0), nil
-	case l.kind == kinds.Decimal:
+	case l.kind == value.Decimal:
 		num, ok := digits(v, l.scale)
 		if !ok {
 			return parquet.Value{}, fmt.Errorf("%s has more than the %d digits of a decimal in Parquet, %d of them behind the point; write a .csv",
@@ -156,7 +157,7 @@ func (l *parquetLeaf) value(v kinds.Value) (parquet.Value, error) {
 
 // digits is a whole number or a decimal times 10^scale, if a decimal of Parquet
 // can be as great.
-func digits(v kinds.Value, scale uint8) (num int64, ok bool) {
+func digits(v value.Value, scale uint8) (num int64, ok bool) {
 	const most = 1e18 - 1
 	if v.Wide() {
 		return 0, false

@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // toParquet replays lines into a Parquet file with row groups of so many bytes.
@@ -242,9 +242,9 @@ func cellOf(v parquet.Value, t *format.LogicalType) string {
 	case v.IsNull():
 		return ""
 	case decimal != nil:
-		return string(kinds.AppendDecimal(nil, v.Int64(), uint8(decimal.Scale)))
+		return string(value.AppendDecimal(nil, v.Int64(), uint8(decimal.Scale)))
 	case v.Kind() == parquet.Double:
-		return string(kinds.Value{Type: kinds.Float, Flt: v.Double()}.AppendText(nil))
+		return string(value.Value{Type: value.Float, Flt: v.Double()}.AppendText(nil))
 	default:
 		return v.String()
 	}
@@ -253,28 +253,28 @@ func cellOf(v parquet.Value, t *format.LogicalType) string {
 // What a decimal or an integer of Parquet cannot hold is refused.
 func TestParquetNumbers(t *testing.T) {
 	for _, c := range []struct {
-		v     kinds.Value
+		v     value.Value
 		scale uint8
 		want  string
 	}{
-		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: -150}, 4, "-15000"},
-		{kinds.Value{Type: kinds.Int, Num: 3}, 2, "300"},
-		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 999_999_999_999_999_999}, 2, "999999999999999999"},
-		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: -1_000_000_000_000_000_000}, 2,
+		{value.Value{Type: value.Decimal, Scale: 2, Num: -150}, 4, "-15000"},
+		{value.Value{Type: value.Int, Num: 3}, 2, "300"},
+		{value.Value{Type: value.Decimal, Scale: 2, Num: 999_999_999_999_999_999}, 2, "999999999999999999"},
+		{value.Value{Type: value.Decimal, Scale: 2, Num: -1_000_000_000_000_000_000}, 2,
 			"-10000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
-		{kinds.Value{Type: kinds.Decimal, Num: 1_000_000_000_000_000_000}, 1,
+		{value.Value{Type: value.Decimal, Num: 1_000_000_000_000_000_000}, 1,
 			"1000000000000000000 has more than the 18 digits of a decimal in Parquet, 1 of them behind the point; write a .csv"},
-		{kinds.Value{Type: kinds.Int, Num: math.MinInt64}, 18,
+		{value.Value{Type: value.Int, Num: math.MinInt64}, 18,
 			"-9223372036854775808 has more than the 18 digits of a decimal in Parquet, 18 of them behind the point; write a .csv"},
-		{kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 100, Carry: 1}, 2,
+		{value.Value{Type: value.Decimal, Scale: 2, Num: 100, Carry: 1}, 2,
 			"184467440737095517.16 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
-		{kinds.Value{Type: kinds.Int, Num: math.MinInt64}, 0, "-9223372036854775808"},
-		{kinds.Value{Type: kinds.Int, Num: 0, Carry: 1}, 0,
+		{value.Value{Type: value.Int, Num: math.MinInt64}, 0, "-9223372036854775808"},
+		{value.Value{Type: value.Int, Num: 0, Carry: 1}, 0,
 			"18446744073709551616 does not fit into the 64 bits of an integer in Parquet; write a .csv"},
 	} {
 		l := parquetLeaf{kind: c.v.Type, scale: c.scale}
 		if c.scale > 0 {
-			l.kind = kinds.Decimal
+			l.kind = value.Decimal
 		}
 		v, err := l.value(c.v)
 		got := v.String()

@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 )
 
 // rowGroupSize is how many bytes of values a row group holds: about what the
@@ -71,7 +71,7 @@ func (w *parquetWriter) Write(id []byte, cells []Cell) error {
 // cell appends the values of a cell to the row, one leaf of its column after
 // the other. A value of a list repeats the one before it.
 func (w *parquetWriter) cell(c *parquetColumn, cell *Cell) error {
-	scalar := [1]kinds.Item{{Value: cell.Value}}
+	scalar := [1]aggregate.Item{{Value: cell.Value}}
 	items := scalar[:]
 	if c.list {
 		items = cell.Items

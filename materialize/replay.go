@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // State is what a replay keeps state in; it has to be empty.
 type State interface {
-	Apply(context.Context, *kinds.Batch) error
+	Apply(context.Context, *state.Batch) error
 	features.Reader
 }
 
@@ -60,9 +62,9 @@ func (r *Replay) Run(ctx context.Context, source Source, w Writer) (Summary, err
 	r.plan()
 	only := &features.Registry{Streams: []*features.Stream{r.Stream}}
 	mapper := only.NewMapper()
-	batch := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	// A record without a time of its own is as old as its event: none is late.
-	record := features.Record{Partition: kinds.Partition{Topic: r.Stream.Topic}, Timestamp: -1}
+	record := features.Record{Partition: state.Partition{Topic: r.Stream.Topic}, Timestamp: -1}
 	for ; ; record.Offset++ {
 		if err := ctx.Err(); err != nil {
 			return r.summary, err
@@ -116,7 +118,7 @@ func (r *Replay) plan() {
 			at = len(r.keys)
 			r.keys = append(r.keys, keys)
 		}
-		r.keyOf[i], r.own[i] = at, c.feature.Membership() == kinds.MembersNeeded
+		r.keyOf[i], r.own[i] = at, c.feature.Membership() == aggregate.MembersNeeded
 		if c.feature.Forgets() {
 			r.keep = min(r.keep, c.feature.Keep.Milliseconds())
 		}
@@ -125,7 +127,7 @@ func (r *Replay) plan() {
 }
 
 // event applies an event and makes the cells of its row.
-func (r *Replay) event(ctx context.Context, e *features.Event, batch *kinds.Batch) error {
+func (r *Replay) event(ctx context.Context, e *features.Event, batch *state.Batch) error {
 	if e.ID == nil {
 		return fmt.Errorf("stream %s: %s: the event has no id", r.Stream.Name, IDColumn(r.Stream))
 	}
@@ -170,7 +172,7 @@ func (r *Replay) answer(ctx context.Context, e *features.Event, before bool) err
 		}
 		f := c.feature
 		if before {
-			f = f.AskedAbout([]kinds.Value{f.Own(e)})
+			f = f.AskedAbout([]value.Value{f.Own(e)})
 		}
 		r.reading.Want(f, r.entities[r.keyOf[i]], e.Time)
 	}
@@ -191,7 +193,7 @@ func (r *Replay) answer(ctx context.Context, e *features.Event, before bool) err
 		case before:
 			r.cells[i] = Cell{Value: a.Items[0].Value}
 		case r.Columns[i].uncertain:
-			r.cells[i] = Cell{Value: kinds.Value{Type: kinds.Int, Num: a.Uncertain}}
+			r.cells[i] = Cell{Value: value.Value{Type: value.Int, Num: a.Uncertain}}
 			continue
 		}
 		if a.Uncertain > 0 {

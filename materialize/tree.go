@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // node is a value in the JSON objects that the rows of a CSV become: a cell, or
@@ -34,9 +34,9 @@ const (
 )
 
 // forms are those of the types; a location is an object.
-var forms = map[kinds.Type]form{
-	kinds.String: isString, kinds.Int: isNumber, kinds.Float: isNumber, kinds.Decimal: isNumber,
-	kinds.Bool: isBool, kinds.Timestamp: isMoment,
+var forms = map[value.Type]form{
+	value.String: isString, value.Int: isNumber, value.Float: isNumber, value.Decimal: isNumber,
+	value.Bool: isBool, value.Timestamp: isMoment,
 }
 
 // newTree finds the columns that the events of a stream are read from.
@@ -56,7 +56,7 @@ func newTree(stream *features.Stream, header []string) (*node, error) {
 	for _, f := range stream.Fields {
 		switch what := "field " + f.Name; {
 		case f.Expr != nil:
-		case f.Type == kinds.Location:
+		case f.Type == value.Location:
 			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber))
 		default:
 			errs = append(errs, wanted(what, f.Path, forms[f.Type]))

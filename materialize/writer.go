@@ -3,7 +3,8 @@ package materialize
 import (
 	"fmt"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // Writer is where a training set goes, a row for each event.
@@ -30,6 +31,6 @@ func (e *CellError) Unwrap() error { return e.Err }
 
 // Cell is what a row holds in one column.
 type Cell struct {
-	Value kinds.Value
-	Items []kinds.Item // of features that answer with a list or by category, in the place of Value
+	Value value.Value
+	Items []aggregate.Item // of features that answer with a list or by category, in the place of Value
 }

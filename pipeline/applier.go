@@ -8,7 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // applier is the applying goroutine of a worker: for each batch it writes the
@@ -19,7 +19,7 @@ type applier struct {
 	writer  Writer
 	dead    messageWriter
 	enrich  *enricher
-	gap     func(ctx context.Context, p kinds.Partition, until int64) error
+	gap     func(ctx context.Context, p state.Partition, until int64) error
 	tracing tracing
 	metrics *metrics
 	stats   *stats
@@ -48,7 +48,7 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *batch) {
 	for _, d := range b.dead {
 		// A shard that is further has applied a batch with this record in it,
 		// whose dead letters were written before.
-		if s := &b.Sources[d.source]; !s.Behind && kinds.Highest(s.Progress) <= d.offset {
+		if s := &b.Sources[d.source]; !s.Behind && state.Highest(s.Progress) <= d.offset {
 			messages = append(messages, d.message)
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // batch is a batch under way through a worker: what to write, and what must be
 // told of it once it is written.
 type batch struct {
-	kinds.Batch
+	state.Batch
 	partitions []*partition // by source
 	dead       []deadLetter
 	enriched   []*enriched // events of enriched streams, in the order of their records
@@ -67,7 +67,7 @@ func (b *batch) reset() {
 func (b *batch) source(p *partition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Sources)
-		b.Sources = append(b.Sources, kinds.Source{Partition: p.under, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
+		b.Sources = append(b.Sources, state.PartitionRange{Partition: p.under, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
 		b.partitions = append(b.partitions, p)
 		b.failures = append(b.failures, nil)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // broken is the batch of the log that a partition cannot get past because it
@@ -104,7 +104,7 @@ func (w *worker) passBroken(p *partition) {
 
 // newBrokenLetter tells of a batch that is set aside. It has no value: the bytes
 // are no record, and those that can be had are in the log.
-func newBrokenLetter(source int, p kinds.Partition, e *fetch.CorruptError) deadLetter {
+func newBrokenLetter(source int, p state.Partition, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
 	d := newDeadLetter(source, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &features.Poison{
 		Reason:  features.BrokenBatch,
@@ -129,7 +129,7 @@ type gap struct {
 func (a *applier) markGaps(ctx context.Context, b *batch) bool {
 	for _, g := range b.gaps {
 		s, p := &b.Sources[g.source], b.partitions[g.source].Partition
-		if s.Behind || kinds.Highest(s.Progress) > g.offset { // a shard is past it: it was marked before
+		if s.Behind || state.Highest(s.Progress) > g.offset { // a shard is past it: it was marked before
 			continue
 		}
 		if !a.persist(ctx, func() error { return a.gap(ctx, p, time.Now().UnixMilli()) }) {

@@ -16,8 +16,8 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // logLines collects what is logged.
@@ -75,7 +75,7 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 	if got := header(letter, "weir-message"); !strings.Contains(got, message) {
 		b.t.Errorf("the dead letter says %q, want %q", got, message)
 	}
-	if since := b.since(b.registry, "paid"); since < began || since == kinds.NotYet {
+	if since := b.since(b.registry, "paid"); since < began || since == state.MaxTime {
 		b.t.Errorf("complete since %d, although a batch was passed over after %d", since, began)
 	}
 	testkit.Eventually(b.t, 30*time.Second, "readiness", func() (bool, string) {
@@ -96,7 +96,7 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 	b.run()
 	b.expect(10)
 	b.expectStopped(metrics, lines, fmt.Sprintf("%s/0: the batch of offsets 10 to %d cannot be decoded: %s", topic, last, reason))
-	if since := b.since(b.registry, "paid"); since != kinds.Ever {
+	if since := b.since(b.registry, "paid"); since != state.MinTime {
 		b.t.Errorf("complete since %d before anything was passed over", since)
 	}
 	if lag := gauge(b.t, metrics, "weir_lag_records"); lag < float64(last+21-10) {

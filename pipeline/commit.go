@@ -6,8 +6,8 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/group"
+	"github.com/weir-stream/weir/state"
 )
 
 // committer commits offsets to Kafka beside the work. They only tell others how
@@ -19,7 +19,7 @@ type committer struct {
 	done       chan struct{}
 
 	mu      sync.Mutex
-	pending map[kinds.Partition]int64
+	pending map[state.Partition]int64
 	closed  bool
 }
 
@@ -27,14 +27,14 @@ func newCommitter(g *group.Generation, log *slog.Logger) *committer {
 	c := &committer{
 		generation: g, log: log,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		pending: make(map[kinds.Partition]int64),
+		pending: make(map[state.Partition]int64),
 	}
 	go c.run()
 	return c
 }
 
 // commit takes offsets to be committed soon.
-func (c *committer) commit(offsets map[kinds.Partition]int64) {
+func (c *committer) commit(offsets map[state.Partition]int64) {
 	c.mu.Lock()
 	maps.Copy(c.pending, offsets)
 	c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *committer) run() {
 	for range c.wake {
 		c.mu.Lock()
 		pending, closed := c.pending, c.closed
-		c.pending = make(map[kinds.Partition]int64)
+		c.pending = make(map[state.Partition]int64)
 		c.mu.Unlock()
 		if len(pending) > 0 {
 			if err := c.generation.Commit(context.Background(), pending); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // HeaderPrefix begins the names of the headers that Weir writes.
@@ -42,7 +42,7 @@ type deadLetter struct {
 }
 
 // newDeadLetter copies a record with the reason for which it is set aside.
-func newDeadLetter(source int, p kinds.Partition, rec *fetch.Record, poison *features.Poison) deadLetter {
+func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *features.Poison) deadLetter {
 	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: headersOf(rec)}
 	for _, h := range [...][2]string{
 		{HeaderReason, string(poison.Reason)},

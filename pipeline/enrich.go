@@ -14,8 +14,10 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // The headers of an enriched event, behind those that its record came with.
@@ -63,7 +65,7 @@ func enrichPlans(r *features.Registry) map[*features.Stream]*enrichPlan {
 type enriched struct {
 	plan      *enrichPlan
 	source    int // in the batch
-	partition kinds.Partition
+	partition state.Partition
 	offset    int64
 	// before is how many of the batch's Touched those before the event have made,
 	// and touched how many they and the event have.
@@ -91,7 +93,7 @@ type entity struct {
 }
 
 // newEnriched copies what is needed of an event.
-func newEnriched(plan *enrichPlan, e *features.Event, p kinds.Partition, rec *fetch.Record) *enriched {
+func newEnriched(plan *enrichPlan, e *features.Event, p state.Partition, rec *fetch.Record) *enriched {
 	n := &enriched{
 		plan: plan, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
 		entities: make([]entity, len(plan.features)),
@@ -114,7 +116,7 @@ func newEnriched(plan *enrichPlan, e *features.Event, p kinds.Partition, rec *fe
 		default:
 			n.entities[i].text = string(text)
 		}
-		if f.Membership() == kinds.MembersNeeded && n.entities[i].without == "" {
+		if f.Membership() == aggregate.MembersNeeded && n.entities[i].without == "" {
 			n.entities[i].ask(f.Feature, f.Own(e))
 		}
 	}
@@ -122,13 +124,13 @@ func newEnriched(plan *enrichPlan, e *features.Event, p kinds.Partition, rec *fe
 }
 
 // ask asks a feature about the event's own value.
-func (e *entity) ask(f *features.Feature, own kinds.Value) {
+func (e *entity) ask(f *features.Feature, own value.Value) {
 	if own.IsNull() {
 		e.without = features.NullValue
 		return
 	}
 	own.Str = bytes.Clone(own.Str)
-	e.own = f.AskedAbout([]kinds.Value{own})
+	e.own = f.AskedAbout([]value.Value{own})
 }
 
 // wanted are the event's features that are asked before it is added to the
@@ -206,7 +208,7 @@ type enricher struct {
 
 	complained time.Time // when damaged state was logged last
 
-	history   *kinds.History // tells what may have expired; of historyAt
+	history   *state.History // tells what may have expired; of historyAt
 	historyAt time.Time
 	held      int64 // see features.Reading.Held
 
@@ -217,7 +219,7 @@ type enricher struct {
 // answer makes the values of the batch's events that are to be written. The
 // error says that the store could not be reached.
 func (e *enricher) answer(ctx context.Context, b *batch) error {
-	var state kinds.Following
+	var state state.Snapshot
 	for settled := false; !settled; {
 		e.find(b)
 		if len(e.due) == 0 {
@@ -286,7 +288,7 @@ func (e *enricher) outlived(ctx context.Context) (err error) {
 
 // members are the reads of the members that the events to be written go
 // through, each series of a member once, of whatever tiles.
-func (e *enricher) members(ctx context.Context, b *batch, state kinds.Following) []kinds.Read {
+func (e *enricher) members(ctx context.Context, b *batch, stored state.Snapshot) []state.Read {
 	e.reading.Reset(0)
 	for _, n := range e.due {
 		n.wantThrough(&e.reading)
@@ -294,9 +296,9 @@ func (e *enricher) members(ctx context.Context, b *batch, state kinds.Following)
 	if len(e.reading.Reads()) == 0 {
 		return nil
 	}
-	var reads []kinds.Read
-	known := map[kinds.Read]bool{}
-	adding := adding{batch: b, state: state.Copy(e.reading.Reads())}
+	var reads []state.Read
+	known := map[state.Read]bool{}
+	adding := adding{batch: b, state: stored.Copy(e.reading.Reads())}
 	for _, n := range e.due {
 		adding.upTo(n.touched)
 		e.reading.Reset(n.now)
@@ -306,7 +308,7 @@ func (e *enricher) members(ctx context.Context, b *batch, state kinds.Following)
 			continue // the event's answers meet the same, and tell of it
 		}
 		for _, r := range e.reading.Reads()[lists:] {
-			member := kinds.Read{Series: r.Series, Entity: r.Entity}
+			member := state.Read{Series: r.Series, Entity: r.Entity}
 			if !known[member] {
 				known[member] = true
 				reads = append(reads, member)
@@ -320,7 +322,7 @@ func (e *enricher) members(ctx context.Context, b *batch, state kinds.Following)
 // records and without what the store has applied.
 type adding struct {
 	batch *batch
-	state kinds.Following
+	state state.Snapshot
 	added int // how many of the batch's Touched
 }
 
@@ -329,7 +331,7 @@ func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
 		t := &a.batch.Touched[a.added]
 		s := &a.batch.Sources[t.Source]
-		if !s.Behind && t.Offset >= s.Progress[kinds.Shard(t.Hash, len(s.Progress))].Offset {
+		if !s.Behind && t.Offset >= s.Progress[state.Shard(t.Hash, len(s.Progress))].Offset {
 			a.state.Add(&a.batch.Batch, t)
 		}
 	}
@@ -341,7 +343,7 @@ func (e *enricher) find(b *batch) {
 	e.due = e.due[:0]
 	for _, n := range b.enriched {
 		s := &b.Sources[n.source]
-		if !s.Behind && n.offset >= kinds.Highest(s.Progress) {
+		if !s.Behind && n.offset >= state.Highest(s.Progress) {
 			e.due = append(e.due, n)
 		}
 	}
@@ -353,7 +355,7 @@ func (e *enricher) find(b *batch) {
 // partition has got further, nor where the store went back in time: then the
 // source is marked Behind, and all is read anew without it.
 func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err error) {
-	partitions := make([]kinds.Partition, len(b.Sources))
+	partitions := make([]state.Partition, len(b.Sources))
 	for i := range b.Sources {
 		partitions[i] = b.Sources[i].Partition
 	}
@@ -381,17 +383,17 @@ func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err erro
 
 // ask answers the event's features that are asked before it is added to the
 // state, or after that.
-func (e *enricher) ask(ctx context.Context, n *enriched, state kinds.Following, before bool) error {
+func (e *enricher) ask(ctx context.Context, n *enriched, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
 	e.reading.Held(e.held)
 	n.want(&e.reading, before)
-	if err := e.reading.Read(ctx, features.Followed{State: state}); err != nil {
+	if err := e.reading.Read(ctx, features.Followed{State: stored}); err != nil {
 		return err
 	}
 	for i := range n.wanted(before) {
 		a := &n.answers[i]
 		e.reading.Next(a)
-		a.Complete(kinds.Ever) // but for what was dropped of the entity
+		a.Complete(state.MinTime) // but for what was dropped of the entity
 		if a.Err != nil {
 			e.damaged(a.Err)
 		} else if before {

@@ -21,10 +21,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // enrichedDefinitions have features of all kinds of state.
@@ -124,7 +125,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 	b.t.Helper()
 	var all [partitions][]told
 	var offsets [partitions]int64
-	ctx, state, batch := context.Background(), memory.New(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	ctx, stored, batch := context.Background(), memory.New(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	mapper := b.registry.NewMapper()
 	var reading features.Reading
 	service, _ := b.registry.Service("risk")
@@ -135,7 +136,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 		batch.Reset()
 		batch.Sources = batch.Sources[:1]
 		out, err := mapper.Map(&features.Record{
-			Partition: kinds.Partition{Topic: "payments", ID: int32(p)}, Offset: offset, Timestamp: m.Time.UnixMilli(), Value: m.Value,
+			Partition: state.Partition{Topic: "payments", ID: int32(p)}, Offset: offset, Timestamp: m.Time.UnixMilli(), Value: m.Value,
 		}, 0, batch)
 		if err != nil || len(out.Events) == 0 {
 			continue
@@ -144,7 +145,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 		ask := func(f *features.Feature, entity []byte) features.Answer {
 			reading.Reset(m.Time.UnixMilli())
 			reading.Want(f, string(entity), event.Time)
-			if err := reading.Read(ctx, state); err != nil {
+			if err := reading.Read(ctx, stored); err != nil {
 				b.t.Fatal(err)
 			}
 			var a features.Answer
@@ -154,9 +155,9 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 		// Whether the user has been in the shop is asked before this event is one.
 		met, _ := b.registry.Feature("been_there")
 		user, _ := event.Entity(nil, met.By)
-		been := ask(met.AskedAbout([]kinds.Value{met.Own(&event)}), user)
+		been := ask(met.AskedAbout([]value.Value{met.Own(&event)}), user)
 		been.Value, been.Items = been.Items[0].Value, nil
-		if err := state.Apply(ctx, batch); err != nil {
+		if err := stored.Apply(ctx, batch); err != nil {
 			b.t.Fatal(err)
 		}
 		text, sep := append([]byte(`{"event":`), m.Value[:len(m.Value)-1]...), `,"features":{`
@@ -302,7 +303,7 @@ type crashing struct {
 	crashed chan struct{}
 }
 
-func (c crashing) Apply(ctx context.Context, b *kinds.Batch) error {
+func (c crashing) Apply(ctx context.Context, b *state.Batch) error {
 	n := c.calls.Add(1)
 	if n < c.at {
 		return c.Writer.Apply(ctx, b)
@@ -319,7 +320,7 @@ func (c crashing) Apply(ctx context.Context, b *kinds.Batch) error {
 	switch c.how {
 	case crashWithin:
 		half.EveryShard = false
-		half.Touched = slices.DeleteFunc(slices.Clone(b.Touched), func(t kinds.Touched) bool { return kinds.Shard(t.Hash, 8)%2 == 0 })
+		half.Touched = slices.DeleteFunc(slices.Clone(b.Touched), func(t state.EntityUpdate) bool { return state.Shard(t.Hash, 8)%2 == 0 })
 		fallthrough
 	case crashBehind:
 		if err := c.Writer.Apply(ctx, &half); err != nil {
@@ -384,7 +385,7 @@ func TestEnrichedEventsThatCannotBeWritten(t *testing.T) {
 	fault := b.broker.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: enrichedTopic, Partitions: []int32{0}, Err: kerr.NotEnoughReplicas, Count: -1,
 	})
-	stood := kinds.Highest(b.progress()[0])
+	stood := state.Highest(b.progress()[0])
 	b.write(sent[300:]...)
 	var ends [partitions]int64
 	for _, m := range sent {
@@ -392,7 +393,7 @@ func TestEnrichedEventsThatCannotBeWritten(t *testing.T) {
 	}
 	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
 		p := b.progress()
-		ok := kinds.Highest(p[0]) == stood && kinds.Lowest(p[1]) == ends[1] && kinds.Lowest(p[2]) == ends[2]
+		ok := state.Highest(p[0]) == stood && state.Lowest(p[1]) == ends[1] && state.Lowest(p[2]) == ends[2]
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p, ends)
 	})
 	if err := b.processor.Ready(context.Background()); err == nil ||
@@ -473,7 +474,7 @@ type held struct {
 	let  chan struct{}
 }
 
-func (h held) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error) {
+func (h held) Follow(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
 	found, err := h.Store.Follow(ctx, reads)
 	h.once.Do(func() {
 		close(h.read)

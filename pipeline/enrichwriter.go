@@ -7,7 +7,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // requestBytes is the size at which a request of enriched events is full;
@@ -32,7 +32,7 @@ func (w *enrichedWriter) write(ctx context.Context, events []*enriched) map[int]
 		}
 		return failures
 	}
-	queues := map[kinds.Partition][]int{}
+	queues := map[state.Partition][]int{}
 	for i, n := range events {
 		to := target(n, partitions)
 		queues[to] = append(queues[to], i)
@@ -79,8 +79,8 @@ func (w *enrichedWriter) partitions(ctx context.Context, events []*enriched) (ma
 // target is the partition that an event is written to: that of the same number
 // as its own where the topics have as many, else one by its key, or without a
 // key by its own partition's number.
-func target(n *enriched, partitions map[string]int) kinds.Partition {
-	to := kinds.Partition{Topic: n.plan.topic, ID: n.partition.ID}
+func target(n *enriched, partitions map[string]int) state.Partition {
+	to := state.Partition{Topic: n.plan.topic, ID: n.partition.ID}
 	count := partitions[to.Topic]
 	switch {
 	case count == partitions[n.partition.Topic]:
@@ -107,7 +107,7 @@ func numbers(n int) []int {
 // writeTo writes a queue of events to a partition, one request after the other,
 // each once the one before is acknowledged. It returns how many it has written,
 // and why not all.
-func (w *enrichedWriter) writeTo(ctx context.Context, to kinds.Partition, events []*enriched, queue []int) (written int, err error) {
+func (w *enrichedWriter) writeTo(ctx context.Context, to state.Partition, events []*enriched, queue []int) (written int, err error) {
 	for written < len(queue) {
 		var records []kafka.Record
 		for size := 0; written+len(records) < len(queue); {

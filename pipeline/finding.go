@@ -3,26 +3,26 @@ package pipeline
 import (
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // finding is what was found of a partition: its progress in the store, and its log.
 type finding struct {
-	partition kinds.Partition
-	under     kinds.Partition
-	claim     kinds.Claim
+	partition state.Partition
+	under     state.Partition
+	claim     state.Claim
 	log       fetch.Log
 	// ends says where the epochs of the progress end in the log; logs what the tags
 	// in the progress stand for, other than the tag of the log there is.
 	ends map[int32]fetch.EpochEnd
-	logs map[string]kinds.LogID
+	logs map[string]state.LogID
 }
 
 // verdict is what follows from a finding: the partition goes on, or stops with an
 // error, or is to be placed first and looked at again.
 type verdict struct {
-	placement *kinds.Placement
+	placement *state.Placement
 	lost      *LossError // with the placement, or as the error
 	vanished  int64      // records that were applied and are no longer in the log
 	err       error
@@ -50,7 +50,7 @@ func (f *finding) judge(r rules) verdict {
 	if err != nil {
 		return verdict{err: err}
 	}
-	for _, step := range []func(kinds.LogID, rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
+	for _, step := range []func(state.LogID, rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
 		if v := step(id, r); v != nil {
 			return *v
 		}
@@ -60,7 +60,7 @@ func (f *finding) judge(r rules) verdict {
 
 // identity is the log that the progress belongs to, with all that was ever told of
 // it. It is an error where there is another one now.
-func (f *finding) identity() (kinds.LogID, error) {
+func (f *finding) identity() (state.LogID, error) {
 	id := f.log.ID
 	tags := make([]string, 0, len(f.claim.Progress)+1)
 	for _, at := range f.claim.Progress {
@@ -76,9 +76,9 @@ func (f *finding) identity() (kinds.LogID, error) {
 			continue
 		}
 		was := f.logs[tag]
-		if was == (kinds.LogID{}) || was.Contradicts(f.log.ID) {
+		if was == (state.LogID{}) || was.Contradicts(f.log.ID) {
 			return id, &OtherLogError{
-				Partition: f.partition, Applied: max(0, kinds.Highest(f.claim.Progress)), Was: was, Is: f.log.ID,
+				Partition: f.partition, Applied: max(0, state.Highest(f.claim.Progress)), Was: was, Is: f.log.ID,
 				From: f.log.Start, To: f.log.End,
 			}
 		}
@@ -88,9 +88,9 @@ func (f *finding) identity() (kinds.LogID, error) {
 }
 
 // place makes the placement of shards whose position changes; nil if none does.
-func (f *finding) place(id kinds.LogID, gap int64, change func(at kinds.Position) kinds.Position) *kinds.Placement {
-	p := &kinds.Placement{
-		Partition: f.under, From: f.claim.Progress, To: make([]kinds.Position, len(f.claim.Progress)),
+func (f *finding) place(id state.LogID, gap int64, change func(at state.Position) state.Position) *state.Placement {
+	p := &state.Placement{
+		Partition: f.under, From: f.claim.Progress, To: make([]state.Position, len(f.claim.Progress)),
 		Log: id, Partitions: f.log.Partitions, Gap: gap,
 	}
 	for shard, at := range p.From {
@@ -104,9 +104,9 @@ func (f *finding) place(id kinds.LogID, gap int64, change func(at kinds.Position
 
 // relabelled gives positions the log's present name where brokers tell more of the
 // log than they did.
-func (f *finding) relabelled(id kinds.LogID, _ rules) *verdict {
+func (f *finding) relabelled(id state.LogID, _ rules) *verdict {
 	tag := id.Tag()
-	placement := f.place(id, 0, func(at kinds.Position) kinds.Position {
+	placement := f.place(id, 0, func(at state.Position) state.Position {
 		if at.Exists() {
 			at.Log = tag
 		}
@@ -120,9 +120,9 @@ func (f *finding) relabelled(id kinds.LogID, _ rules) *verdict {
 
 // truncated goes on where the log diverges from what was applied. The state keeps
 // what it has of the records that vanished.
-func (f *finding) truncated(id kinds.LogID, r rules) *verdict {
+func (f *finding) truncated(id state.LogID, r rules) *verdict {
 	var vanished int64
-	change := func(at kinds.Position) kinds.Position {
+	change := func(at state.Position) state.Position {
 		end, asked := f.ends[at.Epoch]
 		if !at.Exists() || !asked || end.Offset < 0 {
 			return at
@@ -142,27 +142,27 @@ func (f *finding) truncated(id kinds.LogID, r rules) *verdict {
 }
 
 // begun gives a partition that is new to the namespace its first position.
-func (f *finding) begun(id kinds.LogID, r rules) *verdict {
-	if kinds.Highest(f.claim.Progress) >= 0 {
+func (f *finding) begun(id state.LogID, r rules) *verdict {
+	if state.Highest(f.claim.Progress) >= 0 {
 		return nil
 	}
 	if topic := f.claim.Topic; topic != nil && int(f.partition.ID) >= topic.Partitions {
 		return nil // added to a topic that is known: all of it is to be applied
 	}
-	first := kinds.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+	first := state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
 	var gap int64
 	if r.start == Latest {
 		first.Offset, first.Epoch, gap = f.log.End, f.log.EndEpoch, r.now
 	}
-	return &verdict{placement: f.place(id, gap, func(kinds.Position) kinds.Position { return first })}
+	return &verdict{placement: f.place(id, gap, func(state.Position) state.Position { return first })}
 }
 
 // lost lets shards go on at the start of the log that lack what came before it.
 // A shard without progress has lost it, or the partition was added: it lacks all.
-func (f *finding) lost(id kinds.LogID, r rules) *verdict {
-	placement := f.place(id, 0, func(at kinds.Position) kinds.Position {
+func (f *finding) lost(id state.LogID, r rules) *verdict {
+	placement := f.place(id, 0, func(at state.Position) state.Position {
 		if at.Offset < f.log.Start || !at.Exists() {
-			at = kinds.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+			at = state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
 		}
 		return at
 	})
@@ -170,7 +170,7 @@ func (f *finding) lost(id kinds.LogID, r rules) *verdict {
 		return nil
 	}
 	v := &verdict{placement: placement}
-	lowest := max(0, kinds.Lowest(f.claim.Progress))
+	lowest := max(0, state.Lowest(f.claim.Progress))
 	if lowest == f.log.Start {
 		return v // nothing is missing
 	}
@@ -184,7 +184,7 @@ func (f *finding) lost(id kinds.LogID, r rules) *verdict {
 
 // waits is nil if the partition can be read from its position.
 func (f *finding) waits() error {
-	lowest, highest := kinds.Lowest(f.claim.Progress), kinds.Highest(f.claim.Progress)
+	lowest, highest := state.Lowest(f.claim.Progress), state.Highest(f.claim.Progress)
 	switch {
 	case highest > f.log.End:
 		verified := true

@@ -6,23 +6,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // The log of the tests, one of the same name, and one of which brokers once told less.
 var (
-	here    = kinds.LogID{Cluster: "c1", Topic: "t1"}
-	remade  = kinds.LogID{Cluster: "c1", Topic: "t2"}
-	away    = kinds.LogID{Cluster: "c2", Topic: "t3"}
-	partial = kinds.LogID{Cluster: "c1"}
+	here    = state.LogID{Cluster: "c1", Topic: "t1"}
+	remade  = state.LogID{Cluster: "c1", Topic: "t2"}
+	away    = state.LogID{Cluster: "c2", Topic: "t3"}
+	partial = state.LogID{Cluster: "c1"}
 )
 
-func at(offset int64, epoch int32) kinds.Position {
-	return kinds.Position{Offset: offset, Epoch: epoch, Log: here.Tag()}
+func at(offset int64, epoch int32) state.Position {
+	return state.Position{Offset: offset, Epoch: epoch, Log: here.Tag()}
 }
 
-func in(id kinds.LogID, p kinds.Position) kinds.Position {
+func in(id state.LogID, p state.Position) state.Position {
 	p.Log = id.Tag()
 	return p
 }
@@ -39,117 +39,117 @@ func logOf(change func(*fetch.Log)) fetch.Log {
 
 func TestJudge(t *testing.T) {
 	const now = 5000
-	none := kinds.NoPosition
-	known := &kinds.FirstSeen{Log: here.Tag(), Partitions: 2}
+	none := state.NoPosition
+	known := &state.FirstSeen{Log: here.Tag(), Partitions: 2}
 	goesOn := verdict{}
 	for _, c := range []struct {
 		name     string
 		log      func(*fetch.Log)
-		progress []kinds.Position
-		topic    *kinds.FirstSeen
+		progress []state.Position
+		topic    *state.FirstSeen
 		id       int32
 		ends     map[int32]fetch.EpochEnd
 		rules    rules
 
-		to   []kinds.Position // nil if it goes on, or stops
+		to   []state.Position // nil if it goes on, or stops
 		gap  int64
 		want verdict // but for its placement
 		err  string
 	}{
-		{name: "the log goes on", progress: []kinds.Position{at(50, 3), at(70, 4)},
+		{name: "the log goes on", progress: []state.Position{at(50, 3), at(70, 4)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 4, Offset: 100}}, want: goesOn},
-		{name: "the leader cannot tell of epochs", progress: []kinds.Position{at(50, 3)},
+		{name: "the leader cannot tell of epochs", progress: []state.Position{at(50, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: -1, Offset: -1}}, want: goesOn},
-		{name: "the leader fails to tell", progress: []kinds.Position{at(50, 3)},
+		{name: "the leader fails to tell", progress: []state.Position{at(50, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Err: errors.New("fenced")}}, err: "fenced"},
 		{name: "the log cannot be looked up", log: func(l *fetch.Log) { l.Err = errors.New("no leader") },
-			progress: []kinds.Position{at(50, 3)}, err: "no leader"},
+			progress: []state.Position{at(50, 3)}, err: "no leader"},
 
 		// Truncations.
-		{name: "truncated below some shards, though the log has grown past all", progress: []kinds.Position{at(90, 3), at(40, 3), at(70, 3)},
+		{name: "truncated below some shards, though the log has grown past all", progress: []state.Position{at(90, 3), at(40, 3), at(70, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}},
-			to:   []kinds.Position{at(60, 3), at(40, 3), at(60, 3)}, gap: now, want: verdict{vanished: 30}},
-		{name: "an epoch is gone, but none of its records was applied", progress: []kinds.Position{at(50, 4)},
-			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}}, to: []kinds.Position{at(50, 3)}},
-		{name: "truncated below the start of the log", progress: []kinds.Position{at(90, 3)},
+			to:   []state.Position{at(60, 3), at(40, 3), at(60, 3)}, gap: now, want: verdict{vanished: 30}},
+		{name: "an epoch is gone, but none of its records was applied", progress: []state.Position{at(50, 4)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}}, to: []state.Position{at(50, 3)}},
+		{name: "truncated below the start of the log", progress: []state.Position{at(90, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 5}},
-			to:   []kinds.Position{at(5, 3)}, gap: now, want: verdict{vanished: 85}},
+			to:   []state.Position{at(5, 3)}, gap: now, want: verdict{vanished: 85}},
 
 		// Other logs.
 		{name: "made anew, and grown past the progress", log: func(l *fetch.Log) { l.ID = remade },
-			progress: []kinds.Position{at(50, 4), at(50, 4)}, rules: rules{continueOnLoss: true},
+			progress: []state.Position{at(50, 4), at(50, 4)}, rules: rules{continueOnLoss: true},
 			err: "tx/0: the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "one shard stands in the old log", log: func(l *fetch.Log) { l.ID = remade },
-			progress: []kinds.Position{in(remade, at(50, 4)), at(900, 4)}, rules: rules{continueOnLoss: true},
+			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: rules{continueOnLoss: true},
 			err: "tx/0: the topic was deleted and made anew: up to offset 900 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
-		{name: "another cluster", log: func(l *fetch.Log) { l.ID = away }, progress: []kinds.Position{at(50, 4)},
+		{name: "another cluster", log: func(l *fetch.Log) { l.ID = away }, progress: []state.Position{at(50, 4)},
 			err: "tx/0: this is another cluster: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t3 in cluster c2; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "a partition that was never read, of a topic made anew", log: func(l *fetch.Log) { l.ID = remade }, topic: known, id: 3,
-			progress: []kinds.Position{none}, rules: rules{start: Latest},
+			progress: []state.Position{none}, rules: rules{start: Latest},
 			err: "tx/3: the topic was deleted and made anew: up to offset 0 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
-		{name: "brokers tell more of the log than they did", progress: []kinds.Position{in(partial, at(50, 4)), in(kinds.LogID{}, at(60, 4))},
-			to: []kinds.Position{at(50, 4), at(60, 4)}},
-		{name: "a broker tells less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []kinds.Position{at(50, 4)}, want: goesOn},
+		{name: "brokers tell more of the log than they did", progress: []state.Position{in(partial, at(50, 4)), in(state.LogID{}, at(60, 4))},
+			to: []state.Position{at(50, 4), at(60, 4)}},
+		{name: "a broker tells less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []state.Position{at(50, 4)}, want: goesOn},
 
 		// First positions.
-		{name: "first met, from the start", progress: []kinds.Position{none, none}, rules: rules{start: Earliest},
-			to: []kinds.Position{at(10, -1), at(10, -1)}},
-		{name: "first met, from the end", progress: []kinds.Position{none, none}, rules: rules{start: Latest},
-			to: []kinds.Position{at(100, 4), at(100, 4)}, gap: now},
-		{name: "first met with others", progress: []kinds.Position{none}, topic: known, id: 1, rules: rules{start: Latest},
-			to: []kinds.Position{at(100, 4)}, gap: now},
-		{name: "added to a topic that is known", log: func(l *fetch.Log) { l.Start = 0 }, progress: []kinds.Position{none, none},
-			topic: known, id: 2, rules: rules{start: Latest}, to: []kinds.Position{at(0, -1), at(0, -1)}},
-		{name: "added, and its start is gone", progress: []kinds.Position{none}, topic: known, id: 2, rules: rules{start: Latest},
+		{name: "first met, from the start", progress: []state.Position{none, none}, rules: rules{start: Earliest},
+			to: []state.Position{at(10, -1), at(10, -1)}},
+		{name: "first met, from the end", progress: []state.Position{none, none}, rules: rules{start: Latest},
+			to: []state.Position{at(100, 4), at(100, 4)}, gap: now},
+		{name: "first met with others", progress: []state.Position{none}, topic: known, id: 1, rules: rules{start: Latest},
+			to: []state.Position{at(100, 4)}, gap: now},
+		{name: "added to a topic that is known", log: func(l *fetch.Log) { l.Start = 0 }, progress: []state.Position{none, none},
+			topic: known, id: 2, rules: rules{start: Latest}, to: []state.Position{at(0, -1), at(0, -1)}},
+		{name: "added, and its start is gone", progress: []state.Position{none}, topic: known, id: 2, rules: rules{start: Latest},
 			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
 			err: "tx/2: offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/2 --to start --yes"},
 
 		// Losses.
 		{name: "a shard lost its progress, and the log has all", log: func(l *fetch.Log) { l.Start = 0 },
-			progress: []kinds.Position{none, at(70, 4)}, topic: known, rules: rules{start: Latest},
-			to: []kinds.Position{at(0, -1), at(70, 4)}},
-		{name: "a shard lost its progress, and the log has not all", progress: []kinds.Position{at(70, 4), none}, topic: known,
+			progress: []state.Position{none, at(70, 4)}, topic: known, rules: rules{start: Latest},
+			to: []state.Position{at(0, -1), at(70, 4)}},
+		{name: "a shard lost its progress, and the log has not all", progress: []state.Position{at(70, 4), none}, topic: known,
 			rules: rules{start: Latest}, want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
 			err: "tx/0: offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/0 --to start --yes"},
-		{name: "the same, and it is to go on", progress: []kinds.Position{at(70, 4), none}, topic: known,
-			rules: rules{start: Latest, continueOnLoss: true}, to: []kinds.Position{at(70, 4), at(10, -1)}, gap: now,
+		{name: "the same, and it is to go on", progress: []state.Position{at(70, 4), none}, topic: known,
+			rules: rules{start: Latest, continueOnLoss: true}, to: []state.Position{at(70, 4), at(10, -1)}, gap: now,
 			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}}},
-		{name: "retention was faster for one shard", progress: []kinds.Position{at(70, 4), at(7, 4)}, rules: rules{continueOnLoss: true},
-			to: []kinds.Position{at(70, 4), at(10, -1)}, gap: now, want: verdict{lost: &LossError{Progress: 7, From: 10, To: 100}}},
+		{name: "retention was faster for one shard", progress: []state.Position{at(70, 4), at(7, 4)}, rules: rules{continueOnLoss: true},
+			to: []state.Position{at(70, 4), at(10, -1)}, gap: now, want: verdict{lost: &LossError{Progress: 7, From: 10, To: 100}}},
 
 		// Waits.
-		{name: "the leader has yet to learn of its end", progress: []kinds.Position{at(20, 4), at(110, 4)},
+		{name: "the leader has yet to learn of its end", progress: []state.Position{at(20, 4), at(110, 4)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 110}},
 			err:  "tx/0: waiting for the leader: applied up to offset 110, and its high watermark is at 100 yet"},
-		{name: "nobody can tell why the log ends before", progress: []kinds.Position{at(20, -1), at(110, -1)}, rules: rules{continueOnLoss: true},
+		{name: "nobody can tell why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: rules{continueOnLoss: true},
 			err: "tx/0: applied up to offset 110, but the log ends at 100, and the broker does not tell of leader epochs: " +
 				"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
-		{name: "open transactions before all shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []kinds.Position{at(50, 4), at(60, 4)},
+		{name: "open transactions before all shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(50, 4), at(60, 4)},
 			rules: rules{continueOnLoss: true},
 			err: "tx/0: waiting for open transactions to end: applied up to offset 50, the last stable offset is 40 and the log ends at 100; " +
 				"with kafka.isolation at read_uncommitted it goes on at once"},
-		{name: "open transactions before some shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []kinds.Position{at(30, 4), at(60, 4)}, want: goesOn},
-		{name: "all is applied up to an open transaction", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []kinds.Position{at(40, 4)}, want: goesOn},
+		{name: "open transactions before some shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(30, 4), at(60, 4)}, want: goesOn},
+		{name: "all is applied up to an open transaction", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(40, 4)}, want: goesOn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			id := kinds.Partition{Topic: "tx", ID: c.id}
+			id := state.Partition{Topic: "tx", ID: c.id}
 			f := finding{
-				partition: id, under: id.Under("v"), claim: kinds.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
-				logs: map[string]kinds.LogID{here.Tag(): here, remade.Tag(): remade, away.Tag(): away, partial.Tag(): partial},
+				partition: id, under: id.Under("v"), claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
+				logs: map[string]state.LogID{here.Tag(): here, remade.Tag(): remade, away.Tag(): away, partial.Tag(): partial},
 			}
 			c.rules.now = now
 			got := f.judge(c.rules)

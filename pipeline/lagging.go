@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Where one of several Redis masters does not answer, a partition goes on in the
 // shards of the others. Those that lag keep their progress, and nothing is held in
 // memory for them: once their master answers, the partition is read again from
 // where they are, and the others pass over what they have. Batches cannot leave a
-// hole meanwhile, for a shard that lags takes nothing more, see kinds.Source.
+// hole meanwhile, for a shard that lags takes nothing more, see state.PartitionRange.
 
 // LaggingError says that some shards lag while the others go on: the processor
 // works, but not for all entities.
@@ -33,7 +33,7 @@ func (e *LaggingError) Unwrap() error { return e.Err }
 var errNotApplied = errors.New("their calls got no answer")
 
 // noteLag notes which shards of a partition lag after a batch.
-func (w *worker) noteLag(ctx context.Context, p *partition, s *kinds.Source) {
+func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRange) {
 	lagged := len(p.lags) > 0
 	p.lags = p.lags[:0]
 	for shard, at := range s.Progress {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // metrics are what the processor tells Prometheus.
@@ -132,7 +132,7 @@ func (m *metrics) applied(b *batch, now int64) {
 	m.refused.Add(float64(b.Refused))
 }
 
-func (m *metrics) setLag(p kinds.Partition, lag fetch.Lag) {
+func (m *metrics) setLag(p state.Partition, lag fetch.Lag) {
 	id := strconv.Itoa(int(p.ID))
 	m.lag.WithLabelValues(p.Topic, id).Set(float64(lag.Records))
 	m.open.WithLabelValues(p.Topic, id).Set(float64(lag.Open))
@@ -148,7 +148,7 @@ func (m *metrics) resetLag() {
 
 // assigned tells of the partitions that the processor has from now on. Counters
 // that alerts wait for begin at 0: a rise from nothing is none to Prometheus.
-func (m *metrics) assigned(partitions []kinds.Partition) {
+func (m *metrics) assigned(partitions []state.Partition) {
 	m.partitions.Set(float64(len(partitions)))
 	for _, p := range partitions {
 		m.rewinds.WithLabelValues(p.Topic)

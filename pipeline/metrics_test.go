@@ -7,13 +7,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // An alert sees a counter rise only if it was there before.
 func TestCountersOfAlertsBeginAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	newMetrics(registry).assigned([]kinds.Partition{{Topic: "payments"}, {Topic: "payments", ID: 1}, {Topic: "logins"}})
+	newMetrics(registry).assigned([]state.Partition{{Topic: "payments"}, {Topic: "payments", ID: 1}, {Topic: "logins"}})
 	want := `
 # HELP weir_assigned_partitions Partitions assigned to this processor.
 # TYPE weir_assigned_partitions gauge

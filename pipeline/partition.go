@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // partition is a partition that a worker has been assigned.
 type partition struct {
-	kinds.Partition
-	under    kinds.Partition  // the name of its progress, with the version of the plan
-	progress []kinds.Position // by shard; shared with the batches under way
-	lagging  []bool           // by shard, see kinds.Source; shared likewise
+	state.Partition
+	under    state.Partition  // the name of its progress, with the version of the plan
+	progress []state.Position // by shard; shared with the batches under way
+	lagging  []bool           // by shard, see state.PartitionRange; shared likewise
 	// confirmed is the progress that was known when the partition was last abandoned; nil
 	// for none. Where a shard has less then, the store has gone back in time.
-	confirmed []kinds.Position
+	confirmed []state.Position
 	position  int64 // the next offset to map
 	epoch     int32 // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 
@@ -42,7 +42,7 @@ type partition struct {
 
 // has says whether the progress is the partition's present one, and not that of
 // before it was resumed.
-func (p *partition) has(progress []kinds.Position) bool {
+func (p *partition) has(progress []state.Position) bool {
 	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
 }
 
@@ -59,4 +59,4 @@ func (p *partition) wentBack() bool {
 
 func (p *partition) String() string { return partitionName(p.Partition) }
 
-func partitionName(p kinds.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
+func partitionName(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }

@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -194,11 +194,11 @@ func (b *bench) committed(total int) {
 	})
 }
 
-func (b *bench) progress() [][]kinds.Position {
+func (b *bench) progress() [][]state.Position {
 	b.t.Helper()
-	var list []kinds.Partition
+	var list []state.Partition
 	for i := range partitions {
-		list = append(list, kinds.Partition{Topic: "payments", ID: int32(i)})
+		list = append(list, state.Partition{Topic: "payments", ID: int32(i)})
 	}
 	progress, err := b.store.Progress(context.Background(), list)
 	if err != nil {
@@ -222,7 +222,7 @@ func TestEventsAreApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range b.progress() {
-		if kinds.Lowest(p) != kinds.Highest(p) {
+		if state.Lowest(p) != state.Highest(p) {
 			t.Errorf("partition %d: the shards stopped at %v", i, p)
 		}
 	}
@@ -237,7 +237,7 @@ type slowStore struct {
 	let chan struct{}
 }
 
-func (s slowStore) Claim(ctx context.Context, p []kinds.Partition, version string) ([]kinds.Claim, error) {
+func (s slowStore) Claim(ctx context.Context, p []state.Partition, version string) ([]state.Claim, error) {
 	<-s.let
 	return s.Store.Claim(ctx, p, version)
 }

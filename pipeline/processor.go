@@ -13,9 +13,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/group"
+	"github.com/weir-stream/weir/state"
 )
 
 // Processor is one member of the consumer group.
@@ -146,8 +146,8 @@ func (p *Processor) generation(ctx context.Context, g *group.Generation, topics 
 
 // carry carries partitions by the same definitions until the context ends, and
 // flushes.
-func (p *Processor) carry(ctx context.Context, registry *features.Registry, assigned []kinds.Partition,
-	commit func(map[kinds.Partition]int64)) error {
+func (p *Processor) carry(ctx context.Context, registry *features.Registry, assigned []state.Partition,
+	commit func(map[state.Partition]int64)) error {
 	// What is under way when the context ends has a time of its own.
 	patient, giveUp := context.WithCancel(context.Background())
 	defer giveUp()
@@ -157,7 +157,7 @@ func (p *Processor) carry(ctx context.Context, registry *features.Registry, assi
 
 	var workers sync.WaitGroup
 	for i := range min(p.cfg.Workers, len(assigned)) {
-		var share []kinds.Partition
+		var share []state.Partition
 		for n := i; n < len(assigned); n += p.cfg.Workers {
 			share = append(share, assigned[n])
 		}
@@ -182,8 +182,8 @@ var errNotMember = errors.New("not a member yet")
 var errNotResumed = errors.New("its progress was not read yet")
 
 // work makes a worker for some partitions and runs it.
-func (p *Processor) work(ctx, patient context.Context, name string, registry *features.Registry, share []kinds.Partition,
-	commit func(map[kinds.Partition]int64)) error {
+func (p *Processor) work(ctx, patient context.Context, name string, registry *features.Registry, share []state.Partition,
+	commit func(map[state.Partition]int64)) error {
 	poller := fetch.NewPoller(fetch.PollerConfig{
 		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...), Isolation: p.cfg.Isolation,
 		MinBytes: p.cfg.FetchMinBytes, MaxBytes: p.cfg.FetchMaxBytes,
@@ -211,7 +211,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 		recovery: recovery{
 			cfg: &p.cfg, metrics: p.metrics, log: p.log, brokers: poller, plan: registry.Plan(),
 		},
-		partitions: make(map[kinds.Partition]*partition), current: newBatch(), spare: newBatch(),
+		partitions: make(map[state.Partition]*partition), current: newBatch(), spare: newBatch(),
 	}
 	w.mapper.MaxRecordBytes = p.cfg.MaxRecordBytes
 	for _, id := range share {

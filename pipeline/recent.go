@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // maxRecent is how many dead letters a processor remembers.
@@ -13,7 +13,7 @@ const maxRecent = 20
 
 // DeadLetter tells of a record that was set aside, and of nothing that is in it.
 type DeadLetter struct {
-	Partition kinds.Partition
+	Partition state.Partition
 	Offset    int64
 	Timestamp int64 // of the record, in milliseconds
 	Reason    features.Reason

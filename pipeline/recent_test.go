@@ -3,7 +3,7 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A processor knows the latest of its dead letters, and none of a batch's part
@@ -13,7 +13,7 @@ func TestTheLatestDeadLettersAreKnown(t *testing.T) {
 	if letters := p.DeadLetters(); len(letters) > 0 {
 		t.Errorf("%d before there is any", len(letters))
 	}
-	one := &partition{Partition: kinds.Partition{Topic: "payments", ID: 1}}
+	one := &partition{Partition: state.Partition{Topic: "payments", ID: 1}}
 	for offset := range int64(maxRecent + 5) {
 		b := newBatch()
 		b.dead = append(b.dead, deadLetter{source: b.source(one), offset: offset})

@@ -9,13 +9,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // brokers is what recovery asks of Kafka.
 type brokers interface {
-	Logs(ctx context.Context, partitions []kinds.Partition) ([]fetch.Log, error)
+	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
 	EpochEnds(ctx context.Context, queries []fetch.EpochQuery) []fetch.EpochEnd
 }
 
@@ -24,7 +24,7 @@ type recovery struct {
 	cfg     *Config
 	metrics *metrics
 	log     *slog.Logger
-	plan    *kinds.Plan
+	plan    *state.Plan
 	brokers brokers
 }
 
@@ -76,7 +76,7 @@ func (r *recovery) round(ctx context.Context, partitions []*partition, pending [
 		return nil, err
 	}
 	rules := rules{start: r.cfg.Start, continueOnLoss: r.cfg.ContinueOnLoss, now: time.Now().UnixMilli()}
-	var placements []kinds.Placement
+	var placements []state.Placement
 	verdicts := map[int]verdict{}
 	for n, i := range pending {
 		v := findings[n].judge(rules)
@@ -111,7 +111,7 @@ func (r *recovery) round(ctx context.Context, partitions []*partition, pending [
 func (r *recovery) ready(p *partition, f *finding) resumption {
 	p.progress, p.epoch = f.claim.Progress, -1
 	p.lagging, p.lags = make([]bool, len(p.progress)), nil
-	lowest := slices.MinFunc(p.progress, func(a, b kinds.Position) int { return int(min(max(a.Offset-b.Offset, -1), 1)) })
+	lowest := slices.MinFunc(p.progress, func(a, b state.Position) int { return int(min(max(a.Offset-b.Offset, -1), 1)) })
 	p.position = lowest.Offset
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
@@ -129,7 +129,7 @@ func (r *recovery) find(ctx context.Context, partitions []*partition, pending []
 	if err := r.cfg.Store.Register(ctx, r.plan, time.Now()); err != nil {
 		return nil, err
 	}
-	ids := make([]kinds.Partition, len(pending))
+	ids := make([]state.Partition, len(pending))
 	for n, i := range pending {
 		ids[n] = partitions[i].Partition
 	}
@@ -154,7 +154,7 @@ func (r *recovery) find(ctx context.Context, partitions []*partition, pending []
 
 // findLogs asks what logs the tags stand for that are not those of the logs there are.
 func (r *recovery) findLogs(ctx context.Context, findings []finding) error {
-	logs := map[string]kinds.LogID{}
+	logs := map[string]state.LogID{}
 	for n := range findings {
 		f := &findings[n]
 		f.logs = logs
@@ -230,7 +230,7 @@ func (r *recovery) early(ctx context.Context, held int64) (time.Duration, error)
 }
 
 // tell counts and logs what a partition goes on without.
-func (r *recovery) tell(p kinds.Partition, v verdict) {
+func (r *recovery) tell(p state.Partition, v verdict) {
 	log := r.log.With("topic", p.Topic, "partition", p.ID)
 	if v.lost != nil {
 		r.metrics.lost.WithLabelValues(p.Topic).Add(float64(v.lost.From - v.lost.Progress))
@@ -239,6 +239,6 @@ func (r *recovery) tell(p kinds.Partition, v verdict) {
 	if v.vanished > 0 {
 		r.metrics.vanished.WithLabelValues(p.Topic).Add(float64(v.vanished))
 		log.Error("the log was truncated: records that were applied have vanished from it; going on where it diverges, the state keeps them",
-			"vanished", v.vanished, "offset", kinds.Lowest(v.placement.To), "applied", kinds.Highest(v.placement.From))
+			"vanished", v.vanished, "offset", state.Lowest(v.placement.To), "applied", state.Highest(v.placement.From))
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 )
 
 // registryOf is that of the tests' definitions with more lines, and with events
@@ -67,10 +67,10 @@ func (b *bench) expectSince(r *features.Registry, n int) (since int64) {
 	b.expect(n)
 	b.committed(n)
 	since = b.since(r, "by_second")
-	if since == kinds.NotYet {
+	if since == state.MaxTime {
 		b.t.Fatal("by_second is not complete")
 	}
-	first := kinds.FloorDiv(max(since, 0)+999, 1000)
+	first := state.FloorDiv(max(since, 0)+999, 1000)
 	f, _ := r.Feature("by_second")
 	for user := range 7 {
 		want, got := 0, 0
@@ -79,7 +79,7 @@ func (b *bench) expectSince(r *features.Registry, n int) (since int64) {
 				want++
 			}
 		}
-		reads := []kinds.Read{{Series: f.Series[0], Entity: fmt.Sprintf("u%d", user), First: first, Last: max(first, stampAt(n)/1000)}}
+		reads := []state.Read{{Series: f.Series[0], Entity: fmt.Sprintf("u%d", user), First: first, Last: max(first, stampAt(n)/1000)}}
 		state, err := b.store.Read(context.Background(), reads)
 		if err != nil {
 			b.t.Fatal(err)
@@ -104,10 +104,10 @@ func TestReloadWhileEventsFlow(t *testing.T) {
 	b.run()
 	b.writeStamped(0, 50)
 	b.expect(50)
-	if since := b.since(with, "by_second"); since != kinds.NotYet {
+	if since := b.since(with, "by_second"); since != state.MaxTime {
 		t.Errorf("complete since %d, and nobody keeps it", since)
 	}
-	if since := b.since(with, "paid"); since != kinds.Ever {
+	if since := b.since(with, "paid"); since != state.MinTime {
 		t.Errorf("what was always kept is complete since %d", since)
 	}
 	var writing sync.WaitGroup
@@ -125,7 +125,7 @@ func TestReloadWhileEventsFlow(t *testing.T) {
 	if since < stampAt(50) || since > stampAt(3000)+1001 {
 		t.Errorf("complete since %d, long before or after it was defined", since)
 	}
-	if since := b.since(with, "paid"); since != kinds.Ever {
+	if since := b.since(with, "paid"); since != state.MinTime {
 		t.Errorf("what was always kept is complete since %d", since)
 	}
 	b.writeStamped(3000, 4000)
@@ -145,8 +145,8 @@ func (b *bench) awaitClaims(r *features.Registry, step int) {
 		if err != nil {
 			return false, err.Error()
 		}
-		present := slices.DeleteFunc(h.Marks, func(m kinds.Mark) bool { return m.Last != kinds.NotYet })
-		return !slices.ContainsFunc(present, func(m kinds.Mark) bool { return m.Version != r.Plan().Version }), fmt.Sprint(present)
+		present := slices.DeleteFunc(h.Marks, func(m state.PlanEpoch) bool { return m.Last != state.MaxTime })
+		return !slices.ContainsFunc(present, func(m state.PlanEpoch) bool { return m.Version != r.Plan().Version }), fmt.Sprint(present)
 	})
 }
 
@@ -177,7 +177,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	b.write(payments(0, 100)...)
 	b.run()
 	b.expect(100)
-	if since := b.since(both, "logins"); since != kinds.NotYet {
+	if since := b.since(both, "logins"); since != state.MaxTime {
 		t.Errorf("complete since %d without a reader", since)
 	}
 	b.processor.Reload(both)
@@ -197,7 +197,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 		return string(a.Value.AppendText(nil))
 	}
 	testkit.Eventually(t, 30*time.Second, "logins", func() (bool, string) { return count() == "5", count() })
-	if since := b.since(both, "logins"); since != kinds.Ever {
+	if since := b.since(both, "logins"); since != state.MinTime {
 		t.Errorf("a topic that was read from its beginning is complete since %d", since)
 	}
 	b.processor.Reload(b.registry)
@@ -227,7 +227,7 @@ type spy struct {
 	applied map[string]time.Time // by version, the first batch with events
 }
 
-func (s *spy) Claim(ctx context.Context, p []kinds.Partition, version string) ([]kinds.Claim, error) {
+func (s *spy) Claim(ctx context.Context, p []state.Partition, version string) ([]state.Claim, error) {
 	claims, err := s.Store.Claim(ctx, p, version)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ type spyingWriter struct {
 	hold func()
 }
 
-func (w spyingWriter) Apply(ctx context.Context, b *kinds.Batch) error {
+func (w spyingWriter) Apply(ctx context.Context, b *state.Batch) error {
 	for i := range b.Sources {
 		_, version, _ := strings.Cut(b.Sources[i].Partition.Topic, "@")
 		w.spy.mu.Lock()
@@ -295,7 +295,7 @@ func TestPlansThatLackSomethingSettle(t *testing.T) {
 	if waited := spy.applied[version].Sub(spy.claimed[version]); waited < b.config.Settle {
 		t.Errorf("applied %v after the claim, want %v", waited, b.config.Settle)
 	}
-	if since := b.since(with, "by_second"); since != kinds.NotYet {
+	if since := b.since(with, "by_second"); since != state.MaxTime {
 		t.Errorf("what is no longer kept is complete since %d", since)
 	}
 }
@@ -368,7 +368,7 @@ func TestReloadAfterARecordFromTheFarFuture(t *testing.T) {
 	b.awaitClaims(with, 0)
 	b.write(payments(30, 60)...)
 	b.expect(60)
-	most := time.Now().Add(kinds.MaxAhead + with.Streams[0].MaxFuture + 2*time.Second).UnixMilli()
+	most := time.Now().Add(state.MaxAhead + with.Streams[0].MaxFuture + 2*time.Second).UnixMilli()
 	if since := b.since(with, "by_second"); since > most || since < at {
 		t.Errorf("complete since %d, want no later than %d", since, most)
 	}

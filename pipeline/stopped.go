@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A partition that must not go on is stopped, and looked at again from time to
@@ -27,7 +27,7 @@ func reasonOf(err error) string {
 
 // LossError says that records were not applied and are no longer in the log.
 type LossError struct {
-	Partition kinds.Partition
+	Partition state.Partition
 	// Progress is the next offset to apply; the log holds From to To.
 	Progress, From, To int64
 }
@@ -42,11 +42,11 @@ func (*LossError) reason() string { return "loss" }
 
 // OtherLogError says that a topic is another log than the one that was applied.
 type OtherLogError struct {
-	Partition kinds.Partition
+	Partition state.Partition
 	// Applied is the next offset to apply of the log that Was; the one that Is holds
 	// From to To.
 	Applied  int64
-	Was, Is  kinds.LogID
+	Was, Is  state.LogID
 	From, To int64
 }
 
@@ -55,7 +55,7 @@ func (e *OtherLogError) Error() string {
 	if e.Was.Cluster != e.Is.Cluster {
 		what = "this is another cluster"
 	}
-	if e.Was == (kinds.LogID{}) {
+	if e.Was == (state.LogID{}) {
 		what = "which log was applied is not known any more"
 	}
 	return fmt.Sprintf("%s: %s: up to offset %d was applied of %v, and now there are offsets %d to %d of %v; nothing of it is applied until you choose: "+
@@ -69,7 +69,7 @@ func (*OtherLogError) reason() string { return "other_log" }
 // BeyondEndError says that more was applied than the log holds: the leader has yet
 // to learn of it, or, where it cannot tell of epochs, the log may have lost it.
 type BeyondEndError struct {
-	Partition    kinds.Partition
+	Partition    state.Partition
 	Applied, End int64
 	// Verified says that the leader has what was applied.
 	Verified bool
@@ -90,7 +90,7 @@ func (*BeyondEndError) reason() string { return "beyond_end" }
 // OpenTransactionError says that a partition was applied beyond its last stable
 // offset, as with another isolation before.
 type OpenTransactionError struct {
-	Partition            kinds.Partition
+	Partition            state.Partition
 	Applied, Stable, End int64
 }
 

@@ -13,9 +13,9 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 )
 
 // traced is payment i, of the first partition, with a header traceparent.
@@ -115,7 +115,7 @@ type shyWriter struct {
 	asked int
 }
 
-func (w *shyWriter) Apply(ctx context.Context, b *kinds.Batch) error {
+func (w *shyWriter) Apply(ctx context.Context, b *state.Batch) error {
 	if w.asked++; w.asked == 1 {
 		return fmt.Errorf("connection refused")
 	}

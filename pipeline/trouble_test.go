@@ -15,9 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -124,7 +124,7 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 	b.run()
 	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
 		p := b.progress()
-		ok := kinds.Highest(p[0]) == 0 && kinds.Lowest(p[1]) == 100 && kinds.Lowest(p[2]) == 100
+		ok := state.Highest(p[0]) == 0 && state.Lowest(p[1]) == 100 && state.Lowest(p[2]) == 100
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p)
 	})
 	err := b.processor.Ready(context.Background())
@@ -235,7 +235,7 @@ func TestRecordsLost(t *testing.T) {
 	if n := count(t, metrics, "weir_lost_records_total"); n != 0 {
 		t.Errorf("%v records counted as lost that may come back", n)
 	}
-	if since := b.since(b.registry, "paid"); since != kinds.Ever {
+	if since := b.since(b.registry, "paid"); since != state.MinTime {
 		t.Errorf("complete since %d before anything was lost", since)
 	}
 	if err := b.stop(); err != nil {
@@ -250,7 +250,7 @@ func TestRecordsLost(t *testing.T) {
 	if n := count(t, metrics, "weir_lost_records_total"); n != 5 {
 		t.Errorf("%v records counted as lost, want 5", n)
 	}
-	if since := b.since(b.registry, "paid"); since < began || since == kinds.NotYet {
+	if since := b.since(b.registry, "paid"); since < began || since == state.MaxTime {
 		t.Errorf("complete since %d, although records were lost after %d", since, began)
 	}
 }
@@ -301,12 +301,12 @@ func (b *bench) remake() {
 
 // adopt places all partitions of the topic at the start of the log there is, as
 // `weir progress set` does.
-func (b *bench) adopt(id kinds.LogID) {
+func (b *bench) adopt(id state.LogID) {
 	b.t.Helper()
 	for i, at := range b.progress() {
-		p := kinds.Placement{Partition: kinds.Partition{Topic: "payments", ID: int32(i)}, From: at, Log: id, Partitions: partitions}
+		p := state.Placement{Partition: state.Partition{Topic: "payments", ID: int32(i)}, From: at, Log: id, Partitions: partitions}
 		for range at {
-			p.To = append(p.To, kinds.Position{Epoch: -1, Log: id.Tag()})
+			p.To = append(p.To, state.Position{Epoch: -1, Log: id.Tag()})
 		}
 		if n, err := b.store.Place(context.Background(), p); err != nil || n != len(at) {
 			b.t.Fatal(n, err)
@@ -315,11 +315,11 @@ func (b *bench) adopt(id kinds.LogID) {
 }
 
 // logID is the log that the topic is now.
-func (b *bench) logID() kinds.LogID {
+func (b *bench) logID() state.LogID {
 	b.t.Helper()
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: b.config.Transport, Bootstrap: kafka.TCP(b.config.Brokers...)})
 	defer poller.Close()
-	logs, err := poller.Logs(context.Background(), []kinds.Partition{{Topic: "payments"}})
+	logs, err := poller.Logs(context.Background(), []state.Partition{{Topic: "payments"}})
 	if err != nil || logs[0].Err != nil {
 		b.t.Fatal(err, logs)
 	}

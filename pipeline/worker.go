@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // worker carries some of a generation's partitions. Its fields belong to the
@@ -21,14 +21,14 @@ type worker struct {
 	log        *slog.Logger
 	poller     *fetch.Poller
 	mapper     *features.Mapper
-	plan       *kinds.Plan // of the mapper
+	plan       *state.Plan // of the mapper
 	enrich     map[*features.Stream]*enrichPlan
 	tracing    tracing
 	recovery   recovery
 	applier    *applier
 	health     *health
-	partitions map[kinds.Partition]*partition
-	commit     func(map[kinds.Partition]int64)
+	partitions map[state.Partition]*partition
+	commit     func(map[state.Partition]int64)
 
 	current *batch // being filled
 	spare   *batch // empty; nil while it is applied
@@ -131,7 +131,7 @@ func (w *worker) take(ctx context.Context, result fetchResult) error {
 		return nil
 	}
 	w.fetched = result.partition
-	w.from = w.partitions[kinds.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]
+	w.from = w.partitions[state.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]
 	// It may be later than that of the records mapped next, see Position.Epoch.
 	w.from.epoch = max(w.from.epoch, w.fetched.LastEpoch)
 	w.decoder.Reset(result.partition)
@@ -182,7 +182,7 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	}
 	if poison == nil {
 		// Also that of a record of no stream: a later plan may know one.
-		w.newest = max(w.newest, kinds.Believed(rec.Timestamp, b.began))
+		w.newest = max(w.newest, state.Believed(rec.Timestamp, b.began))
 		w.enrichEvents(rec, out.Events, source, before)
 	}
 	w.tracing.link(b, rec)
@@ -278,10 +278,10 @@ func (w *worker) commitOf(b *batch) {
 	if !b.EveryShard || b.unapplied {
 		return
 	}
-	offsets := make(map[kinds.Partition]int64)
+	offsets := make(map[state.Partition]int64)
 	for i, s := range b.Sources {
 		if !s.Behind {
-			offsets[b.partitions[i].Partition] = min(s.To, kinds.Lowest(s.Progress)) // less where shards lag
+			offsets[b.partitions[i].Partition] = min(s.To, state.Lowest(s.Progress)) // less where shards lag
 		}
 		w.reportLag(b.partitions[i])
 	}

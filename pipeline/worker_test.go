@@ -11,9 +11,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // Records that were fetched before their partition is read again from further
@@ -32,10 +32,10 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 	}
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...)})
 	defer poller.Close()
-	p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8}
+	p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8}
 	w := &worker{
 		poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
-		partitions: map[kinds.Partition]*partition{p.Partition: p},
+		partitions: map[state.Partition]*partition{p.Partition: p},
 	}
 	fetched := func() *fetch.Partition {
 		t.Helper()
@@ -62,12 +62,12 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 // batch: a second share would find the same progress, and count twice what both
 // hold.
 func TestABatchHasOneShareOfAPartition(t *testing.T) {
-	p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8}
-	other := &partition{Partition: kinds.Partition{Topic: "logins"}}
+	p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8}
+	other := &partition{Partition: state.Partition{Topic: "logins"}}
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, current: newBatch(), spare: newBatch(), due: true,
 		applier:    &applier{todo: make(chan *batch, 1)},
-		partitions: map[kinds.Partition]*partition{p.Partition: p, other.Partition: other},
+		partitions: map[state.Partition]*partition{p.Partition: p, other.Partition: other},
 	}
 	w.current.source(p)
 	w.current.keep(p)
@@ -101,13 +101,13 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			poller := fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}})
 			defer poller.Close()
-			p := &partition{Partition: kinds.Partition{Topic: "payments"}, position: 8, progress: make([]kinds.Position, 1)}
-			other := &partition{Partition: kinds.Partition{Topic: "logins"}, position: 5, progress: make([]kinds.Position, 1)}
+			p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
+			other := &partition{Partition: state.Partition{Topic: "logins"}, position: 5, progress: make([]state.Position, 1)}
 			w := &worker{
 				poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 				applier:    &applier{todo: make(chan *batch, 1), done: make(chan *batch, 2)},
-				partitions: map[kinds.Partition]*partition{p.Partition: p, other.Partition: other},
-				commit:     func(map[kinds.Partition]int64) {},
+				partitions: map[state.Partition]*partition{p.Partition: p, other.Partition: other},
+				commit:     func(map[state.Partition]int64) {},
 			}
 			under := newBatch()
 			under.source(p)
@@ -143,13 +143,13 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{Partition: kinds.Partition{Topic: "payments"}, progress: make([]kinds.Position, 1)}
+	p := &partition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	w := &worker{
 		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(), lingers: time.NewTimer(time.Hour),
 	}
 	w.mapper.MaxRecordBytes = 1 << 10
 	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
-	if most := w.current.began.Add(kinds.MaxAhead).UnixMilli(); len(w.current.dead) > 0 || w.newest != most {
+	if most := w.current.began.Add(state.MaxAhead).UnixMilli(); len(w.current.dead) > 0 || w.newest != most {
 		t.Errorf("the newest timestamp is %d, want %d", w.newest, most)
 	}
 }

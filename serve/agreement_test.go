@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const definitions = `
@@ -40,9 +40,9 @@ func by(t testing.TB, keys string) *features.Registry {
 func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok bool) {
 	t.Helper()
 	now := noon.UnixMilli()
-	var batch kinds.Batch
+	var batch state.Batch
 	record := &features.Record{
-		Partition: kinds.Partition{Topic: "payments"}, Timestamp: now,
+		Partition: state.Partition{Topic: "payments"}, Timestamp: now,
 		Value: fmt.Appendf(nil, `{"time": %d, %s}`, now, keys),
 	}
 	_, poison := r.NewMapper().Map(record, 0, &batch)

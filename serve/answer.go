@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // answer answers the question in q.body; encode leaves the response in q.out.
-func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *kinds.History) error) error {
+func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *state.History) error) error {
 	x := h.index()
 	if err := q.decode(x, h.limits); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 }
 
 // state reads what the question needs, and says by which plans that was written.
-func (h *handler) state(ctx context.Context, q *question) (*kinds.History, error) {
+func (h *handler) state(ctx context.Context, q *question) (*state.History, error) {
 	if err := h.read(ctx, q); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (h *handler) state(ctx context.Context, q *question) (*kinds.History, error
 // read reads what the question needs, from replicas where they may answer it. An
 // event that it has waited for is applied at the master.
 func (h *handler) read(ctx context.Context, q *question) error {
-	var freshness kinds.Freshness
+	var freshness state.Freshness
 	var reader features.Reader = storeReader{h.Reader, q.pending}
 	if h.Replicas != nil && q.wait == nil {
 		reader = replicaReader{h.Replicas, q.pending, &freshness}
@@ -83,12 +83,12 @@ func (h *handler) read(ctx context.Context, q *question) error {
 // replicaReader reads from replicas, and notes how old what it has read may be.
 // Its errors are the store's.
 type replicaReader struct {
-	replicas  func(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error)
-	pending   *kinds.Batch // nil for none
-	freshness *kinds.Freshness
+	replicas  func(context.Context, []state.Read, *state.Batch) ([]state.WindowState, state.Freshness, error)
+	pending   *state.Batch // nil for none
+	freshness *state.Freshness
 }
 
-func (r replicaReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (r replicaReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	slices, freshness, err := r.replicas(ctx, reads, r.pending)
 	if err != nil {
 		return nil, &storeError{err}
@@ -101,10 +101,10 @@ func (r replicaReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Sl
 // pending had been applied.
 type storeReader struct {
 	Reader
-	pending *kinds.Batch // nil for none
+	pending *state.Batch // nil for none
 }
 
-func (r storeReader) Read(ctx context.Context, reads []kinds.Read) (slices []kinds.Slice, err error) {
+func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []state.WindowState, err error) {
 	if r.pending == nil {
 		slices, err = r.Reader.Read(ctx, reads)
 	} else {
@@ -137,7 +137,7 @@ func (q *question) plan() {
 
 // encode folds what was read and writes the response. The error is that it is too
 // large, or that there is no room for it.
-func (q *question) encode(ctx context.Context, history *kinds.History) error {
+func (q *question) encode(ctx context.Context, history *state.History) error {
 	q.reading.Held(history.HeldSince(q.now))
 	q.since = q.since[:0]
 	for _, p := range q.plans {
@@ -220,7 +220,7 @@ func (q *question) next(a *features.Answer, i int) {
 		q.meet(a)
 		return
 	}
-	*a = features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: kinds.Ever}
+	*a = features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
 	a.From, a.To = q.plans[i].Covers(q.at, q.now)
 }
 

@@ -10,28 +10,30 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // BenchmarkQuestion is 20 features of three different keys for 3 entities, all
 // but the store and the network.
 func BenchmarkQuestion(b *testing.B) {
 	r := &features.Registry{Streams: registry().Streams}
-	count, _ := kinds.Find("count", "")
+	count, _ := aggregate.Find("count", "")
 	var names []string
 	for i := range 20 {
 		f := &features.Feature{
 			Name: fmt.Sprintf("feature_%02d", i), Stream: r.Streams[0], Kind: count, Keep: 7 * day,
-			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []kinds.Type{kinds.String},
+			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []value.Type{value.String},
 			Window: features.Window{Form: features.Rolling{Size: 7 * day}, Tile: day},
-			Series: []*kinds.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},
+			Series: []*state.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},
 		}
 		r.Features = append(r.Features, f)
 		names = append(names, `"`+f.Name+`"`)
 	}
-	slices := make([]kinds.Slice, 60)
+	slices := make([]state.WindowState, 60)
 	for i := range slices {
-		slices[i].Cells = []kinds.Cell{{Tile: 1, Value: kinds.Value{Type: kinds.Int, Num: int64(i)}}}
+		slices[i].Cells = []state.Bucket{{Tile: 1, Value: value.Value{Type: value.Int, Num: int64(i)}}}
 	}
 	h := newHandler(instant{slices}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
@@ -60,10 +62,12 @@ func BenchmarkQuestion(b *testing.B) {
 }
 
 // instant answers every question alike.
-type instant struct{ slices []kinds.Slice }
+type instant struct{ slices []state.WindowState }
 
-func (r instant) Read(context.Context, []kinds.Read) ([]kinds.Slice, error) { return r.slices, nil }
-func (r instant) ReadAsIf(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, error) {
+func (r instant) Read(context.Context, []state.Read) ([]state.WindowState, error) {
+	return r.slices, nil
+}
+func (r instant) ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error) {
 	return r.slices, nil
 }
 func (r instant) Clock(context.Context) (int64, error) { return 0, nil }

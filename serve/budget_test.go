@@ -19,7 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // slowClient takes its answer once it is let to.
@@ -40,9 +41,9 @@ func (c *slowClient) Write(p []byte) (int, error) {
 
 // longValue is a state whose values are long.
 func longValue(bytes int) *fakeReader {
-	slice := kinds.Slice{Cells: []kinds.Cell{{Tile: 17737, Value: kinds.Value{Type: kinds.String, Str: []byte(strings.Repeat("x", bytes))}}}}
-	return &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		slices := make([]kinds.Slice, len(reads))
+	slice := state.WindowState{Cells: []state.Bucket{{Tile: 17737, Value: value.Value{Type: value.String, Str: []byte(strings.Repeat("x", bytes))}}}}
+	return &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		slices := make([]state.WindowState, len(reads))
 		for i := range slices {
 			slices[i] = slice
 		}
@@ -224,7 +225,7 @@ func TestEntitiesAreTakenForRepeatedByEachText(t *testing.T) {
 func TestClientsThatHangUp(t *testing.T) {
 	for name, hangUp := range map[string]func(r *http.Request, cancel func()) *fakeReader{
 		"while the store is read": func(_ *http.Request, cancel func()) *fakeReader {
-			return &fakeReader{read: func(ctx context.Context, _ []kinds.Read) ([]kinds.Slice, error) {
+			return &fakeReader{read: func(ctx context.Context, _ []state.Read) ([]state.WindowState, error) {
 				cancel()
 				<-ctx.Done()
 				return nil, fmt.Errorf("read features: %w", ctx.Err())

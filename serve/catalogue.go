@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 )
 
 // Catalogue is the answer of GET /v1/features.
@@ -152,7 +153,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 		}
 		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
 		d.Series = append(d.Series, CatalogueSeries{
-			ID: s.ID, State: stateNames[s.State()], Measure: s.Measure.String(), SharedWith: others,
+			ID: s.ID, State: stateNames[s.Layout()], Measure: s.Measure.String(), SharedWith: others,
 		})
 	}
 	return d
@@ -162,8 +163,8 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 	spec := f.Kind.Spec()
 	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
-	if membership := f.Membership(); membership != kinds.NoMembers {
-		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == kinds.MembersNeeded
+	if membership := f.Membership(); membership != aggregate.NoMembers {
+		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == aggregate.MembersNeeded
 	}
 	if f.Window.Forgets() || f.Window.Last > 0 {
 		d.Tile = "exact"
@@ -173,7 +174,7 @@ func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 	}
 }
 
-var stateNames = map[kinds.State]string{
-	kinds.Tiles: "tiles", kinds.Members: "members", kinds.Sketches: "sketches", kinds.LastSeen: "last_seen",
-	kinds.Logs: "log", kinds.Spreads: "moments", kinds.Picks: "picks", kinds.Groups: "groups", kinds.Filters: "filters",
+var stateNames = map[state.Layout]string{
+	state.Tiles: "tiles", state.Members: "members", state.Sketches: "sketches", state.LastSeen: "last_seen",
+	state.Logs: "log", state.Spreads: "moments", state.Picks: "picks", state.Groups: "groups", state.Filters: "filters",
 }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A history that was read after the state says since when the state is
@@ -21,18 +21,18 @@ const (
 
 // histories keeps the last history that was read.
 type histories struct {
-	read    func(context.Context) (*kinds.History, error) // nil where there is none
+	read    func(context.Context) (*state.History, error) // nil where there is none
 	now     func() time.Time
 	last    atomic.Pointer[datedHistory]
 	reading chan struct{} // holds one token while nobody reads
 }
 
 type datedHistory struct {
-	*kinds.History
+	*state.History
 	at time.Time // before it was read
 }
 
-func newHistories(read func(context.Context) (*kinds.History, error), now func() time.Time) *histories {
+func newHistories(read func(context.Context) (*state.History, error), now func() time.Time) *histories {
 	h := &histories{read: read, now: now, reading: make(chan struct{}, 1)}
 	h.reading <- struct{}{}
 	return h
@@ -40,7 +40,7 @@ func newHistories(read func(context.Context) (*kinds.History, error), now func()
 
 // get is a history that is not too old for an answer from state that has been
 // read, and was not read before a moment; nil where there is none.
-func (h *histories) get(ctx context.Context, notBefore time.Time) (*kinds.History, error) {
+func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.History, error) {
 	if h.read == nil {
 		return nil, nil
 	}
@@ -81,15 +81,15 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*kinds.Histor
 
 // completeness is what a history says of a feature.
 type completeness struct {
-	history *kinds.History
+	history *state.History
 	since   int64
 }
 
 // completeSince is the event time from which on the feature's state is
-// complete by the history; kinds.Ever where there is none.
-func (p *plan) completeSince(history *kinds.History) int64 {
+// complete by the history; state.MinTime where there is none.
+func (p *plan) completeSince(history *state.History) int64 {
 	if history == nil {
-		return kinds.Ever
+		return state.MinTime
 	}
 	c := p.complete.Load()
 	if c == nil || c.history != history {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const partly = `
@@ -27,7 +27,7 @@ features:
 
 // partlyKept is a registry and a history: payments were first read without
 // later, logins without all.
-func partlyKept(t *testing.T, more ...kinds.Mark) (*features.Registry, *kinds.History) {
+func partlyKept(t *testing.T, more ...state.PlanEpoch) (*features.Registry, *state.History) {
 	t.Helper()
 	r, err := features.Parse("definitions.yaml", []byte(partly))
 	if err != nil {
@@ -38,24 +38,24 @@ func partlyKept(t *testing.T, more ...kinds.Mark) (*features.Registry, *kinds.Hi
 		t.Fatal(err)
 	}
 	now, then := r.Plan(), before.Plan()
-	return r, &kinds.History{
-		Marks: append([]kinds.Mark{
+	return r, &state.History{
+		Marks: append([]state.PlanEpoch{
 			{Topic: "payments", Version: then.Version, Last: 1532510000000},
-			{Topic: "payments", Version: now.Version, Last: kinds.NotYet},
-			{Topic: "logins", Version: kinds.Gap, Last: 1532511000000},
-			{Topic: "logins", Version: now.Version, Last: kinds.NotYet},
+			{Topic: "payments", Version: now.Version, Last: state.MaxTime},
+			{Topic: "logins", Version: state.Gap, Last: 1532511000000},
+			{Topic: "logins", Version: now.Version, Last: state.MaxTime},
 		}, more...),
-		Plans: map[string]*kinds.Plan{now.Version: now, then.Version: then},
+		Plans: map[string]*state.Plan{now.Version: now, then.Version: then},
 	}
 }
 
 func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
-	ask := func(t *testing.T, body string, more ...kinds.Mark) string {
+	ask := func(t *testing.T, body string, more ...state.PlanEpoch) string {
 		t.Helper()
 		r, history := partlyKept(t, more...)
 		h := newHandler(&fakeReader{clock: noon.UnixMilli()}, func(c *Config) {
 			c.Registry = func() *features.Registry { return r }
-			c.History = func(context.Context) (*kinds.History, error) { return history, nil }
+			c.History = func(context.Context) (*state.History, error) { return history, nil }
 		})
 		return do(t, h, "POST", query, body).Body.String()
 	}
@@ -71,7 +71,7 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 	// While another processor passes events by, nothing that is covered is sure.
 	want = `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532520000001}}}]}` + "\n"
-	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, kinds.Mark{Topic: "payments", Version: "?", Last: kinds.NotYet})
+	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, state.PlanEpoch{Topic: "payments", Version: "?", Last: state.MaxTime})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -98,16 +98,16 @@ features:
 		t.Fatal(err)
 	}
 	now := r.Plan()
-	history := &kinds.History{
-		Marks: []kinds.Mark{
-			{Topic: "payments", Version: kinds.Gap, Last: noon.Add(-time.Hour).UnixMilli() - 1},
-			{Topic: "payments", Version: now.Version, Last: kinds.NotYet},
+	history := &state.History{
+		Marks: []state.PlanEpoch{
+			{Topic: "payments", Version: state.Gap, Last: noon.Add(-time.Hour).UnixMilli() - 1},
+			{Topic: "payments", Version: now.Version, Last: state.MaxTime},
 		},
-		Plans: map[string]*kinds.Plan{now.Version: now},
+		Plans: map[string]*state.Plan{now.Version: now},
 	}
 	h := newHandler(&fakeReader{}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
-		c.History = func(context.Context) (*kinds.History, error) { return history, nil }
+		c.History = func(context.Context) (*state.History, error) { return history, nil }
 	})
 	for target, want := range map[string]string{
 		"/v1/features/seen?user=u1&member=a": `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{"seen":{"members":[` +
@@ -129,15 +129,15 @@ features:
 // rest on; whoever comes meanwhile goes on with the one that is not.
 func TestHistoriesAreShared(t *testing.T) {
 	now, reads := noon, 0
-	var read func() (*kinds.History, error)
-	h := newHistories(func(context.Context) (*kinds.History, error) {
+	var read func() (*state.History, error)
+	h := newHistories(func(context.Context) (*state.History, error) {
 		reads++
 		if read != nil {
 			return read()
 		}
-		return &kinds.History{}, nil
+		return &state.History{}, nil
 	}, func() time.Time { return now })
-	get := func() *kinds.History {
+	get := func() *state.History {
 		t.Helper()
 		history, err := h.get(t.Context(), time.Time{})
 		if err != nil {
@@ -151,7 +151,7 @@ func TestHistoriesAreShared(t *testing.T) {
 		t.Errorf("%d reads", reads)
 	}
 	now = now.Add(1)
-	read = func() (*kinds.History, error) {
+	read = func() (*state.History, error) {
 		read = nil
 		if get() != first { // another question, while this one reads
 			t.Error("a history that can still be rested on was not")
@@ -162,13 +162,13 @@ func TestHistoriesAreShared(t *testing.T) {
 		if _, err := h.get(ended, time.Time{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a history that is too old was rested on: %v", err)
 		}
-		return &kinds.History{}, nil
+		return &state.History{}, nil
 	}
 	if get() == first || reads != 2 {
 		t.Errorf("%d reads, or still the old one", reads)
 	}
 	now = now.Add(time.Hour)
-	read = func() (*kinds.History, error) { return nil, errors.New("refused") }
+	read = func() (*state.History, error) { return nil, errors.New("refused") }
 	if _, err := h.get(t.Context(), time.Time{}); err == nil || err.Error() != "refused" {
 		t.Errorf("error %v", err)
 	}
@@ -180,14 +180,14 @@ func TestHistoriesAreShared(t *testing.T) {
 func TestHistoryIsReadAfterTheState(t *testing.T) {
 	r, history := partlyKept(t)
 	var order []string
-	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		order = append(order, "state")
-		return make([]kinds.Slice, len(reads)), nil
+		return make([]state.WindowState, len(reads)), nil
 	}}
 	var failure error
 	h := newHandler(reader, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
-		c.History = func(context.Context) (*kinds.History, error) {
+		c.History = func(context.Context) (*state.History, error) {
 			order = append(order, "history")
 			return history, failure
 		}
@@ -202,7 +202,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 	failure = errors.New("dial tcp 10.0.0.1:6379: refused")
 	h = newHandler(reader, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
-		c.History = func(context.Context) (*kinds.History, error) { return nil, failure }
+		c.History = func(context.Context) (*state.History, error) { return nil, failure }
 	})
 	if w := do(t, h, "POST", query, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the store cannot be read") {
 		t.Errorf("%d %s", w.Code, w.Body)

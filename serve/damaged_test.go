@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // damagedKey is the error of a key whose state cannot be read.
@@ -28,7 +28,7 @@ func (damagedKey) Key() string { return "{weir:3}abcde:d2" }
 func TestDamagedEntity(t *testing.T) {
 	reader := &fakeReader{slices: maps.Clone(stored())}
 	for _, series := range []string{"count", "sum", "nums", "maxs"} {
-		reader.slices[series+" d2"] = kinds.Slice{Err: damagedKey{errors.New(`key "{weir:3}abcde:…": the state is damaged at byte 7`)}}
+		reader.slices[series+" d2"] = state.WindowState{Err: damagedKey{errors.New(`key "{weir:3}abcde:…": the state is damaged at byte 7`)}}
 	}
 	var log bytes.Buffer
 	registry, now := prometheus.NewRegistry(), noon
@@ -36,7 +36,7 @@ func TestDamagedEntity(t *testing.T) {
 		c.Registerer, c.Gatherer = registry, registry
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.Now = func() time.Time { return now }
-		c.History = func(context.Context) (*kinds.History, error) { return &kinds.History{}, nil }
+		c.History = func(context.Context) (*state.History, error) { return &state.History{}, nil }
 	})
 	ask := func(method, target, body string, wants ...string) {
 		t.Helper()
@@ -86,9 +86,9 @@ func TestQuestionDuringCatchUp(t *testing.T) {
 	clock := noon.Add(-5 * time.Hour)
 	h := newHandler(&fakeReader{clock: clock.UnixMilli()}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
-		c.History = func(context.Context) (*kinds.History, error) {
-			topics := []kinds.Mark{{Topic: "payments", Version: r.Plan().Version, Last: kinds.NotYet}}
-			return &kinds.History{Lag: &lag, Slack: time.Hour.Milliseconds(), Marks: topics, Plans: map[string]*kinds.Plan{r.Plan().Version: r.Plan()}}, nil
+		c.History = func(context.Context) (*state.History, error) {
+			topics := []state.PlanEpoch{{Topic: "payments", Version: r.Plan().Version, Last: state.MaxTime}}
+			return &state.History{Lag: &lag, Slack: time.Hour.Milliseconds(), Marks: topics, Plans: map[string]*state.Plan{r.Plan().Version: r.Plan()}}, nil
 		}
 	})
 	for at, want := range map[string]string{

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 const derivedDefinitions = `
@@ -35,14 +36,14 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := &fakeReader{slices: map[string]kinds.Slice{}}
+	reader := &fakeReader{slices: map[string]state.WindowState{}}
 	for _, s := range r.Series {
-		count := kinds.Value{Type: kinds.Int, Num: 2}
+		count := value.Value{Type: value.Int, Num: 2}
 		if s.Where != "" {
 			count.Num = 1
 		}
 		for _, entity := range []string{"u1", "d1", "1.5"} {
-			reader.slices[s.ID+" "+entity] = kinds.Slice{Cells: []kinds.Cell{{Value: count}}}
+			reader.slices[s.ID+" "+entity] = state.WindowState{Cells: []state.Bucket{{Value: count}}}
 		}
 	}
 	w := do(t, newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } }), method, target, body)

@@ -12,7 +12,8 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // identify writes the texts of all entities, one for each key set.
@@ -31,7 +32,7 @@ func (q *question) identify() error {
 				if !ok {
 					return q.badKey(i, s, key, values[k])
 				}
-				q.texts.bytes = kinds.AppendEntity(q.texts.bytes, k == 0, v)
+				q.texts.bytes = state.AppendEntity(q.texts.bytes, k == 0, v)
 			}
 			q.texts.end()
 			values = values[len(set.keys):]
@@ -145,15 +146,15 @@ func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 // want says which JSON a value of the key is.
 func (k key) want() string {
 	switch k.typ {
-	case kinds.String:
+	case value.String:
 		return "a string"
-	case kinds.Bool:
+	case value.Bool:
 		return "true or false"
-	case kinds.Decimal:
+	case value.Decimal:
 		return fmt.Sprintf("a decimal with up to %d digits behind the point", k.scale)
-	case kinds.Float:
+	case value.Float:
 		return "a number"
-	case kinds.Timestamp:
+	case value.Timestamp:
 		return "a time (milliseconds since 1970, or RFC 3339)"
 	default:
 		return "an integer"
@@ -164,42 +165,42 @@ func (k key) want() string {
 // not of the key's type. What is read must be what the same JSON in an event
 // is, or the entity would not be found; so strings with escapes are left to
 // encoding/json, which fastjson differs from where they are half of a pair.
-func (q *question) valueOf(v *fastjson.Value, k key) (value kinds.Value, ok bool) {
+func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) {
 	if v == nil {
-		return value, false
+		return val, false
 	}
 	q.literal = v.MarshalTo(q.literal[:0])
-	value = kinds.Value{Type: k.typ, Scale: k.scale}
+	val = value.Value{Type: k.typ, Scale: k.scale}
 	c := q.literal[0]
 	switch k.typ {
-	case kinds.String:
+	case value.String:
 		ok = c == '"'
-		value.Str = unquoted(q.literal)
-		if ok && bytes.IndexByte(value.Str, '\\') >= 0 {
+		val.Str = unquoted(q.literal)
+		if ok && bytes.IndexByte(val.Str, '\\') >= 0 {
 			var text string
 			ok = json.Unmarshal(q.literal, &text) == nil
-			value.Str = []byte(text)
+			val.Str = []byte(text)
 		}
-	case kinds.Bool:
+	case value.Bool:
 		ok = c == 't' || c == 'f'
 		if c == 't' {
-			value.Num = 1
+			val.Num = 1
 		}
-	case kinds.Timestamp:
+	case value.Timestamp:
 		const first, last = -62135596800000, 253402300799999 // years 1 to 9999
-		value.Num, ok = parseTime(q.literal)
-		ok = ok && first <= value.Num && value.Num <= last
-	case kinds.Decimal:
-		value.Num, ok = parseDecimal(unquoted(q.literal), k.scale)
-	case kinds.Int:
-		value.Num, ok = parseDecimal(q.literal, 0)
-	case kinds.Float: // of a member: an entity has none
+		val.Num, ok = parseTime(q.literal)
+		ok = ok && first <= val.Num && val.Num <= last
+	case value.Decimal:
+		val.Num, ok = parseDecimal(unquoted(q.literal), k.scale)
+	case value.Int:
+		val.Num, ok = parseDecimal(q.literal, 0)
+	case value.Float: // of a member: an entity has none
 		var err error
-		value.Flt, err = strconv.ParseFloat(string(q.literal), 64)
-		value.Flt += 0 // there is no negative zero
+		val.Flt, err = strconv.ParseFloat(string(q.literal), 64)
+		val.Flt += 0 // there is no negative zero
 		ok = (c == '-' || '0' <= c && c <= '9') && err == nil
 	}
-	return value, ok // not so for locations
+	return val, ok // not so for locations
 }
 
 // unquoted is the content of a JSON string, and any other JSON as it is.

@@ -11,7 +11,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // feastQuestion is a question in Feast's protocol.
@@ -254,11 +254,11 @@ var feastStatuses = map[features.Status]string{
 	features.Unavailable: "OUTSIDE_MAX_AGE",
 }
 
-// partialSince is since when an answer is complete, kinds.Ever where the whole of
+// partialSince is since when an answer is complete, state.MinTime where the whole of
 // it is.
 func partialSince(a *features.Answer) int64 {
 	if a.Status != features.Incomplete {
-		return kinds.Ever
+		return state.MinTime
 	}
 	return a.CompleteSince
 }
@@ -266,7 +266,7 @@ func partialSince(a *features.Answer) int64 {
 // encodeColumns writes the response as Feast's server does: columns of the keys
 // and then of the features, over the entities. A value's event timestamp is up
 // to when it counts.
-func (q *question) encodeColumns(ctx context.Context, history *kinds.History) error {
+func (q *question) encodeColumns(ctx context.Context, history *state.History) error {
 	q.reading.Held(history.HeldSince(q.now))
 	byPlan := make([]column, len(q.plans))
 	var value []byte
@@ -308,7 +308,7 @@ func (q *question) encodeColumns(ctx context.Context, history *kinds.History) er
 		}
 		var key column
 		for _, v := range values {
-			key.add(v, features.Present, q.at, kinds.Ever)
+			key.add(v, features.Present, q.at, state.MinTime)
 		}
 		out = key.append(out)
 		if err := q.fits(ctx, len(out)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // feastPython is a Python that has Feast: that of WEIR_TEST_FEAST, or the one
@@ -46,23 +46,23 @@ func TestFeastClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := stored()
-	read := func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		slices := make([]kinds.Slice, len(reads))
+	stored := stored()
+	read := func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		slices := make([]state.WindowState, len(reads))
 		for i, read := range reads {
-			kept := map[kinds.Measure]string{kinds.CountEvents: "count ", kinds.Sum: "sum "}[read.Series.Measure]
-			slices[i] = state[kept+read.Entity]
+			kept := map[state.Measure]string{state.CountEvents: "count ", state.Sum: "sum "}[read.Series.Measure]
+			slices[i] = stored[kept+read.Entity]
 		}
 		return slices, nil
 	}
 	h := newHandler(&fakeReader{read: read}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
-		c.Replicas = func(ctx context.Context, reads []kinds.Read, _ *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+		c.Replicas = func(ctx context.Context, reads []state.Read, _ *state.Batch) ([]state.WindowState, state.Freshness, error) {
 			slices, err := read(ctx, reads)
-			return slices, kinds.Freshness{Replica: true, Staleness: time.Second}, err
+			return slices, state.Freshness{Replica: true, Staleness: time.Second}, err
 		}
-		c.History = func(context.Context) (*kinds.History, error) {
-			return &kinds.History{Marks: []kinds.Mark{{Topic: "transactions", Version: kinds.Gap, Last: noon.UnixMilli()}}}, nil
+		c.History = func(context.Context) (*state.History, error) {
+			return &state.History{Marks: []state.PlanEpoch{{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()}}}, nil
 		}
 	})
 	answer := do(t, h, "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`).Body.String()

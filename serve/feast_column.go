@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // column is the answers of one feature, or the values of one key: in JSON,
@@ -31,7 +31,7 @@ func (c *column) repeat(entity int) {
 }
 
 // add adds a value, which counts up to a moment. since is the event time from
-// which on it is complete; kinds.Ever where the whole of it is.
+// which on it is complete; state.MinTime where the whole of it is.
 func (c *column) add(value []byte, status features.Status, at, since int64) {
 	if c.values != nil {
 		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
@@ -42,7 +42,7 @@ func (c *column) add(value []byte, status features.Status, at, since int64) {
 	c.statuses = features.AppendString(c.statuses, feastStatuses[status])
 	// Always three digits behind the point: not every Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
-	if since == kinds.Ever {
+	if since == state.MinTime {
 		c.since = append(c.since, "null"...)
 		return
 	}

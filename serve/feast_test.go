@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const feastPath = "/get-online-features"
@@ -88,7 +88,7 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 		t.Helper()
 		h := newHandler(&fakeReader{}, func(c *Config) {
 			c.Registry, c.Now = func() *features.Registry { return r }, func() time.Time { return now }
-			c.History = func(context.Context) (*kinds.History, error) { return history, nil }
+			c.History = func(context.Context) (*state.History, error) { return history, nil }
 		})
 		return do(t, h, "POST", feastPath, `{"features": ["always", "later"], "entities": {"user": ["u1", "u2"]}}`).Body.String()
 	}

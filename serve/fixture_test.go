@@ -14,7 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 const day = 24 * time.Hour
@@ -24,32 +26,32 @@ var noon = time.Date(2018, 7, 25, 12, 0, 0, 0, time.UTC)
 
 // fakeReader holds slices by series and entity.
 type fakeReader struct {
-	slices map[string]kinds.Slice // "series entity"
+	slices map[string]state.WindowState // "series entity"
 	clock  int64
 	err    error
 	// read, where set, runs in the place of a read.
-	read func(context.Context, []kinds.Read) ([]kinds.Slice, error)
+	read func(context.Context, []state.Read) ([]state.WindowState, error)
 
 	mu      sync.Mutex
-	calls   [][]kinds.Read
-	pending *kinds.Batch // of the last question that had one
+	calls   [][]state.Read
+	pending *state.Batch // of the last question that had one
 }
 
-func (r *fakeReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (r *fakeReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	r.mu.Lock()
-	r.calls = append(r.calls, append([]kinds.Read(nil), reads...))
+	r.calls = append(r.calls, append([]state.Read(nil), reads...))
 	r.mu.Unlock()
 	if r.read != nil {
 		return r.read(ctx, reads)
 	}
-	slices := make([]kinds.Slice, len(reads))
+	slices := make([]state.WindowState, len(reads))
 	for i, read := range reads {
 		slices[i] = r.slices[read.Series.ID+" "+read.Entity]
 	}
 	return slices, r.err
 }
 
-func (r *fakeReader) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
+func (r *fakeReader) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	r.pending = pending
 	return r.Read(ctx, reads)
 }
@@ -57,24 +59,24 @@ func (r *fakeReader) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *
 func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
 
 // stored is what the fake reader holds.
-func stored() map[string]kinds.Slice {
-	text := func(s string) kinds.Value { return kinds.Value{Type: kinds.String, Str: []byte(s)} }
-	cells := func(values ...kinds.Value) kinds.Slice {
-		var s kinds.Slice
+func stored() map[string]state.WindowState {
+	text := func(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
+	cells := func(values ...value.Value) state.WindowState {
+		var s state.WindowState
 		for i, v := range values {
-			s.Cells = append(s.Cells, kinds.Cell{Tile: 17730 + int64(i), Value: v})
+			s.Cells = append(s.Cells, state.Bucket{Tile: 17730 + int64(i), Value: v})
 		}
 		return s
 	}
-	one, two := kinds.Value{Type: kinds.Int, Num: 1}, kinds.Value{Type: kinds.Int, Num: 2}
-	return map[string]kinds.Slice{
+	one, two := value.Value{Type: value.Int, Num: 1}, value.Value{Type: value.Int, Num: 2}
+	return map[string]state.WindowState{
 		"count d1": cells(one, two),
-		"sum d1":   cells(kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 16655}, kinds.Value{Type: kinds.Decimal, Scale: 2, Num: 5}),
+		"sum d1":   cells(value.Value{Type: value.Decimal, Scale: 2, Num: 16655}, value.Value{Type: value.Decimal, Scale: 2, Num: 5}),
 		"nums d1":  cells(two, two),
 		"hll d1":   {Count: 12345},
 		"touch d1": {Count: 3, After: 2, Capped: true},
 		"maxs d1":  cells(text("caf\u00e9 \"\x01\xff\\")),
-		"ever u1":  cells(kinds.Value{Type: kinds.Timestamp, Num: 1532496076032}),
+		"ever u1":  cells(value.Value{Type: value.Timestamp, Num: 1532496076032}),
 		// By every type, in the order of the names: b, d, i, s, t.
 		`typed true|166.6|-7|a\|b\\|1532496076032`: cells(one),
 	}
@@ -83,63 +85,63 @@ func stored() map[string]kinds.Slice {
 // registry holds features of every kind of key and answer.
 func registry() *features.Registry {
 	stream := &features.Stream{Name: "transaction", Topic: "transactions", RememberIDs: 90 * time.Minute, Fields: []features.Field{
-		{Name: "device_id", Type: kinds.String}, {Name: "user_id", Type: kinds.String},
-		{Name: "b", Type: kinds.Bool}, {Name: "d", Type: kinds.Decimal, Scale: 2},
-		{Name: "i", Type: kinds.Int}, {Name: "s", Type: kinds.String}, {Name: "t", Type: kinds.Timestamp},
+		{Name: "device_id", Type: value.String}, {Name: "user_id", Type: value.String},
+		{Name: "b", Type: value.Bool}, {Name: "d", Type: value.Decimal, Scale: 2},
+		{Name: "i", Type: value.Int}, {Name: "s", Type: value.String}, {Name: "t", Type: value.Timestamp},
 	}}
-	series := func(id string, m kinds.Measure, tile time.Duration) *kinds.Series {
-		return &kinds.Series{ID: id, Measure: m, Tile: tile.Milliseconds()}
+	series := func(id string, m state.Measure, tile time.Duration) *state.Series {
+		return &state.Series{ID: id, Measure: m, Tile: tile.Milliseconds()}
 	}
-	kind := func(name, method string) kinds.Kind {
-		k, ok := kinds.Find(name, method)
+	kind := func(name, method string) aggregate.Function {
+		k, ok := aggregate.Find(name, method)
 		if !ok {
 			panic(name)
 		}
 		return k
 	}
 	week := features.Window{Form: features.Rolling{Size: 7 * day}, Tile: day}
-	device, deviceType := []string{"device_id"}, []kinds.Type{kinds.String}
-	money := kinds.Call{Type: kinds.Decimal, Scale: 2}
-	count, sum, nums := series("count", kinds.CountEvents, day), series("sum", kinds.Sum, day), series("nums", kinds.CountValues, day)
+	device, deviceType := []string{"device_id"}, []value.Type{value.String}
+	money := aggregate.Call{Type: value.Decimal, Scale: 2}
+	count, sum, nums := series("count", state.CountEvents, day), series("sum", state.Sum, day), series("nums", state.CountValues, day)
 	r := &features.Registry{
 		Streams: []*features.Stream{stream},
 		Features: []*features.Feature{
 			{
 				Name: "device_amount_7d", Definition: "SUM(7d, transaction, amount, device_id)", Kind: kind("sum", ""), Call: money,
-				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{sum},
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{sum},
 			},
 			{
 				Name: "device_avg_7d", Definition: "AVG(7d, transaction, amount, device_id)", Kind: kind("avg", ""), Call: money,
-				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{sum, nums},
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{sum, nums},
 			},
 			{
 				Name: "device_cards_7d", Definition: "APPROX_COUNT_DISTINCT(7d, transaction, device_id, card)", Kind: kind("approx_count_distinct", ""),
-				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{series("hll", kinds.Approx, day)},
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{series("hll", state.Approx, day)},
 			},
 			{
 				Name: "device_max_name_7d", Definition: "MAX(7d, transaction, name, device_id)", Kind: kind("max", ""),
-				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{series("maxs", kinds.Max, day)},
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{series("maxs", state.Max, day)},
 			},
 			{
 				Name: "device_tx_7d", Definition: "COUNT(7d, transaction, device_id)", Kind: kind("count", ""),
 				Description: "transactions of a device", Owner: "risk", Where: "amount > 10",
-				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*kinds.Series{count},
+				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{count},
 			},
 			{
 				Name: "device_users_7d", Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
 				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
 				Window: features.Window{Form: features.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
-				Series: []*kinds.Series{series("touch", kinds.Touch, time.Millisecond)},
+				Series: []*state.Series{series("touch", state.Touch, time.Millisecond)},
 			},
 			{
 				Name: "typed_7d", Definition: "COUNT(7d, transaction, t, s, i, d, b)", Kind: kind("count", ""),
 				By:      []string{"t", "s", "i", "d", "b"},
-				ByTypes: []kinds.Type{kinds.Timestamp, kinds.String, kinds.Int, kinds.Decimal, kinds.Bool},
-				Window:  week, Keep: 7 * day, Series: []*kinds.Series{series("typed", kinds.CountEvents, day)},
+				ByTypes: []value.Type{value.Timestamp, value.String, value.Int, value.Decimal, value.Bool},
+				Window:  week, Keep: 7 * day, Series: []*state.Series{series("typed", state.CountEvents, day)},
 			},
 			{
 				Name: "user_last", Definition: "MAX(lifetime, transaction, t, user_id)", Kind: kind("max", ""),
-				By: []string{"user_id"}, ByTypes: deviceType, Series: []*kinds.Series{series("ever", kinds.Max, 0)},
+				By: []string{"user_id"}, ByTypes: deviceType, Series: []*state.Series{series("ever", state.Max, 0)},
 			},
 		},
 	}

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // everyDefinitions has every window, and what else a feature can have; the
@@ -74,7 +76,7 @@ features:
 func everyRegistry(t testing.TB) *features.Registry {
 	t.Helper()
 	text := everyDefinitions
-	for i, k := range kinds.All {
+	for i, k := range aggregate.All {
 		text += fmt.Sprintf("  kind_%d: >-\n    %s\n", i, k.Spec().Example)
 	}
 	r, err := features.Parse("every.yaml", []byte(text+"services:\n  some: [logins_of_user, share, per_merchant]\n"))
@@ -87,10 +89,10 @@ func everyRegistry(t testing.TB) *features.Registry {
 // everyState is what the store holds after some events of two users.
 func everyState(t testing.TB, r *features.Registry) *memory.Store {
 	t.Helper()
-	state, mapper, batch := memory.New(), r.NewMapper(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	now := noon.UnixMilli()
 	event := func(topic, value string) {
-		record := features.Record{Partition: kinds.Partition{Topic: topic}, Timestamp: now, Value: []byte(value)}
+		record := features.Record{Partition: state.Partition{Topic: topic}, Timestamp: now, Value: []byte(value)}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {
 			t.Fatal(err)
 		}
@@ -102,10 +104,10 @@ func everyState(t testing.TB, r *features.Registry) *memory.Store {
 		event("logins", fmt.Sprintf(`{"type": "login", "at": %q, "user": "u%d", "device": "d%d", "ip": "10.0.%d.7"}`,
 			noon.Add(-time.Duration(i)*time.Minute).Format(time.RFC3339), i%2, i%3, i))
 	}
-	if err := state.Apply(context.Background(), batch); err != nil {
+	if err := stored.Apply(context.Background(), batch); err != nil {
 		t.Fatal(err)
 	}
-	return state
+	return stored
 }
 
 // fuzzLimits bound the questions of FuzzEndpoints.
@@ -116,13 +118,13 @@ var fuzzLimits = Limits{Body: 16 << 10, Values: 300, Answer: 64 << 10, Timeout: 
 // fails.
 func FuzzEndpoints(f *testing.F) {
 	r := everyRegistry(f)
-	state := clocked{everyState(f, r)}
+	stored := clocked{everyState(f, r)}
 	var log bytes.Buffer
-	h := newHandler(state, func(c *Config) {
+	h := newHandler(stored, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
 		c.Limits = fuzzLimits
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		c.Applied = func(_ context.Context, _ kinds.Partition, offset int64, _ []kinds.Read) (bool, error) {
+		c.Applied = func(_ context.Context, _ state.Partition, offset int64, _ []state.Read) (bool, error) {
 			return offset < 10, nil
 		}
 	})
@@ -159,9 +161,9 @@ func addEndpoints(f *testing.F, r *features.Registry) {
 	const parameters = "user=u1&device=d1&n=1&ok=false&seen=1532519999999&amount=10.25&ip_c=10.0.1.0"
 	for _, feature := range r.Features {
 		members, member := "", ""
-		if feature.Membership() == kinds.MembersNeeded {
+		if feature.Membership() == aggregate.MembersNeeded {
 			members, member = `, "members": [1, 2]`, "&member=1"
-			if feature.Call.Type == kinds.String {
+			if feature.Call.Type == value.String {
 				members, member = `, "members": ["m1", "m9"]`, "&member=m1"
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 type handler struct {
@@ -43,7 +43,7 @@ func New(c Config) http.Handler {
 		c.Now = time.Now
 	}
 	if c.Applied == nil {
-		c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) { return false, nil }
+		c.Applied = func(context.Context, state.Partition, int64, []state.Read) (bool, error) { return false, nil }
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
@@ -139,7 +139,7 @@ var (
 )
 
 // answerIn answers questions in an encoding.
-func answerIn(encode func(*question, context.Context, *kinds.History) error) func(*handler, context.Context, *question) error {
+func answerIn(encode func(*question, context.Context, *state.History) error) func(*handler, context.Context, *question) error {
 	return func(h *handler, ctx context.Context, q *question) error { return h.answer(ctx, q, encode) }
 }
 

@@ -20,7 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 )
 
 const good = `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`
@@ -41,7 +42,7 @@ func TestStoreFailures(t *testing.T) {
 			`{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}`,
 		},
 		{
-			"a read takes too long", good, &fakeReader{read: func(ctx context.Context, _ []kinds.Read) ([]kinds.Slice, error) {
+			"a read takes too long", good, &fakeReader{read: func(ctx context.Context, _ []state.Read) ([]state.WindowState, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}},
@@ -71,10 +72,12 @@ func TestStoreFailures(t *testing.T) {
 
 func TestDefectsStayInside(t *testing.T) {
 	const want = `{"error":{"code":"internal","message":"the question could not be answered because of a defect; the server's log has the details"}}` + "\n"
-	for name, read := range map[string]func(context.Context, []kinds.Read) ([]kinds.Slice, error){
-		"a panic":           func(context.Context, []kinds.Read) ([]kinds.Slice, error) { panic("secret") },
-		"a slice too few":   func(context.Context, []kinds.Read) ([]kinds.Slice, error) { return nil, nil },
-		"a panic in a kind": func(context.Context, []kinds.Read) ([]kinds.Slice, error) { return make([]kinds.Slice, 1), nil },
+	for name, read := range map[string]func(context.Context, []state.Read) ([]state.WindowState, error){
+		"a panic":         func(context.Context, []state.Read) ([]state.WindowState, error) { panic("secret") },
+		"a slice too few": func(context.Context, []state.Read) ([]state.WindowState, error) { return nil, nil },
+		"a panic in a kind": func(context.Context, []state.Read) ([]state.WindowState, error) {
+			return make([]state.WindowState, 1), nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -96,9 +99,9 @@ func TestDefectsStayInside(t *testing.T) {
 	}
 }
 
-type panics struct{ kinds.Kind }
+type panics struct{ aggregate.Function }
 
-func (panics) Merge(kinds.Call, []kinds.Slice) kinds.Result { panic("secret") }
+func (panics) Merge(aggregate.Call, []state.WindowState) aggregate.Result { panic("secret") }
 
 // The moment that can be asked for goes back from the wall's clock or, where
 // history is replayed, from that of the records.
@@ -217,7 +220,7 @@ func TestMetrics(t *testing.T) {
 	do(t, h, "POST", query, `{}`)
 	reader.err = errors.New("down")
 	do(t, h, "POST", query, good)
-	reader.read = func(context.Context, []kinds.Read) ([]kinds.Slice, error) { panic("defect") }
+	reader.read = func(context.Context, []state.Read) ([]state.WindowState, error) { panic("defect") }
 	do(t, h, "POST", query, good)
 
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`

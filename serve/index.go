@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/value"
 )
 
 // index is a registry made ready for questions.
@@ -40,7 +40,7 @@ type keySet struct{ keys []key }
 
 type key struct {
 	name  string
-	typ   kinds.Type
+	typ   value.Type
 	scale uint8 // of a decimal
 }
 

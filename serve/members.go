@@ -8,13 +8,14 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // members are the values that a question names, of each of which it is to be
 // said whether it was met: of all its features one behind the other.
 type members struct {
-	values []kinds.Value
+	values []value.Value
 	echoes spans // as they were sent
 	ends   []int // by plan, in values
 }
@@ -113,12 +114,12 @@ func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
 	}
 	membership := p.Membership()
 	switch {
-	case list == nil && membership == kinds.MembersNeeded:
+	case list == nil && membership == aggregate.MembersNeeded:
 		return refuse(errorf(MissingMembers, `feature %q is asked about values of %q: name them, such as "members": [%s]`,
 			p.Name, p.Field, p.member.example()))
 	case list == nil:
 		return nil
-	case membership == kinds.NoMembers:
+	case membership == aggregate.NoMembers:
 		return refuse(errorf(NoMembers, `feature %q cannot be asked about members; name the features that can: "members": {"FEATURE": ["a"]}`, p.Name))
 	case list.Type() != fastjson.TypeArray:
 		return refuse(errorf(WrongType, "members of feature %q must be a list of values; %s is not", p.Name, show(list)))
@@ -147,9 +148,9 @@ func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
 // example is a value of the key in JSON.
 func (k key) example() string {
 	switch k.typ {
-	case kinds.String:
+	case value.String:
 		return `"a", "b"`
-	case kinds.Bool:
+	case value.Bool:
 		return "true"
 	default:
 		return "1, 2"

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -54,9 +54,9 @@ func memberHandler(t testing.TB) http.Handler {
 		t.Fatal(err)
 	}
 	now := noon.UnixMilli()
-	state, mapper, batch := memory.New(), r.NewMapper(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	event := func(fields string) {
-		record := features.Record{Partition: kinds.Partition{Topic: "views"}, Timestamp: now, Value: fmt.Appendf(nil, `{"time":%d,%s}`, now, fields)}
+		record := features.Record{Partition: state.Partition{Topic: "views"}, Timestamp: now, Value: fmt.Appendf(nil, `{"time":%d,%s}`, now, fields)}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {
 			t.Fatal(err)
 		}
@@ -68,10 +68,10 @@ func memberHandler(t testing.TB) http.Handler {
 	for i := range 40 {
 		event(fmt.Sprintf(`"user":"u2","i":%d`, i))
 	}
-	if err := state.Apply(context.Background(), batch); err != nil {
+	if err := stored.Apply(context.Background(), batch); err != nil {
 		t.Fatal(err)
 	}
-	return newHandler(&fakeReader{read: state.Read}, func(c *Config) {
+	return newHandler(&fakeReader{read: stored.Read}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
 		c.Limits.Values = 12
 	})

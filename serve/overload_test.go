@@ -15,17 +15,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // One question more than may be answered at once is refused, and taken again
 // once another has its answer.
 func TestOverload(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
-	reader := &fakeReader{read: func(context.Context, []kinds.Read) ([]kinds.Slice, error) {
+	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) {
 		arrived <- struct{}{}
 		<-release
-		return make([]kinds.Slice, 1), nil
+		return make([]state.WindowState, 1), nil
 	}}
 	metrics := prometheus.NewRegistry()
 	h := newHandler(reader, func(c *Config) { c.Limits.Concurrent, c.Registerer = 1, metrics })
@@ -80,7 +80,7 @@ func (d *deadlined) SetWriteDeadline(at time.Time) error { *d.at = at; return ni
 func TestPanicsAreCounted(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
-	reader := &fakeReader{read: func(context.Context, []kinds.Read) ([]kinds.Slice, error) { panic("a defect") }}
+	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) { panic("a defect") }}
 	h := newHandler(reader, func(c *Config) {
 		c.Registerer, c.Logger = metrics, slog.New(slog.NewTextHandler(&log, nil))
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // maxPending is how many pending events a question may have.
@@ -31,7 +31,7 @@ func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
 	}
 	mapper := x.mappers.Get().(*features.Mapper)
 	defer x.mappers.Put(mapper)
-	q.pending = new(kinds.Batch)
+	q.pending = new(state.Batch)
 	q.outcomes = append(q.outcomes, '[')
 	for i, v := range list {
 		time, err := q.pendOne(x, mapper, i, v)
@@ -52,7 +52,7 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 	if err != nil {
 		return 0, err
 	}
-	record := features.Record{Partition: kinds.Partition{Topic: stream.Topic}, Timestamp: q.now, Value: value}
+	record := features.Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: q.now, Value: value}
 	outcome, err := mapper.Map(&record, 0, q.pending)
 	var poison *features.Poison
 	switch {

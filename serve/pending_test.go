@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -72,8 +72,8 @@ func newBus(t *testing.T) *bus {
 // arrive applies an event of a topic.
 func (b *bus) arrive(topic, event string) {
 	b.Helper()
-	batch := &kinds.Batch{}
-	record := &features.Record{Partition: kinds.Partition{Topic: topic}, Timestamp: noon.UnixMilli(), Value: []byte(event)}
+	batch := &state.Batch{}
+	record := &features.Record{Partition: state.Partition{Topic: topic}, Timestamp: noon.UnixMilli(), Value: []byte(event)}
 	if _, err := b.registry.NewMapper().Map(record, 0, batch); err != nil {
 		b.Fatal(err)
 	}
@@ -215,8 +215,8 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Body)
 	}
-	want := &kinds.Batch{}
-	if _, err := r.NewMapper().Map(&features.Record{Partition: kinds.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(), Value: []byte(event)}, 0, want); err != nil {
+	want := &state.Batch{}
+	if _, err := r.NewMapper().Map(&features.Record{Partition: state.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(), Value: []byte(event)}, 0, want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(fmt.Sprintf("%s %+v", want.Touched[0].Entity, want.Ops), fmt.Sprintf("%s %+v", reader.pending.Touched[0].Entity, reader.pending.Ops)); diff != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // question is one question while it is answered. Its memory is used again for
@@ -43,7 +43,7 @@ type question struct {
 
 	// pending is what events do that are not yet on the bus; nil for none.
 	// outcomes is what became of them, in JSON.
-	pending  *kinds.Batch
+	pending  *state.Batch
 	outcomes []byte
 
 	// damaged is the number of answers that damaged state stands in the way of,

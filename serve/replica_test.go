@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // replicaOf answers in the place of a reader, each time with the next of some
 // freshnesses.
 type replicaOf struct {
 	*fakeReader
-	fresh []kinds.Freshness
+	fresh []state.Freshness
 	asked int
 }
 
-func (r *replicaOf) read(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+func (r *replicaOf) read(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	f := r.fresh[r.asked]
 	r.asked++
 	slices, err := r.ReadAsIf(ctx, reads, pending)
@@ -31,16 +31,16 @@ func TestAnswersFromReplicas(t *testing.T) {
 		ask    = `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]`
 		master = `,"read_from":"master",`
 	)
-	stale := func(d time.Duration) kinds.Freshness { return kinds.Freshness{Replica: true, Staleness: d} }
+	stale := func(d time.Duration) state.Freshness { return state.Freshness{Replica: true, Staleness: d} }
 	for _, test := range []struct {
 		name, method, target, body string
-		fresh                      kinds.Freshness
+		fresh                      state.Freshness
 		asked                      int
 		want                       string
 	}{
 		{"from a replica", "POST", query, ask + `}`, stale(12 * time.Millisecond), 1, `,"read_from":"replica","staleness_ms":12,"results":[`},
 		{"a bound is rounded up", "POST", query, ask + `}`, stale(12*time.Millisecond + 1), 1, `"staleness_ms":13,`},
-		{"where no replica did", "POST", query, ask + `}`, kinds.Freshness{}, 1, master + `"results":[`},
+		{"where no replica did", "POST", query, ask + `}`, state.Freshness{}, 1, master + `"results":[`},
 		{"of one feature", "GET", "/v1/features/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"results":[`},
 		{"a timeline", "GET", "/v1/timeline/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"bars":[`},
 		{
@@ -55,10 +55,10 @@ func TestAnswersFromReplicas(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reader := &fakeReader{slices: stored()}
-			replica := &replicaOf{reader, []kinds.Freshness{test.fresh}, 0}
+			replica := &replicaOf{reader, []state.Freshness{test.fresh}, 0}
 			h := newHandler(reader, func(c *Config) {
 				c.Replicas = replica.read
-				c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) { return true, nil }
+				c.Applied = func(context.Context, state.Partition, int64, []state.Read) (bool, error) { return true, nil }
 			})
 			w := do(t, h, test.method, test.target, test.body)
 			if w.Code != 200 || !strings.Contains(w.Body.String(), test.want) || replica.asked != test.asked {
@@ -74,10 +74,10 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		return make([]kinds.Slice, len(reads)), nil
+	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		return make([]state.WindowState, len(reads)), nil
 	}}
-	replica := &replicaOf{reader, []kinds.Freshness{{Replica: true, Staleness: time.Second}}, 0}
+	replica := &replicaOf{reader, []state.Freshness{{Replica: true, Staleness: time.Second}}, 0}
 	h := newHandler(reader, func(c *Config) {
 		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
 	})
@@ -94,12 +94,12 @@ func TestStalenessOfTheSecondDegree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		slices := make([]kinds.Slice, len(reads))
+	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		slices := make([]state.WindowState, len(reads))
 		slices[0].Members = []string{"u1"}
 		return slices, nil
 	}}
-	replica := &replicaOf{reader, []kinds.Freshness{{Replica: true, Staleness: time.Second}, {}}, 0}
+	replica := &replicaOf{reader, []state.Freshness{{Replica: true, Staleness: time.Second}, {}}, 0}
 	h := newHandler(reader, func(c *Config) {
 		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
 	})
@@ -111,7 +111,7 @@ func TestStalenessOfTheSecondDegree(t *testing.T) {
 
 func TestNeitherReplicaNorMaster(t *testing.T) {
 	reader := &fakeReader{err: errors.New("down")}
-	h := newHandler(reader, func(c *Config) { c.Replicas = (&replicaOf{reader, make([]kinds.Freshness, 1), 0}).read })
+	h := newHandler(reader, func(c *Config) { c.Replicas = (&replicaOf{reader, make([]state.Freshness, 1), 0}).read })
 	w := do(t, h, "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
 	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {

@@ -14,7 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // body reads the question of a POST.
@@ -94,7 +95,7 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 		}
 		first = false
 		q.body = append(features.AppendString(q.body, by), ':')
-		q.body = appendLiteral(q.body, parameters.Get(by), p.ByTypes[i] == kinds.String)
+		q.body = appendLiteral(q.body, parameters.Get(by), p.ByTypes[i] == value.String)
 	}
 	q.body = append(q.body, "}]"...)
 	if parameters.Has(memberParameter) && p.isMember(memberParameter) {
@@ -103,7 +104,7 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 			if i > 0 {
 				q.body = append(q.body, ',')
 			}
-			q.body = appendLiteral(q.body, member, p.member.typ == kinds.String)
+			q.body = appendLiteral(q.body, member, p.member.typ == value.String)
 		}
 		q.body = append(q.body, ']')
 	}
@@ -132,7 +133,7 @@ const memberParameter = "member"
 // isMember says whether a parameter names a member; a key of that name would
 // go before.
 func (p *plan) isMember(parameter string) bool {
-	return parameter == memberParameter && p.Membership() != kinds.NoMembers && !slices.Contains(p.By, memberParameter)
+	return parameter == memberParameter && p.Membership() != aggregate.NoMembers && !slices.Contains(p.By, memberParameter)
 }
 
 // parameters are those that the feature takes.

@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A question that is being answered when the server is told to end gets its
 // answer, and later ones get no connection.
 func TestShutdownWaitsForAnswers(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
-	reader := &fakeReader{read: func(context.Context, []kinds.Read) ([]kinds.Slice, error) {
+	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) {
 		close(arrived)
 		<-release
-		return make([]kinds.Slice, 1), nil
+		return make([]state.WindowState, 1), nil
 	}}
 	s, err := Start("127.0.0.1:0", newHandler(reader, nil), slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
@@ -63,7 +63,7 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 // An answer that does not come is cut off when the time to shut down is over.
 func TestShutdownEnds(t *testing.T) {
 	arrived := make(chan struct{})
-	reader := &fakeReader{read: func(ctx context.Context, _ []kinds.Read) ([]kinds.Slice, error) {
+	reader := &fakeReader{read: func(ctx context.Context, _ []state.Read) ([]state.WindowState, error) {
 		close(arrived)
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -13,9 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 const throughDefinitions = `
@@ -66,11 +68,11 @@ func newThroughWorld(t *testing.T, events int, random *rand.Rand, limits Limits)
 			at -= random.Int64N(9) * 24 * 3_600_000 // late for some
 		}
 		record := features.Record{
-			Partition: kinds.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(),
+			Partition: state.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(),
 			Value: fmt.Appendf(nil, `{"time":%d,"user":"u|%d","device":"d%d","n":%d,"fee":%d.5}`,
 				at, random.IntN(5), random.IntN(6), random.IntN(5), random.IntN(9)),
 		}
-		b := &kinds.Batch{Sources: make([]kinds.Source, 1), Now: record.Timestamp}
+		b := &state.Batch{Sources: make([]state.PartitionRange, 1), Now: record.Timestamp}
 		if _, err := mapper.Map(&record, 0, b); err != nil {
 			t.Fatal(err)
 		}
@@ -120,14 +122,14 @@ func TestSecondDegreeIsAnsweredAsItsModel(t *testing.T) {
 			var keys []string
 			for _, by := range []string{"device", "user"} {
 				if strings.Contains(strings.Join(f.By, " "), by) {
-					keys = append(keys, string(kinds.AppendEntity(nil, true, kinds.Value{Type: kinds.String, Str: []byte(map[string]string{"device": device, "user": user}[by])})))
+					keys = append(keys, string(state.AppendEntity(nil, true, value.Value{Type: value.String, Str: []byte(map[string]string{"device": device, "user": user}[by])})))
 				}
 			}
 			want := w.model.Answer(f, strings.Join(keys, "|"), at)
 			if !want.Found && f.Parts == nil {
 				want.Value = f.Kind.Spec().Neutral
 			}
-			whole := (&features.Answer{Value: want.Value, Items: want.Items, Shape: kinds.List}).AppendJSON(nil)
+			whole := (&features.Answer{Value: want.Value, Items: want.Items, Shape: aggregate.List}).AppendJSON(nil)
 			value, _, _ := bytes.Cut(bytes.TrimPrefix(whole, []byte(`{"value":`)), []byte(`,"status":`))
 			var a struct {
 				Value  json.RawMessage
@@ -201,7 +203,7 @@ func TestSecondDegreeFailsWhole(t *testing.T) {
 		response := do(t, w.handler, "POST", query, `{"features": ["fees"], "entities": [{"device": "d1", "user": "u|1"}, {"device": "d1", "user": "u|2"}]}`)
 		return response.Code, response.Body.String()
 	}
-	w.reader.read = func(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+	w.reader.read = func(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 		if len(w.reader.calls) > 1 {
 			return nil, context.DeadlineExceeded
 		}
@@ -210,10 +212,10 @@ func TestSecondDegreeFailsWhole(t *testing.T) {
 	if code, body := ask(); code != http.StatusServiceUnavailable || !strings.Contains(body, "the store did not answer within 2s") {
 		t.Errorf("%d %s", code, body)
 	}
-	w.reader.read = func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		slices := make([]kinds.Slice, len(reads))
+	w.reader.read = func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		slices := make([]state.WindowState, len(reads))
 		for i := range slices {
-			slices[i].Log = kinds.Log("\x09......") // of a version to come
+			slices[i].Log = state.Log("\x09......") // of a version to come
 		}
 		return slices, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -76,8 +76,8 @@ func timelineOf(t *testing.T, h http.Handler, target string) (a timelineAnswer) 
 // it, and all are read in one round trip.
 func TestTimelineIsWhatHappened(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	state := memory.New()
-	reader := &fakeReader{read: state.Read, clock: noon.UnixMilli()}
+	stored := memory.New()
+	reader := &fakeReader{read: stored.Read, clock: noon.UnixMilli()}
 	h := timelineHandler(t, reader)
 	r, err := features.Parse("definitions.yaml", []byte(timelineDefinitions))
 	if err != nil {
@@ -93,15 +93,15 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 		n := random.Int64N(500)
 		times, cents = append(times, at), append(cents, n)
 		record := features.Record{
-			Partition: kinds.Partition{Topic: "payments"}, Offset: int64(i), Timestamp: at,
+			Partition: state.Partition{Topic: "payments"}, Offset: int64(i), Timestamp: at,
 			Value: fmt.Appendf(nil, `{"at": %d, "user": "u1", "cents": %d, "shop": "s%d"}`, at, n, n),
 		}
-		var batch kinds.Batch
+		var batch state.Batch
 		if _, err := mapper.Map(&record, 0, &batch); err != nil {
 			t.Fatal(err)
 		}
 		batch.Now = 0 // nothing is dropped
-		if err := state.Apply(t.Context(), &batch); err != nil {
+		if err := stored.Apply(t.Context(), &batch); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // tracing makes spans of questions. Its zero value makes none.
@@ -70,7 +70,7 @@ type tracedReader struct {
 	features, entities int
 }
 
-func (r tracedReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (r tracedReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	ctx, span := r.tracer.Start(ctx, "read", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		semconv.DBSystemNameRedis,
 		attribute.Int("weir.features", r.features), attribute.Int("weir.entities", r.entities),
@@ -102,11 +102,11 @@ func waited(span trace.Span, applied bool, looks int, err error) {
 }
 
 // historyReader makes a span of each time that a question reads the history.
-func (t tracing) historyReader(read func(context.Context) (*kinds.History, error)) func(context.Context) (*kinds.History, error) {
+func (t tracing) historyReader(read func(context.Context) (*state.History, error)) func(context.Context) (*state.History, error) {
 	if t.tracer == nil || read == nil {
 		return read
 	}
-	return func(ctx context.Context) (*kinds.History, error) {
+	return func(ctx context.Context) (*state.History, error) {
 		ctx, span := t.tracer.Start(ctx, "history", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
 		defer span.End()
 		history, err := read(ctx)

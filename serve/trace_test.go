@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // attributes are those of a span, as text.
@@ -147,8 +147,8 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 			spans, looks := tracetest.NewInMemoryExporter(), 0
 			h := newHandler(&fakeReader{slices: stored()}, func(c *Config) {
 				c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
-				c.History = func(context.Context) (*kinds.History, error) { return &kinds.History{}, test.unknown }
-				c.Applied = func(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) {
+				c.History = func(context.Context) (*state.History, error) { return &state.History{}, test.unknown }
+				c.Applied = func(context.Context, state.Partition, int64, []state.Read) (bool, error) {
 					looks++
 					return looks == test.applied, test.unapplied
 				}

@@ -9,20 +9,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // errAway is what a store says of a part of it that cannot be reached.
-var errAway = fmt.Errorf("the master of d2 hangs: %w", kinds.ErrUnavailable)
+var errAway = fmt.Errorf("the master of d2 hangs: %w", state.ErrUnavailable)
 
 // awayReader cannot reach the state of d2.
 type awayReader struct{ *fakeReader }
 
-func (r awayReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (r awayReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	slices, err := r.fakeReader.Read(ctx, reads)
 	for i := range reads {
 		if reads[i].Entity == "d2" {
-			slices[i] = kinds.Slice{Err: errAway}
+			slices[i] = state.WindowState{Err: errAway}
 		}
 	}
 	return slices, err
@@ -32,8 +32,8 @@ func (r awayReader) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice
 // others their values. So it is where the state was read, but not what it was
 // written by.
 func TestPartOfTheStoreIsAway(t *testing.T) {
-	missing := func(context.Context) (*kinds.History, error) {
-		return &kinds.History{Missing: func(r *kinds.Read) error {
+	missing := func(context.Context) (*state.History, error) {
+		return &state.History{Missing: func(r *state.Read) error {
 			if r.Entity == "d2" {
 				return errAway
 			}

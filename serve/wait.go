@@ -11,13 +11,13 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // wait is an event that a question waits for: the record that its producer has
 // written, which is to be in the answer.
 type wait struct {
-	partition kinds.Partition
+	partition state.Partition
 	offset    int64
 	timeout   time.Duration
 }
@@ -85,7 +85,7 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 		return n
 	}
 	q.wait = &wait{timeout: defaultWait}
-	q.wait.partition = kinds.Partition{Topic: string(topic), ID: int32(number("partition", math.MaxInt32))}
+	q.wait.partition = state.Partition{Topic: string(topic), ID: int32(number("partition", math.MaxInt32))}
 	q.wait.offset = number("offset", math.MaxInt64)
 	if parts["timeout_ms"] != nil {
 		q.wait.timeout = time.Duration(number("timeout_ms", math.MaxInt32)) * time.Millisecond

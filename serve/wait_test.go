@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // arrival is a record that is applied some time after it was asked for first.
@@ -22,12 +22,12 @@ type arrival struct {
 
 	began     time.Time
 	looks     int
-	partition kinds.Partition
+	partition state.Partition
 	offset    int64
 	entities  []string // of the last look's reads
 }
 
-func (a *arrival) applied(_ context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
+func (a *arrival) applied(_ context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	if a.looks == 0 {
 		a.began = time.Now()
 	}
@@ -47,8 +47,8 @@ func waitingHandler(t testing.TB, a *arrival) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		return make([]kinds.Slice, len(reads)), nil
+	read := func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		return make([]state.WindowState, len(reads)), nil
 	}
 	return newHandler(&fakeReader{read: read}, func(c *Config) {
 		c.Registry = func() *features.Registry { return r }
@@ -88,7 +88,7 @@ func TestWaiting(t *testing.T) {
 				if took := time.Since(began); took != test.took || a.looks != test.looks {
 					t.Errorf("took %v and %d looks, want %v and %d", took, a.looks, test.took, test.looks)
 				}
-				want := kinds.Partition{Topic: "views", ID: 3}
+				want := state.Partition{Topic: "views", ID: 3}
 				if diff := cmp.Diff([]string{"u1", "u2"}, a.entities); diff != "" || a.partition != want || a.offset != 1234 {
 					t.Errorf("looked for %v of %v (-want +got):\n%s", a.offset, a.partition, diff)
 				}
@@ -102,7 +102,7 @@ func TestWaiting(t *testing.T) {
 type first struct {
 	fakeReader
 	record int64 // its timestamp
-	plan   *kinds.Plan
+	plan   *state.Plan
 	looks  int
 }
 
@@ -113,18 +113,18 @@ func (f *first) Clock(context.Context) (int64, error) {
 	return f.record, nil
 }
 
-func (f *first) applied(context.Context, kinds.Partition, int64, []kinds.Read) (bool, error) {
+func (f *first) applied(context.Context, state.Partition, int64, []state.Read) (bool, error) {
 	f.looks++
 	return f.looks >= 2, nil
 }
 
-func (f *first) history(context.Context) (*kinds.History, error) {
+func (f *first) history(context.Context) (*state.History, error) {
 	if f.looks < 2 {
-		return &kinds.History{}, nil
+		return &state.History{}, nil
 	}
-	return &kinds.History{
-		Marks: []kinds.Mark{{Topic: "views", Version: f.plan.Version, Last: kinds.NotYet}},
-		Plans: map[string]*kinds.Plan{f.plan.Version: f.plan},
+	return &state.History{
+		Marks: []state.PlanEpoch{{Topic: "views", Version: f.plan.Version, Last: state.MaxTime}},
+		Plans: map[string]*state.Plan{f.plan.Version: f.plan},
 	}, nil
 }
 
@@ -171,7 +171,7 @@ func TestWaitingByParameter(t *testing.T) {
 			if w.Code != 200 || !strings.Contains(w.Body.String(), test.want) {
 				t.Errorf("%d %s, want %s", w.Code, w.Body, test.want)
 			}
-			want := kinds.Partition{Topic: "views", ID: 3}
+			want := state.Partition{Topic: "views", ID: 3}
 			if a.looks != 4 || a.partition != want || a.offset != 1234 || len(a.entities) == 0 || a.entities[0] != "u1" {
 				t.Errorf("%d looks for %v of %v, at %v", a.looks, a.offset, a.partition, a.entities)
 			}
@@ -190,8 +190,8 @@ features:
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := &fakeReader{read: func(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-		return make([]kinds.Slice, len(reads)), nil
+	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+		return make([]state.WindowState, len(reads)), nil
 	}}
 	h := newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
 	w := do(t, h, "GET", "/v1/features/events?wait_for=views/3/1234", "")

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // A crash tears what a script has written to the append-only file. What was torn
@@ -51,7 +51,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 					return info == "0", info
 				})
 			}
-			slices, err := s.Read(t.Context(), []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
+			slices, err := s.Read(t.Context(), []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
 			if err != nil || len(slices[0].Cells) != 1 || slices[0].Cells[0].Value.Num != 27 {
 				t.Errorf("counted are %+v, %v; want 27", slices, err)
 			}

@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A record is applied for those who read in shards that have passed it, under
@@ -11,11 +11,11 @@ import (
 func TestApplied(t *testing.T) {
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		under := transactions.Under("v1")
-		check := func(what string, p kinds.Partition, offset int64, want bool, devices ...string) {
+		check := func(what string, p state.Partition, offset int64, want bool, devices ...string) {
 			t.Helper()
-			var reads []kinds.Read
+			var reads []state.Read
 			for _, d := range devices {
-				reads = append(reads, kinds.Read{Series: events, Entity: d})
+				reads = append(reads, state.Read{Series: events, Entity: d})
 			}
 			if got, err := s.Applied(t.Context(), p, offset, reads); err != nil || got != want {
 				t.Errorf("%s: %v %v, want %v", what, got, err, want)
@@ -28,7 +28,7 @@ func TestApplied(t *testing.T) {
 
 		check("nobody reads the partition", under, 0, false, here)
 		start(t, s, transactions)
-		if _, err := s.Claim(t.Context(), []kinds.Partition{transactions}, "v1"); err != nil {
+		if _, err := s.Claim(t.Context(), []state.Partition{transactions}, "v1"); err != nil {
 			t.Fatal(err)
 		}
 		check("before", under, 0, false, here)
@@ -49,6 +49,6 @@ func TestApplied(t *testing.T) {
 		apply(t, s.NewWriter(), b)
 		check("in both, once all have moved", under, 4, true, here, elsewhere)
 		check("in all, once all have moved", under, 4, true)
-		check("another partition", kinds.Partition{Topic: transactions.Topic, ID: 7}.Under("v1"), 0, false, here)
+		check("another partition", state.Partition{Topic: transactions.Topic, ID: 7}.Under("v1"), 0, false, here)
 	})
 }

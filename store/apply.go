@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 const (
@@ -32,7 +32,7 @@ type Writer struct {
 	store    *Store
 	byShard  [][]int32 // indices in Batch.Touched
 	combiner combiner
-	packer   state.Packer
+	packer   packed.Packer
 	calls    []scriptCall
 	appended map[uint64]int // bytes by the hash of a key, in the shard's calls before this one
 	progress []any          // by shard, the progress key
@@ -57,7 +57,7 @@ type scriptCall struct {
 // move takes a source's progress in a shard from one position to another.
 type move struct {
 	source   int
-	from, to kinds.Position
+	from, to state.Position
 }
 
 // NewWriter returns a writer for one goroutine.
@@ -87,12 +87,12 @@ func (s *Store) NewWriter() *Writer {
 // An error means that Redis could not be reached or would not write. What was
 // confirmed until then stands in the sources' Progress; applying the batch
 // again goes on from there, and nothing counts twice.
-func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
+func (w *Writer) Apply(ctx context.Context, b *state.Batch) error {
 	for shard := range w.byShard {
 		w.byShard[shard] = w.byShard[shard][:0]
 	}
 	for i := range b.Touched {
-		shard := kinds.Shard(b.Touched[i].Hash, len(w.byShard))
+		shard := state.Shard(b.Touched[i].Hash, len(w.byShard))
 		w.byShard[shard] = append(w.byShard[shard], int32(i))
 	}
 	if err := w.learnSecret(ctx); err != nil {
@@ -128,7 +128,7 @@ func (w *Writer) Apply(ctx context.Context, b *kinds.Batch) error {
 // learnSecret has what is packed hashed with the namespace's secret.
 func (w *Writer) learnSecret(ctx context.Context) (err error) {
 	w.packer.Secret, err = w.store.keyed(ctx)
-	if err == nil && w.packer.Secret == (state.Secret{}) {
+	if err == nil && w.packer.Secret == (packed.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
 	}
 	return err
@@ -145,11 +145,11 @@ func (w *Writer) send(ctx context.Context) {
 }
 
 // encode makes the calls for what is still to be applied.
-func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
+func (w *Writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	at := make([]kinds.Position, len(b.Sources)) // from where the next call goes on
+	at := make([]state.Position, len(b.Sources)) // from where the next call goes on
 	last := make([]int64, len(b.Sources))
 	for shard := range w.byShard {
 		for i := range b.Sources {
@@ -175,7 +175,7 @@ func (w *Writer) encode(ctx context.Context, b *kinds.Batch, verify []bool) {
 // encodeShard makes the calls for what is still to be applied to a shard, but for
 // the last, whose operations are left with the combiner. Full says that the rest
 // must wait for the next pipeline.
-func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at []kinds.Position, last []int64) (full bool) {
+func (w *Writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
 	before := -1 // the one touched before
 	for _, i := range w.byShard[shard] {
 		t := &b.Touched[i]
@@ -200,7 +200,7 @@ func (w *Writer) encodeShard(ctx context.Context, b *kinds.Batch, shard int, at 
 // call makes the script call for what the combiner holds, moving the sources
 // from at to last, and lets the next one go on there, if there is more for the
 // shard. Full says that it must not go on in this pipeline.
-func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at []kinds.Position, last []int64, more bool) (full bool) {
+func (w *Writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
 	start := len(w.args)
 	c := scriptCall{shard: shard, more: more}
 	for i := range b.Sources {
@@ -226,7 +226,7 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at []kinds
 		w.arg(m.from.Append(w.bytes))
 		w.arg(m.to.Append(w.bytes))
 	}
-	w.num(kinds.Believed(b.Now, time.UnixMilli(w.now)))
+	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
 	w.spare(keys)
 	for i := range keys {
 		n := w.pack(&keys[i])
@@ -252,7 +252,7 @@ func (w *Writer) call(ctx context.Context, b *kinds.Batch, shard int, at []kinds
 }
 
 // moved is a position of a source moved to an offset in its batch.
-func moved(at kinds.Position, s *kinds.Source, offset int64) kinds.Position {
+func moved(at state.Position, s *state.PartitionRange, offset int64) state.Position {
 	if offset > at.Offset {
 		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
 	}
@@ -288,7 +288,7 @@ func (w *Writer) pack(k *stateKey) int {
 		w.packer.Begin(series)
 		for j := i; j >= 0; j = ops[j].next {
 			if ops[j].Series == series {
-				w.packer.Add(&ops[j].Op)
+				w.packer.Add(&ops[j].Mutation)
 				ops[j].packed = true
 			}
 		}
@@ -319,7 +319,7 @@ func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len
 
 // settle takes in the replies. Of several calls for one shard, those behind
 // one that was not applied could not be applied either and are passed over.
-func (w *Writer) settle(ctx context.Context, b *kinds.Batch, verify []bool) error {
+func (w *Writer) settle(ctx context.Context, b *state.Batch, verify []bool) error {
 	var first error
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
 	failed := -1 // the shard whose earlier call was not applied
@@ -331,7 +331,7 @@ func (w *Writer) settle(ctx context.Context, b *kinds.Batch, verify []bool) erro
 		if err != nil {
 			w.store.expiry[c.shard].forget() // what the call was to give its keys
 		}
-		if errors.Is(err, kinds.ErrUnavailable) && down() == nil {
+		if errors.Is(err, state.ErrUnavailable) && down() == nil {
 			failed = c.shard
 			for _, m := range c.moves {
 				b.Sources[m.source].Lag(c.shard)
@@ -362,7 +362,7 @@ func (w *Writer) settle(ctx context.Context, b *kinds.Batch, verify []bool) erro
 var errReply = errors.New("the script gave an answer of an unknown form")
 
 // settleCall takes in one reply and says whether the call was applied.
-func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied bool, err error) {
+func (w *Writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
 	if len(reply) == 0 {
 		return false, errReply
 	}
@@ -394,7 +394,7 @@ func (w *Writer) settleCall(b *kinds.Batch, c scriptCall, reply []any) (applied 
 	w.store.expiry[c.shard].forget() // its keys were not given what they were to be given
 	for i, m := range c.moves {
 		text, _ := reply[i+1].(string)
-		found, err := kinds.ParsePosition(text)
+		found, err := state.ParsePosition(text)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", progressKey(w.store.tags[c.shard]), err)
 		}

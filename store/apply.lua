@@ -5,7 +5,7 @@
 --           offset:epoch:log, see find.lua
 -- KEYS[2..] the state keys touched
 -- ARGV      n, then n times: progress field, from, to
---           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (kinds.MaxAhead)
+--           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (state.MaxAhead)
 --           how many state keys are not to be handed out, and their numbers
 --           for each state key what to append to it
 --           then for some of them: the number of the key, seconds to live

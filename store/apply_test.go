@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // What is read back equals a plain loop over the events, however they were cut
@@ -55,7 +55,7 @@ func TestProgressTable(t *testing.T) {
 		apply(t, w, more) // between: the rest is applied
 		checkAll(t, s, list)
 		for i, p := range more.Sources[0].Progress {
-			if p.Offset != 60 && slices.ContainsFunc(more.Touched, func(touched kinds.Touched) bool { return kinds.Shard(touched.Hash, 4) == i }) {
+			if p.Offset != 60 && slices.ContainsFunc(more.Touched, func(touched state.EntityUpdate) bool { return state.Shard(touched.Hash, 4) == i }) {
 				t.Errorf("progress of shard %d is %v, want 60", i, p)
 			}
 		}
@@ -73,7 +73,7 @@ func TestProgressTable(t *testing.T) {
 		checkAll(t, s, list)
 
 		// None: a shard that lost all.
-		shard := kinds.Shard(kinds.EntityHash([]byte("d1")), 4)
+		shard := state.Shard(state.EntityHash([]byte("d1")), 4)
 		s.redis.HDel(context.Background(), progressKey(s.tags[shard]), progressField(transactions))
 		lost := begin(t, s, transactions)
 		for shard := range lost.Sources[0].Progress {
@@ -146,8 +146,8 @@ func TestEveryShard(t *testing.T) {
 		b.EveryShard = true
 		fill(b, 0, event{offset: 4, device: "d1", user: "u1", time: 101 * day})
 		apply(t, s.NewWriter(), b)
-		progress, err := s.Progress(context.Background(), []kinds.Partition{transactions})
-		if err != nil || kinds.Lowest(progress[0]) != 5 || kinds.Highest(progress[0]) != 5 {
+		progress, err := s.Progress(context.Background(), []state.Partition{transactions})
+		if err != nil || state.Lowest(progress[0]) != 5 || state.Highest(progress[0]) != 5 {
 			t.Errorf("progress %v, %v; want 5 in every shard", progress, err)
 		}
 	})
@@ -189,11 +189,11 @@ func TestRefused(t *testing.T) {
 		if b.Refused != 1 || !strings.Contains(b.Refusal, "WRONGTYPE") {
 			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
 		}
-		slices, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
 		if err != nil || slices[0].Cells[0].Value.Num != 1 || slices[1].Cells[0].Value.Num != 1 {
 			t.Errorf("counts %+v, %v; want 1 of each", slices, err)
 		}
-		slices, err = s.Read(ctx, []kinds.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		slices, err = s.Read(ctx, []state.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
 		if err != nil || slices[0].Err == nil || !strings.Contains(slices[0].Err.Error(), "WRONGTYPE") || slices[1].Err != nil {
 			t.Errorf("reading the foreign key: %+v, %v", slices, err)
 		}
@@ -221,7 +221,7 @@ func TestForeignString(t *testing.T) {
 		if held := s.redis.Get(ctx, key).Val(); !strings.HasPrefix(held, foreign) {
 			t.Errorf("the foreign string became %q", held)
 		}
-		slices, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
+		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
 		if err != nil || slices[1].Err != nil || slices[1].Cells[0].Value.Num != 1 {
 			t.Fatalf("%+v, %v", slices, err)
 		}
@@ -302,8 +302,8 @@ type owner struct {
 	w    *Writer
 	logs [2][]event
 	at   [2]int64
-	prog [2][]kinds.Position
-	last *kinds.Batch // sent last, to be sent again
+	prog [2][]state.Position
+	last *state.Batch // sent last, to be sent again
 }
 
 func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
@@ -314,26 +314,26 @@ func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
 }
 
 func (o *owner) rewind(i int) {
-	p := []kinds.Partition{transactions, logins}[i]
-	if _, err := o.s.Place(context.Background(), kinds.Begin(p, o.s.Shards(), 0)); err != nil {
+	p := []state.Partition{transactions, logins}[i]
+	if _, err := o.s.Place(context.Background(), state.Begin(p, o.s.Shards(), 0)); err != nil {
 		o.t.Fatal(err)
 	}
-	progress, err := o.s.Progress(context.Background(), []kinds.Partition{p})
+	progress, err := o.s.Progress(context.Background(), []state.Partition{p})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	o.prog[i], o.at[i] = progress[0], kinds.Lowest(progress[0])
+	o.prog[i], o.at[i] = progress[0], state.Lowest(progress[0])
 }
 
 func (o *owner) step(random *rand.Rand) {
-	b := &kinds.Batch{EveryShard: random.IntN(3) == 0}
-	for i, p := range []kinds.Partition{transactions, logins} {
-		b.Sources = append(b.Sources, kinds.Source{Partition: p, Progress: o.prog[i], To: o.at[i]})
+	b := &state.Batch{EveryShard: random.IntN(3) == 0}
+	for i, p := range []state.Partition{transactions, logins} {
+		b.Sources = append(b.Sources, state.PartitionRange{Partition: p, Progress: o.prog[i], To: o.at[i]})
 		to := min(o.at[i]+random.Int64N(30), int64(len(o.logs[i])))
 		fill(b, i, o.logs[i][o.at[i]:to]...)
 		o.at[i] = to
 	}
-	o.last = &kinds.Batch{Touched: b.Touched, Ops: b.Ops, Now: b.Now}
+	o.last = &state.Batch{Touched: b.Touched, Ops: b.Ops, Now: b.Now}
 	for _, s := range b.Sources {
 		s.Progress = slices.Clone(s.Progress)
 		o.last.Sources = append(o.last.Sources, s)
@@ -411,11 +411,11 @@ func TestSumsLeave64Bits(t *testing.T) {
 					cents = -cents
 				}
 				total.Add(total, big.NewInt(cents))
-				b.Add(kinds.Op{Series: amount, Tile: 100, Num: cents})
+				b.Add(state.Mutation{Series: amount, Tile: 100, Num: cents})
 			}
 			b.Sources[0].To = i + 1
 			apply(t, w, b)
-			slices, err := s.Read(context.Background(), []kinds.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
+			slices, err := s.Read(context.Background(), []state.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // combiner gathers the operations of one script call by state key, and makes
@@ -20,14 +21,14 @@ type combiner struct {
 // stateKey is one key of Redis with the operations on it.
 type stateKey struct {
 	hash   uint64
-	series *kinds.Series // one of those of the key's group
+	series *state.Series // one of those of the key's group
 	entity []byte
 	first  int32 // its operations, linked: index in ops, -1 for none
 	last   int32
 }
 
 type combined struct {
-	kinds.Op
+	state.Mutation
 	next   int32
 	packed bool
 }
@@ -41,14 +42,14 @@ func (c *combiner) reset() {
 func (c *combiner) full() bool { return len(c.ops) >= callOps || c.bytes >= callBytes }
 
 // add takes an operation on an entity whose hash is known.
-func (c *combiner) add(entity []byte, hash uint64, op *kinds.Op) {
+func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 	key := c.key(entity, hash, op)
-	if m := op.Series.Measure; m == kinds.Record || m == kinds.Spread || m == kinds.Identify {
+	if m := op.Series.Measure; m == state.Record || m == state.Spread || m == state.Identify {
 		c.append(key, op) // no event stands for another
 		return
 	}
 	for i := key.first; i >= 0; i = c.ops[i].next {
-		if merge(&c.ops[i].Op, op) {
+		if merge(&c.ops[i].Mutation, op) {
 			return
 		}
 	}
@@ -56,8 +57,8 @@ func (c *combiner) add(entity []byte, hash uint64, op *kinds.Op) {
 }
 
 // append adds an operation behind the others of its key.
-func (c *combiner) append(key *stateKey, op *kinds.Op) {
-	c.ops = append(c.ops, combined{Op: *op, next: -1})
+func (c *combiner) append(key *stateKey, op *state.Mutation) {
+	c.ops = append(c.ops, combined{Mutation: *op, next: -1})
 	c.bytes += len(op.Member) + len(op.Key)
 	added := int32(len(c.ops) - 1)
 	if key.first < 0 {
@@ -69,7 +70,7 @@ func (c *combiner) append(key *stateKey, op *kinds.Op) {
 }
 
 // key finds or makes the state key of an operation.
-func (c *combiner) key(entity []byte, hash uint64, op *kinds.Op) *stateKey {
+func (c *combiner) key(entity []byte, hash uint64, op *state.Mutation) *stateKey {
 	if len(c.table) < 2*(len(c.keys)+1) {
 		c.grow()
 	}
@@ -104,7 +105,7 @@ func (c *combiner) grow() {
 
 // merge folds op into into and says whether it could: they must touch the same
 // field, and do there what one operation can do.
-func merge(into, op *kinds.Op) bool {
+func merge(into, op *state.Mutation) bool {
 	if into.Series != op.Series && into.Series.ID != op.Series.ID {
 		return false
 	}
@@ -112,11 +113,11 @@ func merge(into, op *kinds.Op) bool {
 		return false
 	}
 	switch measure := into.Series.Measure; measure {
-	case kinds.CountEvents, kinds.CountValues, kinds.CountHolds, kinds.Sum:
+	case state.CountEvents, state.CountValues, state.CountHolds, state.Sum:
 		if into.Tile != op.Tile {
 			return false
 		}
-		if into.Series.Type == kinds.Float && measure == kinds.Sum {
+		if into.Series.Type == value.Float && measure == state.Sum {
 			into.Num = floatBits(floatOf(into.Num) + floatOf(op.Num))
 			return true
 		}
@@ -126,15 +127,15 @@ func merge(into, op *kinds.Op) bool {
 		}
 		into.Num = sum
 		return true
-	case kinds.Min, kinds.Max, kinds.Earliest, kinds.Latest:
+	case state.Min, state.Max, state.Earliest, state.Latest:
 		if into.Tile != op.Tile {
 			return false
 		}
-		if less := numLess(into.Series.Type, op.Num, into.Num); less == (measure == kinds.Min || measure == kinds.Earliest) {
+		if less := numLess(into.Series.Type, op.Num, into.Num); less == (measure == state.Min || measure == state.Earliest) {
 			into.Num = op.Num
 		}
 		return true
-	case kinds.FirstValue, kinds.LastValue, kinds.LeastText, kinds.GreatestText:
+	case state.FirstValue, state.LastValue, state.LeastText, state.GreatestText:
 		if into.Tile != op.Tile {
 			return false
 		}
@@ -142,7 +143,7 @@ func merge(into, op *kinds.Op) bool {
 			into.Num, into.Member = op.Num, op.Member
 		}
 		return true
-	case kinds.Touch:
+	case state.Touch:
 		if !bytes.Equal(into.Member, op.Member) {
 			return false
 		}
@@ -153,8 +154,8 @@ func merge(into, op *kinds.Op) bool {
 	}
 }
 
-func numLess(t kinds.Type, a, b int64) bool {
-	if t == kinds.Float {
+func numLess(t value.Type, a, b int64) bool {
+	if t == value.Float {
 		return floatOf(a) < floatOf(b)
 	}
 	return a < b

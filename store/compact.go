@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // compactor folds what batches have appended to an entity into one section for
@@ -26,9 +26,9 @@ type compactor struct {
 	sent   []*redis.Cmd    // that replace, with the pipeline under way
 	under  map[string]bool // keys that are heavy or folded
 
-	fresh state.Compactor
-	known map[string]map[uint32]*kinds.Series
-	of    []*kinds.Series // what known was made of
+	fresh packed.Compactor
+	known map[string]map[uint32]*state.Series
+	of    []*state.Series // what known was made of
 	dead  obituaries
 }
 
@@ -60,14 +60,14 @@ func (c *compactor) grown(shard int, key any, held string) {
 }
 
 // learn takes in the series by group and tag. A batch without records has none.
-func (c *compactor) learn(series []*kinds.Series) {
+func (c *compactor) learn(series []*state.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
 		return
 	}
-	c.of, c.known, c.fresh = series, map[string]map[uint32]*kinds.Series{}, state.Compactor{}
+	c.of, c.known, c.fresh = series, map[string]map[uint32]*state.Series{}, packed.Compactor{}
 	for _, s := range series {
 		if c.known[s.Group] == nil {
-			c.known[s.Group] = map[uint32]*kinds.Series{}
+			c.known[s.Group] = map[uint32]*state.Series{}
 		}
 		c.known[s.Group][s.Tag()] = s
 	}
@@ -104,7 +104,7 @@ func (w *Writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 // compact folds what heavy keys hold. Keys whose state is damaged are counted as
 // refused by the batch. What could not be folded or replaced will be found heavy
 // again.
-func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
+func (w *Writer) compact(ctx context.Context, b *state.Batch) error {
 	heavy := w.heavy
 	w.heavy = nil
 	for _, cmd := range w.sent {
@@ -120,7 +120,7 @@ func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
 		for _, h := range heavy {
 			delete(w.under, h.key)
 		}
-		if errors.Is(err, kinds.ErrUnavailable) {
+		if errors.Is(err, state.ErrUnavailable) {
 			return nil // they will be found again
 		}
 		return err
@@ -143,10 +143,10 @@ func (w *Writer) compact(ctx context.Context, b *kinds.Batch) error {
 // fold compacts what a key holds.
 func (w *Writer) fold(h heavyKey, now int64) ([]byte, error) {
 	known := w.known[w.groupOf(h)]
-	var nonce state.Nonce
+	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	room := make([]byte, 0, len(h.held))
-	return w.fresh.Compact(room, h.held, func(tag uint32) *kinds.Series { return known[tag] }, w.dead.has, now, nonce)
+	return w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.dead.has, now, nonce)
 }
 
 // groupOf is the group whose state a key holds.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // tend lets a writer compact what it has found heavy: with one batch it is folded,
@@ -80,8 +80,8 @@ func TestCompactionDropsTheDead(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
-		register := func(version string, series *kinds.Series, ago time.Duration) {
-			p := &kinds.Plan{Version: version, Units: map[string]kinds.Kept{series.ID + ".x": {}}}
+		register := func(version string, series *state.Series, ago time.Duration) {
+			p := &state.Plan{Version: version, Units: map[string]state.Kept{series.ID + ".x": {}}}
 			if err := s.Register(ctx, p, time.Now().Add(-ago)); err != nil {
 				t.Fatal(err)
 			}
@@ -93,12 +93,12 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		for event.offset < 20 {
 			b := begin(t, s, transactions)
 			fill(b, 0, event)
-			b.Series = []*kinds.Series{events}
+			b.Series = []*state.Series{events}
 			apply(t, w, b)
 			event.offset++
 		}
 		numbers := func() (list []int) {
-			slices, err := s.Read(ctx, []kinds.Read{
+			slices, err := s.Read(ctx, []state.Read{
 				{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: amount, Entity: "d1", First: 101, Last: 101},
 				{Series: weight, Entity: "d1", First: 101, Last: 101}, {Series: smallest, Entity: "d1", First: 101, Last: 101},
 			})
@@ -123,7 +123,7 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		for event.offset < 40 {
 			b := begin(t, s, transactions)
 			fill(b, 0, event)
-			b.Series = []*kinds.Series{events}
+			b.Series = []*state.Series{events}
 			apply(t, w, b)
 			event.offset++
 		}
@@ -177,7 +177,7 @@ func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
 		write := func() error {
 			b := begin(t, s, transactions)
 			fill(b, 0, event)
-			b.Series = []*kinds.Series{events} // so that the others may be dead
+			b.Series = []*state.Series{events} // so that the others may be dead
 			event.offset++
 			return w.Apply(ctx, b)
 		}

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // conformanceWindows have tiles of several widths, the default one among them,
@@ -27,7 +29,7 @@ var conformanceWindows = []struct{ size, options string }{
 }
 
 // conformanceDefinitions has every kind in tiles over every type that it takes and
-// every window, so that a new kind is tested by being in kinds.All.
+// every window, so that a new kind is tested by being in aggregate.All.
 func conformanceDefinitions() string {
 	var d strings.Builder
 	d.WriteString(`
@@ -46,15 +48,15 @@ streams:
       timestamp: timestamp
 features:
 `)
-	for i, k := range kinds.All {
+	for i, k := range aggregate.All {
 		spec := k.Spec()
-		if _, ok := k.(kinds.Tiled); !ok {
+		if _, ok := k.(aggregate.Mergeable); !ok {
 			continue
 		}
-		fields := []kinds.Type{kinds.Null}
+		fields := []value.Type{value.Null}
 		if spec.Types != nil {
-			fields = slices.DeleteFunc(slices.Clone(spec.Types), func(t kinds.Type) bool {
-				return t == kinds.Location || slices.Contains(spec.LogTypes, t)
+			fields = slices.DeleteFunc(slices.Clone(spec.Types), func(t value.Type) bool {
+				return t == value.Location || slices.Contains(spec.LogTypes, t)
 			})
 		}
 		for n, field := range fields {
@@ -63,7 +65,7 @@ features:
 				if n == 0 || (i+j+n)%3 == 0 {
 					fmt.Fprintf(&d, "  f%d_%s_%d: %s\n", i, field, j, conformanceDefinition(k, field, j, ""))
 				}
-				if n == i%len(fields) && (i+j)%3 == 0 && spec.Shape == kinds.Scalar && spec.Members != kinds.MembersNeeded {
+				if n == i%len(fields) && (i+j)%3 == 0 && spec.Shape == aggregate.Scalar && spec.Members != aggregate.MembersNeeded {
 					fmt.Fprintf(&d, "  f%d_%s_%d_per: %s\n", i, field, j, conformanceDefinition(k, field, j, ", per=string"))
 				}
 			}
@@ -74,7 +76,7 @@ features:
 }
 
 // conformanceDefinition is a feature of a kind over a field and the j-th window.
-func conformanceDefinition(k kinds.Kind, field kinds.Type, j int, per string) string {
+func conformanceDefinition(k aggregate.Function, field value.Type, j int, per string) string {
 	w, spec := conformanceWindows[j], k.Spec()
 	arguments := []string{"user"}
 	if j%2 == 1 {
@@ -88,7 +90,7 @@ func conformanceDefinition(k kinds.Kind, field kinds.Type, j int, per string) st
 		arguments = append([]string{field.String()}, arguments...)
 	}
 	options := w.options
-	_, keyed := k.(kinds.Keyed)
+	_, keyed := k.(aggregate.Keyed)
 	exact, lastSeen := strings.Contains(options, "exact"), spec.Method == "last_seen"
 	fromLog := exact || per != "" && (keyed || lastSeen)
 	if (spec.DefaultMax > 0 || per != "") && !fromLog {
@@ -185,7 +187,7 @@ func (c *conformance) write() {
 }
 
 // batch makes some records more.
-func (c *conformance) batch() *kinds.Batch {
+func (c *conformance) batch() *state.Batch {
 	c.Helper()
 	b := begin(c, c.store, transactions)
 	for range c.random.IntN(60) {
@@ -221,7 +223,7 @@ func (c *conformance) event() []byte {
 	case 3:
 		at += c.random.Int64N(5 * time.Minute.Milliseconds()) // ahead, as far as is allowed
 	case 4:
-		at = kinds.FloorDiv(at, day) * day // on the edge of all tiles
+		at = state.FloorDiv(at, day) * day // on the edge of all tiles
 	}
 	n := c.random.IntN(2000) - 1000
 	members := []string{
@@ -251,7 +253,7 @@ func (c *conformance) compare() {
 		for _, entity := range append(c.model.Entities(f), "nobody") {
 			for range 3 {
 				a := asking{f, entity, c.moment(f, clock), nil}
-				if f.Membership() != kinds.NoMembers && c.random.IntN(2) == 0 {
+				if f.Membership() != aggregate.NoMembers && c.random.IntN(2) == 0 {
 					for range 1 + c.random.IntN(4) {
 						a.members = append(a.members, c.member(f.Call, a.at))
 					}
@@ -287,7 +289,7 @@ func (c *conformance) compareMembers(a asking, got features.Answer) {
 	c.Helper()
 	want := c.model.AnswerMembers(a.feature, a.entity, a.at, a.members)
 	// A sample of a set does not tell of all values that it does not hold.
-	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == kinds.Distinct
+	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == state.Distinct
 	want.Capped = want.Capped || unsure
 	if len(got.Items) != len(a.members) || want.Found != (got.Status == features.Present) || got.Exact != (got.FalsePositiveRate == 0 && !want.Capped) {
 		c.Errorf("%s of %q at %d: %+v, want %+v", a.feature.Definition, a.entity, a.at, got, want)
@@ -306,19 +308,19 @@ func (c *conformance) compareMembers(a asking, got features.Answer) {
 }
 
 // member is a value of a field, one that events have or another.
-func (c *conformance) member(call kinds.Call, at int64) kinds.Value {
+func (c *conformance) member(call aggregate.Call, at int64) value.Value {
 	n := c.random.IntN(2000) - 1000
-	v := kinds.Value{Type: call.Type, Scale: call.Scale}
+	v := value.Value{Type: call.Type, Scale: call.Scale}
 	switch call.Type {
-	case kinds.String:
+	case value.String:
 		v.Str = fmt.Appendf(nil, "s%d", n%10)
-	case kinds.Float:
+	case value.Float:
 		v.Flt = float64(n) / 8
-	case kinds.Int:
+	case value.Int:
 		v.Num = int64(n % 60)
-	case kinds.Bool:
+	case value.Bool:
 		v.Num = int64(n & 1)
-	case kinds.Timestamp:
+	case value.Timestamp:
 		v.Num = at - int64(n%5)
 	default:
 		v.Num = 1000*int64(n) + c.random.Int64N(1000)
@@ -331,7 +333,7 @@ type asking struct {
 	feature *features.Feature
 	entity  string
 	at      int64
-	members []kinds.Value // nil for none
+	members []value.Value // nil for none
 }
 
 // moment is one for which the feature is kept, often at the edge of a tile.
@@ -343,7 +345,7 @@ func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 		at = clock
 	case 1, 2:
 		if tile := f.Window.Tile.Milliseconds(); tile > 0 {
-			at = kinds.FloorDiv(at, tile)*tile - c.random.Int64N(2)
+			at = state.FloorDiv(at, tile)*tile - c.random.Int64N(2)
 		}
 	}
 	return max(at, oldest)
@@ -351,7 +353,7 @@ func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 
 // equal compares an answer with the model's result: exactly, but for the error
 // that it states, and the last digits of floats.
-func equal(got features.Answer, want kinds.Result, f *features.Feature) bool {
+func equal(got features.Answer, want aggregate.Result, f *features.Feature) bool {
 	status := features.Present
 	switch {
 	case !want.Found:
@@ -375,12 +377,12 @@ func equal(got features.Answer, want kinds.Result, f *features.Feature) bool {
 	return same(got.Value, want.Value, got)
 }
 
-func same(got, want kinds.Value, a features.Answer) bool {
+func same(got, want value.Value, a features.Answer) bool {
 	if got.Type != want.Type || got.Scale != want.Scale {
 		return false
 	}
 	most := a.RelativeError * (1 + 1e-9)
-	if got.Type == kinds.Float {
+	if got.Type == value.Float {
 		most = max(most, 1e-9)
 	}
 	most *= math.Abs(want.Float64())

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // A series is dead when no processor has had it in its definitions for a while.
@@ -51,7 +51,7 @@ func (w *Writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
 	for _, h := range heavy {
 		known := w.known[w.groupOf(h)]
 		// What is damaged is told where it is folded.
-		_ = state.Sections(h.held, func(tag uint32, _ []byte) error {
+		_ = packed.Sections(h.held, func(tag uint32, _ []byte) error {
 			met = met || known[tag] == nil && is(tag)
 			return nil
 		})
@@ -67,7 +67,7 @@ func (w *Writer) readObituaries(ctx context.Context) error {
 	}
 	w.dead = obituaries{tags: map[uint32]bool{}, read: time.Now()}
 	for id, at := range used {
-		if tag := (&kinds.Series{ID: id}).Tag(); time.Since(at) < deadAfter {
+		if tag := (&state.Series{ID: id}).Tag(); time.Since(at) < deadAfter {
 			w.dead.tags[tag] = false
 		} else if _, alive := w.dead.tags[tag]; !alive {
 			w.dead.tags[tag] = true

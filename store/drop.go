@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 //go:embed drop.lua
@@ -27,10 +27,10 @@ var ErrChanged = errors.New("the key has changed meanwhile; look again")
 // timestamps go up to the moment returned, in ms. The group keeps state for keep
 // ms, 0 being for ever. The error is ErrChanged, or that of Redis; nothing is
 // changed then.
-func (s *Store) Drop(ctx context.Context, held Held, kept state.Salvage, keep int64) (until int64, err error) {
-	var nonce state.Nonce
+func (s *Store) Drop(ctx context.Context, held Held, kept packed.Salvage, keep int64) (until int64, err error) {
+	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
-	before, after := state.PackLoss(kept.Kept, kept.Tags, nonce)
+	before, after := packed.PackLoss(kept.Kept, kept.Tags, nonce)
 	proof := held.Type
 	if proof == "" {
 		sum := sha1.Sum(held.Packed)
@@ -41,7 +41,7 @@ func (s *Store) Drop(ctx context.Context, held Held, kept state.Salvage, keep in
 		ttl = lifetime(keep, s.slack)
 	}
 	keys := []string{progressKey(s.tags[held.Shard]), held.Key}
-	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, proof, before, after, state.LossMoment, ttl).Text()
+	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, proof, before, after, packed.LossMoment, ttl).Text()
 	if err != nil {
 		return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
 	}

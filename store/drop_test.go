@@ -9,23 +9,23 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // lostUntil are by series what reads of a device say was lost, 0 for nothing, in a
 // question, with pending events and where the device is followed.
-func lostUntil(t *testing.T, s *Store, device string, series ...*kinds.Series) (lost []int64) {
+func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (lost []int64) {
 	t.Helper()
-	var reads []kinds.Read
+	var reads []state.Read
 	for _, of := range series {
-		reads = append(reads, kinds.Read{Series: of, Entity: device, Last: 1 << 40})
+		reads = append(reads, state.Read{Series: of, Entity: device, Last: 1 << 40})
 	}
 	held, err := s.Read(t.Context(), reads)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pending, err := s.ReadAsIf(t.Context(), reads, new(kinds.Batch))
+	pending, err := s.ReadAsIf(t.Context(), reads, new(state.Batch))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*kinds.Series) (
 // What is damaged goes, the series that can be read stay, and all who read say what
 // they lack from then on, also after events came and the key was compacted.
 func TestDrop(t *testing.T) {
-	known := func(tag uint32) *kinds.Series {
-		i := slices.IndexFunc(allSeries, func(s *kinds.Series) bool { return s.Tag() == tag })
+	known := func(tag uint32) *state.Series {
+		i := slices.IndexFunc(allSeries, func(s *state.Series) bool { return s.Tag() == tag })
 		if i < 0 {
 			return nil
 		}
@@ -100,7 +100,7 @@ func TestDrop(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				kept := state.Salvaged(held.Packed, known)
+				kept := packed.Salvaged(held.Packed, known)
 				if held.Type == "" && kept.Wrong == nil {
 					t.Fatal("nothing is found wrong")
 				}
@@ -124,7 +124,7 @@ func TestDrop(t *testing.T) {
 					}
 					write(1 + i)
 				}
-				counted, err := s.Read(ctx, []kinds.Read{
+				counted, err := s.Read(ctx, []state.Read{
 					{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: events, Entity: "d1", First: 135, Last: 140}})
 				if err != nil || int64(len(counted[0].Cells)) > test.days || len(counted[1].Cells) != 6 || w.heavy != nil {
 					t.Errorf("counted are %+v, %v", counted, err)

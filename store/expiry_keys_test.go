@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // wantTimesToLive fails unless the keys of a namespace that hold state have a time to
@@ -49,7 +49,7 @@ func wantTimesToLive(t *testing.T, s *Store, n int) {
 }
 
 // countOf is a batch of events that are counted, one of a device each, from an offset on.
-func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *kinds.Batch {
+func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *state.Batch {
 	b := begin(t, s, transactions)
 	b.Series, b.Now = allSeries, now
 	for i := range b.Sources[0].Progress {
@@ -57,7 +57,7 @@ func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *
 	}
 	for i, device := range devices {
 		b.Touch(0, from+int64(i), []byte(device))
-		b.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
+		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	}
 	b.Sources[0].To = from + int64(len(devices))
 	return b
@@ -84,7 +84,7 @@ func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
 		w, emptied := s.NewWriter(), false
 		for i := range int64(200) {
 			apply(t, w, countOf(t, s, i, 300*day, "d1"))
-			slices, err := s.Read(context.Background(), []kinds.Read{{Series: events, Entity: "d1", First: 100, Last: 100}})
+			slices, err := s.Read(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}})
 			if err != nil {
 				t.Fatal(err)
 			}

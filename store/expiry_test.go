@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 const hour = int64(3600_000)
@@ -102,7 +102,7 @@ func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
 	for range 2 {
 		again = 0
 		for n := range keys {
-			hash := kinds.EntityHash(strconv.AppendInt(nil, int64(n), 10))
+			hash := state.EntityHash(strconv.AppendInt(nil, int64(n), 10))
 			if e.due(hash-hash%shards+7, kept, 1_700_000_000_000) > 0 {
 				again++
 			}
@@ -168,7 +168,7 @@ func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 		start(t, s, transactions)
 		w := s.NewWriter()
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
-		write := func(offset int64) *kinds.Batch {
+		write := func(offset int64) *state.Batch {
 			b := begin(t, s, transactions)
 			fill(b, 0, event{offset: offset, device: "d1", user: "u1", time: 100 * day, cents: 5})
 			return b

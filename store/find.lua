@@ -2,7 +2,7 @@
 --
 -- The progress of a shard is a HASH:
 --   <topic>@<version>/<id> -> position of the partition, by the plan of that version alone:
---                             offset:epoch:log, see kinds.Position
+--                             offset:epoch:log, see state.Position
 --   <topic>@<version>      -> greatest record timestamp that a plan no longer in use may have met;
 --                             of the version "!" that of records that no plan was applied to
 --   since:<topic>/<id>     -> when its present plan took the partition, by Redis' clock, in ms

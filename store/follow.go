@@ -9,13 +9,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // Follow reads what reads look at, whole, with one pipeline, to be followed in
 // memory. It writes nothing.
-func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following, error) {
+func (s *Store) Follow(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
 	secret, err := s.keyed(ctx)
 	if err != nil {
 		return nil, err
@@ -30,16 +30,16 @@ func (s *Store) Follow(ctx context.Context, reads []kinds.Read) (kinds.Following
 // following is the state of series, by entity and by series.
 type following struct {
 	store  *Store
-	secret state.Secret
-	states map[string]map[string]state.State
+	secret packed.Secret
+	states map[string]map[string]packed.State
 }
 
-func (s *Store) newFollowing(secret state.Secret) *following {
-	return &following{store: s, secret: secret, states: make(map[string]map[string]state.State)}
+func (s *Store) newFollowing(secret packed.Secret) *following {
+	return &following{store: s, secret: secret, states: make(map[string]map[string]packed.State)}
 }
 
-func (f *following) Extend(ctx context.Context, reads []kinds.Read) error {
-	reads = slices.DeleteFunc(slices.Clone(reads), func(r kinds.Read) bool { return f.of(&r) != nil })
+func (f *following) Extend(ctx context.Context, reads []state.Read) error {
+	reads = slices.DeleteFunc(slices.Clone(reads), func(r state.Read) bool { return f.of(&r) != nil })
 	lookups := f.store.lookups(reads)
 	pipe := f.store.redis.Pipeline()
 	held := make([]*redis.StringCmd, len(lookups))
@@ -63,7 +63,7 @@ func (f *following) Extend(ctx context.Context, reads []kinds.Read) error {
 }
 
 // take takes in what a key holds; the error is that this is damaged.
-func (f *following) take(reads []kinds.Read, l *lookup, held *redis.StringCmd) error {
+func (f *following) take(reads []state.Read, l *lookup, held *redis.StringCmd) error {
 	var states []wanted
 	for _, r := range l.reads {
 		states = f.want(states, &reads[r])
@@ -71,10 +71,10 @@ func (f *following) take(reads []kinds.Read, l *lookup, held *redis.StringCmd) e
 	if err := notString(l.key, held.Err()); err != nil {
 		return err
 	}
-	text := held.Val()                                         // empty where there is no such key
-	packed := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
-	var losses state.Losses
-	err := state.Sections(packed, func(tag uint32, body []byte) error {
+	text := held.Val()                                       // empty where there is no such key
+	data := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
+	var losses packed.Losses
+	err := packed.Sections(data, func(tag uint32, body []byte) error {
 		for _, w := range states {
 			if w.tag == tag {
 				return w.state.Merge(body)
@@ -96,11 +96,11 @@ func (f *following) take(reads []kinds.Read, l *lookup, held *redis.StringCmd) e
 
 // lossy is a state of which something was dropped.
 type lossy struct {
-	state.State
-	until *int64 // see kinds.Slice.LostUntil
+	packed.State
+	until *int64 // see state.WindowState.LostUntil
 }
 
-func (l lossy) Read(r *kinds.Read) kinds.Slice {
+func (l lossy) Read(r *state.Read) state.WindowState {
 	s := l.State.Read(r)
 	s.LostUntil = l.until
 	return s
@@ -109,14 +109,14 @@ func (l lossy) Read(r *kinds.Read) kinds.Slice {
 // damaged is a state that cannot be read, whatever is added to it.
 type damaged struct{ err error }
 
-func (damaged) Apply(*kinds.Op)                {}
-func (damaged) Merge([]byte) error             { return nil }
-func (damaged) Append(dst []byte) []byte       { return dst }
-func (d damaged) Read(*kinds.Read) kinds.Slice { return kinds.Slice{Err: d.err} }
-func (damaged) Prune(int64) (empty bool)       { return false }
+func (damaged) Apply(*state.Mutation)                {}
+func (damaged) Merge([]byte) error                   { return nil }
+func (damaged) Append(dst []byte) []byte             { return dst }
+func (d damaged) Read(*state.Read) state.WindowState { return state.WindowState{Err: d.err} }
+func (damaged) Prune(int64) (empty bool)             { return false }
 
 // want adds the state that a read looks at to those of its key.
-func (f *following) want(states []wanted, r *kinds.Read) []wanted {
+func (f *following) want(states []wanted, r *state.Read) []wanted {
 	tag := r.Series.Tag()
 	if slices.ContainsFunc(states, func(w wanted) bool { return w.tag == tag }) {
 		return states
@@ -125,19 +125,19 @@ func (f *following) want(states []wanted, r *kinds.Read) []wanted {
 }
 
 // begin makes the empty state that a read looks at.
-func (f *following) begin(r *kinds.Read) state.State {
+func (f *following) begin(r *state.Read) packed.State {
 	if f.states[r.Entity] == nil {
-		f.states[r.Entity] = make(map[string]state.State)
+		f.states[r.Entity] = make(map[string]packed.State)
 	}
-	empty := state.NewKeyed(r.Series, f.secret)
+	empty := packed.NewKeyed(r.Series, f.secret)
 	f.states[r.Entity][r.Series.ID] = empty
 	return empty
 }
 
 // of is the state that a read looks at, nil where it is not followed.
-func (f *following) of(r *kinds.Read) state.State { return f.states[r.Entity][r.Series.ID] }
+func (f *following) of(r *state.Read) packed.State { return f.states[r.Entity][r.Series.ID] }
 
-func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {
+func (f *following) Add(b *state.Batch, t *state.EntityUpdate) {
 	held := f.states[string(t.Entity)]
 	for i := t.From; held != nil && i < t.To; i++ {
 		if s := held[b.Ops[i].Series.ID]; s != nil {
@@ -146,9 +146,9 @@ func (f *following) Add(b *kinds.Batch, t *kinds.Touched) {
 	}
 }
 
-func (f *following) Read(r *kinds.Read) kinds.Slice { return f.of(r).Read(r) }
+func (f *following) Read(r *state.Read) state.WindowState { return f.of(r).Read(r) }
 
-func (f *following) Copy(reads []kinds.Read) kinds.Following {
+func (f *following) Copy(reads []state.Read) state.Snapshot {
 	c := f.store.newFollowing(f.secret)
 	for i := range reads {
 		r := &reads[i]

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/state"
 )
 
 // What is followed in memory answers as the store does once it has applied the
@@ -113,11 +113,11 @@ features:
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := new(kinds.Batch)
+			b := new(state.Batch)
 			b.Touch(0, 0, []byte("u"))
-			b.Add(kinds.Op{Series: reads[0].Series, Num: 1})
+			b.Add(state.Mutation{Series: reads[0].Series, Num: 1})
 			f.Add(b, &b.Touched[0])
-			for _, held := range []kinds.Following{f, f.Copy(reads)} {
+			for _, held := range []state.Snapshot{f, f.Copy(reads)} {
 				if slice := held.Read(&reads[0]); slice.Err == nil || slice.Err.Error() != shown+name {
 					t.Errorf("error %v, want %s", slice.Err, name)
 				}

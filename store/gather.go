@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // gatherer sends the commands of several callers in one pipeline: while some are
@@ -16,7 +16,7 @@ import (
 // many share the price of a round trip.
 type gatherer struct {
 	// pass sends commands, and tells of each where it was answered.
-	pass func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness
+	pass func(ctx context.Context, commands []redis.Cmder) []state.Freshness
 
 	mu    sync.Mutex
 	busy  int // pipelines under way, mostPipelines at the most
@@ -26,7 +26,7 @@ type gatherer struct {
 // gathering is what goes together.
 type gathering struct {
 	commands  []redis.Cmder
-	freshness []kinds.Freshness // by command, once done is closed
+	freshness []state.Freshness // by command, once done is closed
 	done      chan struct{}     // closed when all have their replies
 }
 
@@ -53,7 +53,7 @@ func (g *gatherer) do(commands []redis.Cmder) gathered {
 
 // wait waits until each command has its reply or its error. Its own error is that
 // of the context.
-func (d gathered) wait(ctx context.Context) (f kinds.Freshness, err error) {
+func (d gathered) wait(ctx context.Context) (f state.Freshness, err error) {
 	select {
 	case <-d.with.done:
 	case <-ctx.Done():

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // plansKey holds the plans that the namespace was ever written by: HASH
@@ -25,7 +25,7 @@ func usedKey(namespace string) string { return namespace + ":used" }
 
 // Register tells the namespace of a plan that is in use at a moment. Who
 // applies one does so before, and again from time to time.
-func (s *Store) Register(ctx context.Context, p *kinds.Plan, now time.Time) error {
+func (s *Store) Register(ctx context.Context, p *state.Plan, now time.Time) error {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 // round trip, and a second one where a plan is met for the first time. Of shards
 // whose master does not answer it has what was last known, and says so; the error
 // is that none does.
-func (s *Store) History(ctx context.Context) (*kinds.History, error) {
+func (s *Store) History(ctx context.Context) (*state.History, error) {
 	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
 		replies[shard] = redis.NewMapStringStringCmd(ctx, "hgetall", progressKey(tag))
@@ -88,7 +88,7 @@ func (s *Store) History(ctx context.Context) (*kinds.History, error) {
 	found := make([]marks, len(s.tags))
 	for shard, reply := range replies {
 		switch err := reply.Err(); {
-		case errors.Is(err, kinds.ErrUnavailable):
+		case errors.Is(err, state.ErrUnavailable):
 			missing[shard] = err
 			unknown++
 			continue
@@ -113,13 +113,13 @@ func (s *Store) History(ctx context.Context) (*kinds.History, error) {
 		return nil, err
 	}
 	if unknown > 0 {
-		h.Missing = func(r *kinds.Read) error { return missing[s.shardOf(r.Entity)] }
+		h.Missing = func(r *state.Read) error { return missing[s.shardOf(r.Entity)] }
 	}
 	return h, nil
 }
 
 // leastLag is the least of those that shards say, nil where none does; see
-// kinds.History.Lag.
+// state.History.Lag.
 func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 	for _, reply := range shards {
 		text, ok := reply.Val()[lagField]
@@ -140,7 +140,7 @@ func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 // planMark names a plan that was applied to a topic.
 type planMark struct{ topic, version string }
 
-// marks are what one shard says: until when each plan was applied, kinds.NotYet
+// marks are what one shard says: until when each plan was applied, state.MaxTime
 // for one that is.
 type marks map[planMark]int64
 
@@ -153,7 +153,7 @@ func readMarks(fields map[string]string) (marks, error) {
 		if strings.Contains(topic, ":") || !isProgress && !under {
 			continue
 		}
-		at := kinds.NotYet
+		at := state.MaxTime
 		if !isProgress {
 			var err error
 			if at, err = strconv.ParseInt(value, 10, 64); err != nil {
@@ -167,7 +167,7 @@ func readMarks(fields map[string]string) (marks, error) {
 }
 
 // unite makes one history of the marks of all shards.
-func (s *Store) unite(ctx context.Context, shards []marks) (*kinds.History, error) {
+func (s *Store) unite(ctx context.Context, shards []marks) (*state.History, error) {
 	last, versions := marks{}, map[string]bool{}
 	for _, found := range shards {
 		for p, at := range found {
@@ -175,9 +175,9 @@ func (s *Store) unite(ctx context.Context, shards []marks) (*kinds.History, erro
 			versions[p.version] = true
 		}
 	}
-	h := &kinds.History{}
+	h := &state.History{}
 	for p, at := range last {
-		h.Marks = append(h.Marks, kinds.Mark{Topic: p.topic, Version: p.version, Last: at})
+		h.Marks = append(h.Marks, state.PlanEpoch{Topic: p.topic, Version: p.version, Last: at})
 	}
 	var err error
 	h.Plans, err = s.plansOf(ctx, versions)
@@ -227,7 +227,7 @@ func (s *Store) Clock(ctx context.Context) (int64, error) {
 	for shard, reply := range replies {
 		now, err := reply.Int64()
 		switch {
-		case errors.Is(err, kinds.ErrUnavailable):
+		case errors.Is(err, state.ErrUnavailable):
 			if unknown++; unknown == len(s.tags) {
 				return 0, fmt.Errorf("read the clock: %w", err)
 			}
@@ -244,19 +244,19 @@ func (s *Store) Clock(ctx context.Context) (int64, error) {
 // never changes.
 type planCache struct {
 	mu    sync.Mutex
-	plans map[string]*kinds.Plan
+	plans map[string]*state.Plan
 }
 
 // plansOf are those of the plans that are known.
-func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*kinds.Plan, error) {
+func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*state.Plan, error) {
 	s.plans.mu.Lock()
 	defer s.plans.mu.Unlock()
-	plans := map[string]*kinds.Plan{}
+	plans := map[string]*state.Plan{}
 	var missing []string
 	for version := range versions {
 		if p := s.plans.plans[version]; p != nil {
 			plans[version] = p
-		} else if version != "" && version != kinds.Gap {
+		} else if version != "" && version != state.Gap {
 			missing = append(missing, version)
 		}
 	}
@@ -264,21 +264,21 @@ func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[stri
 		return plans, nil
 	}
 	texts, err := s.planTexts(ctx, missing)
-	if errors.Is(err, kinds.ErrUnavailable) {
+	if errors.Is(err, state.ErrUnavailable) {
 		return plans, nil // a plan that is not known keeps nothing
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the plans: %w", err)
 	}
 	if s.plans.plans == nil {
-		s.plans.plans = map[string]*kinds.Plan{}
+		s.plans.plans = map[string]*state.Plan{}
 	}
 	for i, version := range missing {
 		text, ok := texts[i].(string)
 		if !ok {
 			continue
 		}
-		p := &kinds.Plan{Version: version}
+		p := &state.Plan{Version: version}
 		if err := json.Unmarshal([]byte(text), p); err != nil {
 			return nil, fmt.Errorf("read the plan %s: %w", version, err)
 		}

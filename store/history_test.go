@@ -12,28 +12,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Three plans over two series that count a device's events in tiles of 1 ms.
 var (
-	seriesA = &kinds.Series{ID: "aaaaa", Group: "devi", By: []string{"device"}, Measure: kinds.CountEvents, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day}
-	seriesB = &kinds.Series{ID: "bbbbb", Group: "devi", By: []string{"device"}, Measure: kinds.CountEvents, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day}
-	plans   = map[string][]*kinds.Series{"onlyA": {seriesA}, "both": {seriesA, seriesB}, "onlyB": {seriesB}}
+	seriesA = &state.Series{ID: "aaaaa", Group: "devi", By: []string{"device"}, Measure: state.CountEvents, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day}
+	seriesB = &state.Series{ID: "bbbbb", Group: "devi", By: []string{"device"}, Measure: state.CountEvents, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day}
+	plans   = map[string][]*state.Series{"onlyA": {seriesA}, "both": {seriesA, seriesB}, "onlyB": {seriesB}}
 )
 
-func planOf(version string) *kinds.Plan {
-	p := &kinds.Plan{Version: version, Units: map[string]kinds.Kept{}}
+func planOf(version string) *state.Plan {
+	p := &state.Plan{Version: version, Units: map[string]state.Kept{}}
 	for _, s := range plans[version] {
-		p.Units[s.ID+".x"] = kinds.Kept{Keep: s.Keep}
+		p.Units[s.ID+".x"] = state.Kept{Keep: s.Keep}
 	}
 	return p
 }
 
 const future = 50
 
-func unitOf(s *kinds.Series) kinds.Unit {
-	return kinds.Unit{Key: s.ID + ".x", Topic: "transactions", Kept: kinds.Kept{Keep: s.Keep}, Future: future, Tile: 1}
+func unitOf(s *state.Series) state.Unit {
+	return state.Unit{Key: s.ID + ".x", Topic: "transactions", Kept: state.Kept{Keep: s.Keep}, Future: future, Tile: 1}
 }
 
 // record is an event in a partition's log; its offset is its place.
@@ -45,9 +45,9 @@ type record struct {
 // applying is one owner of a partition with its plan, who may long have lost it.
 type applying struct {
 	version  string
-	p        kinds.Partition
+	p        state.Partition
 	writer   *Writer
-	progress []kinds.Position
+	progress []state.Position
 	position int64
 	newest   int64 // timestamp of a record met since it began
 }
@@ -58,21 +58,21 @@ type histories struct {
 	t      *testing.T
 	s      *Store
 	random *rand.Rand
-	logs   map[kinds.Partition][]record
+	logs   map[state.Partition][]record
 	owners []*applying
 	told   map[string]int // what the history said of the series, by kind of answer
 }
 
-func (h *histories) claim(p kinds.Partition, version string) *applying {
+func (h *histories) claim(p state.Partition, version string) *applying {
 	ctx := context.Background()
-	if _, err := h.s.Place(ctx, kinds.Begin(p.Under(version), h.s.Shards(), 0)); err != nil {
+	if _, err := h.s.Place(ctx, state.Begin(p.Under(version), h.s.Shards(), 0)); err != nil {
 		h.t.Fatal(err)
 	}
-	claims, err := h.s.Claim(ctx, []kinds.Partition{p}, version)
+	claims, err := h.s.Claim(ctx, []state.Partition{p}, version)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return &applying{version: version, p: p, writer: h.s.NewWriter(), progress: claims[0].Progress, position: kinds.Lowest(claims[0].Progress)}
+	return &applying{version: version, p: p, writer: h.s.NewWriter(), progress: claims[0].Progress, position: state.Lowest(claims[0].Progress)}
 }
 
 // apply applies the next records as the owner knows its partition; it may be
@@ -80,13 +80,13 @@ func (h *histories) claim(p kinds.Partition, version string) *applying {
 func (h *histories) apply(o *applying, n int) bool {
 	log := h.logs[o.p]
 	to := min(o.position+int64(n), int64(len(log)))
-	b := &kinds.Batch{Sources: []kinds.Source{{Partition: o.p.Under(o.version), To: to, Progress: o.progress}}, EveryShard: h.random.IntN(3) == 0}
+	b := &state.Batch{Sources: []state.PartitionRange{{Partition: o.p.Under(o.version), To: to, Progress: o.progress}}, EveryShard: h.random.IntN(3) == 0}
 	for offset := o.position; offset < to; offset++ {
 		r := log[offset]
 		o.newest = max(o.newest, r.timestamp)
 		b.Touch(0, offset, []byte(r.device))
 		for _, s := range plans[o.version] {
-			b.Add(kinds.Op{Series: s, Tile: r.time, Num: 1})
+			b.Add(state.Mutation{Series: s, Tile: r.time, Num: 1})
 		}
 	}
 	b.Now = o.newest
@@ -101,17 +101,17 @@ func (h *histories) apply(o *applying, n int) bool {
 func (h *histories) check() {
 	h.t.Helper()
 	ctx := context.Background()
-	var parts []kinds.Partition
+	var parts []state.Partition
 	for p := range h.logs {
 		parts = append(parts, p)
 	}
-	var reads []kinds.Read
-	for _, series := range []*kinds.Series{seriesA, seriesB} {
+	var reads []state.Read
+	for _, series := range []*state.Series{seriesA, seriesB} {
 		for d := range devices {
-			reads = append(reads, kinds.Read{Series: series, Entity: device(d), First: 0, Last: day})
+			reads = append(reads, state.Read{Series: series, Entity: device(d), First: 0, Last: day})
 		}
 	}
-	state, err := h.s.Read(ctx, reads)
+	stored, err := h.s.Read(ctx, reads)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -124,18 +124,18 @@ func (h *histories) check() {
 		h.t.Fatal(err)
 	}
 	for i, read := range reads {
-		since := history.CompleteSince([]kinds.Unit{unitOf(read.Series)})
+		since := history.CompleteSince([]state.Unit{unitOf(read.Series)})
 		switch since {
-		case kinds.NotYet:
+		case state.MaxTime:
 			h.told["not yet"]++
 			continue
-		case kinds.Ever:
+		case state.MinTime:
 			h.told["ever"]++
 		default:
 			h.told["since"]++
 		}
 		want, got := 0, 0
-		shard := kinds.Shard(kinds.EntityHash([]byte(read.Entity)), h.s.Shards())
+		shard := state.Shard(state.EntityHash([]byte(read.Entity)), h.s.Shards())
 		for n, p := range parts {
 			for _, r := range h.logs[p][:max(0, progress[n][shard].Offset)] {
 				if r.device == read.Entity && r.time >= since {
@@ -143,7 +143,7 @@ func (h *histories) check() {
 				}
 			}
 		}
-		for _, c := range state[i].Cells {
+		for _, c := range stored[i].Cells {
 			if c.Tile >= since {
 				got += int(c.Value.Num)
 			}
@@ -167,9 +167,9 @@ func TestStateIsAsCompleteAsItSays(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			one := newStore(t, s.redis, 4)
 			one.namespace = s.namespace // plans are those of all
-			h := &histories{t: t, s: one, random: random, logs: map[kinds.Partition][]record{}, told: told}
+			h := &histories{t: t, s: one, random: random, logs: map[state.Partition][]record{}, told: told}
 			for id := range int32(2) {
-				h.logs[kinds.Partition{Topic: "transactions", ID: id}] = nil
+				h.logs[state.Partition{Topic: "transactions", ID: id}] = nil
 			}
 			for version := range plans {
 				if err := one.Register(context.Background(), planOf(version), time.Now()); err != nil {
@@ -190,7 +190,7 @@ func (h *histories) run(steps int) {
 	versions := []string{"both", "onlyA", "onlyB"}
 	clock := int64(2000)
 	for step := range steps {
-		p := kinds.Partition{Topic: "transactions", ID: h.random.Int32N(2)}
+		p := state.Partition{Topic: "transactions", ID: h.random.Int32N(2)}
 		for range h.random.IntN(8) {
 			clock += h.random.Int64N(20)
 			stamp := clock - h.random.Int64N(400)
@@ -220,7 +220,7 @@ func (h *histories) run(steps int) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if since := history.CompleteSince([]kinds.Unit{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
+	if since := history.CompleteSince([]state.Unit{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
 		h.t.Errorf("complete since %d, after all that is in the log", since)
 	}
 }
@@ -228,9 +228,9 @@ func (h *histories) run(steps int) {
 func TestClaims(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 2, func(t *testing.T, s *Store) {
-		claim := func(version string, want ...kinds.Position) int64 {
+		claim := func(version string, want ...state.Position) int64 {
 			t.Helper()
-			claims, err := s.Claim(ctx, []kinds.Partition{transactions}, version)
+			claims, err := s.Claim(ctx, []state.Partition{transactions}, version)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,66 +239,66 @@ func TestClaims(t *testing.T) {
 			}
 			return claims[0].Held
 		}
-		marks := func(want ...kinds.Mark) {
+		marks := func(want ...state.PlanEpoch) {
 			t.Helper()
 			h, err := s.History(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sorted := cmpopts.SortSlices(func(a, b kinds.Mark) bool { return a.Topic+a.Version < b.Topic+b.Version })
+			sorted := cmpopts.SortSlices(func(a, b state.PlanEpoch) bool { return a.Topic+a.Version < b.Topic+b.Version })
 			if diff := cmp.Diff(want, h.Marks, sorted, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		}
-		mark := func(version string, last int64) kinds.Mark {
-			return kinds.Mark{Topic: "transactions", Version: version, Last: last}
+		mark := func(version string, last int64) state.PlanEpoch {
+			return state.PlanEpoch{Topic: "transactions", Version: version, Last: last}
 		}
 
-		if held := claim("one", kinds.NoPosition, kinds.NoPosition); held != math.MaxInt64 {
+		if held := claim("one", state.NoPosition, state.NoPosition); held != math.MaxInt64 {
 			t.Errorf("nobody has had the partition, for %d ms", held)
 		}
 		marks()
-		if n, err := s.Place(ctx, kinds.Begin(transactions.Under("one"), 2, 7)); err != nil || n != 2 {
+		if n, err := s.Place(ctx, state.Begin(transactions.Under("one"), 2, 7)); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
-		if n, err := s.Place(ctx, kinds.Begin(transactions.Under("two"), 2, 9)); err != nil || n != 0 { // too late
+		if n, err := s.Place(ctx, state.Begin(transactions.Under("two"), 2, 9)); err != nil || n != 0 { // too late
 			t.Fatal(n, err)
 		}
-		seven, ten := kinds.Position{Offset: 7, Epoch: -1}, kinds.Position{Offset: 10, Epoch: 3}
+		seven, ten := state.Position{Offset: 7, Epoch: -1}, state.Position{Offset: 10, Epoch: 3}
 		if held := claim("one", seven, seven); held > 60_000 {
 			t.Errorf("held for %d ms at once", held)
 		}
-		marks(mark("one", kinds.NotYet))
+		marks(mark("one", state.MaxTime))
 
-		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 10, Epoch: 3, Progress: []kinds.Position{seven, seven}}}, EveryShard: true, Now: 5000}
+		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 10, Epoch: 3, Progress: []state.Position{seven, seven}}}, EveryShard: true, Now: 5000}
 		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 			t.Fatal(err, b.Sources[0])
 		}
 		if held := claim("two", ten, ten); held != 0 {
 			t.Errorf("held for %d ms when it was taken", held)
 		}
-		marks(mark("one", 5000), mark("two", kinds.NotYet))
-		late := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 12, Epoch: 3, Progress: []kinds.Position{ten, ten}}}, EveryShard: true, Now: 6000}
+		marks(mark("one", 5000), mark("two", state.MaxTime))
+		late := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 12, Epoch: 3, Progress: []state.Position{ten, ten}}}, EveryShard: true, Now: 6000}
 		if err := s.NewWriter().Apply(ctx, late); err != nil || !late.Sources[0].Behind {
 			t.Errorf("a batch of a plan that has lost the partition was applied: %v", err)
 		}
-		progress, err := s.Progress(ctx, []kinds.Partition{transactions})
-		if err != nil || !slices.Equal(progress[0], []kinds.Position{ten, ten}) {
+		progress, err := s.Progress(ctx, []state.Partition{transactions})
+		if err != nil || !slices.Equal(progress[0], []state.Position{ten, ten}) {
 			t.Errorf("progress %v, %v", progress, err)
 		}
 
 		// A gap is marked with the placement, as of the newest record at least.
-		place := func(from, to kinds.Position, gap int64) {
+		place := func(from, to state.Position, gap int64) {
 			t.Helper()
-			p := kinds.Placement{Partition: transactions.Under("one"), From: []kinds.Position{from, from}, To: []kinds.Position{to, to}, Gap: gap}
+			p := state.Placement{Partition: transactions.Under("one"), From: []state.Position{from, from}, To: []state.Position{to, to}, Gap: gap}
 			if n, err := s.Place(ctx, p); err != nil || n != 2 {
 				t.Fatal(n, err)
 			}
 		}
 		place(ten, seven, 4000)
-		marks(mark(kinds.Gap, 5000), mark("one", 5000), mark("two", kinds.NotYet))
+		marks(mark(state.Gap, 5000), mark("one", 5000), mark("two", state.MaxTime))
 		place(seven, ten, 8000)
-		marks(mark(kinds.Gap, 8000), mark("one", 5000), mark("two", kinds.NotYet))
+		marks(mark(state.Gap, 8000), mark("one", 5000), mark("two", state.MaxTime))
 		claim("two", ten, ten)
 	})
 }
@@ -307,19 +307,19 @@ func TestClaims(t *testing.T) {
 func TestManyPlans(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		if _, err := s.Place(ctx, kinds.Begin(transactions.Under("v0"), s.Shards(), 0)); err != nil {
+		if _, err := s.Place(ctx, state.Begin(transactions.Under("v0"), s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		for n := range int64(70) {
-			at := kinds.Position{Offset: n, Epoch: int32(min(n, 1) - 1)}
-			b := &kinds.Batch{
-				Sources:    []kinds.Source{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []kinds.Position{at}}},
+			at := state.Position{Offset: n, Epoch: int32(min(n, 1) - 1)}
+			b := &state.Batch{
+				Sources:    []state.PartitionRange{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []state.Position{at}}},
 				EveryShard: true, Now: 1000 + n,
 			}
 			if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 				t.Fatal(err, b.Sources[0])
 			}
-			if _, err := s.Claim(ctx, []kinds.Partition{transactions}, fmt.Sprint("v", n+1)); err != nil {
+			if _, err := s.Claim(ctx, []state.Partition{transactions}, fmt.Sprint("v", n+1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -327,7 +327,7 @@ func TestManyPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gap := slices.IndexFunc(h.Marks, func(m kinds.Mark) bool { return m.Version == kinds.Gap })
+		gap := slices.IndexFunc(h.Marks, func(m state.PlanEpoch) bool { return m.Version == state.Gap })
 		// 64 that are over, the present one and the gap, which 6 went into.
 		if len(h.Marks) != 66 || gap < 0 || h.Marks[gap].Last != 1005 {
 			t.Errorf("%d marks, %+v", len(h.Marks), h.Marks)
@@ -369,7 +369,7 @@ func TestSeriesUsed(t *testing.T) {
 		}
 		s.redis.HSet(ctx, progressKey(s.tags[0]), "transactions@bad/3", "noon")
 		want := "claim 1 partitions: " + progressKey(s.tags[0]) + `: "noon" is no position`
-		if _, err := s.Claim(ctx, []kinds.Partition{transactions}, "bad"); fmt.Sprint(err) != want {
+		if _, err := s.Claim(ctx, []state.Partition{transactions}, "bad"); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	})
@@ -397,15 +397,15 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 		began := time.Now().UnixMilli()
 		believed := func(what string, last int64) {
 			t.Helper()
-			ahead := kinds.MaxAhead.Milliseconds()
+			ahead := state.MaxAhead.Milliseconds()
 			if least, most := began+ahead-1000, time.Now().UnixMilli()+ahead+1000; last < least || last > most {
 				t.Errorf("%s is %d, want a day ahead of the clock: %d to %d", what, last, least, most)
 			}
 		}
-		if _, err := s.Place(ctx, kinds.Begin(transactions.Under("one"), 2, 0)); err != nil {
+		if _, err := s.Place(ctx, state.Begin(transactions.Under("one"), 2, 0)); err != nil {
 			t.Fatal(err)
 		}
-		b := &kinds.Batch{Sources: []kinds.Source{{Partition: transactions.Under("one"), To: 1, Progress: kinds.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
+		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 1, Progress: state.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
 		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 			t.Fatal(err, b.Sources[0])
 		}
@@ -416,7 +416,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 			}
 			believed(fmt.Sprint("the newest timestamp of shard ", shard), now)
 		}
-		if _, err := s.Claim(ctx, []kinds.Partition{transactions}, "two"); err != nil {
+		if _, err := s.Claim(ctx, []state.Partition{transactions}, "two"); err != nil {
 			t.Fatal(err)
 		}
 		believed("the mark of a plan that is over", marks()["transactions@one"])
@@ -424,7 +424,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 		for _, tag := range s.tags {
 			s.redis.HSet(ctx, progressKey(tag), clockField, far, "transactions@one", far, "logins@!", far, "logins@old", past)
 		}
-		if _, err := s.Claim(ctx, []kinds.Partition{transactions}, "three"); err != nil {
+		if _, err := s.Claim(ctx, []state.Partition{transactions}, "three"); err != nil {
 			t.Fatal(err)
 		}
 		after := marks()
@@ -434,7 +434,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 		if after["logins@old"] != past {
 			t.Errorf("a mark of the past was moved to %d", after["logins@old"])
 		}
-		if got := after["transactions@three"]; got != kinds.NotYet {
+		if got := after["transactions@three"]; got != state.MaxTime {
 			t.Errorf("the present plan is over since %d", got)
 		}
 	})

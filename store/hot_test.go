@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // traffic watches the pipelines of a client: the bytes of the arguments sent and of
@@ -69,7 +69,7 @@ func textOf(arg any) string {
 // checkHot compares what is exact of the only device with its events.
 func checkHot(t *testing.T, s *Store, list []event) {
 	t.Helper()
-	slices, err := s.Read(context.Background(), []kinds.Read{
+	slices, err := s.Read(context.Background(), []state.Read{
 		{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: users, Entity: "d1", First: 100, Last: 100}, {Series: ever, Entity: "d1"},
 	})
 	if err != nil {

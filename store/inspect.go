@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Held is what Redis holds of an entity in one group of series.
@@ -27,7 +27,7 @@ type Held struct {
 
 // Inspect reads what a group holds of an entity, as it stands. It writes nothing.
 func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error) {
-	h := Held{Shard: kinds.Shard(kinds.EntityHash([]byte(entity)), len(s.tags))}
+	h := Held{Shard: state.Shard(state.EntityHash([]byte(entity)), len(s.tags))}
 	h.Key = string(s.appendEntityKey(nil, h.Shard, group, []byte(entity)))
 	pipe := s.redis.Pipeline()
 	packed, lives := pipe.Get(ctx, h.Key), pipe.PTTL(ctx, h.Key)
@@ -49,13 +49,13 @@ func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error)
 
 // ShardProgress reads the next offsets that a shard applies, and the greatest
 // timestamp of a record that it has applied, in milliseconds; 0 where none was.
-func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[kinds.Partition]int64, newest int64, err error) {
+func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error) {
 	key := progressKey(s.tags[shard])
 	fields, err := s.redis.HGetAll(ctx, key).Result()
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %q: %w", key, err)
 	}
-	offsets = map[kinds.Partition]int64{}
+	offsets = map[state.Partition]int64{}
 	for field, text := range fields {
 		topic, id, isPartition := strings.Cut(field, "/")
 		partition, notNumber := strconv.ParseInt(id, 10, 32)
@@ -63,10 +63,10 @@ func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[kinds
 			newest, _ = strconv.ParseInt(text, 10, 64) // 0 where another has written there
 			continue
 		}
-		at, err := kinds.ParsePosition(text)
+		at, err := state.ParsePosition(text)
 		if isPartition && notNumber == nil && err == nil && !strings.Contains(topic, ":") {
 			topic, _, _ := strings.Cut(topic, "@") // the plan that has the partition
-			offsets[kinds.Partition{Topic: topic, ID: int32(partition)}] = at.Offset
+			offsets[state.Partition{Topic: topic, ID: int32(partition)}] = at.Offset
 		}
 	}
 	return offsets, newest, nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 func TestInspect(t *testing.T) {
@@ -17,7 +17,7 @@ func TestInspect(t *testing.T) {
 		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
 		b.EveryShard = true
 		apply(t, s.NewWriter(), b)
-		shard := kinds.Shard(kinds.EntityHash([]byte("d1")), s.Shards())
+		shard := state.Shard(state.EntityHash([]byte("d1")), s.Shards())
 		for group, kept := range map[string]bool{users.Group: false, ever.Group: true} {
 			h, err := s.Inspect(ctx, group, "d1")
 			if err != nil || h.Shard != shard || h.Key != string(appendStateKey(nil, s.tags[shard], group, []byte("d1"))) || len(h.Packed) == 0 {
@@ -39,7 +39,7 @@ func TestInspect(t *testing.T) {
 		// What others may note beside the offsets is passed over.
 		s.redis.HSet(ctx, progressKey(s.tags[shard]), "strange", "1", "topic/x", "2:0:", "topic/1", "x")
 		offsets, newest, err := s.ShardProgress(ctx, shard)
-		if want := (map[kinds.Partition]int64{transactions: 1, logins: 0}); err != nil || newest != 101*day || !maps.Equal(offsets, want) {
+		if want := (map[state.Partition]int64{transactions: 1, logins: 0}); err != nil || newest != 101*day || !maps.Equal(offsets, want) {
 			t.Errorf("progress %v, %d, %v; want %v", offsets, newest, err, want)
 		}
 	})

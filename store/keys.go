@@ -3,7 +3,7 @@ package store
 import (
 	"strconv"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Every key that Weir keeps in Redis is named here. All keys of a state shard
@@ -23,7 +23,7 @@ func layoutKey(namespace string) string { return namespace + ":layout" }
 func progressKey(tag string) string { return tag + "progress" }
 
 // progressField is the field of a partition in a shard's progress.
-func progressField(p kinds.Partition) string {
+func progressField(p state.Partition) string {
 	return p.Topic + "/" + strconv.Itoa(int(p.ID))
 }
 
@@ -35,7 +35,7 @@ func logField(tag string) string { return "log:" + tag }
 const clockField = "now"
 
 // lagField is the field of a shard's progress with the least time, in ms, by which
-// the newest record applied was behind Redis' clock; see kinds.History.
+// the newest record applied was behind Redis' clock; see state.History.
 const lagField = "lag"
 
 // appendEntityKey appends the key of what a group keeps of an entity, by its

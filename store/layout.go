@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
-// secretField is the field of the layout that holds the namespace's state.Secret.
+// secretField is the field of the layout that holds the namespace's packed.Secret.
 const secretField = "secret"
 
 // LayoutError says that a namespace was made in another way than is asked for.
@@ -52,7 +52,7 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 	if found[secretField] == "" {
 		return &LayoutError{Namespace: s.namespace, What: secretField, Found: "no"}
 	}
-	secret, err := state.ParseSecret(found[secretField])
+	secret, err := packed.ParseSecret(found[secretField])
 	if err != nil {
 		return &LayoutError{Namespace: s.namespace, What: secretField, Found: "a damaged"}
 	}
@@ -66,7 +66,7 @@ func (s *Store) Create(ctx context.Context) error {
 	if err := s.CheckLayout(ctx); err != nil {
 		return err
 	}
-	secret := state.NewSecret()
+	secret := packed.NewSecret()
 	if known := s.secret.Load(); known != nil {
 		secret = *known // the record may have been lost, and what was written with it not
 	}
@@ -96,14 +96,14 @@ const maxSecretAge = time.Second
 // keyed is the namespace's secret. Where the layout was not there yet when it was last
 // read, it is read again. A secret of zero says that there is none even now, and so
 // nothing that was written before.
-func (s *Store) keyed(ctx context.Context) (state.Secret, error) {
+func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	known := s.secret.Load()
 	if known == nil {
 		if err := s.CheckLayout(ctx); err != nil {
-			return state.Secret{}, err
+			return packed.Secret{}, err
 		}
 		if known = s.secret.Load(); known == nil {
-			return state.Secret{}, nil
+			return packed.Secret{}, nil
 		}
 	}
 	now, asked := time.Now().UnixMilli(), s.secretAsked.Load()

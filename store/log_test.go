@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // A log is what was appended, less what its horizon and its cap have cut off.
@@ -17,30 +18,30 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 		start(t, s, transactions)
 		w := s.NewWriter()
 		random := rand.New(rand.NewPCG(8, 9))
-		number := kinds.NewColumn(1, kinds.Int, 0)
-		text := kinds.NewColumn(2, kinds.String, 0)
+		number := state.NewColumn(1, value.Int, 0)
+		text := state.NewColumn(2, value.String, 0)
 		var appended []int64 // times
 		for i := range int64(300) {
 			at := 100*day + i*day/10 - random.Int64N(day/10)
-			record := kinds.AppendLogTime(nil, at)
-			record = kinds.AppendLogColumn(record, number, kinds.Value{Type: kinds.Int, Num: i})
+			record := state.AppendLogTime(nil, at)
+			record = state.AppendLogColumn(record, number, value.Value{Type: value.Int, Num: i})
 			long := make([]byte, random.IntN(300)) // records longer than a byte can say, too
-			record = kinds.AppendLogColumn(record, text, kinds.Value{Type: kinds.String, Str: long})
+			record = state.AppendLogColumn(record, text, value.Value{Type: value.String, Str: long})
 			b := begin(t, s, transactions)
 			b.Now, b.Series = at, allSeries
 			b.Sources[0].To = i + 1
 			b.Touch(0, i, []byte("d1"))
-			b.Add(kinds.Op{Series: history, Tile: at, Member: kinds.AppendLogRecord(nil, record)})
+			b.Add(state.Mutation{Series: history, Tile: at, Member: state.AppendLogRecord(nil, record)})
 			apply(t, w, b)
 			appended = append(appended, at)
 
-			slices, err := s.Read(context.Background(), []kinds.Read{{Series: history, Entity: "d1"}})
+			slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			first := int64(-1)
 			n := int64(0)
-			err = slices[0].Log.Records(func(r kinds.LogRecord) bool {
+			err = slices[0].Log.Records(func(r state.LogRecord) bool {
 				v, ok, err := r.Column(number)
 				if err != nil || !ok || first >= 0 && v.Num != first+n || r.Time != appended[v.Num] {
 					t.Fatalf("after %d: record %d is %+v of time %d, %v", i, n, v, r.Time, err)
@@ -64,7 +65,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 				}
 			}
 		}
-		if ttl := s.redis.TTL(context.Background(), string(appendStateKey(nil, s.tags[kinds.Shard(kinds.EntityHash([]byte("d1")), 2)], history.Group, []byte("d1")))).Val(); ttl <= 0 {
+		if ttl := s.redis.TTL(context.Background(), string(appendStateKey(nil, s.tags[state.Shard(state.EntityHash([]byte("d1")), 2)], history.Group, []byte("d1")))).Val(); ttl <= 0 {
 			t.Errorf("the log expires after %v", ttl)
 		}
 	})
@@ -78,15 +79,15 @@ func TestLogTakesBursts(t *testing.T) {
 		for i := range int64(1200) {
 			b.Now, b.Sources[0].To = 100*day, i+1
 			b.Touch(0, i, []byte("d1"))
-			b.Add(kinds.Op{Series: history, Tile: 100 * day, Member: kinds.AppendLogRecord(nil, kinds.AppendLogTime(nil, 100*day+i))})
+			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
 		}
 		apply(t, s.NewWriter(), b)
-		slices, err := s.Read(context.Background(), []kinds.Read{{Series: history, Entity: "d1"}})
+		slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var times []int64
-		if err := slices[0].Log.Records(func(r kinds.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
+		if err := slices[0].Log.Records(func(r state.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(times) != fmt.Sprint(countTo(1200)[1200-history.Max:]) {
@@ -104,14 +105,14 @@ func TestLogDropsByTime(t *testing.T) {
 		w, held := s.NewWriter(), memory.NewKeyed(*s.secret.Load())
 		random := rand.New(rand.NewPCG(12, 13))
 		order := random.Perm(200)
-		logged := func(b *kinds.Batch, offset int64, time int) {
+		logged := func(b *state.Batch, offset int64, time int) {
 			b.Now, b.Series = 100*day, allSeries
 			b.Touch(0, offset, []byte("d1"))
-			record := kinds.AppendLogRecord(nil, kinds.AppendLogTime(nil, 100*day+int64(time)))
-			b.Add(kinds.Op{Series: history, Tile: 100*day + int64(time), Member: record})
+			record := state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+int64(time)))
+			b.Add(state.Mutation{Series: history, Tile: 100*day + int64(time), Member: record})
 			b.Sources[0].To = offset + 1
 		}
-		wanted := []kinds.Read{{Series: history, Entity: "d1"}}
+		wanted := []state.Read{{Series: history, Entity: "d1"}}
 		for done := 0; done < len(order); {
 			b := begin(t, s, transactions)
 			for range min(1+random.IntN(12), len(order)-done) {
@@ -122,7 +123,7 @@ func TestLogDropsByTime(t *testing.T) {
 			if err := held.Apply(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
-			pending := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+			pending := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 			soon := order[done:min(done+random.IntN(4), len(order))]
 			for i, time := range soon {
 				logged(pending, int64(done+i), time)
@@ -143,7 +144,7 @@ func TestLogDropsByTime(t *testing.T) {
 }
 
 // wantLog fails unless a log holds the last ones of some times of day 100.
-func wantLog(t *testing.T, what string, log kinds.Log, times []int) {
+func wantLog(t *testing.T, what string, log state.Log, times []int) {
 	t.Helper()
 	want := slices.Sorted(slices.Values(times))
 	cut, isCut := int64(0), len(want) > history.Max
@@ -152,7 +153,7 @@ func wantLog(t *testing.T, what string, log kinds.Log, times []int) {
 		want = want[len(want)-history.Max:]
 	}
 	var got []int
-	if err := log.Records(func(r kinds.LogRecord) bool { got = append(got, int(r.Time-100*day)); return true }); err != nil {
+	if err := log.Records(func(r state.LogRecord) bool { got = append(got, int(r.Time-100*day)); return true }); err != nil {
 		t.Fatal(err)
 	}
 	if lost, ok := log.CutOff(); !slices.Equal(got, want) || ok != isCut || ok && lost != cut {

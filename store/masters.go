@@ -12,13 +12,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Each master has pipelines, a deadline and a circuit breaker of its own: one
 // that hangs costs nobody time who asks for what another one holds.
 
-// UnavailableError says that a master did not answer. It is a kinds.ErrUnavailable.
+// UnavailableError says that a master did not answer. It is a state.ErrUnavailable.
 type UnavailableError struct {
 	Address string
 	Since   time.Time // of the first call without an answer
@@ -29,7 +29,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("Redis master %s has not answered since %s: %v", e.Address, e.Since.UTC().Format(time.RFC3339), e.Err)
 }
 
-func (e *UnavailableError) Unwrap() []error { return []error{kinds.ErrUnavailable, e.Err} }
+func (e *UnavailableError) Unwrap() []error { return []error{state.ErrUnavailable, e.Err} }
 
 // Deadlines bounds the calls to one master: those of questions, and those that
 // write or look after the whole. By default both have 2 seconds.
@@ -52,7 +52,7 @@ type masters struct {
 	note            func(address string, err error)
 	// nearby sends a question's commands to a master's replicas where they may
 	// answer it, else to the master; nil where all is read from masters.
-	nearby func(ctx context.Context, m *master, commands []redis.Cmder) []kinds.Freshness
+	nearby func(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness
 	now    func() time.Time
 	sleep  func(time.Duration)
 
@@ -130,11 +130,11 @@ type master struct {
 
 func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
 	m := &master{all: ms, address: address, node: node, breaker: breaker{now: ms.now}}
-	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness {
+	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		m.send(ctx, ms.question, commands)
-		return make([]kinds.Freshness, len(commands))
+		return make([]state.Freshness, len(commands))
 	}
-	m.nearby.pass = func(ctx context.Context, commands []redis.Cmder) []kinds.Freshness {
+	m.nearby.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		return ms.nearby(ctx, m, commands)
 	}
 	return m
@@ -235,7 +235,7 @@ func (m *master) probe() {
 
 // unanswered says whether an error is not an answer of a server.
 func unanswered(err error) bool {
-	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, kinds.ErrUnavailable) {
+	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
 		return false
 	}
 	_, answer := errors.AsType[redis.Error](err)
@@ -361,7 +361,7 @@ func (e *partlyDown) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-func (e *partlyDown) Unwrap() error { return kinds.ErrUnavailable }
+func (e *partlyDown) Unwrap() error { return state.ErrUnavailable }
 
 // Degraded says that other entities are answered.
 func (e *partlyDown) Degraded() bool { return true }
@@ -371,7 +371,7 @@ func (e *partlyDown) Degraded() bool { return true }
 // cannot.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.CheckLayout(ctx)
-	if err != nil && !errors.Is(err, kinds.ErrUnavailable) {
+	if err != nil && !errors.Is(err, state.ErrUnavailable) {
 		return err
 	}
 	if list := s.Unavailable(ctx); len(list) > 0 && s.down(ctx) == nil {

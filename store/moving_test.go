@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // halfMoved moves some of the keys of a shard's slot to another master, and leaves
@@ -52,9 +52,9 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	devices = append(devices, h.device(0, false))
 	source := begin(t, h.Store, transactions).Sources[0]
 	source.Lagging = make([]bool, len(source.Progress))
-	batch := func(from, to int64) *kinds.Source {
+	batch := func(from, to int64) *state.PartitionRange {
 		t.Helper()
-		b := &kinds.Batch{Sources: []kinds.Source{source}, EveryShard: true}
+		b := &state.Batch{Sources: []state.PartitionRange{source}, EveryShard: true}
 		for offset := from; offset < to; offset++ {
 			for _, device := range devices {
 				fill(b, 0, event{offset: offset, device: device, user: "u", time: 100 * day, cents: 5})
@@ -67,7 +67,7 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	counts := func() (list []int64) {
 		for _, s := range h.amount(devices...) {
 			switch {
-			case errors.Is(s.Err, kinds.ErrUnavailable):
+			case errors.Is(s.Err, state.ErrUnavailable):
 				list = append(list, -1)
 			case s.Err != nil || len(s.Cells) != 1:
 				t.Fatalf("%v, error %v", s.Cells, s.Err)
@@ -91,7 +91,7 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	if err := testkit.MoveSlot(context.Background(), slot, h.node, h.cluster.Nodes[1], h.cluster.Nodes...); err != nil {
 		t.Fatal(err)
 	}
-	progress, err := h.Progress(t.Context(), []kinds.Partition{transactions})
+	progress, err := h.Progress(t.Context(), []state.Partition{transactions})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // remember notes where stands which of the pending events have arrived.
-func (s *Store) remember(l *lookup, pending *kinds.Batch) {
+func (s *Store) remember(l *lookup, pending *state.Batch) {
 	for i := range pending.Touched {
 		t := &pending.Touched[i]
 		id := pending.Identity(t)
@@ -17,7 +17,7 @@ func (s *Store) remember(l *lookup, pending *kinds.Batch) {
 			continue
 		}
 		ops := pending.Ops[t.From:t.To]
-		if !slices.ContainsFunc(ops, func(op kinds.Op) bool { return op.Series.Group == l.group }) {
+		if !slices.ContainsFunc(ops, func(op state.Mutation) bool { return op.Series.Group == l.group }) {
 			continue // it is about another kind of entity of the same text
 		}
 		l.ids = append(l.ids, id.Series)
@@ -28,7 +28,7 @@ func (s *Store) remember(l *lookup, pending *kinds.Batch) {
 }
 
 // think applies to what is held what is pending.
-func (l *lookup) think(held *states, packedIDs []byte, pending *kinds.Batch) error {
+func (l *lookup) think(held *states, packedIDs []byte, pending *state.Batch) error {
 	ids := states{secret: held.secret}
 	for _, s := range l.ids {
 		ids.want(s)
@@ -40,8 +40,8 @@ func (l *lookup) think(held *states, packedIDs []byte, pending *kinds.Batch) err
 		}
 		return &keyError{key, fmt.Errorf("the ids: %w", err)}
 	}
-	state.Think(pending, l.entity, func(s *kinds.Series) state.State {
-		if s.Measure == kinds.Identify && slices.Contains(l.ids, s) {
+	packed.Think(pending, l.entity, func(s *state.Series) packed.State {
+		if s.Measure == state.Identify && slices.Contains(l.ids, s) {
 			return ids.of(s.Tag())
 		}
 		if s.Group != l.group {

@@ -10,9 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 const rememberingDefinitions = `
@@ -59,12 +60,12 @@ func newRemembering(t testing.TB, s *Store) *remembering {
 }
 
 // batch maps payments that are given as members of JSON.
-func (r *remembering) batch(topic string, members ...string) *kinds.Batch {
+func (r *remembering) batch(topic string, members ...string) *state.Batch {
 	r.Helper()
 	b := begin(r, r.store, transactions)
 	for _, m := range members {
 		record := features.Record{
-			Partition: kinds.Partition{Topic: topic}, Offset: r.offset, Timestamp: paid, Value: fmt.Appendf(nil, `{"at":%d,%s}`, paid, m),
+			Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: paid, Value: fmt.Appendf(nil, `{"at":%d,%s}`, paid, m),
 		}
 		r.offset++
 		b.Sources[0].To = r.offset
@@ -75,7 +76,7 @@ func (r *remembering) batch(topic string, members ...string) *kinds.Batch {
 	return b
 }
 
-func (r *remembering) apply(b *kinds.Batch) {
+func (r *remembering) apply(b *state.Batch) {
 	r.Helper()
 	if err := r.memory.Apply(context.Background(), b); err != nil {
 		r.Fatal(err)
@@ -85,7 +86,7 @@ func (r *remembering) apply(b *kinds.Batch) {
 
 // want compares the answers with pending events, by feature in the order of
 // their names. User and device have the same text.
-func (r *remembering) want(pending *kinds.Batch, want string) {
+func (r *remembering) want(pending *state.Batch, want string) {
 	r.Helper()
 	for name, s := range map[string]asIf{"Redis": r.store, "memory": r.memory} {
 		if got := r.ask(s, pending); got != want {
@@ -94,7 +95,7 @@ func (r *remembering) want(pending *kinds.Batch, want string) {
 	}
 }
 
-func (r *remembering) ask(s asIf, pending *kinds.Batch) string {
+func (r *remembering) ask(s asIf, pending *state.Batch) string {
 	r.Helper()
 	var asked []asking
 	for _, f := range r.registry.Features {
@@ -148,7 +149,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 		if err := s.redis.HSet(context.Background(), foreign, "a", 1).Err(); err != nil {
 			t.Fatal(err)
 		}
-		slices, err := s.ReadAsIf(context.Background(), []kinds.Read{{Series: f.Series[0], Entity: "x"}}, pending)
+		slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
 		if want := (&keyError{foreign, errForeign}).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
 			t.Errorf("%+v, %v, want %s", slices, err, want)
 		}
@@ -190,8 +191,8 @@ func TestIDsAreForgotten(t *testing.T) {
 	start(t, s, transactions)
 	w := s.NewWriter()
 	counted := func(now int64) (n int64) {
-		read := kinds.Read{Series: ids, Entity: "d1", First: 0, Last: ids.TileOf(now)}
-		slices, err := s.Read(context.Background(), []kinds.Read{read})
+		read := state.Read{Series: ids, Entity: "d1", First: 0, Last: ids.TileOf(now)}
+		slices, err := s.Read(context.Background(), []state.Read{read})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +204,7 @@ func TestIDsAreForgotten(t *testing.T) {
 		b.Now, b.Series = now, allSeries
 		for range events {
 			b.Touch(0, offset, []byte("d1"))
-			b.Add(kinds.Op{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
+			b.Add(state.Mutation{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
 			offset++
 			b.Sources[0].To = offset
 		}
@@ -221,18 +222,18 @@ func TestIDsAreForgotten(t *testing.T) {
 	if got := counted(101 * day); got != int64(ids.Max) {
 		t.Errorf("%d ids are known, want %d", got, ids.Max)
 	}
-	pending := new(kinds.Batch)
+	pending := new(state.Batch)
 	pending.Touch(0, 0, []byte("d1"))
-	pending.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
-	pending.Add(kinds.Op{Series: ids, Tile: ids.TileOf(101 * day), Member: fmt.Append(nil, offset-1)})
+	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: fmt.Append(nil, offset-1)})
 	pending.Touch(0, 1, []byte("d1"))
-	pending.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
-	pending.Add(kinds.Op{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
-	slices, err := s.ReadAsIf(context.Background(), []kinds.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
+	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
+	slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []kinds.Cell{{Tile: 100, Value: kinds.Value{Type: kinds.Int, Num: 1}}}
+	want := []state.Bucket{{Tile: 100, Value: value.Value{Type: value.Int, Num: 1}}}
 	if diff := cmp.Diff(want, slices[0].Cells); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

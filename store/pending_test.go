@@ -12,9 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // pendingDefinitions are those of the conformance test, with the kinds and types
@@ -30,13 +32,13 @@ func pendingDefinitions() string {
 		"10s", "1d, keep=2d, bounds='[]'", "7d, delay=1d", "lifetime", "calendar week tz Europe/Berlin, keep=2d", "tumbling 6h, keep=1d",
 		"fixed 1h, keep=1d", "session 20m, keep=1d, exclude=current", "last 3, exclude=current_time", "rolling 1d last 4, keep=1d",
 	}
-	for i, k := range kinds.All {
+	for i, k := range aggregate.All {
 		spec := k.Spec()
 		types := spec.LogTypes
-		if _, ok := k.(kinds.Tiled); !ok {
+		if _, ok := k.(aggregate.Mergeable); !ok {
 			types = spec.Types
 			if types == nil {
-				types = []kinds.Type{kinds.Null}
+				types = []value.Type{value.Null}
 			}
 		}
 		for _, t := range types {
@@ -67,22 +69,22 @@ func pendingDefinitions() string {
 
 // asIf is what the suites hold: both stores.
 type asIf interface {
-	Read(context.Context, []kinds.Read) ([]kinds.Slice, error)
-	ReadAsIf(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, error)
+	Read(context.Context, []state.Read) ([]state.WindowState, error)
+	ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error)
 }
 
 // thinking reads as if what is pending had been applied.
 type thinking struct {
 	asIf
-	pending *kinds.Batch
+	pending *state.Batch
 }
 
-func (s thinking) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (s thinking) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadAsIf(ctx, reads, s.pending)
 }
 
 // ask asks a store for all features of their entities, each at its moment.
-func ask(t testing.TB, s asIf, pending *kinds.Batch, asked []asking, now int64) []features.Answer {
+func ask(t testing.TB, s asIf, pending *state.Batch, asked []asking, now int64) []features.Answer {
 	t.Helper()
 	var reading features.Reading
 	reading.Reset(now)
@@ -121,7 +123,7 @@ func TestPendingIsAsIfApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := testkit.Redis(t).Client(t)
-	moved := map[kinds.Kind]int{}
+	moved := map[aggregate.Function]int{}
 	for seed := range uint64(2) {
 		c := &conformance{
 			T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, store: newStore(t, client, 4), now: 1_532_496_076_032,
@@ -139,7 +141,7 @@ func TestPendingIsAsIfApplied(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range kinds.All {
+	for _, kind := range aggregate.All {
 		if moved[kind] < 10 {
 			t.Errorf("pending events moved %d answers of %s", moved[kind], kind.Spec().Name)
 		}
@@ -177,11 +179,11 @@ func (c *conformance) apply(held *memory.Store, records ...features.Record) {
 
 // pend asks with one or two pending events, applies them, and asks again. It
 // returns how many answers of each kind they moved.
-func (c *conformance) pend(held *memory.Store) map[kinds.Kind]int {
+func (c *conformance) pend(held *memory.Store) map[aggregate.Function]int {
 	c.Helper()
-	moved := map[kinds.Kind]int{}
+	moved := map[aggregate.Function]int{}
 	records := c.records(1 + c.random.IntN(2))
-	pending, decoder := &kinds.Batch{}, c.registry.NewDecoder()
+	pending, decoder := &state.Batch{}, c.registry.NewDecoder()
 	var asked []asking
 	for i := range records {
 		if _, err := c.mapper.Map(&records[i], 0, pending); err != nil {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // A partition's progress stands under the version of the plan that is applied
-// to it, see kinds.Partition.Under. Who applies another plan must claim the
+// to it, see state.Partition.Under. Who applies another plan must claim the
 // partition first; what is under way of the plan before finds no progress then,
 // and changes nothing. With the claim stands until when the plan before was
 // applied, in the same shard and by the same script.
@@ -42,16 +42,16 @@ const callPartitions = 500
 
 // Claim takes partitions for a plan, with one pipeline for all of them. It
 // returns one claim for each partition.
-func (s *Store) Claim(ctx context.Context, partitions []kinds.Partition, version string) ([]kinds.Claim, error) {
-	claims := make([]kinds.Claim, len(partitions))
+func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string) ([]state.Claim, error) {
+	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
-		claims[i].Progress = make([]kinds.Position, len(s.tags))
+		claims[i].Progress = make([]state.Position, len(s.tags))
 		claims[i].Held = math.MaxInt64
 	}
 	var calls progressCalls
 	for first := 0; first < len(partitions); first += callPartitions {
 		some := partitions[first:min(first+callPartitions, len(partitions))]
-		args := []any{version, kinds.MaxAhead.Milliseconds()}
+		args := []any{version, state.MaxAhead.Milliseconds()}
 		for _, p := range some {
 			args = append(args, p.Topic, p.ID)
 		}
@@ -73,7 +73,7 @@ func (s *Store) Claim(ctx context.Context, partitions []kinds.Partition, version
 }
 
 // takeClaim takes in what one shard replied of one partition.
-func takeClaim(c *kinds.Claim, shard int, reply []any) error {
+func takeClaim(c *state.Claim, shard int, reply []any) error {
 	var err error
 	if c.Progress[shard], err = parsePosition(reply[0]); err != nil {
 		return err
@@ -86,7 +86,7 @@ func takeClaim(c *kinds.Claim, shard int, reply []any) error {
 		c.Held = min(c.Held, max(had, 0))
 	}
 	if text, _ := reply[2].(string); text != "" && c.Topic == nil {
-		seen, err := kinds.ParseFirstSeen(text)
+		seen, err := state.ParseFirstSeen(text)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func takeClaim(c *kinds.Claim, shard int, reply []any) error {
 // Place puts partitions' progress where applying has not led it, with one pipeline
 // for all of them. It returns how many positions of shards it has changed: fewer
 // than were asked for where one was not as it was found before.
-func (s *Store) Place(ctx context.Context, placements ...kinds.Placement) (placed int, err error) {
+func (s *Store) Place(ctx context.Context, placements ...state.Placement) (placed int, err error) {
 	var calls progressCalls
 	for first := 0; first < len(placements); first += callPartitions {
 		some := placements[first:min(first+callPartitions, len(placements))]
@@ -128,7 +128,7 @@ func (s *Store) Place(ctx context.Context, placements ...kinds.Placement) (place
 
 // Gap notes that records of a partition were passed over whose timestamps go up
 // to a moment, in milliseconds, or to that of the newest record applied.
-func (s *Store) Gap(ctx context.Context, p kinds.Partition, until int64) error {
+func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
 	var calls progressCalls
 	for _, tag := range s.tags {
 		calls.add(gapSource, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
@@ -139,7 +139,7 @@ func (s *Store) Gap(ctx context.Context, p kinds.Partition, until int64) error {
 	return nil
 }
 
-func appendPlacement(args []any, p *kinds.Placement, shard int) []any {
+func appendPlacement(args []any, p *state.Placement, shard int) []any {
 	from, to := p.From[shard], p.To[shard]
 	if from == to {
 		return args
@@ -158,12 +158,12 @@ func appendPlacement(args []any, p *kinds.Placement, shard int) []any {
 // Progress reads for each partition, by shard, its position under whatever plan,
 // with one pipeline, and a second one where a partition is not under the plan that
 // it is named with.
-func (s *Store) Progress(ctx context.Context, partitions []kinds.Partition) ([][]kinds.Position, error) {
-	all := make([][]kinds.Position, len(partitions))
+func (s *Store) Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error) {
+	all := make([][]state.Position, len(partitions))
 	for i := range all {
-		all[i] = make([]kinds.Position, len(s.tags))
+		all[i] = make([]state.Position, len(s.tags))
 	}
-	err := s.positions(ctx, s.tags, partitions, func(partition, shard int, at kinds.Position) { all[partition][shard] = at })
+	err := s.positions(ctx, s.tags, partitions, func(partition, shard int, at state.Position) { all[partition][shard] = at })
 	if err != nil {
 		return nil, fmt.Errorf("read the progress of %d partitions: %w", len(partitions), err)
 	}
@@ -171,8 +171,8 @@ func (s *Store) Progress(ctx context.Context, partitions []kinds.Partition) ([][
 }
 
 // positions reads the positions of partitions in the shards of some tags.
-func (s *Store) positions(ctx context.Context, tags []string, partitions []kinds.Partition,
-	take func(partition, shard int, at kinds.Position),
+func (s *Store) positions(ctx context.Context, tags []string, partitions []state.Partition,
+	take func(partition, shard int, at state.Position),
 ) error {
 	if len(partitions) == 0 || len(tags) == 0 {
 		return nil
@@ -219,7 +219,7 @@ func (s *Store) positions(ctx context.Context, tags []string, partitions []kinds
 	return calls.send(ctx, s.redis)
 }
 
-func readArgs(partitions []kinds.Partition, some []int) (args []any) {
+func readArgs(partitions []state.Partition, some []int) (args []any) {
 	for _, i := range some {
 		topic, version, _ := strings.Cut(partitions[i].Topic, "@")
 		args = append(args, topic, partitions[i].ID, version)
@@ -232,7 +232,7 @@ func readArgs(partitions []kinds.Partition, some []int) (args []any) {
 // is that under a plan, or under whatever plan where this one does not have it.
 // It writes nothing, and is one round trip where the plan has the partition. In a
 // shard whose master does not answer it is not applied, as far as is known.
-func (s *Store) Applied(ctx context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
+func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	concerned := make([]bool, len(s.tags))
 	for _, r := range reads {
 		concerned[s.shardOf(r.Entity)] = true
@@ -253,7 +253,7 @@ func (s *Store) Applied(ctx context.Context, p kinds.Partition, offset int64, re
 		tag := s.tags[shards[i]]
 		at, err := parsePosition(reply.Val())
 		switch failure := reply.Err(); {
-		case errors.Is(failure, kinds.ErrUnavailable):
+		case errors.Is(failure, state.ErrUnavailable):
 			return false, nil
 		case failure != nil && !errors.Is(failure, redis.Nil):
 			return false, fmt.Errorf("read the progress of %s: %w", progressField(p), failure)
@@ -268,36 +268,36 @@ func (s *Store) Applied(ctx context.Context, p kinds.Partition, offset int64, re
 	if len(others) == 0 {
 		return true, nil
 	}
-	progress := make([]kinds.Position, len(others))
-	err := s.positions(ctx, others, []kinds.Partition{p}, func(_, shard int, at kinds.Position) { progress[shard] = at })
+	progress := make([]state.Position, len(others))
+	err := s.positions(ctx, others, []state.Partition{p}, func(_, shard int, at state.Position) { progress[shard] = at })
 	if err != nil {
 		return false, fmt.Errorf("read the progress of %s: %w", progressField(p), err)
 	}
-	return kinds.Lowest(progress) > offset, nil
+	return state.Lowest(progress) > offset, nil
 }
 
 // Log is the log that a tag of a position stands for; zero where no shard knows.
-func (s *Store) Log(ctx context.Context, tag string) (kinds.LogID, error) {
+func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 	pipe := s.redis.Pipeline()
 	replies := make([]*redis.StringCmd, len(s.tags))
 	for shard, shardTag := range s.tags {
 		replies[shard] = pipe.HGet(ctx, progressKey(shardTag), logField(tag))
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return kinds.LogID{}, fmt.Errorf("read what log %s is: %w", tag, err)
+		return state.LogID{}, fmt.Errorf("read what log %s is: %w", tag, err)
 	}
 	for _, reply := range replies {
 		if text := reply.Val(); text != "" {
-			return kinds.ParseLogID(text), nil
+			return state.ParseLogID(text), nil
 		}
 	}
-	return kinds.LogID{}, nil
+	return state.LogID{}, nil
 }
 
 // parsePosition reads a position as a reply gives it: nil or "" is none.
-func parsePosition(reply any) (kinds.Position, error) {
+func parsePosition(reply any) (state.Position, error) {
 	text, _ := reply.(string)
-	return kinds.ParsePosition(text)
+	return state.ParsePosition(text)
 }
 
 // progressCalls are calls of the scripts of progress, in one pipeline.

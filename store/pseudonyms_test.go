@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 var (
@@ -29,7 +29,7 @@ func TestPseudonyms(t *testing.T) {
 			event{offset: 2, device: "d2", user: "u1", time: 101 * day})
 		apply(t, s.NewWriter(), b)
 		for entity, want := range map[string]int64{"jane.doe": 2, "d2": 1} {
-			slices, err := s.Read(ctx, []kinds.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
+			slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
 			if err != nil || slices[0].Cells[0].Value.Num != want || slices[1].Cells[0].Value.Num != want {
 				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, slices, err, want)
 			}
@@ -43,7 +43,7 @@ func TestPseudonyms(t *testing.T) {
 				t.Errorf("the pseudonym of %s is %q", entity, name)
 			}
 			// The shard is that of the entity, whatever it is called.
-			if want := kinds.Shard(kinds.EntityHash([]byte(entity)), 3); held.Shard != want {
+			if want := state.Shard(state.EntityHash([]byte(entity)), 3); held.Shard != want {
 				t.Errorf("%s is in shard %d, want %d", entity, held.Shard, want)
 			}
 		}

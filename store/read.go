@@ -12,22 +12,22 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // Read answers all reads with one pipeline, which is one round trip, or one to
 // each of a cluster's nodes concerned; readers at the same time share it. The
 // slices are in the order of the reads;
 // reads that stand in one key share one command. It writes nothing.
-func (s *Store) Read(ctx context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
+func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadAsIf(ctx, reads, nil)
 }
 
 // ReadAsIf answers all reads as Read would if a batch, which may be nil, had
 // just been applied, but for events that have arrived meanwhile; see
-// state.Think. It writes nothing.
-func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
+// packed.Think. It writes nothing.
+func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
 	return slices, err
 }
@@ -35,9 +35,9 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []kinds.Read, pending *kinds
 // readWith reads with commands that each master takes in a way. What stands at a
 // master that does not answer is not read: its slices say so, and the others are
 // answered. The error says that no master answers.
-func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []kinds.Read, pending *kinds.Batch) (
-	[]kinds.Slice, kinds.Freshness, error) {
-	slices := make([]kinds.Slice, len(reads))
+func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
+	[]state.WindowState, state.Freshness, error) {
+	slices := make([]state.WindowState, len(reads))
 	lookups := s.lookups(reads)
 	shares := s.shareByMaster(ctx, lookups, pending)
 	commands := 0
@@ -48,7 +48,7 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(semconv.DBOperationBatchSize(commands))
 	}
-	var freshness kinds.Freshness
+	var freshness state.Freshness
 	for _, share := range shares {
 		f, err := share.wait(ctx)
 		if err != nil {
@@ -64,7 +64,7 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 		return nil, freshness, fmt.Errorf("read features: %w", err)
 	}
 	for i := range lookups {
-		if !errors.Is(lookups[i].err(), kinds.ErrUnavailable) {
+		if !errors.Is(lookups[i].err(), state.ErrUnavailable) {
 			lookups[i].receive(reads, slices, pending, secret)
 		}
 	}
@@ -73,9 +73,9 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 
 // secretFor is the secret that reads need, if they do. It is looked for when the state
 // has been read: where there is none even then, there was no state.
-func (s *Store) secretFor(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) (state.Secret, error) {
-	if pending == nil && !slices.ContainsFunc(reads, func(r kinds.Read) bool { return r.Series.State() == kinds.Filters }) {
-		return state.Secret{}, nil
+func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
+	if pending == nil && !slices.ContainsFunc(reads, func(r state.Read) bool { return r.Series.Layout() == state.Filters }) {
+		return packed.Secret{}, nil
 	}
 	return s.keyed(ctx)
 }
@@ -89,7 +89,7 @@ type lookup struct {
 
 	// ids are series that say which pending events have arrived at the entity.
 	// Where they stand in another key, idsKey, both are read at one moment.
-	ids     []*kinds.Series
+	ids     []*state.Series
 	idsKey  string
 	both    *redis.SliceCmd
 	lengths [2]*redis.IntCmd // of both keys
@@ -101,7 +101,7 @@ type lookup struct {
 type entityKey struct{ group, entity string }
 
 // lookups gathers the reads by key.
-func (s *Store) lookups(reads []kinds.Read) []lookup {
+func (s *Store) lookups(reads []state.Read) []lookup {
 	var list []lookup
 	var last entityKey // of the read before, which is often that of the next one
 	var buf []byte
@@ -140,14 +140,14 @@ func shareOut(list []lookup, of []int) {
 }
 
 // appendKey appends the key that holds a series of an entity.
-func (s *Store) appendKey(dst []byte, series *kinds.Series, entity string) []byte {
+func (s *Store) appendKey(dst []byte, series *state.Series, entity string) []byte {
 	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // it is only read
 	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
 }
 
 // shardOf is the shard of an entity.
 func (s *Store) shardOf(entity string) int {
-	return kinds.Shard(kinds.EntityHash(unsafe.Slice(unsafe.StringData(entity), len(entity))), len(s.tags)) // it is only read
+	return state.Shard(state.EntityHash(unsafe.Slice(unsafe.StringData(entity), len(entity))), len(s.tags)) // it is only read
 }
 
 // ask appends the commands.
@@ -187,15 +187,15 @@ func (l *lookup) reply() (packed, ids []byte) {
 
 // receive takes the reply into the slices of the lookup's reads. Where it is
 // damaged they say so; what can still be told from it would be too little.
-func (l *lookup) receive(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch, secret state.Secret) {
+func (l *lookup) receive(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) {
 	if err := l.take(reads, slices, pending, secret); err != nil {
 		for _, i := range l.reads {
-			slices[i] = kinds.Slice{Err: err}
+			slices[i] = state.WindowState{Err: err}
 		}
 	}
 }
 
-func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.Batch, secret state.Secret) error {
+func (l *lookup) take(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) error {
 	if err := l.refused(); err != nil {
 		return err
 	}
@@ -230,18 +230,18 @@ func (l *lookup) take(reads []kinds.Read, slices []kinds.Slice, pending *kinds.B
 type states struct {
 	list  []wanted
 	reads []int // by read, the index of its series in list
-	shelf state.Shelf
+	shelf packed.Shelf
 
-	secret state.Secret // of the store whose states they are
+	secret packed.Secret // of the store whose states they are
 
-	losses state.Losses
+	losses packed.Losses
 }
 
 // wanted is the state of a series that reads look at.
 type wanted struct {
 	tag    uint32
-	series *kinds.Series
-	state  state.State
+	series *state.Series
+	state  packed.State
 }
 
 var statesPool = sync.Pool{New: func() any { return new(states) }}
@@ -252,12 +252,12 @@ func (s *states) free() {
 		s.shelf.Put(w.series, w.state)
 	}
 	clear(s.list)
-	s.list, s.reads, s.losses, s.secret = s.list[:0], s.reads[:0], nil, state.Secret{}
+	s.list, s.reads, s.losses, s.secret = s.list[:0], s.reads[:0], nil, packed.Secret{}
 	statesPool.Put(s)
 }
 
 // want makes room for a series, and returns its index.
-func (s *states) want(series *kinds.Series) int {
+func (s *states) want(series *state.Series) int {
 	for i := range s.list {
 		if s.list[i].series == series {
 			return i
@@ -268,7 +268,7 @@ func (s *states) want(series *kinds.Series) int {
 }
 
 // of is the state of the series with a tag, nil where it is not wanted.
-func (s *states) of(tag uint32) state.State {
+func (s *states) of(tag uint32) packed.State {
 	for i := range s.list {
 		if s.list[i].tag == tag {
 			return s.list[i].state
@@ -278,8 +278,8 @@ func (s *states) of(tag uint32) state.State {
 }
 
 // merge takes in what is packed of them.
-func (s *states) merge(packed []byte) error {
-	return state.Sections(packed, func(tag uint32, body []byte) error {
+func (s *states) merge(data []byte) error {
+	return packed.Sections(data, func(tag uint32, body []byte) error {
 		if held := s.of(tag); held != nil {
 			return held.Merge(body)
 		}

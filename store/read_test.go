@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Reads of one key share a lookup, wherever they stand; entities of the same text
@@ -16,7 +16,7 @@ func TestLookups(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
 	s := New(client, "n", 1)
-	reads := []kinds.Read{
+	reads := []state.Read{
 		{Series: events, Entity: "7"}, {Series: ever, Entity: "7"}, {Series: amount, Entity: "7"},
 		{Series: users, Entity: "8"}, {Series: users, Entity: "7"},
 	}
@@ -24,7 +24,7 @@ func TestLookups(t *testing.T) {
 	for _, l := range s.lookups(reads) {
 		got[l.key] = fmt.Sprint(l.group, " ", l.entity, " ", l.reads)
 	}
-	key := func(r kinds.Read) string { return string(s.appendKey(nil, r.Series, r.Entity)) }
+	key := func(r state.Read) string { return string(s.appendKey(nil, r.Series, r.Entity)) }
 	want := map[string]string{
 		key(reads[0]): events.Group + " 7 [0 2 4]",
 		key(reads[1]): ever.Group + " 7 [1]",

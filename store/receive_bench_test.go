@@ -5,17 +5,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // BenchmarkReceive takes what a key holds apart for nine reads: numbers of a
 // month and a few members, compacted but for the last three events.
 func BenchmarkReceive(b *testing.B) {
-	var packed []byte
-	var packer state.Packer
+	var data []byte
+	var packer packed.Packer
 	add := func(day int64) {
-		batch := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+		batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 		fill(batch, 0, event{device: "d1", user: string(rune('a' + day%5)), time: day * 86_400_000, cents: day * 100})
 		for i := range batch.Ops {
 			if batch.Ops[i].Series == ever || batch.Ops[i].Series == approx {
@@ -23,13 +23,13 @@ func BenchmarkReceive(b *testing.B) {
 			}
 			packer.Begin(batch.Ops[i].Series)
 			packer.Add(&batch.Ops[i])
-			packed = packer.End(packed)
+			data = packer.End(data)
 		}
 	}
 	for day := range int64(8) {
 		add(20_000 + day)
 	}
-	known := func(tag uint32) *kinds.Series {
+	known := func(tag uint32) *state.Series {
 		for _, s := range allSeries {
 			if s.Tag() == tag {
 				return s
@@ -37,7 +37,7 @@ func BenchmarkReceive(b *testing.B) {
 		}
 		return nil
 	}
-	packed, err := new(state.Compactor).Compact(nil, packed, known, func(uint32) bool { return false }, 0, state.Nonce{1})
+	data, err := new(packed.Compactor).Compact(nil, data, known, func(uint32) bool { return false }, 0, packed.Nonce{1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -45,19 +45,19 @@ func BenchmarkReceive(b *testing.B) {
 	add(20_007)
 	add(20_008)
 	l := lookup{held: redis.NewStringCmd(b.Context(), "get", "key")}
-	l.held.SetVal(string(packed))
-	var reads []kinds.Read
-	for _, s := range []*kinds.Series{events, amount, weight, smallest, biggest, users, recent} {
+	l.held.SetVal(string(data))
+	var reads []state.Read
+	for _, s := range []*state.Series{events, amount, weight, smallest, biggest, users, recent} {
 		l.reads = append(l.reads, len(reads))
-		reads = append(reads, kinds.Read{Series: s, Entity: "d1", First: 20_002 * day / s.Tile, Last: 20_008 * day / s.Tile})
+		reads = append(reads, state.Read{Series: s, Entity: "d1", First: 20_002 * day / s.Tile, Last: 20_008 * day / s.Tile})
 	}
-	slices := make([]kinds.Slice, len(reads))
+	slices := make([]state.WindowState, len(reads))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.receive(reads, slices, nil, state.Secret{})
+		l.receive(reads, slices, nil, packed.Secret{})
 	}
 	if err := slices[0].Err; err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(len(packed)), "bytes")
+	b.ReportMetric(float64(len(data)), "bytes")
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // How old a replica's state may be is known without trust in its clock or its
@@ -49,7 +49,7 @@ func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *sl
 
 // ReadReplica answers all reads as ReadAsIf does, but from replicas where they
 // do, and says how old the state may be.
-func (s *Store) ReadReplica(ctx context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	return s.readWith(ctx, (*master).askNearby, reads, pending)
 }
 
@@ -162,7 +162,7 @@ func (r *replicas) note(s standing, at time.Time) {
 
 // freshness is that of what a server of a standing holds now. The error says why
 // it must not answer.
-func (r *replicas) freshness(s standing) (f kinds.Freshness, err error) {
+func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list, now := r.sights[s.id], r.now()
@@ -177,7 +177,7 @@ func (r *replicas) freshness(s standing) (f kinds.Freshness, err error) {
 			continue
 		}
 		if staleness := now.Sub(list[i].at); staleness <= r.within {
-			return kinds.Freshness{Replica: true, Staleness: staleness}, nil
+			return state.Freshness{Replica: true, Staleness: staleness}, nil
 		}
 		break
 	}
@@ -191,8 +191,8 @@ func (e staleError) Error() string { return fmt.Sprintf("it is staler than %v", 
 
 // pass sends commands about what a master holds to replicas, and to the master
 // those that found none.
-func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) []kinds.Freshness {
-	freshness := make([]kinds.Freshness, len(commands))
+func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness {
+	freshness := make([]state.Freshness, len(commands))
 	answered := make([]bool, len(commands))
 	var asked sync.WaitGroup
 	for server, places := range r.share(ctx, commands) {
@@ -260,7 +260,7 @@ func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 
 // ask sends the commands at some places to a server, and says whether each has
 // its reply.
-func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, places []int) (f kinds.Freshness, ok bool) {
+func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, places []int) (f state.Freshness, ok bool) {
 	pipe := server.Pipeline()
 	info := pipe.Info(ctx, "replication") // first: what is read after it is no older
 	for _, i := range places {
@@ -274,16 +274,16 @@ func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []red
 	}
 	for _, i := range places {
 		if err := commands[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return kinds.Freshness{}, false
+			return state.Freshness{}, false
 		}
 	}
 	return f, true
 }
 
-func (r *replicas) judge(info *redis.StringCmd) (kinds.Freshness, error) {
+func (r *replicas) judge(info *redis.StringCmd) (state.Freshness, error) {
 	s, err := readStanding(info)
 	if err != nil {
-		return kinds.Freshness{}, err
+		return state.Freshness{}, err
 	}
 	return r.freshness(s)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // replicated is a store that reads from replicas, and writes to their master.
@@ -68,11 +68,11 @@ func (r *replicated) write(t *testing.T, devices int) {
 }
 
 // counts reads from replicas how many events of each device there are.
-func (r *replicated) counts(t *testing.T, devices int) ([]int64, kinds.Freshness) {
+func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness) {
 	t.Helper()
-	var reads []kinds.Read
+	var reads []state.Read
 	for d := range devices {
-		reads = append(reads, kinds.Read{Series: ever, Entity: fmt.Sprint("d", d)})
+		reads = append(reads, state.Read{Series: ever, Entity: fmt.Sprint("d", d)})
 	}
 	slices, f, err := r.ReadReplica(context.Background(), reads, nil)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *replicated) counts(t *testing.T, devices int) ([]int64, kinds.Freshness
 }
 
 // await reads until the answer is as wanted.
-func (r *replicated) await(t *testing.T, what string, want func(count int64, f kinds.Freshness) bool) {
+func (r *replicated) await(t *testing.T, what string, want func(count int64, f state.Freshness) bool) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, what, func() (bool, string) {
 		counts, f := r.counts(t, 1)
@@ -105,7 +105,7 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 	const within = 4 * time.Second
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), within)
 	r.write(t, 1)
-	r.await(t, "an answer from the replica that has the event", func(n int64, f kinds.Freshness) bool {
+	r.await(t, "an answer from the replica that has the event", func(n int64, f state.Freshness) bool {
 		return n == 1 && f.Replica && f.Staleness > 0 && f.Staleness < time.Second
 	})
 
@@ -128,7 +128,7 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 	}
 
 	link.Heal()
-	r.await(t, "an answer from the replica that has both", func(n int64, f kinds.Freshness) bool {
+	r.await(t, "an answer from the replica that has both", func(n int64, f state.Freshness) bool {
 		return n == 2 && f.Replica && f.Staleness < time.Second
 	})
 }
@@ -140,7 +140,7 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	first, second := testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, master.Addr())
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), first.Addr(), second.Addr()), time.Minute)
 	r.write(t, 1)
-	fromReplica := func(n int64, f kinds.Freshness) bool { return n == 1 && f.Replica }
+	fromReplica := func(n int64, f state.Freshness) bool { return n == 1 && f.Replica }
 	r.await(t, "an answer from a replica", fromReplica)
 	first.Kill()
 	for range 50 {
@@ -151,7 +151,7 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	r.await(t, "an answer from the other replica", fromReplica)
 	second.Kill()
 	for range 50 {
-		if counts, f := r.counts(t, 1); counts[0] != 1 || f != (kinds.Freshness{}) {
+		if counts, f := r.counts(t, 1); counts[0] != 1 || f != (state.Freshness{}) {
 			t.Fatalf("without replicas: %v, %+v", counts, f)
 		}
 	}
@@ -165,7 +165,7 @@ func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
 	replica := testkit.NewRedisReplica(t, link.Addr())
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), time.Minute)
 	r.write(t, 1)
-	r.await(t, "an answer from the replica", func(n int64, f kinds.Freshness) bool { return n == 1 && f.Replica })
+	r.await(t, "an answer from the replica", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
 	link.Cut()
 	replica.Kill()
 	replica.Start() // as a master without data: nobody has told it otherwise
@@ -184,7 +184,7 @@ func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
 		}
 	}
 	link.Heal()
-	r.await(t, "an answer from the replica that has synchronised", func(n int64, f kinds.Freshness) bool { return n == 1 && f.Replica })
+	r.await(t, "an answer from the replica that has synchronised", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
 }
 
 // In a cluster each master has replicas of its own, or none.
@@ -236,9 +236,9 @@ func TestFreshness(t *testing.T) {
 	} {
 		r.now = func() time.Time { return at(test.now) }
 		f, err := r.freshness(test.standing)
-		want := kinds.Freshness{Replica: true, Staleness: test.staleness}
+		want := state.Freshness{Replica: true, Staleness: test.staleness}
 		if test.staleness < 0 || test.err != "" {
-			want = kinds.Freshness{}
+			want = state.Freshness{}
 		}
 		if f != want || fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
 			t.Errorf("%s: %+v, %v; want %+v, %s", test.name, f, err, want, test.err)

@@ -13,9 +13,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/memory"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // forged is another text of 16 bytes that has the xxHash of one.
@@ -43,29 +44,29 @@ func forged(t *testing.T, text string) string {
 	return string(other)
 }
 
-var seenUsers = &kinds.Series{
-	ID: "seenx", Group: "devic", By: []string{"device"}, Measure: kinds.Seen, Type: kinds.String,
+var seenUsers = &state.Series{
+	ID: "seenx", Group: "devic", By: []string{"device"}, Measure: state.Seen, Type: value.String,
 	Tile: day, Keep: 8 * day, GroupKeep: 9 * day, Max: 100, Rate: 0.001,
 }
 
 // meeting is a batch of one event with an id, in which device "d" meets a user.
-func meeting(t *testing.T, s *Store, user, id string) *kinds.Batch {
+func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 	b := begin(t, s, transactions)
-	b.Now, b.Series = 100*day, []*kinds.Series{events, seenUsers, ids}
+	b.Now, b.Series = 100*day, []*state.Series{events, seenUsers, ids}
 	offset := b.Sources[0].Progress[0].Offset
 	b.Sources[0].To = offset + 1
 	b.Touch(0, offset, []byte("d"))
-	b.Add(kinds.Op{Series: events, Tile: 100, Num: 1})
-	b.Add(kinds.Op{Series: seenUsers, Tile: 100, Member: []byte(user)})
-	b.Add(kinds.Op{Series: ids, Tile: 100 * day / ids.Tile, Member: []byte(id)})
+	b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	b.Add(state.Mutation{Series: seenUsers, Tile: 100, Member: []byte(user)})
+	b.Add(state.Mutation{Series: ids, Tile: 100 * day / ids.Tile, Member: []byte(id)})
 	return b
 }
 
 // seen says of users whether "d" has met them, and how many events it counts with
 // what is pending.
-func seen(t *testing.T, s asIf, pending *kinds.Batch, users ...string) (met []bool, count int64) {
+func seen(t *testing.T, s asIf, pending *state.Batch, users ...string) (met []bool, count int64) {
 	t.Helper()
-	reads := []kinds.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
+	reads := []state.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
 	slices, err := s.Read(t.Context(), reads)
 	if pending != nil {
 		slices, err = s.ReadAsIf(t.Context(), reads, pending)
@@ -112,7 +113,7 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 // Namespaces have secrets of their own, and processes that make one at once agree.
 func TestSecretsOfNamespaces(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		known := map[state.Secret]string{}
+		known := map[packed.Secret]string{}
 		for n := range 8 {
 			name := fmt.Sprint(s.namespace, "-", n)
 			makers := make([]*Store, 8)
@@ -135,7 +136,7 @@ func TestSecretsOfNamespaces(t *testing.T) {
 					t.Errorf("two processes that made namespace %s at once have two secrets", name)
 				}
 			}
-			if known[secret] != "" || secret == (state.Secret{}) {
+			if known[secret] != "" || secret == (packed.Secret{}) {
 				t.Errorf("namespace %s has the secret of %q", name, known[secret])
 			}
 			known[secret] = name

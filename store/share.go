@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // share is what one master is asked for a question.
@@ -19,7 +19,7 @@ type share struct {
 }
 
 // shareByMaster makes the commands of lookups, by the master that holds the key.
-func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *kinds.Batch) (shares []share) {
+func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *state.Batch) (shares []share) {
 	for i := range lookups {
 		l := &lookups[i]
 		if pending != nil {
@@ -58,11 +58,11 @@ func (l *lookup) err() error {
 
 // unread tells the slices of what was not read, because its master did not answer.
 // The error is why a question cannot be answered even in part.
-func (s *Store) unread(ctx context.Context, lookups []lookup, slices []kinds.Slice) error {
+func (s *Store) unread(ctx context.Context, lookups []lookup, slices []state.WindowState) error {
 	missing := 0
 	for i := range lookups {
 		switch err := lookups[i].err(); {
-		case errors.Is(err, kinds.ErrUnavailable):
+		case errors.Is(err, state.ErrUnavailable):
 			missing++
 			for _, r := range lookups[i].reads {
 				slices[r].Err = err

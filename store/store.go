@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // format is the version of the layout of keys and values, and formatField where it
@@ -42,7 +42,7 @@ type Store struct {
 	past      past
 	// secret is nil until a layout was found, and secretAsked when one was last looked
 	// for, in milliseconds since 1970; see keyed.
-	secret      atomic.Pointer[state.Secret]
+	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
 	pseudonyms  *pseudonyms // nil where keys have the entities themselves
 	written     sync.Once   // makes what writers share

@@ -9,8 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -46,24 +47,24 @@ const day = 24 * 60 * 60 * 1000
 
 // Series of every state kind, as the plan of a registry would make them.
 var (
-	events   = &kinds.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: kinds.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	amount   = &kinds.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	weight   = &kinds.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: kinds.Sum, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	smallest = &kinds.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: kinds.Min, Type: kinds.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	biggest  = &kinds.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: kinds.Max, Type: kinds.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	users    = &kinds.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: kinds.Distinct, Type: kinds.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	approx   = &kinds.Series{ID: "hllog", Group: "devic", By: []string{"device"}, Measure: kinds.Approx, Type: kinds.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	recent   = &kinds.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: kinds.Touch, Type: kinds.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
-	ever     = &kinds.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: kinds.CountEvents}
-	ids      = &kinds.Series{ID: "idsxx", Group: "devic", By: []string{"device"}, Measure: kinds.Identify, Tile: 1000, Keep: 600_000, GroupKeep: 9 * day, Max: 30}
-	history  = &kinds.Series{ID: "logxx", Group: "devic", By: []string{"device"}, Measure: kinds.Record, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 40}
+	events   = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	amount   = &state.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	weight   = &state.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	smallest = &state.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: state.Min, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	biggest  = &state.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: state.Max, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	users    = &state.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	approx   = &state.Series{ID: "hllog", Group: "devic", By: []string{"device"}, Measure: state.Approx, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	recent   = &state.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: state.Touch, Type: value.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
+	ever     = &state.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: state.CountEvents}
+	ids      = &state.Series{ID: "idsxx", Group: "devic", By: []string{"device"}, Measure: state.Identify, Tile: 1000, Keep: 600_000, GroupKeep: 9 * day, Max: 30}
+	history  = &state.Series{ID: "logxx", Group: "devic", By: []string{"device"}, Measure: state.Record, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 40}
 
-	allSeries = []*kinds.Series{events, amount, weight, smallest, biggest, users, approx, recent, ever, history, ids}
+	allSeries = []*state.Series{events, amount, weight, smallest, biggest, users, approx, recent, ever, history, ids}
 )
 
 var (
-	transactions = kinds.Partition{Topic: "transactions", ID: 3}
-	logins       = kinds.Partition{Topic: "logins", ID: 0}
+	transactions = state.Partition{Topic: "transactions", ID: 3}
+	logins       = state.Partition{Topic: "logins", ID: 0}
 )
 
 // event is what the tests write: at an offset, of a device.
@@ -75,49 +76,49 @@ type event struct {
 }
 
 // fill maps events into a batch, as a plan with all the series above would.
-func fill(b *kinds.Batch, source int, list ...event) {
+func fill(b *state.Batch, source int, list ...event) {
 	b.Series = allSeries
 	for _, e := range list {
 		b.Now = max(b.Now, e.time)
 		b.Touch(source, e.offset, []byte(e.device))
-		tile := kinds.FloorDiv(e.time, day)
-		b.Add(kinds.Op{Series: events, Tile: tile, Num: 1})
-		b.Add(kinds.Op{Series: amount, Tile: tile, Num: e.cents})
-		b.Add(kinds.Op{Series: weight, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
-		b.Add(kinds.Op{Series: smallest, Tile: tile, Num: e.cents})
-		b.Add(kinds.Op{Series: biggest, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
-		b.Add(kinds.Op{Series: users, Tile: tile, Member: []byte(e.user)})
-		b.Add(kinds.Op{Series: approx, Tile: tile, Member: []byte(e.user)})
-		b.Add(kinds.Op{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
-		b.Add(kinds.Op{Series: ever, Num: 1})
+		tile := state.FloorDiv(e.time, day)
+		b.Add(state.Mutation{Series: events, Tile: tile, Num: 1})
+		b.Add(state.Mutation{Series: amount, Tile: tile, Num: e.cents})
+		b.Add(state.Mutation{Series: weight, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(state.Mutation{Series: smallest, Tile: tile, Num: e.cents})
+		b.Add(state.Mutation{Series: biggest, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(state.Mutation{Series: users, Tile: tile, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: approx, Tile: tile, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: ever, Num: 1})
 		b.Sources[source].To = e.offset + 1
 	}
 }
 
 // begin makes a batch with the progress that the store has.
-func begin(t testing.TB, s *Store, partitions ...kinds.Partition) *kinds.Batch {
+func begin(t testing.TB, s *Store, partitions ...state.Partition) *state.Batch {
 	t.Helper()
-	b := new(kinds.Batch)
+	b := new(state.Batch)
 	progress, err := s.Progress(context.Background(), partitions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range partitions {
-		b.Sources = append(b.Sources, kinds.Source{Partition: p, Progress: progress[i], To: kinds.Lowest(progress[i])})
+		b.Sources = append(b.Sources, state.PartitionRange{Partition: p, Progress: progress[i], To: state.Lowest(progress[i])})
 	}
 	return b
 }
 
-func start(t testing.TB, s *Store, partitions ...kinds.Partition) {
+func start(t testing.TB, s *Store, partitions ...state.Partition) {
 	t.Helper()
 	for _, p := range partitions {
-		if _, err := s.Place(context.Background(), kinds.Begin(p, s.Shards(), 0)); err != nil {
+		if _, err := s.Place(context.Background(), state.Begin(p, s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func apply(t testing.TB, w *Writer, b *kinds.Batch) {
+func apply(t testing.TB, w *Writer, b *state.Batch) {
 	t.Helper()
 	if err := w.Apply(context.Background(), b); err != nil {
 		t.Fatal(err)
@@ -127,12 +128,12 @@ func apply(t testing.TB, w *Writer, b *kinds.Batch) {
 // holds reads everything of a device in a stretch of days.
 func holds(t testing.TB, s *Store, device string, from, to int64) string {
 	t.Helper()
-	var reads []kinds.Read
-	for _, series := range []*kinds.Series{events, amount, weight, smallest, biggest, users, approx} {
-		reads = append(reads, kinds.Read{Series: series, Entity: device, First: from, Last: to})
+	var reads []state.Read
+	for _, series := range []*state.Series{events, amount, weight, smallest, biggest, users, approx} {
+		reads = append(reads, state.Read{Series: series, Entity: device, First: from, Last: to})
 	}
-	reads = append(reads, kinds.Read{Series: recent, Entity: device, First: from * day, Last: (to+1)*day - 1},
-		kinds.Read{Series: ever, Entity: device})
+	reads = append(reads, state.Read{Series: recent, Entity: device, First: from * day, Last: (to+1)*day - 1},
+		state.Read{Series: ever, Entity: device})
 	slices, err := s.Read(context.Background(), reads)
 	if err != nil {
 		t.Fatal(err)
@@ -142,25 +143,28 @@ func holds(t testing.TB, s *Store, device string, from, to int64) string {
 
 // expected is what holds must say after the events.
 func expected(list []event, device string, from, to int64) string {
-	tiles := make([]map[int64]*kinds.Cell, 5)
+	tiles := make([]map[int64]*state.Bucket, 5)
 	for i := range tiles {
-		tiles[i] = map[int64]*kinds.Cell{}
+		tiles[i] = map[int64]*state.Bucket{}
 	}
-	values := [...]func(e event, c *kinds.Cell, first bool){
-		func(_ event, c *kinds.Cell, _ bool) { c.Value.Type = kinds.Int; c.Value.Num++ },
-		func(e event, c *kinds.Cell, _ bool) {
-			c.Value.Type, c.Value.Scale = kinds.Decimal, 2
+	values := [...]func(e event, c *state.Bucket, first bool){
+		func(_ event, c *state.Bucket, _ bool) { c.Value.Type = value.Int; c.Value.Num++ },
+		func(e event, c *state.Bucket, _ bool) {
+			c.Value.Type, c.Value.Scale = value.Decimal, 2
 			c.Value.Num += e.cents
 		},
-		func(e event, c *kinds.Cell, _ bool) { c.Value.Type = kinds.Float; c.Value.Flt += float64(e.cents) / 4 },
-		func(e event, c *kinds.Cell, first bool) {
-			c.Value.Type, c.Value.Scale = kinds.Decimal, 2
+		func(e event, c *state.Bucket, _ bool) {
+			c.Value.Type = value.Float
+			c.Value.Flt += float64(e.cents) / 4
+		},
+		func(e event, c *state.Bucket, first bool) {
+			c.Value.Type, c.Value.Scale = value.Decimal, 2
 			if first || e.cents < c.Value.Num {
 				c.Value.Num = e.cents
 			}
 		},
-		func(e event, c *kinds.Cell, first bool) {
-			c.Value.Type = kinds.Float
+		func(e event, c *state.Bucket, first bool) {
+			c.Value.Type = value.Float
 			if v := float64(e.cents) / 4; first || v > c.Value.Flt {
 				c.Value.Flt = v
 			}
@@ -174,7 +178,7 @@ func expected(list []event, device string, from, to int64) string {
 		}
 		all++
 		lastSeen[e.user] = max(lastSeen[e.user], e.time)
-		tile := kinds.FloorDiv(e.time, day)
+		tile := state.FloorDiv(e.time, day)
 		if tile < from || tile > to {
 			continue
 		}
@@ -182,13 +186,13 @@ func expected(list []event, device string, from, to int64) string {
 		for i, add := range values {
 			c, there := tiles[i][tile]
 			if !there {
-				c = &kinds.Cell{Tile: tile}
+				c = &state.Bucket{Tile: tile}
 				tiles[i][tile] = c
 			}
 			add(e, c, !there)
 		}
 	}
-	out := make([]kinds.Slice, 9)
+	out := make([]state.WindowState, 9)
 	for i := range tiles {
 		for tile := from; tile <= to; tile++ {
 			if c := tiles[i][tile]; c != nil {
@@ -201,7 +205,7 @@ func expected(list []event, device string, from, to int64) string {
 	}
 	out[6].Count = int64(len(inWindow))
 	for _, t := range lastSeen {
-		if day := kinds.FloorDiv(t, day); day >= from && day <= to {
+		if day := state.FloorDiv(t, day); day >= from && day <= to {
 			out[7].Count++
 		} else if day > to {
 			out[7].After++
@@ -209,12 +213,12 @@ func expected(list []event, device string, from, to int64) string {
 	}
 	out[7].Capped = len(lastSeen) >= recent.Max && out[7].Count+out[7].After == int64(recent.Max)
 	if all > 0 {
-		out[8].Cells = []kinds.Cell{{Value: kinds.Value{Type: kinds.Int, Num: all}}}
+		out[8].Cells = []state.Bucket{{Value: value.Value{Type: value.Int, Num: all}}}
 	}
 	return describe(out)
 }
 
-func describe(list []kinds.Slice) string {
+func describe(list []state.WindowState) string {
 	text := ""
 	for _, s := range list {
 		slices.Sort(s.Members)

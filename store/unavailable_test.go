@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 // hung is a store on a cluster of three, of which one master can hang.
@@ -63,11 +63,11 @@ func (h *hung) device(n int, mine bool) string {
 }
 
 // amount reads what was paid with devices.
-func (h *hung) amount(devices ...string) []kinds.Slice {
+func (h *hung) amount(devices ...string) []state.WindowState {
 	h.Helper()
-	var reads []kinds.Read
+	var reads []state.Read
 	for _, device := range devices {
-		reads = append(reads, kinds.Read{Series: events, Entity: device, First: 0, Last: 1 << 40})
+		reads = append(reads, state.Read{Series: events, Entity: device, First: 0, Last: 1 << 40})
 	}
 	slices, err := h.Read(h.Context(), reads)
 	if err != nil {
@@ -108,7 +108,7 @@ func TestOneMasterHangs(t *testing.T) {
 	for range 200 {
 		began := time.Now()
 		for i, s := range h.amount(devices...) {
-			if lost := i%2 == 1; lost != errors.Is(s.Err, kinds.ErrUnavailable) || lost == (len(s.Cells) > 0) {
+			if lost := i%2 == 1; lost != errors.Is(s.Err, state.ErrUnavailable) || lost == (len(s.Cells) > 0) {
 				t.Fatalf("device %d: %d cells, error %v", i, len(s.Cells), s.Err)
 			}
 		}
@@ -125,8 +125,8 @@ func TestOneMasterHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, device := range devices {
-		lost := history.Missing(&kinds.Read{Series: events, Entity: device})
-		if errors.Is(lost, kinds.ErrUnavailable) != (i%2 == 1) {
+		lost := history.Missing(&state.Read{Series: events, Entity: device})
+		if errors.Is(lost, state.ErrUnavailable) != (i%2 == 1) {
 			t.Errorf("device %d: the history is missing: %v", i, lost)
 		}
 	}
@@ -137,7 +137,7 @@ func TestOneMasterHangs(t *testing.T) {
 		t.Errorf("the clock says %d (%v), want %d", now, err, clock)
 	}
 	concerned := func(device string) bool {
-		ok, err := h.Applied(ctx, transactions, 1, []kinds.Read{{Series: events, Entity: device}})
+		ok, err := h.Applied(ctx, transactions, 1, []state.Read{{Series: events, Entity: device}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +173,8 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 	source := b.Sources[0]
 	source.Lagging = make([]bool, len(source.Progress))
 	next := int64(0)
-	batch := func(from, to int64) *kinds.Batch {
-		b := &kinds.Batch{Sources: []kinds.Source{source}, EveryShard: from%20 == 0}
+	batch := func(from, to int64) *state.Batch {
+		b := &state.Batch{Sources: []state.PartitionRange{source}, EveryShard: from%20 == 0}
 		for offset := from; offset < to; offset++ {
 			for _, device := range []string{near, far} {
 				fill(b, 0, event{offset: offset, device: device, user: "u" + device, time: 100 * day, cents: 5})
@@ -206,12 +206,12 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 	if got := h.amount(far)[0].Cells; len(got) != 1 || got[0].Value.Num > 20 {
 		t.Errorf("%v at the master that hung, before its shards have caught up", got)
 	}
-	progress, err := h.Progress(t.Context(), []kinds.Partition{transactions})
+	progress, err := h.Progress(t.Context(), []state.Partition{transactions})
 	if err != nil {
 		t.Fatal(err)
 	}
 	source.Progress, source.Lagging = progress[0], nil
-	for from := kinds.Lowest(progress[0]); from < 70; from += 10 {
+	for from := state.Lowest(progress[0]); from < 70; from += 10 {
 		batch(from, min(from+10, 70))
 	}
 	for _, device := range []string{near, far} {

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
 	_ "time/tzdata" // an image from scratch has no database of time zones
 
 	"github.com/weir-stream/weir/config"

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/memory"
-	"github.com/weir-stream/weir/store/state"
 )
 
 // materializeOptions are the flags of weir materialize.
@@ -98,7 +98,7 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 	if err != nil {
 		return err
 	}
-	replay := materialize.Replay{Stream: stream, Columns: columns, State: memory.NewKeyed(state.NewSecret()), Progress: progress.show}
+	replay := materialize.Replay{Stream: stream, Columns: columns, State: memory.NewKeyed(packed.NewSecret()), Progress: progress.show}
 	var summary materialize.Summary
 	err = whole(o.output, func(out io.Writer) error {
 		w, err := newWriter(out, stream, columns)

@@ -17,10 +17,10 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -147,7 +147,7 @@ func (n *node) closeRedis() error {
 }
 
 // readReplica reads from replicas; nil where questions are read from masters.
-func (n *node) readReplica() func(context.Context, []kinds.Read, *kinds.Batch) ([]kinds.Slice, kinds.Freshness, error) {
+func (n *node) readReplica() func(context.Context, []state.Read, *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	if n.replicas == nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (n *node) readReplica() func(context.Context, []kinds.Read, *kinds.Batch) (
 }
 
 // applied asks the store under the plan that the processors should have.
-func (n *node) applied(ctx context.Context, p kinds.Partition, offset int64, reads []kinds.Read) (bool, error) {
+func (n *node) applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	return n.store.Applied(ctx, p.Under(n.reloader.registry().Plan().Version), offset, reads)
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/operate/place"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 func newProgressSetCommand(s *settings) *cobra.Command {
@@ -92,7 +92,7 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 }
 
 // namedPartitions are those that arguments such as topic and topic/3 name.
-func namedPartitions(ctx context.Context, client *kafka.Client, r *features.Registry, args []string) (named []kinds.Partition, err error) {
+func namedPartitions(ctx context.Context, client *kafka.Client, r *features.Registry, args []string) (named []state.Partition, err error) {
 	var topics []string
 	for _, arg := range args {
 		topic, _, _ := strings.Cut(arg, "/")
@@ -117,7 +117,7 @@ func namedPartitions(ctx context.Context, client *kafka.Client, r *features.Regi
 			first, last = id, id
 		}
 		for id := first; id <= last; id++ {
-			if p := (kinds.Partition{Topic: topics[i], ID: int32(id)}); !slices.Contains(named, p) {
+			if p := (state.Partition{Topic: topics[i], ID: int32(id)}); !slices.Contains(named, p) {
 				named = append(named, p)
 			}
 		}

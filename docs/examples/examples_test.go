@@ -19,19 +19,19 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// state is what memory holds, with the clock of the records.
-type state struct {
+// storeState is what memory holds, with the clock of the records.
+type storeState struct {
 	*memory.Store
 	clock int64
 }
 
-func (s *state) Clock(context.Context) (int64, error) { return s.clock, nil }
+func (s *storeState) Clock(context.Context) (int64, error) { return s.clock, nil }
 
 func load(t *testing.T, folder string) *features.Registry {
 	t.Helper()
@@ -52,10 +52,10 @@ func read(t *testing.T, elements ...string) []byte {
 }
 
 // replay applies the events of an example, each a second after it happened.
-func replay(t *testing.T, r *features.Registry, events []byte) *state {
+func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 	t.Helper()
-	s := &state{Store: memory.New()}
-	mapper, batch := r.NewMapper(), &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	s := &storeState{Store: memory.New()}
+	mapper, batch := r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	for line := range bytes.Lines(events) {
 		var event struct {
 			Time      time.Time
@@ -65,7 +65,7 @@ func replay(t *testing.T, r *features.Registry, events []byte) *state {
 			t.Fatalf("%s: %v", line, err)
 		}
 		s.clock = max(event.Time.UnixMilli(), event.Timestamp) + time.Second.Milliseconds()
-		record := features.Record{Partition: kinds.Partition{Topic: r.Topics()[0]}, Timestamp: s.clock, Value: bytes.TrimSpace(line)}
+		record := features.Record{Partition: state.Partition{Topic: r.Topics()[0]}, Timestamp: s.clock, Value: bytes.TrimSpace(line)}
 		batch.Reset()
 		outcome, err := mapper.Map(&record, 0, batch)
 		if err != nil || len(outcome.Streams) != 1 {
@@ -79,7 +79,7 @@ func replay(t *testing.T, r *features.Registry, events []byte) *state {
 }
 
 // api answers out of a state at one moment.
-func api(r *features.Registry, held *state, now time.Time) http.Handler {
+func api(r *features.Registry, held *storeState, now time.Time) http.Handler {
 	metrics := prometheus.NewRegistry()
 	return serve.New(serve.Config{
 		Registry: func() *features.Registry { return r }, Reader: held, Registerer: metrics, Gatherer: metrics,

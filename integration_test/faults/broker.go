@@ -8,8 +8,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 const deadLetters = "dead-letters"
@@ -90,12 +90,12 @@ func (b *broker) deleteTopic(topic string) {
 }
 
 // partitions are those of the events.
-func (b *broker) partitions() []kinds.Partition {
+func (b *broker) partitions() []state.Partition {
 	return append(partitionsOf(payments+b.suffix, b.topics[payments+b.suffix]), partitionsOf(logins+b.suffix, 1)...)
 }
 
 // ends are the ends of the partitions of the events.
-func (b *broker) ends(ctx context.Context) (map[kinds.Partition]int64, error) {
+func (b *broker) ends(ctx context.Context) (map[state.Partition]int64, error) {
 	return b.offsets(ctx, kafka.ReadUncommitted)
 }
 
@@ -121,7 +121,7 @@ func (b *broker) open() string {
 }
 
 // offsets are the ends of the partitions of the events, as an isolation has them.
-func (b *broker) offsets(ctx context.Context, isolation kafka.IsolationLevel) (map[kinds.Partition]int64, error) {
+func (b *broker) offsets(ctx context.Context, isolation kafka.IsolationLevel) (map[state.Partition]int64, error) {
 	asked := map[string][]kafka.OffsetRequest{}
 	for _, p := range b.partitions() {
 		asked[p.Topic] = append(asked[p.Topic], kafka.LastOffsetOf(int(p.ID)))
@@ -130,13 +130,13 @@ func (b *broker) offsets(ctx context.Context, isolation kafka.IsolationLevel) (m
 	if err != nil {
 		return nil, err
 	}
-	found := map[kinds.Partition]int64{}
+	found := map[state.Partition]int64{}
 	for topic, list := range reply.Topics {
 		for _, p := range list {
 			if p.Error != nil {
 				return nil, p.Error
 			}
-			found[kinds.Partition{Topic: topic, ID: int32(p.Partition)}] = p.LastOffset
+			found[state.Partition{Topic: topic, ID: int32(p.Partition)}] = p.LastOffset
 		}
 	}
 	return found, nil

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/state"
 )
 
 // compare compares every feature of every entity, at some moments, with what a plain loop over
@@ -75,7 +75,7 @@ const (
 // moments are the present one, and some that have passed, at and around edges of tiles.
 func (r *round) moments(clock int64) []int64 {
 	random := r.random("moments")
-	edge := kinds.FloorDiv(clock-random.Int64N(3*day), hour) * hour
+	edge := state.FloorDiv(clock-random.Int64N(3*day), hour) * hour
 	return []int64{clock, edge, edge - 1, clock - random.Int64N(2*day), clock - random.Int64N(10*day)}
 }
 

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // feature is one definition in the one-line form.
@@ -65,9 +66,9 @@ var windows = []string{
 }
 
 // fieldOf are the fields of the streams by their type.
-var fieldOf = map[kinds.Type][]string{
-	kinds.String: {"shop", "ip"}, kinds.Int: {"units"}, kinds.Float: {"score"}, kinds.Decimal: {"amount"},
-	kinds.Bool: {"ok"}, kinds.Timestamp: {"moment"}, kinds.Location: {"place"},
+var fieldOf = map[value.Type][]string{
+	value.String: {"shop", "ip"}, value.Int: {"units"}, value.Float: {"score"}, value.Decimal: {"amount"},
+	value.Bool: {"ok"}, value.Timestamp: {"moment"}, value.Location: {"place"},
 }
 
 // parameters are what parameters of kinds are given.
@@ -110,9 +111,9 @@ func drawVersions(r *rand.Rand, n int) [][]feature {
 
 // drawFeatures draws for each kind there is so many features, of random windows and entities.
 func drawFeatures(r *rand.Rand, each int) (all []feature) {
-	for i, kind := range kinds.All {
+	for i, kind := range aggregate.All {
 		spec := kind.Spec()
-		if spec.Members == kinds.MembersNeeded {
+		if spec.Members == aggregate.MembersNeeded {
 			continue // nothing to compare without members
 		}
 		for j := range each {
@@ -129,7 +130,7 @@ func drawFeatures(r *rand.Rand, each int) (all []feature) {
 	return append(all, feature{"second", secondDegree[r.IntN(len(secondDegree))]})
 }
 
-func drawFeature(r *rand.Rand, spec kinds.Spec) string {
+func drawFeature(r *rand.Rand, spec aggregate.Spec) string {
 	window := windows[r.IntN(len(windows))]
 	options := ""
 	if spec.Method != "" {
@@ -146,7 +147,7 @@ func drawFeature(r *rand.Rand, spec kinds.Spec) string {
 		field := names[r.IntN(len(names))]
 		if by == "user, shop" && field == "shop" {
 			field = "ip"
-			if !slices.Contains(spec.Types, kinds.String) {
+			if !slices.Contains(spec.Types, value.String) {
 				field = "units"
 			}
 		}
@@ -157,7 +158,7 @@ func drawFeature(r *rand.Rand, spec kinds.Spec) string {
 		}
 	}
 	text := strings.ToUpper(spec.Name) + fmt.Sprintf(window, arguments+options)
-	if spec.Shape == kinds.Scalar && r.IntN(6) == 0 {
+	if spec.Shape == aggregate.Scalar && r.IntN(6) == 0 {
 		text = strings.TrimSuffix(text, ")") + ", per=shop)"
 	}
 	return text

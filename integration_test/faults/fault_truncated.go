@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // The broker dies and loses the ends of its logs. What was applied of them stays, and what is
 // written in their place counts as well.
 var truncateLog = &fault{name: "log truncated", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
-	before := map[kinds.Partition]int64{}
+	before := map[state.Partition]int64{}
 	for _, p := range r.kafka.partitions() {
 		before[p] = r.kafka.LogSize(p.Topic, p.ID)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/state"
 )
 
 // ledger is all that counts: what the log holds that nobody rolled back, and what a log held
@@ -18,7 +18,7 @@ import (
 type ledger struct {
 	round   *round
 	records []*kgo.Record
-	next    map[kinds.Partition]int64 // offsets before which the ledger has what the logs hold
+	next    map[state.Partition]int64 // offsets before which the ledger has what the logs hold
 }
 
 // take adds what the logs hold by now.
@@ -38,14 +38,14 @@ func (l *ledger) take() {
 }
 
 // diverge says that a log goes on otherwise from an offset on.
-func (l *ledger) diverge(p kinds.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
+func (l *ledger) diverge(p state.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
 
 // loop is the model of all records, its clock, and the places of poison.
 func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
 	loop, poison = model.New(registry), map[string]bool{}
 	for _, r := range l.records {
 		err := loop.Apply(features.Record{
-			Partition: kinds.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
+			Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
 			Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
 		})
 		if err != nil {

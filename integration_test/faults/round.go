@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -102,7 +102,7 @@ func (r *round) play() {
 	}
 	defer r.end()
 	r.writer = newWriter(r)
-	r.ledger = &ledger{round: r, next: map[kinds.Partition]int64{}}
+	r.ledger = &ledger{round: r, next: map[state.Partition]int64{}}
 	r.flow()
 	if r.kit.Failed() {
 		return
@@ -234,9 +234,9 @@ func (r *round) definitions(version int) (string, *features.Registry) {
 }
 
 // known are the partitions of a topic.
-func partitionsOf(topic string, n int) (all []kinds.Partition) {
+func partitionsOf(topic string, n int) (all []state.Partition) {
 	for id := range n {
-		all = append(all, kinds.Partition{Topic: topic, ID: int32(id)})
+		all = append(all, state.Partition{Topic: topic, ID: int32(id)})
 	}
 	return all
 }

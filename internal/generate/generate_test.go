@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 const definitions = `
@@ -47,7 +47,7 @@ func TestPoison(t *testing.T) {
 	for range 20_000 {
 		e := g.Next()
 		events, err := d.Decode(&features.Record{
-			Partition: kinds.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value,
+			Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value,
 		})
 		if (err != nil) != e.Poison {
 			t.Fatalf("poison %t, but %v: %s", e.Poison, err, e.Value)

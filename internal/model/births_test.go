@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // bornWindows are those of windows, and others with edges of their own.
@@ -43,7 +44,7 @@ var beforeBirth = []string{
 // An answer of a feature that was born while events flowed is that of one that
 // knew all events, or says that it is not complete.
 func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
-	definitions := everyKind(bornWindows, func(kind, window int, types []kinds.Type) []kinds.Type {
+	definitions := everyKind(bornWindows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
 	})
 	definitions = strings.Replace(definitions, "topic: pay\n", "topic: pay\n    max_future: 1s\n", 1)
@@ -94,15 +95,15 @@ func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
 
 // born lets a number of events come before the definitions change, and returns
 // the history that the state has then.
-func (c *windowCheck) born(before *features.Registry, events int) *kinds.History {
+func (c *windowCheck) born(before *features.Registry, events int) *state.History {
 	c.mapper = before.NewMapper()
 	for range events {
 		c.event()
 	}
 	c.mapper = c.registry.NewMapper()
 	was, is := before.Plan(), c.registry.Plan()
-	return &kinds.History{
-		Marks: []kinds.Mark{{Topic: "pay", Version: was.Version, Last: c.now}, {Topic: "pay", Version: is.Version, Last: kinds.NotYet}},
-		Plans: map[string]*kinds.Plan{was.Version: was, is.Version: is},
+	return &state.History{
+		Marks: []state.PlanEpoch{{Topic: "pay", Version: was.Version, Last: c.now}, {Topic: "pay", Version: is.Version, Last: state.MaxTime}},
+		Plans: map[string]*state.Plan{was.Version: was, is.Version: is},
 	}
 }

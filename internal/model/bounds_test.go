@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
 )
 
 // Sets of one hot entity are exact up to their max, and say from there on what they
@@ -69,7 +70,7 @@ func checkList(t *testing.T, name string, a features.Answer, n, most int) {
 	if len(a.Items) != min(n, most) || a.Capped != (n > most) || a.Exact == a.Capped {
 		t.Errorf("%s of %d has %d values, capped %t, exact %t", name, n, len(a.Items), a.Capped, a.Exact)
 	}
-	if !slices.IsSortedFunc(a.Items, func(a, b kinds.Item) int { return kinds.Compare(a.Value, b.Value) }) {
+	if !slices.IsSortedFunc(a.Items, func(a, b aggregate.Item) int { return value.Compare(a.Value, b.Value) }) {
 		t.Errorf("%s is in no order", name)
 	}
 }
@@ -93,8 +94,8 @@ features:
 	f, _ := r.registry.Feature("set")
 	kept, sureAbsent, unsure := 0, 0, 0
 	for n := range 2000 {
-		asked := kinds.Value{Type: kinds.String, Str: fmt.Append(nil, "u", n)}
-		a := r.answerOf(f.AskedAbout([]kinds.Value{asked}), "d")
+		asked := value.Value{Type: value.String, Str: fmt.Append(nil, "u", n)}
+		a := r.answerOf(f.AskedAbout([]value.Value{asked}), "d")
 		switch found := a.Items[0].Value.Num == 1; {
 		case found && n >= 1000:
 			t.Fatalf("u%d is found, and was never met", n)

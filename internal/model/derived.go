@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // derived computes a feature from the model's answers for its parts.
@@ -22,21 +24,21 @@ func newDerived(f *features.Feature) *derived {
 	for _, part := range f.Parts {
 		fields = append(fields, features.Variable{Name: part.Name, Type: part.Type()})
 	}
-	expr, err := features.CompileExpr(f.Expr.Source, fields, kinds.Null)
+	expr, err := features.CompileExpr(f.Expr.Source, fields, value.Null)
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", f.Expr.Source, err))
 	}
 	return &derived{f, expr}
 }
 
-func (d *derived) answer(m *Model, entity string, at int64) kinds.Result {
+func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 	keys := map[string]string{}
-	texts := kinds.SplitEntity(nil, entity)
+	texts := state.SplitEntity(nil, entity)
 	for i, name := range slices.Sorted(slices.Values(d.By)) {
 		keys[name] = texts[i]
 	}
-	var r kinds.Result
-	var values []kinds.Value
+	var r aggregate.Result
+	var values []value.Value
 	for _, part := range d.Parts {
 		var own []string
 		for _, name := range slices.Sorted(slices.Values(part.By)) {

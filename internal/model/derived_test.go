@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/embedded"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -103,19 +103,19 @@ func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, a
 // model, and returns the time of the last.
 func applyRandom(t *rapid.T, s *store.Store, m *Model, registry *features.Registry) int64 {
 	t.Helper()
-	ctx, partition := context.Background(), kinds.Partition{Topic: "pay"}
+	ctx, partition := context.Background(), state.Partition{Topic: "pay"}
 	if err := s.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Place(ctx, kinds.Begin(partition, s.Shards(), 0)); err != nil {
+	if _, err := s.Place(ctx, state.Begin(partition, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
-	progress, err := s.Progress(ctx, []kinds.Partition{partition})
+	progress, err := s.Progress(ctx, []state.Partition{partition})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := rapid.IntRange(0, 30).Draw(t, "events")
-	b := &kinds.Batch{Sources: []kinds.Source{{Partition: partition, Progress: progress[0], To: int64(n)}}}
+	b := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress[0], To: int64(n)}}}
 	mapper, now := registry.NewMapper(), recorded
 	for offset := range n {
 		now += rapid.Int64Range(0, 600).Draw(t, "seconds")

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // log is what exact features of one stream and one kind of entity share: of the
@@ -49,20 +49,20 @@ func (f *feature) takes(e *features.Event) bool {
 }
 
 // logged are the events of an entity that are still in its log, in the order of
-// their times, and the time of the last one that is not; kinds.Ever for none.
+// their times, and the time of the last one that is not; state.MinTime for none.
 func (f *feature) logged(entity string) (events []int32, lost int64) {
 	events = f.inOrder(f.log.events[entity])
 	if n := len(events) - f.Series[0].Max; n > 0 {
 		return events[n:], f.stream.times[events[n-1]]
 	}
-	return events, kinds.Ever
+	return events, state.MinTime
 }
 
 // known are the times by which windows begin: those of the events in the log, and
 // of the last one that is not.
 func (f *feature) known(entity string) (times []int64, lost int64) {
 	events, lost := f.logged(entity)
-	if lost != kinds.Ever {
+	if lost != state.MinTime {
 		times = append(times, lost)
 	}
 	for _, n := range events {

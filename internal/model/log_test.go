@@ -13,8 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // exactWindows have every edge, a delay and none.
@@ -24,14 +26,14 @@ var exactWindows = []string{
 }
 
 // exactDefinitions has every kind over every type that it takes and every
-// window, so that a new kind is tested by being in kinds.All.
+// window, so that a new kind is tested by being in aggregate.All.
 func exactDefinitions() string {
-	return everyKind(exactWindows, func(_, _ int, types []kinds.Type) []kinds.Type { return types })
+	return everyKind(exactWindows, func(_, _ int, types []value.Type) []value.Type { return types })
 }
 
 // everyKind has every kind over every window, each over the types that choose
 // takes for it, given the places of the kind and of the window.
-func everyKind(windows []string, choose func(kind, window int, types []kinds.Type) []kinds.Type) string {
+func everyKind(windows []string, choose func(kind, window int, types []value.Type) []value.Type) string {
 	var d strings.Builder
 	d.WriteString(`
 streams:
@@ -53,7 +55,7 @@ features:
 		"k": "3", "n": "2", "p": "0.3", "half_life": "4s", "unit": "2s", "bins": "[-2, 1, 3]", "condition": "'int > 1'",
 		"error": "0.05", "fp": "0.01",
 	}
-	for i, k := range kinds.All {
+	for i, k := range aggregate.All {
 		spec := k.Spec()
 		options := ""
 		if spec.Method != "" {
@@ -64,7 +66,7 @@ features:
 		}
 		fields := spec.Types
 		if fields == nil {
-			fields = []kinds.Type{kinds.Null}
+			fields = []value.Type{value.Null}
 		}
 		for j, w := range windows {
 			options := options
@@ -81,7 +83,7 @@ features:
 					arguments = "event, " + field.String() + ", user"
 				}
 				fmt.Fprintf(&d, "  f%d_%s_%d: %s%s\n", i, field, j, spec.Name, fmt.Sprintf(w, arguments+options))
-				if j%len(exactWindows) == i%len(exactWindows) && spec.Shape == kinds.Scalar && spec.Members != kinds.MembersNeeded {
+				if j%len(exactWindows) == i%len(exactWindows) && spec.Shape == aggregate.Scalar && spec.Members != aggregate.MembersNeeded {
 					fmt.Fprintf(&d, "  f%d_%s_%d_per: %s%s\n", i, field, j, spec.Name, fmt.Sprintf(w, arguments+options+", per=string"))
 				}
 			}
@@ -93,7 +95,7 @@ features:
 // exactEvent draws a record around a moment, each field being absent at times.
 func exactEvent(t *rapid.T) features.Record {
 	at := recorded*1000 + rapid.Int64Range(-40, 40).Draw(t, "time")*500
-	return features.Record{Partition: kinds.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
+	return features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
 }
 
 // eventAt draws an event of a time in milliseconds, each field being absent at
@@ -125,33 +127,33 @@ func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		model, mapper, state := New(r), r.NewMapper(), memory.New()
+		model, mapper, stored := New(r), r.NewMapper(), memory.New()
 		for range rapid.IntRange(0, 30).Draw(t, "events") {
 			rec := exactEvent(t)
 			if err := model.Apply(rec); err != nil {
 				t.Fatal(err)
 			}
-			b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+			b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 			if _, err := mapper.Map(&rec, 0, b); err != nil {
 				t.Fatal(err)
 			}
-			if err := state.Apply(context.Background(), b); err != nil {
+			if err := stored.Apply(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		at := recorded*1000 + rapid.Int64Range(-40, 80).Draw(t, "at")*500
 		for _, f := range r.Features {
 			for _, user := range []string{"a", "b"} {
-				got := answer(t, state, f, user, at, at)
+				got := answer(t, stored, f, user, at, at)
 				want := model.Answer(f, user, at)
-				if f.Membership() == kinds.MembersNeeded {
-					members := []kinds.Value{{Type: f.Call.Type, Scale: f.Call.Scale, Str: []byte("s1"), Num: 1}, {Type: f.Call.Type, Str: []byte("x")}}
-					got = answer(t, state, f.AskedAbout(members), user, at, at)
+				if f.Membership() == aggregate.MembersNeeded {
+					members := []value.Value{{Type: f.Call.Type, Scale: f.Call.Scale, Str: []byte("s1"), Num: 1}, {Type: f.Call.Type, Str: []byte("x")}}
+					got = answer(t, stored, f.AskedAbout(members), user, at, at)
 					want = model.AnswerMembers(f, user, at, members)
 				}
 				switch {
 				case !want.Found && f.Per != "":
-					want.Items = []kinds.Item{}
+					want.Items = []aggregate.Item{}
 				case !want.Found:
 					want.Value = f.Kind.Spec().Neutral
 				}

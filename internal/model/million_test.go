@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -21,7 +21,7 @@ type replay struct {
 	registry *features.Registry
 	mapper   *features.Mapper
 	store    *memory.Store
-	batch    kinds.Batch
+	batch    state.Batch
 	record   features.Record
 }
 
@@ -32,8 +32,8 @@ func newReplay(t *testing.T, definitions string) *replay {
 		t.Fatal(err)
 	}
 	return &replay{
-		TB: t, registry: r, mapper: r.NewMapper(), store: memory.New(), batch: kinds.Batch{Sources: make([]kinds.Source, 1), Now: recorded * 1000},
-		record: features.Record{Partition: kinds.Partition{Topic: "pay"}, Timestamp: recorded * 1000},
+		TB: t, registry: r, mapper: r.NewMapper(), store: memory.New(), batch: state.Batch{Sources: make([]state.PartitionRange, 1), Now: recorded * 1000},
+		record: features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded * 1000},
 	}
 }
 
@@ -94,8 +94,8 @@ features:
   mean:   AVG(30d, pay, amount, user)
 `)
 	const day = int64(86_400_000)
-	midnight := kinds.FloorDiv(recorded*1000, day) * day
-	minute := kinds.FloorDiv(recorded*1000, 60_000) * 60_000
+	midnight := state.FloorDiv(recorded*1000, day) * day
+	minute := state.FloorDiv(recorded*1000, 60_000) * 60_000
 	random := rand.New(rand.NewPCG(3, 4))
 	sums, counts := map[string]int64{}, map[string]int64{}
 	floats := 0.0

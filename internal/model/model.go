@@ -11,7 +11,9 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Model holds the events of a registry's streams. It is not safe for
@@ -30,7 +32,7 @@ type stream struct {
 	times    []int64
 	logs     map[string]*log // by the fields of the entity
 	kept     []int           // fields that features look at
-	columns  map[int][]kinds.Value
+	columns  map[int][]value.Value
 }
 
 // feature is the events that one feature counts.
@@ -78,7 +80,7 @@ func (m *Model) watch(f *features.Feature) {
 	}
 	s := m.streams[f.Stream]
 	if s == nil {
-		s = &stream{columns: map[int][]kinds.Value{}, logs: map[string]*log{}}
+		s = &stream{columns: map[int][]value.Value{}, logs: map[string]*log{}}
 		m.streams[f.Stream] = s
 	}
 	a := newFeature(f, s)
@@ -116,7 +118,7 @@ func compile(source string, s *features.Stream) *features.Expr {
 	if source == "" {
 		return nil
 	}
-	e, err := features.CompileExpr(source, s.Variables(), kinds.Bool)
+	e, err := features.CompileExpr(source, s.Variables(), value.Bool)
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", source, err))
 	}
@@ -190,8 +192,8 @@ func (m *Model) add(e *features.Event) {
 }
 
 // hold is a value that does not alias the record. Equal strings share memory.
-func (m *Model) hold(v kinds.Value) kinds.Value {
-	if v.Type != kinds.String {
+func (m *Model) hold(v value.Value) value.Value {
+	if v.Type != value.String {
 		return v
 	}
 	held, ok := m.strings[string(v.Str)]
@@ -204,18 +206,18 @@ func (m *Model) hold(v kinds.Value) kinds.Value {
 }
 
 // entity is the text of the entity to which an event belongs, if any.
-func (f *feature) entity(text []byte, values []kinds.Value) ([]byte, bool) {
+func (f *feature) entity(text []byte, values []value.Value) ([]byte, bool) {
 	for i, field := range f.by {
 		if values[field].IsNull() {
 			return text, false
 		}
-		text = kinds.AppendEntity(text, i == 0, values[field])
+		text = state.AppendEntity(text, i == 0, values[field])
 	}
 	return text, true
 }
 
 func (f *feature) late(e *features.Event) bool {
-	return slices.ContainsFunc(f.Series, func(s *kinds.Series) bool { return s.Late(e.Time, e.Now) })
+	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Late(e.Time, e.Now) })
 }
 
 // Entities lists the texts of a feature's entities that have events, sorted. Of
@@ -233,7 +235,7 @@ func (m *Model) Entities(f *features.Feature) []string {
 
 // Answer is the feature's value for the entity with that text, at a moment in
 // milliseconds. Estimates are answered by what they estimate.
-func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Result {
+func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.Result {
 	if f.Parts != nil {
 		return m.derived[f.Name].answer(m, entity, at)
 	}
@@ -242,14 +244,14 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) kinds.Resul
 
 // AnswerMembers is Answer to a question that names members: an item for each
 // says whether the window holds it.
-func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, members []kinds.Value) kinds.Result {
+func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, members []value.Value) aggregate.Result {
 	call := f.Call
 	call.Members = members
 	return m.call(f, call, entity, at)
 }
 
 // call answers a call of the feature's kind.
-func (m *Model) call(f *features.Feature, call kinds.Call, entity string, at int64) kinds.Result {
+func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
 	if f.Through != nil {
 		return m.through(f, call, entity, at)
 	}
@@ -264,14 +266,14 @@ func (m *Model) call(f *features.Feature, call kinds.Call, entity string, at int
 }
 
 // fold is what a call of the feature's kind makes of the events of its window.
-func fold(f *features.Feature, call kinds.Call, at int64, samples []kinds.Sample) kinds.Result {
+func fold(f *features.Feature, call aggregate.Call, at int64, samples []aggregate.Sample) aggregate.Result {
 	asked := *f
 	asked.Call = call
 	return asked.Fold(at-f.Window.Delay.Milliseconds(), samples)
 }
 
 // within are the events of entities in the windows that they have at a moment.
-func (f *feature) within(at int64, entities ...string) (samples []kinds.Sample, capped bool) {
+func (f *feature) within(at int64, entities ...string) (samples []aggregate.Sample, capped bool) {
 	for _, entity := range entities {
 		w := f.window(entity, at)
 		for _, n := range w.events {
@@ -279,12 +281,12 @@ func (f *feature) within(at int64, entities ...string) (samples []kinds.Sample, 
 		}
 		capped = capped || w.capped
 	}
-	slices.SortStableFunc(samples, func(a, b kinds.Sample) int { return cmp.Compare(a.Time, b.Time) })
+	slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	return samples, capped
 }
 
-func (f *feature) sample(n int32) kinds.Sample {
-	s := kinds.Sample{Time: f.stream.times[n], Holds: f.holds[n]}
+func (f *feature) sample(n int32) aggregate.Sample {
+	s := aggregate.Sample{Time: f.stream.times[n], Holds: f.holds[n]}
 	if f.field >= 0 {
 		s.Value = f.stream.columns[f.field][n]
 	}
@@ -296,7 +298,7 @@ func (f *feature) sample(n int32) kinds.Sample {
 
 // lastSeen is the answer of count_distinct's method last_seen: of the values
 // of all times the newest are kept, and each has but the time it was last met.
-func (f *feature) lastSeen(entity string, at int64) kinds.Result {
+func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 	last := map[string]int64{}
 	for _, n := range f.events[entity] {
 		s := f.sample(n)
@@ -312,7 +314,7 @@ func (f *feature) lastSeen(entity string, at int64) kinds.Result {
 	times := slices.SortedFunc(maps.Values(last), func(a, b int64) int { return cmp.Compare(b, a) })
 	most := f.Series[0].Max
 	times = times[:min(len(times), most)]
-	r := kinds.Result{Value: kinds.Value{Type: kinds.Int}}
+	r := aggregate.Result{Value: value.Value{Type: value.Int}}
 	from := f.begins(entity, at)
 	for _, t := range times {
 		switch {

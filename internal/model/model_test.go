@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/state"
 )
 
 const definitions = `
@@ -55,7 +55,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) apply(after int64, members string) {
 	f.Helper()
 	err := f.model.Apply(features.Record{
-		Partition: kinds.Partition{Topic: "pay"}, Timestamp: (recorded + max(after, 0)) * 1000,
+		Partition: state.Partition{Topic: "pay"}, Timestamp: (recorded + max(after, 0)) * 1000,
 		Value: fmt.Appendf(nil, `{"t":%d,%s}`, recorded+after, members),
 	})
 	if err != nil {
@@ -148,7 +148,7 @@ func TestLastSeen(t *testing.T) {
 
 func TestPoisonCountsNowhere(t *testing.T) {
 	f := newFixture(t)
-	err := f.model.Apply(features.Record{Partition: kinds.Partition{Topic: "pay"}, Value: []byte(`{"user":1}`)})
+	err := f.model.Apply(features.Record{Partition: state.Partition{Topic: "pay"}, Value: []byte(`{"user":1}`)})
 	if err == nil || !strings.Contains(err.Error(), "the event has no timestamp") {
 		t.Errorf("err = %v", err)
 	}
@@ -172,8 +172,8 @@ features:
 	for value, want := range map[string]bool{
 		`{"t":0,"u":"a","n":9223372036854775807}`: false, `{"t":0,"u":"a","n":3}`: true, `{"t":0,"u":"a"}`: true,
 	} {
-		rec := features.Record{Partition: kinds.Partition{Topic: "s"}, Value: []byte(value)}
-		_, mapErr := mapper.Map(&rec, 0, &kinds.Batch{})
+		rec := features.Record{Partition: state.Partition{Topic: "s"}, Value: []byte(value)}
+		_, mapErr := mapper.Map(&rec, 0, &state.Batch{})
 		if err := m.Apply(rec); (err == nil) != want || (mapErr == nil) != want {
 			t.Errorf("%s: the model says %v, the mapper %v", value, err, mapErr)
 		}
@@ -193,14 +193,14 @@ func TestMapperAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, mapper, b := New(r), r.NewMapper(), &kinds.Batch{}
+	m, mapper, b := New(r), r.NewMapper(), &state.Batch{}
 	g := generate.New(5, generate.Options{
 		Users: 200, Spacing: 2 * time.Minute, Logins: 0.4, Nulls: 0.05, OutOfOrder: 0.1, Late: 0.1, Duplicates: 0.02, Poison: 0.05,
 	})
 	operations := map[string]int{} // by series and entity
 	for i := range 20_000 {
 		e := g.Next()
-		rec := features.Record{Partition: kinds.Partition{Topic: e.Topic}, Offset: int64(i), Timestamp: e.Timestamp, Value: e.Value}
+		rec := features.Record{Partition: state.Partition{Topic: e.Topic}, Offset: int64(i), Timestamp: e.Timestamp, Value: e.Value}
 		b.Reset()
 		_, mapErr := mapper.Map(&rec, 0, b)
 		if err := m.Apply(rec); (err == nil) != (mapErr == nil) {
@@ -246,7 +246,7 @@ func BenchmarkModel(b *testing.B) {
 		for range 200_000 {
 			e := g.Next()
 			last = e.Timestamp
-			if err := m.Apply(features.Record{Partition: kinds.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Value: e.Value}); err != nil {
+			if err := m.Apply(features.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Value: e.Value}); err != nil {
 				b.Fatal(err)
 			}
 		}

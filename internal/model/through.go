@@ -4,16 +4,17 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 )
 
 // through answers a feature of the second degree: the function over the events
 // of all members of the set, of which the first count.
-func (m *Model) through(f *features.Feature, call kinds.Call, entity string, at int64) kinds.Result {
+func (m *Model) through(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
 	set := m.Answer(f.Through.Set, entity, at)
 	var members []string
 	for _, item := range set.Items {
-		member := string(kinds.AppendEntity(nil, true, item.Value))
+		member := string(state.AppendEntity(nil, true, item.Value))
 		if !slices.Contains(members, member) {
 			members = append(members, member)
 		}

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -31,7 +32,7 @@ func throughDefinitions() string {
 	}
 	n := 0
 	for _, by := range []string{"string", "int", "decimal", "bool", "timestamp"} {
-		for i, k := range kinds.All {
+		for i, k := range aggregate.All {
 			spec := k.Spec()
 			if !spec.Through {
 				continue
@@ -65,14 +66,14 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 	}
 	found, capped := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		model, mapper, state := New(r), r.NewMapper(), memory.New()
+		model, mapper, stored := New(r), r.NewMapper(), memory.New()
 		var written []features.Record
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
 			at := recorded*1000 + rapid.Int64Range(-40, 40).Draw(t, "time")*500
 			if rapid.IntRange(0, 9).Draw(t, "late") == 0 {
 				at -= 7_200_000 // for all but lifetimes
 			}
-			rec := features.Record{Partition: kinds.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
+			rec := features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
 			if n := len(written); n > 0 && rapid.IntRange(0, 9).Draw(t, "again") == 0 {
 				rec = written[rapid.IntRange(0, n-1).Draw(t, "which")]
 			}
@@ -80,18 +81,18 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 			if err := model.Apply(rec); err != nil {
 				t.Fatal(err)
 			}
-			b := &kinds.Batch{Sources: make([]kinds.Source, 1), Now: rec.Timestamp}
+			b := &state.Batch{Sources: make([]state.PartitionRange, 1), Now: rec.Timestamp}
 			if _, err := mapper.Map(&rec, 0, b); err != nil {
 				t.Fatal(err)
 			}
-			if err := state.Apply(context.Background(), b); err != nil {
+			if err := stored.Apply(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		at := recorded*1000 + rapid.Int64Range(-40, 80).Draw(t, "at")*500
 		for _, f := range r.Features {
 			for _, entity := range []string{"a", "s1"} {
-				got, want := answer(t, state, f, entity, at, at), model.Answer(f, entity, at)
+				got, want := answer(t, stored, f, entity, at, at), model.Answer(f, entity, at)
 				if !want.Found && f.Parts == nil {
 					want.Value = f.Kind.Spec().Neutral
 				}

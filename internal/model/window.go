@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // window is what a feature looks at, at a moment.
 type window struct {
 	events   []int32 // in the order of their times
-	from, to int64   // its first and last millisecond; from is kinds.Ever where it has none
+	from, to int64   // its first and last millisecond; from is state.MinTime where it has none
 	capped   bool    // it would begin earlier if more of the past counted
 }
 
 // Covers is the first and the last millisecond of event time that the feature's
-// answer at a moment stands for; from is kinds.Ever for all there ever was. In
+// answer at a moment stands for; from is state.MinTime for all there ever was. In
 // tiles, to is the end of the last one.
 func (m *Model) Covers(f *features.Feature, entity string, at int64) (from, to int64) {
 	w := m.answers[f].window(entity, at)
@@ -42,7 +42,7 @@ func (f *feature) window(entity string, at int64) window {
 	case f.Window.OpenRight:
 		w.to--
 	case tile > 1:
-		w.to = (kinds.FloorDiv(moment, tile)+1)*tile - 1
+		w.to = (state.FloorDiv(moment, tile)+1)*tile - 1
 	case tile == 0 && !f.Window.Exact:
 		w.to = math.MaxInt64 // a lifetime in one tile
 	}
@@ -52,7 +52,7 @@ func (f *feature) window(entity string, at int64) window {
 	if fixed, ok := f.Window.Form.(features.Fixed); ok {
 		w.capped = !f.rested(fixed, entity, f.followed(fixed, entity, moment), moment)
 	}
-	all, lost := f.events[entity], kinds.Ever
+	all, lost := f.events[entity], state.MinTime
 	if f.Window.Exact {
 		all, lost = f.logged(entity)
 	}
@@ -65,7 +65,7 @@ func (f *feature) window(entity string, at int64) window {
 	if f.byEvents() {
 		f.exclude(&w, entity, at)
 	}
-	lacks := lost != kinds.Ever && lost >= w.from
+	lacks := lost != state.MinTime && lost >= w.from
 	if last := f.Window.Last; last > 0 && len(w.events) >= last {
 		w.events = w.events[len(w.events)-last:]
 		w.from = f.stream.times[w.events[0]]
@@ -112,7 +112,7 @@ func (f *feature) begins(entity string, at int64) int64 {
 		// In tiles it is as many tiles long as fit into its size and ends with the
 		// one that holds the moment.
 		if tile := f.Window.Tile.Milliseconds(); tile > 1 {
-			at = (kinds.FloorDiv(at, tile)+1)*tile - 1
+			at = (state.FloorDiv(at, tile)+1)*tile - 1
 		}
 		from := at - form.Size.Milliseconds() + 1
 		if f.Window.ClosedLeft {
@@ -129,7 +129,7 @@ func (f *feature) begins(entity string, at int64) int64 {
 	case features.Fixed:
 		return f.fixed(form, entity, at)
 	default:
-		return kinds.Ever
+		return state.MinTime
 	}
 }
 
@@ -137,7 +137,7 @@ func (f *feature) begins(entity string, at int64) int64 {
 // through the quarters of an hour.
 func (f *feature) page(c features.Calendar, at int64) int64 {
 	const quarter = int64(15 * time.Minute / time.Millisecond)
-	t := kinds.FloorDiv(at, quarter) * quarter
+	t := state.FloorDiv(at, quarter) * quarter
 	if f.pages == nil {
 		f.pages = map[int64]int64{}
 	}
@@ -174,18 +174,18 @@ func pageName(c features.Calendar, at int64) string {
 // one if none is open.
 func (f *feature) session(s features.Session, entity string, at int64) int64 {
 	gap := s.Gap.Milliseconds()
-	from, last := at-s.MaxLength.Milliseconds()+1, kinds.Ever
+	from, last := at-s.MaxLength.Milliseconds()+1, state.MinTime
 	times, _ := f.known(entity)
 	for _, t := range times {
 		if t > at || t <= at-s.Reach().Milliseconds() {
 			continue // what came so long before is not looked at
 		}
-		if last == kinds.Ever || t-last >= gap {
+		if last == state.MinTime || t-last >= gap {
 			from = t
 		}
 		last = t
 	}
-	if last != kinds.Ever && at-last >= gap {
+	if last != state.MinTime && at-last >= gap {
 		return last + gap
 	}
 	return from
@@ -221,7 +221,7 @@ func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
 func (f *feature) followed(w features.Fixed, entity string, at int64) int64 {
 	length := w.MaxLength.Milliseconds()
 	_, lost := f.known(entity)
-	return max(lost, (kinds.FloorDiv(at, length)-1)*length)
+	return max(lost, (state.FloorDiv(at, length)-1)*length)
 }
 
 // rested says whether there was no event between two moments for as long as a

@@ -13,8 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 // windows are in tiles where the kind can, unless they say that they are not.
@@ -54,7 +56,7 @@ var changes = []string{
 // events that are late, out of order or of one millisecond, at the edges of
 // windows and on the days on which clocks are changed.
 func TestEveryKindOverEveryWindowEqualsItsModel(t *testing.T) {
-	definitions := everyKind(windows, func(kind, window int, types []kinds.Type) []kinds.Type {
+	definitions := everyKind(windows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
 	})
 	r, err := features.Parse("windows.yaml", []byte(definitions))
@@ -69,7 +71,7 @@ func TestEveryKindOverEveryWindowEqualsItsModel(t *testing.T) {
 func TestCappedLogsEqualTheirModel(t *testing.T) {
 	definitions := everyKind(slices.DeleteFunc(slices.Clone(windows), func(w string) bool {
 		return strings.Contains(w, "(calendar") || strings.Contains(w, "(tumbling")
-	}), func(_, _ int, types []kinds.Type) []kinds.Type { return types[:1] })
+	}), func(_, _ int, types []value.Type) []value.Type { return types[:1] })
 	definitions = strings.ReplaceAll(definitions, "tile=exact", "tile=exact, max=5")
 	r, err := features.Parse("windows.yaml", []byte(definitions))
 	if err != nil {
@@ -108,8 +110,8 @@ func (c *windowCheck) steps(from, to int64) int64 {
 func (c *windowCheck) event() {
 	c.now += max(0, c.steps(-2, 3))
 	at := c.now + min(c.steps(-6, 1), 1000)
-	rec := features.Record{Partition: kinds.Partition{Topic: "pay"}, Timestamp: c.now, Value: eventAt(c.T, at)}
-	b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+	rec := features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: c.now, Value: eventAt(c.T, at)}
+	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	if _, err := c.mapper.Map(&rec, 0, b); err != nil {
 		c.Fatal(err)
 	}
@@ -132,18 +134,18 @@ func (c *windowCheck) compare(at int64) {
 }
 
 func (c *windowCheck) check(f *features.Feature, user string, at int64, got features.Answer) {
-	want, spec := c.model.Answer(f, user, at), kinds.Spec{}
+	want, spec := c.model.Answer(f, user, at), aggregate.Spec{}
 	if f.Kind != nil {
 		spec = f.Kind.Spec()
 	}
 	switch {
 	case f.Parts != nil: // whose default is in the value
 	case !want.Found && f.Per != "":
-		want.Items = []kinds.Item{}
+		want.Items = []aggregate.Item{}
 	case !want.Found:
 		want.Value = spec.Neutral
 	}
-	near := cmp.Comparer(func(a, b kinds.Value) bool {
+	near := cmp.Comparer(func(a, b value.Value) bool {
 		off := math.Abs(a.Float64() - b.Float64())
 		switch {
 		case a.Type != b.Type:
@@ -152,7 +154,7 @@ func (c *windowCheck) check(f *features.Feature, user string, at int64, got feat
 			return off <= 1
 		case got.RelativeError > 0:
 			return off <= got.RelativeError*max(math.Abs(a.Float64()), math.Abs(b.Float64()))+1e-9
-		case a.Type == kinds.Float && !f.Window.Exact:
+		case a.Type == value.Float && !f.Window.Exact:
 			return off < 1e-7 // moments are merged in an order of their own
 		default:
 			return bytes.Equal(a.AppendText(nil), b.AppendText(nil))

@@ -10,14 +10,14 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
-	"github.com/weir-stream/weir/store/state"
 )
 
 // Dropper is a Store that can drop damaged state.
 type Dropper interface {
 	Store
-	Drop(ctx context.Context, held store.Held, kept state.Salvage, keep int64) (until int64, err error)
+	Drop(ctx context.Context, held store.Held, kept packed.Salvage, keep int64) (until int64, err error)
 }
 
 // Scope is what Drop drops.
@@ -87,8 +87,8 @@ func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Sco
 }
 
 // salvage finds out what can be kept of a key.
-func salvage(g *group, held store.Held, nothing bool) state.Salvage {
-	kept := state.Salvaged(held.Packed, g.tagged)
+func salvage(g *group, held store.Held, nothing bool) packed.Salvage {
+	kept := packed.Salvaged(held.Packed, g.tagged)
 	if held.Type != "" {
 		kept.Wrong = errors.New(foreign(held))
 	}

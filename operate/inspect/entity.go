@@ -10,21 +10,22 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // group is all series that stand in one key of an entity.
 type group struct {
 	name   string
 	keys   []features.Field // in the order of the entity's text
-	series []*kinds.Series
+	series []*state.Series
 }
 
 // groups are those of the series that one of the features needs, of all if none
 // is named, by their keys.
 func groups(registry *features.Registry, names []string) ([]*group, error) {
-	wanted := map[*kinds.Series]bool{}
+	wanted := map[*state.Series]bool{}
 	for _, name := range names {
 		f, ok := registry.Feature(name)
 		if !ok {
@@ -107,33 +108,33 @@ func (g *group) entity(given map[string]string) (string, error) {
 		if !ok {
 			return "", fmt.Errorf("%s=%s is no %s", key.Name, given[key.Name], key.Type)
 		}
-		text = kinds.AppendEntity(text, i == 0, v)
+		text = state.AppendEntity(text, i == 0, v)
 	}
 	return string(text), nil
 }
 
 // parse reads the value of a key.
-func parse(key features.Field, text string) (kinds.Value, bool) {
-	v := kinds.Value{Type: key.Type, Scale: key.Scale}
+func parse(key features.Field, text string) (value.Value, bool) {
+	v := value.Value{Type: key.Type, Scale: key.Scale}
 	var err error
 	switch key.Type {
-	case kinds.String:
+	case value.String:
 		v.Str = []byte(text)
-	case kinds.Int:
+	case value.Int:
 		v.Num, err = strconv.ParseInt(text, 10, 64)
-	case kinds.Bool:
+	case value.Bool:
 		if text != "true" && text != "false" {
 			return v, false
 		}
 		v.Num = map[string]int64{"true": 1}[text]
-	case kinds.Timestamp:
+	case value.Timestamp:
 		var t time.Time
 		if t, err = time.Parse(time.RFC3339, text); err == nil {
 			v.Num = t.UnixMilli()
 		} else {
 			v.Num, err = strconv.ParseInt(text, 10, 64)
 		}
-	case kinds.Decimal:
+	case value.Decimal:
 		number, ok := new(big.Rat).SetString(text)
 		if !ok {
 			return v, false

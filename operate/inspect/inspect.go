@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Store is what is looked into.
 type Store interface {
 	Inspect(ctx context.Context, group, entity string) (store.Held, error)
-	ShardProgress(ctx context.Context, shard int) (offsets map[kinds.Partition]int64, newest int64, err error)
+	ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error)
 }
 
 // Key is one key of Redis with what it holds of an entity.
@@ -59,7 +60,7 @@ type Series struct {
 	Entries  []Entry `json:"entries"`
 }
 
-// Entry is one thing held: see state.Entry. Times are in ms since 1970, those of
+// Entry is one thing held: see packed.Entry. Times are in ms since 1970, those of
 // tiles the first of the tile.
 type Entry struct {
 	Key       *string           `json:"key,omitempty"` // under which it is kept apart
@@ -156,15 +157,15 @@ func foreign(held store.Held) string {
 }
 
 // series is the series of the group with a tag, nil for none.
-func (g *group) tagged(tag uint32) *kinds.Series {
-	i := slices.IndexFunc(g.series, func(s *kinds.Series) bool { return s.Tag() == tag })
+func (g *group) tagged(tag uint32) *state.Series {
+	i := slices.IndexFunc(g.series, func(s *state.Series) bool { return s.Tag() == tag })
 	if i < 0 {
 		return nil
 	}
 	return g.series[i]
 }
 
-func newKey(g *group, given map[string]string, held store.Held, offsets map[kinds.Partition]int64, newest int64) Key {
+func newKey(g *group, given map[string]string, held store.Held, offsets map[state.Partition]int64, newest int64) Key {
 	k := Key{
 		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: newest,
 		Progress: []Progress{}, Series: []Series{},
@@ -187,10 +188,10 @@ func newKey(g *group, given map[string]string, held store.Held, offsets map[kind
 }
 
 // unpack takes in what is held of the group's series.
-func (k *Key) unpack(registry *features.Registry, plans map[string]features.SeriesPlan, g, whole *group, packed []byte) error {
-	parts, wrong := state.Unpack(packed, whole.tagged)
-	var losses state.Losses
-	_ = state.Sections(packed, func(tag uint32, body []byte) error { // its error is the same
+func (k *Key) unpack(registry *features.Registry, plans map[string]features.SeriesPlan, g, whole *group, data []byte) error {
+	parts, wrong := packed.Unpack(data, whole.tagged)
+	var losses packed.Losses
+	_ = packed.Sections(data, func(tag uint32, body []byte) error { // its error is the same
 		_, err := losses.Take(tag, body)
 		return err
 	})
@@ -204,7 +205,7 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]features.Seri
 		k.Lost = append(k.Lost, lost)
 	}
 	for _, p := range parts {
-		if p.Tag == state.LossTag {
+		if p.Tag == packed.LossTag {
 			continue
 		}
 		if p.Series == nil {
@@ -215,7 +216,7 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]features.Seri
 			continue // of other features than those asked for
 		}
 		s := Series{SeriesPlan: plans[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
-		entries, cutOff, err := state.Entries(p.Series, p.State)
+		entries, cutOff, err := packed.Entries(p.Series, p.State)
 		wrong = cmp.Or(wrong, err)
 		s.CutOff = cutOff
 		columns := registry.LogColumns(p.Series)
@@ -231,10 +232,10 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]features.Seri
 }
 
 // newEntry turns tiles into times and values into texts.
-func newEntry(s *kinds.Series, from *state.Entry, columns []features.LogColumn) (e Entry, err error) {
+func newEntry(s *state.Series, from *packed.Entry, columns []features.LogColumn) (e Entry, err error) {
 	e = Entry{Key: from.Key, Member: from.Member, Registers: from.Registers, Hashes: from.Hashes, Bits: from.Bits}
 	for _, tile := range from.Tiles {
-		if s.Measure.State() != kinds.LastSeen {
+		if s.Measure.Layout() != state.LastSeen {
 			if s.Tile == 0 {
 				break // one tile for ever
 			}
@@ -268,8 +269,8 @@ func newEntry(s *kinds.Series, from *state.Entry, columns []features.LogColumn) 
 		if err != nil {
 			return e, err
 		}
-		if columns[i].Type == kinds.Null {
-			v = kinds.Value{Type: kinds.Bool, Num: 1}
+		if columns[i].Type == value.Null {
+			v = value.Value{Type: value.Bool, Num: 1}
 		}
 		e.Columns[columns[i].Name] = string(v.AppendText(nil))
 	}

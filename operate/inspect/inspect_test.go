@@ -11,9 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/value"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -67,18 +68,18 @@ func fill(t *testing.T, s *store.Store, r *features.Registry, events ...string) 
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p := kinds.Partition{Topic: "payments", ID: 1}
-	if _, err := s.Place(t.Context(), kinds.Begin(p, s.Shards(), 0)); err != nil {
+	p := state.Partition{Topic: "payments", ID: 1}
+	if _, err := s.Place(t.Context(), state.Begin(p, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	w, mapper := s.NewWriter(), r.NewMapper()
-	progress, err := s.Progress(t.Context(), []kinds.Partition{p})
+	progress, err := s.Progress(t.Context(), []state.Partition{p})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, event := range events {
-		b := &kinds.Batch{EveryShard: true, Series: r.Series}
-		b.Sources = []kinds.Source{{Partition: p, To: int64(i + 1), Progress: progress[0]}}
+		b := &state.Batch{EveryShard: true, Series: r.Series}
+		b.Sources = []state.PartitionRange{{Partition: p, To: int64(i + 1), Progress: progress[0]}}
 		_, err := mapper.Map(&features.Record{Partition: p, Offset: int64(i), Timestamp: noon, Value: []byte(event)}, 0, b)
 		if err != nil {
 			t.Fatal(err)
@@ -273,25 +274,25 @@ func TestParse(t *testing.T) {
 		text  string
 		want  string // empty where it is none
 	}{
-		{features.Field{Type: kinds.String}, `a|b\`, `a\|b\\`},
-		{features.Field{Type: kinds.Int}, "007", "7"},
-		{features.Field{Type: kinds.Int}, "7.5", ""},
-		{features.Field{Type: kinds.Bool}, "true", "true"},
-		{features.Field{Type: kinds.Bool}, "yes", ""},
-		{features.Field{Type: kinds.Decimal, Scale: 2}, "1.50", "1.5"},
-		{features.Field{Type: kinds.Decimal, Scale: 2}, "-3", "-3"},
-		{features.Field{Type: kinds.Decimal, Scale: 2}, "1.505", ""},
-		{features.Field{Type: kinds.Decimal, Scale: 2}, "99999999999999999999", ""},
-		{features.Field{Type: kinds.Decimal, Scale: 2}, "x", ""},
-		{features.Field{Type: kinds.Timestamp}, "2025-01-01T12:00:00Z", "1735732800000"},
-		{features.Field{Type: kinds.Timestamp}, "1735732800000", "1735732800000"},
-		{features.Field{Type: kinds.Timestamp}, "noon", ""},
-		{features.Field{Type: kinds.Float}, "1", ""},
+		{features.Field{Type: value.String}, `a|b\`, `a\|b\\`},
+		{features.Field{Type: value.Int}, "007", "7"},
+		{features.Field{Type: value.Int}, "7.5", ""},
+		{features.Field{Type: value.Bool}, "true", "true"},
+		{features.Field{Type: value.Bool}, "yes", ""},
+		{features.Field{Type: value.Decimal, Scale: 2}, "1.50", "1.5"},
+		{features.Field{Type: value.Decimal, Scale: 2}, "-3", "-3"},
+		{features.Field{Type: value.Decimal, Scale: 2}, "1.505", ""},
+		{features.Field{Type: value.Decimal, Scale: 2}, "99999999999999999999", ""},
+		{features.Field{Type: value.Decimal, Scale: 2}, "x", ""},
+		{features.Field{Type: value.Timestamp}, "2025-01-01T12:00:00Z", "1735732800000"},
+		{features.Field{Type: value.Timestamp}, "1735732800000", "1735732800000"},
+		{features.Field{Type: value.Timestamp}, "noon", ""},
+		{features.Field{Type: value.Float}, "1", ""},
 	} {
 		v, ok := parse(c.field, c.text)
 		got := ""
 		if ok {
-			got = string(kinds.AppendEntity(nil, true, v))
+			got = string(state.AppendEntity(nil, true, v))
 		}
 		if got != c.want {
 			t.Errorf("%s of type %s is %q, want %q", c.text, c.field.Type, got, c.want)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // Progress reads for each partition its positions by shard.
 type Progress interface {
-	Progress(ctx context.Context, partitions []kinds.Partition) ([][]kinds.Position, error)
+	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
 }
 
 // Partition is how far one partition is. Offsets are those of the next record.
@@ -68,7 +68,7 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 	if err != nil {
 		return nil, fmt.Errorf("read the topics: %w", err)
 	}
-	asked, all := map[string][]int{}, []kinds.Partition{}
+	asked, all := map[string][]int{}, []state.Partition{}
 	for _, topic := range topics {
 		i := slices.IndexFunc(found.Topics, func(t kafka.Topic) bool { return t.Name == topic })
 		if i < 0 || found.Topics[i].Error != nil {
@@ -79,7 +79,7 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 		}
 		slices.Sort(asked[topic])
 		for _, id := range asked[topic] {
-			all = append(all, kinds.Partition{Topic: topic, ID: int32(id)})
+			all = append(all, state.Partition{Topic: topic, ID: int32(id)})
 		}
 	}
 	// The store first: what is applied meanwhile is then no negative lag.
@@ -109,10 +109,10 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 }
 
 // partition works out how far a partition is.
-func partition(id kinds.Partition, held *fetch.Log, progress []kinds.Position, committed int64) Partition {
+func partition(id state.Partition, held *fetch.Log, progress []state.Position, committed int64) Partition {
 	p := Partition{
 		Topic: id.Topic, Partition: id.ID, Start: held.Start, Stable: min(held.Stable, held.End), End: held.End,
-		Applied: known(kinds.Lowest(progress)), Furthest: known(kinds.Highest(progress)), Committed: known(committed),
+		Applied: known(state.Lowest(progress)), Furthest: known(state.Highest(progress)), Committed: known(committed),
 	}
 	from := held.Start
 	if p.Applied != nil {
@@ -138,7 +138,7 @@ func known(offset int64) *int64 {
 }
 
 // committed reads the group's offsets, -1 where there is none.
-func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[kinds.Partition]int64, error) {
+func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[state.Partition]int64, error) {
 	reply, err := r.Client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: r.Group, Topics: asked})
 	if err == nil {
 		err = reply.Error
@@ -146,20 +146,20 @@ func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[kin
 	if err != nil {
 		return nil, fmt.Errorf("read the offsets of group %s: %w", r.Group, err)
 	}
-	offsets := map[kinds.Partition]int64{}
+	offsets := map[state.Partition]int64{}
 	for topic, list := range reply.Topics {
 		for _, p := range list {
 			if p.Error != nil {
 				return nil, fmt.Errorf("read the offsets of group %s: %w", r.Group, p.Error)
 			}
-			offsets[kinds.Partition{Topic: topic, ID: int32(p.Partition)}] = p.CommittedOffset
+			offsets[state.Partition{Topic: topic, ID: int32(p.Partition)}] = p.CommittedOffset
 		}
 	}
 	return offsets, nil
 }
 
 // logs look up what the partitions hold.
-func (r *Reader) logs(ctx context.Context, all []kinds.Partition) ([]fetch.Log, error) {
+func (r *Reader) logs(ctx context.Context, all []state.Partition) ([]fetch.Log, error) {
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: r.Isolation})
 	defer poller.Close()
 	logs, err := poller.Logs(ctx, all)
@@ -176,7 +176,7 @@ func (r *Reader) logs(ctx context.Context, all []kinds.Partition) ([]fetch.Log, 
 
 // timestamp reads that of the record at an offset, whatever transaction it
 // belongs to; nil where no record can be had.
-func (r *Reader) timestamp(ctx context.Context, id kinds.Partition, offset int64) (*time.Time, error) {
+func (r *Reader) timestamp(ctx context.Context, id state.Partition, offset int64) (*time.Time, error) {
 	reply, err := r.Client.Fetch(ctx, &kafka.FetchRequest{
 		Topic: id.Topic, Partition: int(id.ID), Offset: offset, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second,
 		IsolationLevel: kafka.ReadUncommitted,

@@ -12,16 +12,16 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestPartition(t *testing.T) {
-	id := kinds.Partition{Topic: "tx", ID: 3}
+	id := state.Partition{Topic: "tx", ID: 3}
 	at := func(n int64) *int64 { return &n }
 	for name, c := range map[string]struct {
 		progress  []int64
@@ -48,21 +48,21 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-func positions(offsets ...int64) (list []kinds.Position) {
+func positions(offsets ...int64) (list []state.Position) {
 	for _, offset := range offsets {
-		list = append(list, kinds.Position{Offset: offset})
+		list = append(list, state.Position{Offset: offset})
 	}
 	return list
 }
 
 func TestWrite(t *testing.T) {
-	id, behind := kinds.Partition{Topic: "transactions", ID: 0}, make([]int64, 12)
+	id, behind := state.Partition{Topic: "transactions", ID: 0}, make([]int64, 12)
 	for i := range behind {
 		behind[i] = int64(1000 + i)
 	}
-	open, since := kinds.Partition{Topic: "transactions", ID: 1}, time.Date(2026, 7, 1, 8, 30, 0, 0, time.UTC)
+	open, since := state.Partition{Topic: "transactions", ID: 1}, time.Date(2026, 7, 1, 8, 30, 0, 0, time.UTC)
 	list := []Partition{
-		partition(kinds.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
+		partition(state.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
 		partition(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), 999),
 		partition(open, &fetch.Log{Stable: 50, End: 54}, positions(50), 50),
 	}
@@ -156,7 +156,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Place(ctx, kinds.Begin(kinds.Partition{Topic: topic, ID: 1}, s.Shards(), 3)); err != nil {
+	if _, err := s.Place(ctx, state.Begin(state.Partition{Topic: topic, ID: 1}, s.Shards(), 3)); err != nil {
 		t.Fatal(err)
 	}
 	client := broker.Client()

@@ -8,20 +8,20 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // Store keeps the progress.
 type Store interface {
-	Progress(ctx context.Context, partitions []kinds.Partition) ([][]kinds.Position, error)
-	Log(ctx context.Context, tag string) (kinds.LogID, error)
-	Place(ctx context.Context, placements ...kinds.Placement) (int, error)
+	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
+	Log(ctx context.Context, tag string) (state.LogID, error)
+	Place(ctx context.Context, placements ...state.Placement) (int, error)
 }
 
 // Brokers look up the logs of partitions.
 type Brokers interface {
-	Logs(ctx context.Context, partitions []kinds.Partition) ([]fetch.Log, error)
+	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
 }
 
 // Target is where partitions are to be placed.
@@ -44,8 +44,8 @@ func ParseTarget(text string) (Target, error) {
 }
 
 // in is the position of the target in a log.
-func (t Target) in(l *fetch.Log, tag string) kinds.Position {
-	at := kinds.Position{Offset: t.offset, Epoch: -1, Log: tag}
+func (t Target) in(l *fetch.Log, tag string) state.Position {
+	at := state.Position{Offset: t.offset, Epoch: -1, Log: tag}
 	switch {
 	case t.offset >= 0:
 	case t.end:
@@ -68,26 +68,26 @@ type Planner struct {
 
 // Step is what placing one partition means, in numbers of shards.
 type Step struct {
-	Partition kinds.Partition
-	To        kinds.Position
+	Partition state.Partition
+	To        state.Position
 	Log       fetch.Log
 	// Was is the log that the shards stand in which adopt the present one.
-	Was kinds.LogID
+	Was state.LogID
 	// First shards have no progress yet, Adopting ones stand in another log, Forward
 	// ones pass over up to Skipped offsets, Back ones apply up to Repeated offsets
 	// again, Staying ones are left where they are.
 	First, Adopting, Forward, Back, Staying int
 	Skipped, Repeated                       int64
 
-	placement kinds.Placement
+	placement state.Placement
 }
 
 // Changes says whether the step changes anything.
 func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
 
 // Plan works out the steps; it writes nothing.
-func (p *Planner) Plan(ctx context.Context, partitions []kinds.Partition, to Target) ([]Step, error) {
-	under := make([]kinds.Partition, len(partitions))
+func (p *Planner) Plan(ctx context.Context, partitions []state.Partition, to Target) ([]Step, error) {
+	under := make([]state.Partition, len(partitions))
 	for i, id := range partitions {
 		under[i] = id.Under(p.Version)
 	}
@@ -118,8 +118,8 @@ func (p *Planner) Plan(ctx context.Context, partitions []kinds.Partition, to Tar
 }
 
 // names are the logs that positions belong to, by tag.
-func (p *Planner) names(ctx context.Context, progress []kinds.Position) (map[string]kinds.LogID, error) {
-	names := map[string]kinds.LogID{}
+func (p *Planner) names(ctx context.Context, progress []state.Position) (map[string]state.LogID, error) {
+	names := map[string]state.LogID{}
 	for _, at := range progress {
 		if _, known := names[at.Log]; known || at.Log == "" {
 			continue
@@ -134,10 +134,10 @@ func (p *Planner) names(ctx context.Context, progress []kinds.Position) (map[str
 }
 
 // step works out the step of one partition.
-func (p *Planner) step(id kinds.Partition, log *fetch.Log, progress []kinds.Position, names map[string]kinds.LogID, to Target) Step {
-	other := func(at kinds.Position) bool {
+func (p *Planner) step(id state.Partition, log *fetch.Log, progress []state.Position, names map[string]state.LogID, to Target) Step {
+	other := func(at state.Position) bool {
 		was := names[at.Log]
-		return at.Log != "" && at.Log != log.ID.Tag() && (was == (kinds.LogID{}) || was.Contradicts(log.ID))
+		return at.Log != "" && at.Log != log.ID.Tag() && (was == (state.LogID{}) || was.Contradicts(log.ID))
 	}
 	name := log.ID // with all that was ever told of it
 	for _, at := range progress {
@@ -146,8 +146,8 @@ func (p *Planner) step(id kinds.Partition, log *fetch.Log, progress []kinds.Posi
 		}
 	}
 	s := Step{Partition: id, Log: *log, To: to.in(log, name.Tag())}
-	s.placement = kinds.Placement{
-		Partition: id.Under(p.Version), From: progress, To: make([]kinds.Position, len(progress)), Log: name, Partitions: log.Partitions,
+	s.placement = state.Placement{
+		Partition: id.Under(p.Version), From: progress, To: make([]state.Position, len(progress)), Log: name, Partitions: log.Partitions,
 	}
 	for shard, at := range progress {
 		next := &s.placement.To[shard]
@@ -180,7 +180,7 @@ func (p *Planner) step(id kinds.Partition, log *fetch.Log, progress []kinds.Posi
 // Apply does what the steps say. It is an error where something has moved since
 // they were planned; what was placed stays so.
 func Apply(ctx context.Context, store Store, steps []Step) error {
-	var placements []kinds.Placement
+	var placements []state.Placement
 	want := 0
 	for i := range steps {
 		if s := &steps[i]; s.Changes() {

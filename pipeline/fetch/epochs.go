@@ -7,12 +7,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // EpochQuery asks the leader of a partition where one of its log's epochs ends.
 type EpochQuery struct {
-	Partition           kinds.Partition
+	Partition           state.Partition
 	Leader, LeaderEpoch int32 // as of a Log
 	Epoch               int32
 }
@@ -37,7 +37,7 @@ func (p *Poller) EpochEnds(ctx context.Context, queries []EpochQuery) []EpochEnd
 		leader int32
 		turn   int // a partition may stand in a request once
 	}
-	requests, turns := make(map[request][]int), make(map[kinds.Partition]int)
+	requests, turns := make(map[request][]int), make(map[state.Partition]int)
 	for i, q := range queries {
 		r := request{q.Leader, turns[q.Partition]}
 		requests[r] = append(requests[r], i)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 var (
@@ -81,7 +81,7 @@ func (e *DivergedError) Error() string {
 type OtherLogError struct {
 	Topic     string
 	Partition int32
-	Was, Is   kinds.LogID
+	Was, Is   state.LogID
 }
 
 func (e *OtherLogError) Error() string {
@@ -92,16 +92,16 @@ func (e *OtherLogError) Error() string {
 // *OffsetOutOfRangeError, a *DivergedError or an *OtherLogError.
 type PositionError interface {
 	error
-	Of() kinds.Partition
+	Of() state.Partition
 }
 
 // Of is the partition.
-func (e *OffsetOutOfRangeError) Of() kinds.Partition {
-	return kinds.Partition{Topic: e.Topic, ID: e.Partition}
+func (e *OffsetOutOfRangeError) Of() state.Partition {
+	return state.Partition{Topic: e.Topic, ID: e.Partition}
 }
 
 // Of is the partition.
-func (e *DivergedError) Of() kinds.Partition { return kinds.Partition{Topic: e.Topic, ID: e.Partition} }
+func (e *DivergedError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }
 
 // Of is the partition.
-func (e *OtherLogError) Of() kinds.Partition { return kinds.Partition{Topic: e.Topic, ID: e.Partition} }
+func (e *OtherLogError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }

@@ -12,12 +12,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
-var first = kinds.Partition{Topic: "t"}
+var first = state.Partition{Topic: "t"}
 
-func logsOf(t *testing.T, p *Poller, partitions ...kinds.Partition) []Log {
+func logsOf(t *testing.T, p *Poller, partitions ...state.Partition) []Log {
 	t.Helper()
 	logs, err := p.Logs(testContext(t), partitions)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // leader is a broker and the partitions that it leads. It is guarded by Poller.mu, but for wake.
@@ -260,7 +260,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 
 // outOfRange looks up the range that the position is outside of and reports it. Poller.mu is not held.
 func (p *Poller) outOfRange(sent sentPosition) {
-	logs, err := p.Logs(p.ctx, []kinds.Partition{{Topic: sent.topic, ID: sent.partition}})
+	logs, err := p.Logs(p.ctx, []state.Partition{{Topic: sent.topic, ID: sent.partition}})
 
 	p.mu.Lock()
 	defer p.mu.Unlock()

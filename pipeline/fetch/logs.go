@@ -7,12 +7,12 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Log is what the brokers tell of a partition's log.
 type Log struct {
-	ID         kinds.LogID
+	ID         state.LogID
 	Partitions int // of the topic
 	// Leader is the broker that leads the partition, in LeaderEpoch; -1 if that is unknown.
 	Leader, LeaderEpoch int32
@@ -33,7 +33,7 @@ const (
 
 // Logs looks up the logs of partitions now: with one request for all their leaders and then, of each leader, one for
 // each end of the logs. It does not retry. Its own error is that of the metadata; each Log has an error of its own.
-func (p *Poller) Logs(ctx context.Context, partitions []kinds.Partition) ([]Log, error) {
+func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log, error) {
 	var topics []string
 	asked := make(map[string]bool)
 	for _, id := range partitions {
@@ -65,7 +65,7 @@ func (p *Poller) Logs(ctx context.Context, partitions []kinds.Partition) ([]Log,
 
 // ends asks a leader where some of the logs begin and end. What can be read first: it only grows, so it is not beyond
 // the end that is asked for afterwards.
-func (p *Poller) ends(ctx context.Context, broker int32, partitions []kinds.Partition, logs []Log, some []int) {
+func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int) {
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, offset int64, _ int32) { l.Start = offset })
 	if p.cfg.Isolation == ReadCommitted {
 		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, offset int64, _ int32) { l.Stable = offset })
@@ -79,7 +79,7 @@ func (p *Poller) ends(ctx context.Context, broker int32, partitions []kinds.Part
 }
 
 // listOffsets asks one leader for one offset of each log that has no error yet, and gives those that failed one.
-func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []kinds.Partition, logs []Log, some []int,
+func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int,
 	isolation Isolation, timestamp int64, take func(l *Log, offset int64, epoch int32),
 ) {
 	req := kmsg.NewPtrListOffsetsRequest()
@@ -137,9 +137,9 @@ type Range struct{ Start, End int64 }
 // Offsets looks up what the given partitions of a topic hold now. End is the last stable offset under ReadCommitted,
 // otherwise the high watermark. It does not retry.
 func (p *Poller) Offsets(ctx context.Context, topic string, partitions ...int32) (map[int32]Range, error) {
-	var all []kinds.Partition
+	var all []state.Partition
 	for _, partition := range partitions {
-		all = append(all, kinds.Partition{Topic: topic, ID: partition})
+		all = append(all, state.Partition{Topic: topic, ID: partition})
 	}
 	logs, err := p.Logs(ctx, all)
 	if err != nil {

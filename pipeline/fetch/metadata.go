@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // findLeaders is the loop that gives a leader to each position that has none: one that was added, or one whose
@@ -96,7 +96,7 @@ type unverified struct {
 func (p *Poller) verify(unsure []unverified) {
 	queries := make([]EpochQuery, len(unsure))
 	for i, u := range unsure {
-		queries[i] = EpochQuery{kinds.Partition{Topic: u.topic, ID: u.partition}, u.at.broker, u.at.epoch, u.fetched}
+		queries[i] = EpochQuery{state.Partition{Topic: u.topic, ID: u.partition}, u.at.broker, u.at.epoch, u.fetched}
 	}
 	ends := p.EpochEnds(p.ctx, queries)
 
@@ -165,7 +165,7 @@ type leaderships struct {
 	errs    map[topicPartition]error
 	topics  map[string]error // those that are in error as a whole
 
-	logs       map[string]kinds.LogID // by topic
+	logs       map[string]state.LogID // by topic
 	partitions map[string]int         // their number, by topic
 }
 
@@ -187,7 +187,7 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 		errs:    make(map[topicPartition]error),
 		topics:  make(map[string]error),
 
-		logs:       make(map[string]kinds.LogID),
+		logs:       make(map[string]state.LogID),
 		partitions: make(map[string]int),
 	}
 	req := kmsg.NewPtrMetadataRequest()
@@ -224,7 +224,7 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 }
 
 // logID names a topic's log, as far as brokers tell.
-func logID(cluster *string, topic topicID) (id kinds.LogID) {
+func logID(cluster *string, topic topicID) (id state.LogID) {
 	if cluster != nil {
 		id.Cluster = *cluster
 	}

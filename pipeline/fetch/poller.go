@@ -9,7 +9,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // PollerConfig configures a Poller. Transport and Bootstrap are required; zero values mean the defaults.
@@ -102,7 +102,7 @@ type position struct {
 	leader     *leader
 	epoch      int32       // of the leader, -1 if unknown
 	id         topicID     // of the topic that the leader was found for
-	log        kinds.LogID // that the offset belongs to, as far as it is known
+	log        state.LogID // that the offset belongs to, as far as it is known
 	fetched    int32       // the leader epoch of the record before the offset, -1 if unknown
 	retryAt    time.Time   // when to look for a leader, while there is none
 
@@ -141,7 +141,7 @@ type Known struct {
 	// Epoch is the leader epoch of the record before the offset, LeaderEpoch that in which the leader was asked whether
 	// it has that record; -1 if they are unknown.
 	Epoch, LeaderEpoch int32
-	Log                kinds.LogID
+	Log                state.LogID
 }
 
 // Resume starts to fetch a partition from a position, or moves it there. Poll returns an *OtherLogError if the topic is

@@ -12,13 +12,13 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/state"
 )
 
 // Generation is what a member was given, until the group rebalances.
 type Generation struct {
 	ID         int32
-	Partitions []kinds.Partition // by topic and ID
+	Partitions []state.Partition // by topic and ID
 
 	member    string
 	m         *Member
@@ -34,7 +34,7 @@ func (m *Member) begin(leads bool) *Generation {
 	g := &Generation{ID: m.generation, member: m.id, m: m}
 	for _, topic := range slices.Sorted(maps.Keys(m.owned)) {
 		for _, id := range slices.Sorted(slices.Values(m.owned[topic])) {
-			g.Partitions = append(g.Partitions, kinds.Partition{Topic: topic, ID: id})
+			g.Partitions = append(g.Partitions, state.Partition{Topic: topic, ID: id})
 		}
 	}
 	var ctx context.Context
@@ -132,7 +132,7 @@ func (g *Generation) watch(ctx context.Context) {
 }
 
 // Commit tells Kafka how far partitions are applied.
-func (g *Generation) Commit(ctx context.Context, offsets map[kinds.Partition]int64) error {
+func (g *Generation) Commit(ctx context.Context, offsets map[state.Partition]int64) error {
 	request := kmsg.NewPtrOffsetCommitRequest()
 	request.Group, request.MemberID, request.Generation, request.InstanceID = g.m.cfg.Group, g.member, g.ID, g.m.instance()
 	at := map[string]int{}

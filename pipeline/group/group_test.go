@@ -12,8 +12,8 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -80,7 +80,7 @@ func (r *running) now() (*Generation, int, error) {
 }
 
 // share waits until the members have so many partitions each, in one generation.
-func share(t *testing.T, want int, members ...*running) (all [][]kinds.Partition) {
+func share(t *testing.T, want int, members ...*running) (all [][]state.Partition) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, fmt.Sprintf("%d partitions each", want), func() (bool, string) {
 		all = nil
@@ -123,7 +123,7 @@ func TestStaticMemberComesBack(t *testing.T) {
 		if now, times, err := other.now(); now != generation || times != joined || err != nil {
 			t.Errorf("when %s came back, the other had joined %d times, and then %d: %v", instance, joined, times, err)
 		}
-		if err := generation.Commit(t.Context(), map[kinds.Partition]int64{before[1-i][0]: 0}); err != nil {
+		if err := generation.Commit(t.Context(), map[state.Partition]int64{before[1-i][0]: 0}); err != nil {
 			t.Errorf("the other cannot commit: %v", err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestMembersShare(t *testing.T) {
 		}
 	}
 	g, _, _ := a.now()
-	if err := g.Commit(t.Context(), map[kinds.Partition]int64{g.Partitions[0]: 7}); err != nil {
+	if err := g.Commit(t.Context(), map[state.Partition]int64{g.Partitions[0]: 7}); err != nil {
 		t.Fatal(err)
 	}
 	reply, err := broker.Client().OffsetFetch(t.Context(), &kafka.OffsetFetchRequest{

@@ -6,8 +6,8 @@ package memory
 import (
 	"context"
 
-	"github.com/weir-stream/weir/features/kinds"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // Store is the state of one replay. It serves one goroutine.
@@ -17,15 +17,15 @@ type Store struct {
 	swept int
 	now   int64 // the greatest of the batches applied
 
-	secret state.Secret
+	secret packed.Secret
 }
 
 // key is a series of an entity.
 type key struct{ series, entity string }
 
 type entry struct {
-	series *kinds.Series
-	state.State
+	series *state.Series
+	packed.State
 }
 
 // leastSweep is the number of entries below which none are looked for that no
@@ -34,15 +34,15 @@ const leastSweep = 1024
 
 // New returns an empty store that hashes values without a secret: the same events have
 // the same answers each time. Who knows that can make values that are taken for others.
-func New() *Store { return NewKeyed(state.Secret{}) }
+func New() *Store { return NewKeyed(packed.Secret{}) }
 
 // NewKeyed returns an empty store that hashes values with a secret.
-func NewKeyed(secret state.Secret) *Store {
+func NewKeyed(secret packed.Secret) *Store {
 	return &Store{entries: map[key]*entry{}, secret: secret}
 }
 
 // Apply applies a batch; there is no error.
-func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
+func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 	s.now = max(s.now, b.Now)
 	for i := range b.Touched {
 		t := &b.Touched[i]
@@ -62,10 +62,10 @@ func (s *Store) Apply(_ context.Context, b *kinds.Batch) error {
 }
 
 // entry finds or makes the state of a series of an entity.
-func (s *Store) entry(series *kinds.Series, entity []byte) *entry {
+func (s *Store) entry(series *state.Series, entity []byte) *entry {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
-		e = &entry{series: series, State: state.NewKeyed(series, s.secret)}
+		e = &entry{series: series, State: packed.NewKeyed(series, s.secret)}
 		s.entries[key{series.ID, string(entity)}] = e
 	}
 	return e
@@ -84,8 +84,8 @@ func (s *Store) sweep() {
 
 // Read answers all reads, in their order. What it returns holds until the next
 // Apply.
-func (s *Store) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, error) {
-	slices := make([]kinds.Slice, len(reads))
+func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+	slices := make([]state.WindowState, len(reads))
 	for i := range reads {
 		if e := s.entries[key{reads[i].Series.ID, reads[i].Entity}]; e != nil {
 			slices[i] = e.Read(&reads[i])
@@ -95,14 +95,14 @@ func (s *Store) Read(_ context.Context, reads []kinds.Read) ([]kinds.Slice, erro
 }
 
 // ReadAsIf answers all reads as Read would if a batch had just been applied, but
-// for events that have arrived meanwhile; see state.Think. It changes nothing.
-func (s *Store) ReadAsIf(_ context.Context, reads []kinds.Read, pending *kinds.Batch) ([]kinds.Slice, error) {
-	slices := make([]kinds.Slice, len(reads))
+// for events that have arrived meanwhile; see packed.Think. It changes nothing.
+func (s *Store) ReadAsIf(_ context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+	slices := make([]state.WindowState, len(reads))
 	for i := range reads {
 		r := &reads[i]
-		thought := map[*kinds.Series]state.State{r.Series: s.copied(r.Series, r.Entity)}
-		state.Think(pending, r.Entity, func(series *kinds.Series) state.State {
-			if thought[series] == nil && series.Measure == kinds.Identify {
+		thought := map[*state.Series]packed.State{r.Series: s.copied(r.Series, r.Entity)}
+		packed.Think(pending, r.Entity, func(series *state.Series) packed.State {
+			if thought[series] == nil && series.Measure == state.Identify {
 				thought[series] = s.copied(series, r.Entity)
 			}
 			return thought[series]
@@ -113,8 +113,8 @@ func (s *Store) ReadAsIf(_ context.Context, reads []kinds.Read, pending *kinds.B
 }
 
 // copied is the state of a series of an entity, to be changed.
-func (s *Store) copied(series *kinds.Series, entity string) state.State {
-	c := state.NewKeyed(series, s.secret)
+func (s *Store) copied(series *state.Series, entity string) packed.State {
+	c := packed.NewKeyed(series, s.secret)
 	if e := s.entries[key{series.ID, entity}]; e != nil {
 		if err := c.Merge(e.Append(nil)); err != nil {
 			panic(err) // it was packed the line before

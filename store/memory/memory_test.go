@@ -9,11 +9,12 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/weir-stream/weir/features/kinds"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
-	"github.com/weir-stream/weir/store/state"
+	"github.com/weir-stream/weir/value"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -24,22 +25,22 @@ const day = 24 * 60 * 60 * 1000
 
 // series of every measure, as the plan of a registry would make them, those with
 // tiles kept apart by users too; the groups of tiles keep for a while and for ever.
-func allSeries() []*kinds.Series {
-	var list []*kinds.Series
+func allSeries() []*state.Series {
+	var list []*state.Series
 	for _, forever := range []bool{false, true} {
-		for m := kinds.CountEvents; m <= kinds.GreatestText; m++ {
-			for _, t := range []kinds.Type{kinds.Decimal, kinds.Float} {
-				s := &kinds.Series{
+		for m := state.CountEvents; m <= state.GreatestText; m++ {
+			for _, t := range []value.Type{value.Decimal, value.Float} {
+				s := &state.Series{
 					ID: fmt.Sprintf("s%04d", len(list)), Group: "kept", By: []string{"device"}, Measure: m, Type: t, Scale: 2,
 					Tile: day, Keep: 8 * day, GroupKeep: 9 * day, Max: 30, Rate: 0.05,
 				}
 				switch {
-				case m == kinds.Earliest || m == kinds.Latest:
-					s.Type, s.Scale = kinds.Timestamp, 0
+				case m == state.Earliest || m == state.Latest:
+					s.Type, s.Scale = value.Timestamp, 0
 				case m.OfEvents():
-					s.Type, s.Scale = kinds.Null, 0
+					s.Type, s.Scale = value.Null, 0
 				}
-				tiled := m.State() != kinds.LastSeen && m.State() != kinds.Logs
+				tiled := m.Layout() != state.LastSeen && m.Layout() != state.Logs
 				if !tiled {
 					s.Tile = 1
 				}
@@ -50,7 +51,7 @@ func allSeries() []*kinds.Series {
 					}
 				}
 				list = append(list, s)
-				if tiled && m != kinds.Seen && m != kinds.Identify {
+				if tiled && m != state.Seen && m != state.Identify {
 					by := *s
 					by.ID, by.Per, by.Max = fmt.Sprintf("s%04d", len(list)), "user", 12
 					list = append(list, &by)
@@ -62,43 +63,43 @@ func allSeries() []*kinds.Series {
 }
 
 // keptForAWhile are the series that do not keep for ever.
-func keptForAWhile() []*kinds.Series {
-	return slices.DeleteFunc(allSeries(), func(s *kinds.Series) bool { return s.Keep == 0 })
+func keptForAWhile() []*state.Series {
+	return slices.DeleteFunc(allSeries(), func(s *state.Series) bool { return s.Keep == 0 })
 }
 
 // addEvent adds what an event of an amount and a user does to all series.
-func addEvent(b *kinds.Batch, list []*kinds.Series, offset, time, cents int64, device, user string) {
+func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, device, user string) {
 	b.Now, b.Series = max(b.Now, time), list
 	b.Sources[0].To = offset + 1
 	b.Touch(0, offset, []byte(device))
 	for _, s := range list {
-		op := kinds.Op{Series: s, Tile: s.TileOf(time)}
+		op := state.Mutation{Series: s, Tile: s.TileOf(time)}
 		if s.Per != "" {
 			op.Key = []byte(user)
 		}
 		switch s.Measure {
-		case kinds.CountEvents, kinds.CountValues, kinds.CountHolds:
+		case state.CountEvents, state.CountValues, state.CountHolds:
 			op.Num = 1
-		case kinds.Earliest, kinds.Latest:
+		case state.Earliest, state.Latest:
 			op.Num = time
-		case kinds.Spread:
+		case state.Spread:
 			op.Num = int64(math.Float64bits(float64(cents) / 4))
-		case kinds.FirstValue, kinds.LastValue:
-			v := kinds.Value{Type: s.Type, Num: cents, Flt: float64(cents) / 4, Scale: s.Scale}
-			op.Num, op.Member = time, b.Hold(kinds.AppendValue(nil, v))
-		case kinds.Sum, kinds.Min, kinds.Max:
+		case state.FirstValue, state.LastValue:
+			v := value.Value{Type: s.Type, Num: cents, Flt: float64(cents) / 4, Scale: s.Scale}
+			op.Num, op.Member = time, b.Hold(state.AppendValue(nil, v))
+		case state.Sum, state.Min, state.Max:
 			op.Num = cents
-			if s.Type == kinds.Float {
+			if s.Type == value.Float {
 				op.Num = int64(math.Float64bits(float64(cents) / 4))
 			}
-		case kinds.Record:
-			record := kinds.AppendLogColumn(kinds.AppendLogTime(nil, time), number, kinds.Value{Type: kinds.Int, Num: cents})
-			op.Member = b.Hold(kinds.AppendLogRecord(nil, record))
-		case kinds.Identify:
+		case state.Record:
+			record := state.AppendLogColumn(state.AppendLogTime(nil, time), number, value.Value{Type: value.Int, Num: cents})
+			op.Member = b.Hold(state.AppendLogRecord(nil, record))
+		case state.Identify:
 			op.Member = b.Hold(strconv.AppendInt(nil, cents, 10))
 		default:
 			op.Member = []byte(user)
-			if s.Measure == kinds.Touch {
+			if s.Measure == state.Touch {
 				op.Num = time
 			}
 		}
@@ -106,7 +107,7 @@ func addEvent(b *kinds.Batch, list []*kinds.Series, offset, time, cents int64, d
 	}
 }
 
-var number = kinds.NewColumn(1, kinds.Int, 0)
+var number = state.NewColumn(1, value.Int, 0)
 
 // What memory holds is what Redis does, after random batches with events that
 // come late and out of order, for every window that is kept.
@@ -116,12 +117,12 @@ func TestMemoryIsAsRedis(t *testing.T) {
 	if err := redis.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	secret, err := state.ParseSecret(client.HGet(ctx, namespace+":layout", "secret").Val())
+	secret, err := packed.ParseSecret(client.HGet(ctx, namespace+":layout", "secret").Val())
 	if err != nil {
 		t.Fatal(err)
 	}
-	partition := kinds.Partition{Topic: "transactions"}
-	if _, err := redis.Place(ctx, kinds.Begin(partition, redis.Shards(), 0)); err != nil {
+	partition := state.Partition{Topic: "transactions"}
+	if _, err := redis.Place(ctx, state.Begin(partition, redis.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	list := allSeries()
@@ -129,11 +130,11 @@ func TestMemoryIsAsRedis(t *testing.T) {
 	writer, held := redis.NewWriter(), memory.NewKeyed(secret)
 	now, offset := int64(100*day), int64(0)
 	for range 24 {
-		progress, err := redis.Progress(ctx, []kinds.Partition{partition})
+		progress, err := redis.Progress(ctx, []state.Partition{partition})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &kinds.Batch{Sources: []kinds.Source{{Partition: partition, Progress: progress[0]}}}
+		b := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress[0]}}}
 		for range 1 + random.IntN(60) {
 			now += random.Int64N(day / 20)
 			at := now - random.Int64N(2*day)
@@ -146,7 +147,7 @@ func TestMemoryIsAsRedis(t *testing.T) {
 		if err := writer.Apply(ctx, b); err != nil || b.Refused > 0 {
 			t.Fatal(err, b.Refusal)
 		}
-		var reads []kinds.Read
+		var reads []state.Read
 		for _, s := range list {
 			for device := range 5 { // the last has no events
 				reads = append(reads, randomRead(random, s, fmt.Sprint("d", device), now))
@@ -171,8 +172,8 @@ func TestMemoryIsAsRedis(t *testing.T) {
 }
 
 // randomRead asks for a window within what is kept.
-func randomRead(random *rand.Rand, s *kinds.Series, entity string, now int64) kinds.Read {
-	r := kinds.Read{Series: s, Entity: entity, Last: s.TileOf(now)}
+func randomRead(random *rand.Rand, s *state.Series, entity string, now int64) state.Read {
+	r := state.Read{Series: s, Entity: entity, Last: s.TileOf(now)}
 	switch {
 	case s.Keep > 0:
 		r.First = s.Horizon(now)
@@ -188,7 +189,7 @@ func randomRead(random *rand.Rand, s *kinds.Series, entity string, now int64) ki
 
 // told is what a slice says of a window. A log is what its readers make of it:
 // the newest records, no more than its cap allows, since the horizon.
-func told(t *testing.T, r kinds.Read, s *kinds.Slice, now int64) string {
+func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	t.Helper()
 	slices.Sort(s.Members)
 	if s.Filter != nil {
@@ -199,22 +200,22 @@ func told(t *testing.T, r kinds.Read, s *kinds.Slice, now int64) string {
 		}
 		return fmt.Sprintf("%q %v", s.Members, s.Filter.FalsePositiveRate())
 	}
-	if r.Series.State() == kinds.Groups {
+	if r.Series.Layout() == state.Groups {
 		// The first keys are complete; how many there are beyond is open.
 		text, of := fmt.Sprint(len(s.Groups) > r.Series.Max), *r.Series
 		of.Per = ""
 		for _, g := range s.Groups[:min(len(s.Groups), of.Max)] {
-			text += fmt.Sprintf(" %s: %s", g.Key, told(t, kinds.Read{Series: &of}, &g.Slice, now))
+			text += fmt.Sprintf(" %s: %s", g.Key, told(t, state.Read{Series: &of}, &g.WindowState, now))
 		}
 		return text
 	}
-	if r.Series.Measure != kinds.Record {
+	if r.Series.Measure != state.Record {
 		m := s.Moments // of which the order of events changes the last digits
 		return fmt.Sprintf("%+v %q %d %d %v %d %.9g %.9g", s.Cells, s.Members, s.Count, s.After, s.Capped, m.N, m.Mean, m.Squares)
 	}
 	var records []string
 	var times []int64
-	err := s.Log.Records(func(l kinds.LogRecord) bool {
+	err := s.Log.Records(func(l state.LogRecord) bool {
 		v, _, err := l.Column(number)
 		records = append(records, fmt.Sprint(l.Time, " ", v.Num, err))
 		times = append(times, l.Time)
@@ -247,12 +248,12 @@ func TestEstimateIsThatOfRedis(t *testing.T) {
 	client := testkit.Redis(t).Client(t)
 	key := testkit.Namespace(t)
 	defer client.Del(ctx, key)
-	s := &kinds.Series{ID: "hllog", Measure: kinds.Approx, Tile: day}
+	s := &state.Series{ID: "hllog", Measure: state.Approx, Tile: day}
 	held := memory.New()
 	random := rand.New(rand.NewPCG(7, 8))
 	for n := 1; n <= 300_000; n *= 3 {
 		var values []any
-		b := &kinds.Batch{}
+		b := &state.Batch{}
 		b.Touch(0, 0, []byte("d"))
 		for range n {
 			value := make([]byte, random.IntN(20))
@@ -260,7 +261,7 @@ func TestEstimateIsThatOfRedis(t *testing.T) {
 				value[i] = byte(random.Uint32())
 			}
 			values = append(values, value)
-			b.Add(kinds.Op{Series: s, Tile: int64(random.IntN(3)), Member: value})
+			b.Add(state.Mutation{Series: s, Tile: int64(random.IntN(3)), Member: value})
 		}
 		for chunk := range slices.Chunk(values, 10_000) {
 			if err := client.PFAdd(ctx, key, chunk...).Err(); err != nil {
@@ -270,7 +271,7 @@ func TestEstimateIsThatOfRedis(t *testing.T) {
 		if err := held.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
-		slices, err := held.Read(ctx, []kinds.Read{{Series: s, Entity: "d", First: 0, Last: 2}})
+		slices, err := held.Read(ctx, []state.Read{{Series: s, Entity: "d", First: 0, Last: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,11 +284,11 @@ func TestEstimateIsThatOfRedis(t *testing.T) {
 // A sum that leaves 64 bits is exact, whether or not it comes back; one of floats that
 // leaves their range has left it for good.
 func TestSumThatLeaves64Bits(t *testing.T) {
-	ints := &kinds.Series{ID: "sumup", Measure: kinds.Sum, Type: kinds.Int}
-	floats := &kinds.Series{ID: "sumup", Measure: kinds.Sum, Type: kinds.Float}
+	ints := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Int}
+	floats := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Float}
 	bits := func(f float64) int64 { return int64(math.Float64bits(f)) }
 	for _, c := range []struct {
-		series    *kinds.Series
+		series    *state.Series
 		nums      []int64
 		want      string
 		saturated bool
@@ -299,15 +300,15 @@ func TestSumThatLeaves64Bits(t *testing.T) {
 		{floats, []int64{bits(-math.MaxFloat64), bits(-math.MaxFloat64), bits(1)}, "-Inf", true},
 	} {
 		s := memory.New()
-		b := &kinds.Batch{}
+		b := &state.Batch{}
 		b.Touch(0, 0, []byte("d"))
 		for _, num := range c.nums {
-			b.Add(kinds.Op{Series: c.series, Num: num})
+			b.Add(state.Mutation{Series: c.series, Num: num})
 		}
 		if err := s.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
-		got, _ := s.Read(ctx, []kinds.Read{{Series: c.series, Entity: "d"}})
+		got, _ := s.Read(ctx, []state.Read{{Series: c.series, Entity: "d"}})
 		if v := got[0].Cells[0].Value; string(v.AppendText(nil)) != c.want || v.Saturated() != c.saturated {
 			t.Errorf("%v add up to %s, %+v; want %s, saturated %v", c.nums, v.AppendText(nil), v, c.want, c.saturated)
 		}
@@ -320,7 +321,7 @@ func TestOldEntitiesAreDropped(t *testing.T) {
 	s := memory.New()
 	most := 0
 	for i := range int64(2000) {
-		b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
+		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 		addEvent(b, list, i, i*day, 1, fmt.Sprint("d", i), "u")
 		if err := s.Apply(ctx, b); err != nil {
 			t.Fatal(err)
@@ -338,13 +339,13 @@ func TestHorizonIsKept(t *testing.T) {
 		s := memory.New()
 		horizon := int64(100 * day)
 		for i, at := range []int64{horizon - series.Tile, horizon, horizon + series.Keep} {
-			b := &kinds.Batch{Sources: make([]kinds.Source, 1)}
-			addEvent(b, []*kinds.Series{series}, int64(i), at, 1, "d", fmt.Sprint("u", i))
+			b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+			addEvent(b, []*state.Series{series}, int64(i), at, 1, "d", fmt.Sprint("u", i))
 			if err := s.Apply(ctx, b); err != nil {
 				t.Fatal(err)
 			}
 		}
-		read, err := s.Read(ctx, []kinds.Read{{Series: series, Entity: "d", First: math.MinInt64, Last: math.MaxInt64}})
+		read, err := s.Read(ctx, []state.Read{{Series: series, Entity: "d", First: math.MinInt64, Last: math.MaxInt64}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +355,7 @@ func TestHorizonIsKept(t *testing.T) {
 				n++
 			}
 		}
-		if err := read[0].Log.Records(func(kinds.LogRecord) bool { n++; return true }); err != nil {
+		if err := read[0].Log.Records(func(state.LogRecord) bool { n++; return true }); err != nil {
 			t.Fatal(err)
 		}
 		if n != 2 {

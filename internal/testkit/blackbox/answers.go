@@ -15,9 +15,10 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/kinds"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/value"
 )
 
 // Answer is the value of one feature as HTTP gives it.
@@ -187,7 +188,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 }
 
 // bearGap is an answer as it would be if it did not say that it may lack something.
-func bearGap(got Answer, f *features.Feature, want kinds.Result) Answer {
+func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	if got.Status == features.Incomplete {
 		got.Status = statusOf(want)
 		precise, _ := precision(f)
@@ -198,7 +199,7 @@ func bearGap(got Answer, f *features.Feature, want kinds.Result) Answer {
 }
 
 // statusOf is the status of a complete answer.
-func statusOf(r kinds.Result) features.Status {
+func statusOf(r aggregate.Result) features.Status {
 	switch {
 	case !r.Found:
 		return features.NotFound
@@ -211,7 +212,7 @@ func statusOf(r kinds.Result) features.Status {
 // entityJSON is an entity as a question names it: the text's values under the
 // names of the fields, which are in their order.
 func entityJSON(f *features.Feature, text string) json.RawMessage {
-	types := map[string]kinds.Type{}
+	types := map[string]value.Type{}
 	for i, by := range f.By {
 		types[by] = f.ByTypes[i]
 	}
@@ -219,7 +220,7 @@ func entityJSON(f *features.Feature, text string) json.RawMessage {
 	entity := map[string]any{}
 	for i, by := range slices.Sorted(slices.Values(f.By)) {
 		entity[by] = values[i]
-		if types[by] != kinds.String {
+		if types[by] != value.String {
 			entity[by] = json.RawMessage(values[i])
 		}
 	}
@@ -230,7 +231,7 @@ func entityJSON(f *features.Feature, text string) json.RawMessage {
 	return out
 }
 
-// splitEntity undoes kinds.AppendEntity.
+// splitEntity undoes state.AppendEntity.
 func splitEntity(text string) []string {
 	values := []string{""}
 	for i := 0; i < len(text); i++ {
@@ -247,7 +248,7 @@ func splitEntity(text string) []string {
 }
 
 // Differs says how an answer differs from the model's, "" if it does not.
-func Differs(got Answer, f *features.Feature, r kinds.Result) string {
+func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	want, status := r.Value, statusOf(r)
 	if !r.Found && f.Parts == nil && f.Per == "" {
 		want = f.Kind.Spec().Neutral
@@ -257,7 +258,7 @@ func Differs(got Answer, f *features.Feature, r kinds.Result) string {
 		precise, off = false, 6*got.StandardError
 	}
 	shape := f.Shape()
-	scalar := r.Items == nil && shape != kinds.Categories
+	scalar := r.Items == nil && shape != aggregate.Categories
 	if got.CompleteSince != nil {
 		return fmt.Sprintf("complete since %d only", *got.CompleteSince)
 	}
@@ -274,8 +275,8 @@ func Differs(got Answer, f *features.Feature, r kinds.Result) string {
 
 // estimated says whether an answer states the error of a set that has more values
 // than are kept, of which it then is an estimate.
-func estimated(got Answer, f *features.Feature, want kinds.Value) bool {
-	return f.Parts == nil && !f.Window.Exact && f.Call.Max > 0 && want.Type == kinds.Int && want.Num > int64(f.Call.Max) &&
+func estimated(got Answer, f *features.Feature, want value.Value) bool {
+	return f.Parts == nil && !f.Window.Exact && f.Call.Max > 0 && want.Type == value.Int && want.Num > int64(f.Call.Max) &&
 		got.StandardError > 0
 }
 
@@ -296,34 +297,34 @@ func precision(f *features.Feature) (exact bool, off float64) {
 	return exact, off
 }
 
-func inJSON(v kinds.Value) string {
+func inJSON(v value.Value) string {
 	switch v.Type {
-	case kinds.Null:
+	case value.Null:
 		return "null"
-	case kinds.String:
+	case value.String:
 		return strconv.Quote(string(v.Str)) // of plain letters
-	case kinds.Location:
+	case value.Location:
 		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Flt, v.Lon)
 	default:
 		return string(v.AppendText(nil))
 	}
 }
 
-func listInJSON(items []kinds.Item, shape kinds.Shape) string {
+func listInJSON(items []aggregate.Item, shape aggregate.Shape) string {
 	var texts []string
 	for _, i := range items {
 		switch shape {
-		case kinds.Categories:
+		case aggregate.Categories:
 			texts = append(texts, fmt.Sprintf("%q:%s", i.Category.AppendText(nil), inJSON(i.Value)))
-		case kinds.Counts:
+		case aggregate.Counts:
 			texts = append(texts, fmt.Sprintf(`{"value":%s,"count":%d}`, inJSON(i.Value), i.Count))
-		case kinds.Bins:
+		case aggregate.Bins:
 			texts = append(texts, fmt.Sprintf(`{"from":%s,"to":%s,"count":%d}`, inJSON(i.From), inJSON(i.To), i.Count))
 		default:
 			texts = append(texts, inJSON(i.Value))
 		}
 	}
-	if shape == kinds.Categories {
+	if shape == aggregate.Categories {
 		return "{" + strings.Join(texts, ",") + "}"
 	}
 	return "[" + strings.Join(texts, ",") + "]"
@@ -331,11 +332,11 @@ func listInJSON(items []kinds.Item, shape kinds.Shape) string {
 
 // sameValue compares exactly, but for floats, whose sums depend on the order,
 // and estimates, which may be off by a share.
-func sameValue(got string, want kinds.Value, off float64) bool {
+func sameValue(got string, want value.Value, off float64) bool {
 	if want.IsNull() {
 		return got == "null"
 	}
-	if off == 0 && want.Type != kinds.Float {
+	if off == 0 && want.Type != value.Float {
 		return got == inJSON(want)
 	}
 	n, err := strconv.ParseFloat(got, 64)
@@ -346,9 +347,9 @@ func sameValue(got string, want kinds.Value, off float64) bool {
 func near(got, want, off float64) bool { return math.Abs(got-want) <= max(off, 1e-9)*math.Abs(want) }
 
 // sameList is sameValue of lists and of values by category.
-func sameList(got string, items []kinds.Item, shape kinds.Shape, off float64) bool {
+func sameList(got string, items []aggregate.Item, shape aggregate.Shape, off float64) bool {
 	want := listInJSON(items, shape)
-	isFloat := func(i kinds.Item) bool { return i.Value.Type == kinds.Float }
+	isFloat := func(i aggregate.Item) bool { return i.Value.Type == value.Float }
 	if got == want || off == 0 && !slices.ContainsFunc(items, isFloat) {
 		return got == want
 	}

@@ -1,0 +1,38 @@
+package aggregate
+
+import (
+	"math"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// active is in how many units of time there were events.
+type active struct{}
+
+func (active) Spec() Spec {
+	return Spec{
+		Name: "active", Title: "number of minutes, or of other units of time, in which there were events",
+		Note:  "The units are aligned to 1970 in UTC, and are the window's tiles: choose one that divides the window. From the log, as a lifetime always is, those at the window's edges count where they hold an event of the window.",
+		Exact: true, Neutral: integer(0), TilesAreUnits: true,
+		Parameters: []Parameter{{Name: "unit", Form: Span, Default: "1m"}},
+		Result:     value.Int, Example: "ACTIVE(7d, transaction, user, unit=1h)",
+	}
+}
+
+func (active) Measures(Call) []state.Measure { return []state.Measure{state.CountEvents} }
+
+func (active) Merge(_ Call, _ int64, s []state.WindowState) Result {
+	n := int64(len(s[0].Cells))
+	return Result{Value: integer(n), Found: n > 0}
+}
+
+func (active) Fold(c Call, _ int64, events []Sample) Result {
+	n, latest := int64(0), int64(math.MinInt64)
+	for _, e := range events {
+		if unit := state.FloorDiv(e.Time, c.Duration); unit != latest {
+			n, latest = n+1, unit
+		}
+	}
+	return Result{Value: integer(n), Found: n > 0}
+}

@@ -1,0 +1,457 @@
+package aggregate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+func TestAppendDecimal(t *testing.T) {
+	for _, c := range []struct {
+		unscaled int64
+		scale    uint8
+		want     string
+	}{
+		{16660, 2, "166.6"}, {16666, 2, "166.66"}, {100, 2, "1"}, {5, 2, "0.05"}, {50, 2, "0.5"}, {0, 2, "0"},
+		{-5, 2, "-0.05"}, {-16660, 2, "-166.6"}, {7, 0, "7"}, {-9223372036854775808, 18, "-9.223372036854775808"},
+		{9223372036854775807, 0, "9223372036854775807"},
+	} {
+		if got := string(value.AppendDecimal(nil, c.unscaled, c.scale)); got != c.want {
+			t.Errorf("%d at scale %d is %s, want %s", c.unscaled, c.scale, got, c.want)
+		}
+	}
+}
+
+func TestAppendDecimalIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unscaled, scale := rapid.Int64().Draw(t, "unscaled"), rapid.Uint8Range(0, 18).Draw(t, "scale")
+		text := string(value.AppendDecimal(nil, unscaled, scale))
+		got, ok := new(big.Rat).SetString(text)
+		want := new(big.Rat).SetFrac(big.NewInt(unscaled), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil))
+		if !ok || got.Cmp(want) != 0 {
+			t.Fatalf("%d at scale %d is %s", unscaled, scale, text)
+		}
+		if strings.Contains(text, ".") && strings.HasSuffix(text, "0") {
+			t.Fatalf("%s has a trailing zero", text)
+		}
+	})
+}
+
+// Two entities never have one text.
+func TestEntitiesHaveTextsOfTheirOwn(t *testing.T) {
+	values := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune(`ab|\`)), 0, 4, -1), 1, 3)
+	text := func(parts []string) string {
+		var dst []byte
+		for i, p := range parts {
+			dst = state.AppendEntity(dst, i == 0, value.Value{Type: value.String, Str: []byte(p)})
+		}
+		return string(dst)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := values.Draw(t, "a"), values.Draw(t, "b")
+		if len(a) != len(b) {
+			return // one feature's entities have one number of values
+		}
+		if same := strings.Join(a, "\x00") == strings.Join(b, "\x00"); same != (text(a) == text(b)) {
+			t.Fatalf("%q is %s, %q is %s", a, text(a), b, text(b))
+		}
+	})
+}
+
+// Equal numbers are one entity and one member, however they were written.
+func TestNumbersHaveOneText(t *testing.T) {
+	a := value.Value{Type: value.Decimal, Num: 150, Scale: 2}.AppendText(nil)
+	b := value.Value{Type: value.Decimal, Num: 15, Scale: 1}.AppendText(nil)
+	if string(a) != "1.5" || string(b) != "1.5" {
+		t.Errorf("%s and %s", a, b)
+	}
+}
+
+func TestFloorDiv(t *testing.T) {
+	for _, c := range [][3]int64{{7, 2, 3}, {-7, 2, -4}, {-8, 2, -4}, {0, 5, 0}, {-1, 86400000, -1}} {
+		if got := state.FloorDiv(c[0], c[1]); got != c[2] {
+			t.Errorf("%d/%d is %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// An event is late when its tile ends before what is kept, and not before.
+func TestLate(t *testing.T) {
+	s := state.Series{Tile: 1000, Keep: 5000}
+	for _, c := range []struct {
+		at, now int64
+		late    bool
+	}{{5000, 10000, false}, {4999, 10000, true}, {5999, 10999, false}, {5000, 11000, true}, {-1, 4999, false}} {
+		if got := s.Late(c.at, c.now); got != c.late {
+			t.Errorf("event of %d at %d: late is %v", c.at, c.now, got)
+		}
+	}
+	if forever := (&state.Series{Tile: 1000}); forever.Late(0, 1<<60) {
+		t.Error("what is kept for ever was late")
+	}
+}
+
+// Bytes that a batch was given to hold do not change when it holds more.
+func TestBatchHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := new(state.Batch)
+		for round := range 2 {
+			var held [][]byte
+			var want []string
+			for i := range rapid.IntRange(0, 300).Draw(t, "pieces") {
+				text := strings.Repeat(strconv.Itoa(i), 1+i%50)
+				held, want = append(held, b.Hold([]byte(text))), append(want, text)
+			}
+			for i := range held {
+				if string(held[i]) != want[i] {
+					t.Fatalf("round %d, piece %d is %q, want %q", round, i, held[i], want[i])
+				}
+			}
+			b.Reset()
+		}
+	})
+}
+
+// The merge side of every kind, fed the cells and members of single events,
+// says what its fold says of them.
+func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
+	for _, kind := range All {
+		k, ok := kind.(Mergeable)
+		if !ok {
+			continue
+		}
+		spec := k.Spec()
+		t.Run(spec.Name+spec.Method, func(t *testing.T) {
+			types := slices.DeleteFunc(slices.Clone(spec.Types), func(t value.Type) bool { return slices.Contains(spec.LogTypes, t) })
+			if types == nil {
+				types = []value.Type{value.Null}
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				c := drawCall(t, spec)
+				c.Duration = 1
+				if c.Members == nil { // which are of the type
+					c.Type = rapid.SampledFrom(types).Draw(t, "type of tiles")
+				}
+				c.Max = rapid.IntRange(1, 30).Draw(t, "max")
+				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
+				slices.SortStableFunc(events, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
+				got, want := k.Merge(c, 990, slicesOf(k, c, events)), k.Fold(c, 990, events)
+				off := got.RelativeError * math.Abs(want.Value.Float64())
+				if got.RelativeError > 0 && math.Abs(got.Value.Float64()-want.Value.Float64()) <= off*(1+1e-9) {
+					got.Value = want.Value
+				}
+				if asked := c.Members != nil; written(got, spec, asked) != written(want, spec, asked) || got.Found != want.Found || got.Capped != want.Capped {
+					t.Fatalf("%+v, want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What is merged of several entities together is the fold over the events of all.
+func TestMergeOfUnitedSlicesIsTheFold(t *testing.T) {
+	for _, kind := range All {
+		k, ok := kind.(Mergeable)
+		if !ok || !kind.Spec().Through {
+			continue
+		}
+		spec := k.Spec()
+		t.Run(spec.Name+spec.Method, func(t *testing.T) {
+			types := spec.Types
+			if types == nil {
+				types = []value.Type{value.Null}
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				c := Call{Type: rapid.SampledFrom(types).Draw(t, "type"), Scale: 2, Max: 1 << 30}
+				var all []Sample
+				held := make([][]state.WindowState, len(k.Measures(c))) // by series
+				for range rapid.IntRange(0, 4).Draw(t, "entities") {
+					events := rapid.SliceOfN(samples(c), 0, 8).Draw(t, "events")
+					all = append(all, events...)
+					for i, slice := range slicesOf(k, c, events) {
+						held[i] = append(held[i], slice)
+					}
+				}
+				united := make([]state.WindowState, len(held))
+				for i := range held {
+					united[i] = state.Unite(held[i])
+				}
+				got, want := k.Merge(c, 0, united), k.Fold(c, 0, all)
+				if string(got.Value.AppendText(nil)) != string(want.Value.AppendText(nil)) || got.Found != want.Found {
+					t.Fatalf("%+v, want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+func samples(c Call) *rapid.Generator[Sample] {
+	return rapid.Custom(func(t *rapid.T) Sample {
+		n := rapid.Int64Range(-50, 50).Draw(t, "n")
+		v := valueOf(c, n)
+		if rapid.IntRange(0, 4).Draw(t, "null") == 0 || c.Type == value.Null {
+			v = value.Value{}
+		}
+		return Sample{Time: rapid.Int64Range(0, 1000).Draw(t, "time"), Value: v, Holds: rapid.Bool().Draw(t, "holds")}
+	})
+}
+
+// exactFilter takes no value for another.
+type exactFilter map[string]bool
+
+func (f exactFilter) Has(text []byte) bool       { return f[string(text)] }
+func (f exactFilter) FalsePositiveRate() float64 { return 0 }
+
+// slicesOf is what the series of a kind hold of events, in tiles of a
+// millisecond.
+func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
+	var out []state.WindowState
+	for _, m := range k.Measures(c) {
+		keyed, ok := k.(Keyed)
+		if !ok {
+			out = append(out, sliceOf(m, events))
+			continue
+		}
+		appendKey := keyed.Keys(c).Append
+		if appendKey == nil {
+			appendKey = func(dst []byte, v value.Value) []byte { return v.AppendText(dst) }
+		}
+		of := map[string][]Sample{}
+		for _, e := range events {
+			if !e.Value.IsNull() {
+				key := string(appendKey(nil, e.Value))
+				of[key] = append(of[key], e)
+			}
+		}
+		var s state.WindowState
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			s.Groups = append(s.Groups, state.Group{Key: key, WindowState: sliceOf(m, of[key])})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// sliceOf is what one series holds.
+func sliceOf(m state.Measure, events []Sample) (s state.WindowState) {
+	members := map[string]bool{}
+	cell := func(e Sample, v value.Value, merge func(held *value.Value)) {
+		if n := len(s.Cells); n > 0 && s.Cells[n-1].Tile == e.Time {
+			merge(&s.Cells[n-1].Value)
+			return
+		}
+		s.Cells = append(s.Cells, state.Bucket{Tile: e.Time, Value: v})
+	}
+	for _, e := range events {
+		if e.Value.IsNull() && !m.OfEvents() || m == state.CountHolds && !e.Holds {
+			continue
+		}
+		members[string(e.Value.AppendText(nil))] = true
+		pick := func(sign int) func(*value.Value) {
+			return func(held *value.Value) {
+				if value.Compare(e.Value, *held)*sign > 0 {
+					*held = e.Value
+				}
+			}
+		}
+		switch m {
+		case state.CountEvents, state.CountValues, state.CountHolds:
+			cell(e, integer(1), func(held *value.Value) { held.Num++ })
+		case state.Earliest, state.Latest:
+			cell(e, value.Value{Type: value.Timestamp, Num: e.Time}, func(*value.Value) {})
+		case state.Sum:
+			cell(e, e.Value, func(held *value.Value) { *held = value.Add(*held, e.Value) })
+		case state.Min, state.LeastText:
+			cell(e, e.Value, pick(-1))
+		case state.Max, state.GreatestText:
+			cell(e, e.Value, pick(+1))
+		case state.FirstValue:
+			cell(e, e.Value, func(*value.Value) {})
+		case state.LastValue:
+			cell(e, e.Value, func(held *value.Value) { *held = e.Value })
+		case state.Spread:
+			s.Moments = s.Moments.Add(state.MomentsOf(e.Value.Float64()))
+		}
+	}
+	switch m.Layout() {
+	case state.Members:
+		s.Members = slices.Sorted(maps.Keys(members))
+	case state.Sketches, state.LastSeen:
+		s.Count = int64(len(members))
+	case state.Filters:
+		if len(members) > 0 {
+			s.Filter = exactFilter(members)
+		}
+	}
+	return s
+}
+
+// The text of a value is read back as the value.
+func TestParseText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := value.Value{Type: rapid.SampledFrom(anyType).Draw(t, "type")}
+		switch v.Type {
+		case value.String:
+			v.Str = []byte(rapid.String().Draw(t, "text"))
+		case value.Float:
+			v.Flt = rapid.Float64().Draw(t, "float")
+		case value.Bool:
+			v.Num = rapid.Int64Range(0, 1).Draw(t, "bool")
+		default:
+			v.Num = rapid.Int64().Draw(t, "number")
+		}
+		if v.Type == value.Decimal {
+			v.Scale = rapid.Uint8Range(0, 18).Draw(t, "scale")
+		}
+		text := string(v.AppendText(nil))
+		if got := value.ParseText(v.Type, v.Scale, text); got.IsNull() || value.Compare(got, v) != 0 || got.Scale != v.Scale {
+			t.Fatalf("%s is read as %+v, want %+v", text, got, v)
+		}
+	})
+	for text, of := range map[string]value.Type{"1.234": value.Decimal, "x": value.Int, "maybe": value.Bool, "1,2": value.Location, "1e": value.Float} {
+		if got := value.ParseText(of, 2, text); !got.IsNull() {
+			t.Errorf("%s %q is read as %+v", of, text, got)
+		}
+	}
+}
+
+// Moments are the same however the values are put together, up to the last
+// digits, even where the spread is small beside the values.
+func TestMomentsMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		far := rapid.SampledFrom([]float64{0, 1e3, -1e6, 1e9}).Draw(t, "far")
+		values := rapid.SliceOfN(rapid.IntRange(-1000, 1000), 2, 40).Draw(t, "values")
+		parts := make([]state.Moments, 1+rapid.IntRange(0, 5).Draw(t, "parts"))
+		mean := new(big.Rat)
+		for _, n := range values {
+			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
+			parts[i] = parts[i].Add(state.MomentsOf(far + float64(n)/8))
+			mean.Add(mean, big.NewRat(int64(n), int64(8*len(values))))
+		}
+		want := new(big.Rat)
+		for _, n := range values {
+			d := new(big.Rat).Sub(big.NewRat(int64(n), 8), mean)
+			want.Add(want, d.Mul(d, d))
+		}
+		var m state.Moments
+		for _, p := range parts {
+			m = m.Add(p)
+		}
+		squares, _ := want.Float64()
+		if off := math.Abs(m.Squares - squares); m.N != int64(len(values)) || off > 1e-6*max(1, squares) {
+			t.Fatalf("%+v, want %d values and squares of %v", m, len(values), squares)
+		}
+	})
+}
+
+// The bin of every value stands for it within the stated error.
+func TestDDSketchBins(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Call{Type: rapid.SampledFrom([]value.Type{value.Int, value.Decimal, value.Float}).Draw(t, "type"), Scale: 2}
+		c.Error = float64(rapid.IntRange(1, 100).Draw(t, "error")) / 1000
+		d := newDDSketch(c.Type, c.Error)
+		draw := func() value.Value {
+			v := value.Value{Type: c.Type, Scale: c.Scale}
+			if c.Type == value.Float {
+				v.Flt = rapid.OneOf(rapid.Float64(), rapid.Float64Range(1e306, math.MaxFloat64)).Draw(t, "float")
+				if math.Abs(v.Flt) < 1e-300 { // which have not all their digits
+					v.Flt = 0
+				}
+			} else {
+				v.Num = rapid.OneOf(rapid.Int64(), rapid.Int64Range(-2000, 2000)).Draw(t, "number")
+			}
+			return v
+		}
+		v, w := draw(), draw()
+		of := func(v value.Value) bin { return binOf(string(d.AppendKey(nil, v))) }
+		got := d.value(c, of(v))
+		if off := math.Abs(got.Float64() - v.Float64()); off > c.Error*math.Abs(v.Float64())*(1+1e-9) {
+			t.Fatalf("%s stands for %s, which is off by more than %v", got.AppendText(nil), v.AppendText(nil), c.Error)
+		}
+		if value.Compare(v, w) < 0 && of(v).compare(of(w)) > 0 {
+			t.Fatalf("the bin of %s comes after that of %s", v.AppendText(nil), w.AppendText(nil))
+		}
+	})
+}
+
+// Of more categories than may be the first ones count, each with all its events.
+func TestPerCategory(t *testing.T) {
+	category := func(text string) value.Value { return value.Value{Type: value.String, Str: []byte(text)} }
+	events := []Sample{
+		{Category: category("b"), Value: integer(2)}, {Category: category("c"), Value: integer(4)}, {Value: integer(8)},
+		{Category: category("a")}, {Category: category("b"), Value: integer(16)}, {Category: category("d"), Value: integer(32)},
+	}
+	told := func(r Result) string {
+		text := fmt.Sprint(r.Found, " ", r.Capped)
+		for _, i := range r.Items {
+			text += fmt.Sprintf(" %s=%s", i.Category.Str, i.Value.AppendText(nil))
+		}
+		return text
+	}
+	for _, test := range []struct {
+		kind Mergeable
+		max  int
+		want string
+	}{
+		{sum{}, 2, "true true b=18 c=4"}, {sum{}, 3, "true false b=18 c=4 d=32"},
+		{count{}, 2, "true true a=1 b=2"}, {avg{}, 9, "true false b=9 c=4 d=32"},
+	} {
+		c := Call{Type: value.Int, Max: test.max}
+		if got := told(FoldPer(test.kind, c, 0, events)); got != test.want {
+			t.Errorf("%s of the events: %s, want %s", test.kind.Spec().Name, got, test.want)
+		}
+		var s []state.WindowState
+		for _, m := range test.kind.Measures(c) {
+			var per state.WindowState
+			for _, text := range []string{"a", "b", "c", "d"} {
+				of := slices.DeleteFunc(slices.Clone(events), func(e Sample) bool { return string(e.Category.Str) != text })
+				if one := sliceOf(m, of); !one.Empty() {
+					per.Groups = append(per.Groups, state.Group{Key: text, WindowState: one})
+				}
+			}
+			s = append(s, per)
+		}
+		if got := told(MergePer(test.kind, c, value.String, 0, 0, s)); got != test.want {
+			t.Errorf("%s of tiles: %s, want %s", test.kind.Spec().Name, got, test.want)
+		}
+	}
+	if r := FoldPer(sum{}, Call{Type: value.Int, Max: 2}, 0, nil); r.Found || r.Items != nil {
+		t.Errorf("of nothing: %+v", r)
+	}
+}
+
+// The table names each kind once, and finds them.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range All {
+		s := k.Spec()
+		name := s.Name + " " + s.Method
+		if seen[name] {
+			t.Errorf("%s stands twice", name)
+		}
+		seen[name] = true
+		if found, ok := Find(s.Name, s.Method); !ok || found != k {
+			t.Errorf("%s is not found", name)
+		}
+		if s.Exact == (s.StandardError > 0) {
+			t.Errorf("%s is exact and estimates, or neither", name)
+		}
+	}
+	if k, _ := Find("count_distinct", ""); k != (countDistinct{}) {
+		t.Errorf("count_distinct is %T by default", k)
+	}
+	if _, ok := Find("median", ""); ok {
+		t.Error("median was found")
+	}
+}

@@ -1,0 +1,35 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// avg is the sum of a numeric field over the number of its values.
+type avg struct{}
+
+func (avg) Spec() Spec {
+	return Spec{
+		Name: "avg", Title: "average of a field", Types: numeric, Exact: true,
+		Result: value.Float, Example: "AVG(1d, transaction, amount, user)",
+	}
+}
+
+func (avg) Measures(Call) []state.Measure { return []state.Measure{state.Sum, state.CountValues} }
+
+func (avg) Merge(c Call, _ int64, s []state.WindowState) Result {
+	return average(c, s[0].Cells, total(s[1].Cells))
+}
+
+func (avg) Fold(c Call, _ int64, events []Sample) Result {
+	cells := valuesOf(events)
+	return average(c, cells, int64(len(cells)))
+}
+
+func average(c Call, cells []state.Bucket, n int64) Result {
+	if n == 0 {
+		return Result{}
+	}
+	sum := add(c, cells)
+	return Result{Value: value.Value{Type: value.Float, Flt: sum.Finite().Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
+}

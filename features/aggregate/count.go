@@ -1,0 +1,34 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// count is the number of events.
+type count struct{}
+
+func (count) Spec() Spec {
+	return Spec{
+		Name: "count", Title: "number of events", Exact: true, Through: true, Neutral: value.Value{Type: value.Int},
+		Result: value.Int, Example: "COUNT(7d, transaction, device)",
+	}
+}
+
+func (count) Measures(Call) []state.Measure { return []state.Measure{state.CountEvents} }
+
+func (count) Merge(_ Call, _ int64, s []state.WindowState) Result {
+	return Result{Value: value.Value{Type: value.Int, Num: total(s[0].Cells)}, Found: len(s[0].Cells) > 0}
+}
+
+func (count) Fold(_ Call, _ int64, events []Sample) Result {
+	return Result{Value: value.Value{Type: value.Int, Num: int64(len(events))}, Found: len(events) > 0}
+}
+
+// total adds up the cells of a series of integers.
+func total(cells []state.Bucket) (n int64) {
+	for _, c := range cells {
+		n += c.Value.Num
+	}
+	return n
+}

@@ -1,0 +1,52 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// anyType are the types whose values can be told apart by their text.
+var anyType = []value.Type{value.String, value.Int, value.Float, value.Decimal, value.Bool, value.Timestamp}
+
+// countDistinct is the number of different values of a field, counted from the
+// values themselves with the tiles in which each was met: exact for every
+// moment that is kept. Of a tile with more than Max values a sample is kept, and the
+// number is estimated.
+type countDistinct struct{}
+
+func (countDistinct) Spec() Spec {
+	return Spec{
+		Name: "count_distinct", Method: "set", Title: "number of different values of a field", Note: sampleNote + " Of a window with a tile of more the number is estimated: `exact` is false then, and the `standard_error` is stated. " + membersNote,
+		Types: anyType, FieldLast: true, Exact: true, Through: true, Neutral: value.Value{Type: value.Int}, Members: MembersMay, DefaultMax: defaultValues,
+		Result: value.Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
+	}
+}
+
+func (countDistinct) Measures(Call) []state.Measure { return []state.Measure{state.Distinct} }
+
+func (countDistinct) Merge(c Call, _ int64, s []state.WindowState) Result {
+	if c.Members != nil {
+		return c.askedOfSample(&s[0])
+	}
+	n, relative := state.EstimateDistinct(s[0].Members, s[0].Bound)
+	return Result{Value: value.Value{Type: value.Int, Num: n}, Found: n > 0, StandardError: relative}
+}
+
+func (countDistinct) Fold(c Call, _ int64, events []Sample) Result {
+	if c.Members != nil {
+		return c.askedOf(events)
+	}
+	return distinctModel(events)
+}
+
+// sampleNote is about kinds that keep values.
+const sampleNote = "Of each tile `max` values are kept, 1000 by default, and no more bytes than `weir explain` says."
+
+// distinctModel counts the different values of the events.
+func distinctModel(events []Sample) Result {
+	values := map[string]bool{}
+	for _, c := range valuesOf(events) {
+		values[string(c.Value.AppendText(nil))] = true
+	}
+	return Result{Value: value.Value{Type: value.Int, Num: int64(len(values))}, Found: len(values) > 0}
+}

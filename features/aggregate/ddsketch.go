@@ -1,0 +1,115 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// ddsketch counts values by bins such that all of one bin are near each other:
+// the logarithmic mapping of DDSketch (Masson, Rim and Lee, "DDSketch: A Fast
+// and Fully-Mergeable Quantile Sketch with Relative-Error Guarantees", 2019).
+// The bin i of positive values is (gamma^(i-1), gamma^i]; negative ones have
+// bins of their own, and so has 0.
+type ddsketch struct {
+	gamma   float64
+	integer bool
+}
+
+// newDDSketch answers for values of a type with no more than a relative error.
+func newDDSketch(t value.Type, relative float64) ddsketch {
+	d := ddsketch{integer: t != value.Float}
+	if d.integer {
+		// Rounding to a whole number adds up to 1/2, which is as much again for
+		// all numbers that are not exact anyway.
+		relative /= 2
+	}
+	d.gamma = (1 + relative) / (1 - relative)
+	return d
+}
+
+// bin is one bin of a sketch.
+type bin struct {
+	sign  int // of its values; 0 is the bin of 0
+	index int
+}
+
+// compare orders bins as their values are.
+func (b bin) compare(o bin) int {
+	if b.sign != o.sign {
+		return b.sign - o.sign
+	}
+	return b.sign * (b.index - o.index)
+}
+
+// AppendKey appends the key of a value's bin.
+func (d ddsketch) AppendKey(dst []byte, v value.Value) []byte {
+	x := v.Flt
+	if d.integer {
+		x = float64(v.Num)
+	}
+	if x == 0 {
+		return dst // an empty key
+	}
+	index := int64(math.Ceil(math.Log(math.Abs(x)) / math.Log(d.gamma)))
+	negative := int64(0)
+	if x < 0 {
+		negative = 1
+	}
+	return binary.AppendVarint(dst, index<<1|negative)
+}
+
+// binOf is the bin with a key.
+func binOf(key string) bin {
+	n, width := binary.Varint([]byte(key))
+	if width <= 0 {
+		return bin{}
+	}
+	return bin{sign: 1 - 2*int(n&1), index: int(n >> 1)}
+}
+
+// value stands for the values of a bin.
+func (d ddsketch) value(c Call, b bin) value.Value {
+	// From the lower edge, which is finite where the upper one may not be, by its
+	// root: on some machines math.Exp is infinite from 1.27e308 on.
+	root := math.Exp(float64(b.index-1) * math.Log(d.gamma) / 2)
+	x := float64(b.sign) * root * (root * 2 * d.gamma / (1 + d.gamma))
+	v := value.Value{Type: c.Type, Scale: c.Scale}
+	switch {
+	case !d.integer:
+		v.Flt = max(-math.MaxFloat64, min(math.MaxFloat64, x))
+	case x >= math.MaxInt64:
+		v.Num = math.MaxInt64
+	case x <= math.MinInt64:
+		v.Num = math.MinInt64
+	default:
+		v.Num = int64(math.Round(x))
+	}
+	return v
+}
+
+// quantile is the bin of the least value that is not exceeded by a share of all.
+func (d ddsketch) quantile(share float64, groups []state.Group) bin {
+	type counted struct {
+		bin
+		n int64
+	}
+	var bins []counted
+	all := int64(0)
+	for _, g := range groups {
+		n := total(g.Cells)
+		bins = append(bins, counted{binOf(g.Key), n})
+		all += n
+	}
+	slices.SortFunc(bins, func(a, b counted) int { return a.compare(b.bin) })
+	sum := int64(0)
+	for _, b := range bins[:len(bins)-1] {
+		if sum += b.n; float64(sum)/float64(all) >= share {
+			return b.bin
+		}
+	}
+	return bins[len(bins)-1].bin
+}

@@ -1,0 +1,77 @@
+package aggregate
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// distance is how far the latest location lies from the one before it, and
+// speed how fast one must have been to get there.
+type (
+	distance struct{}
+	speed    struct{}
+)
+
+func (distance) Spec() Spec {
+	return Spec{
+		Name: "distance", Title: "distance between the two latest locations along the great circle, in km",
+		Note:  "Null where there is but one. The Earth is taken for a sphere, which is off by 0.5% at the most.",
+		Types: []value.Type{value.Location}, Exact: true,
+		Result: value.Float, Example: "DISTANCE(7d, transaction, place, user)",
+	}
+}
+
+func (speed) Spec() Spec {
+	return Spec{
+		Name: "speed", Title: "speed between the two latest locations, in km/h",
+		Note:  "Null where there is but one. Locations of the same time count as a millisecond apart, so that two far places at once are impossible travel too.",
+		Types: []value.Type{value.Location}, Exact: true,
+		Result: value.Float, Example: "SPEED(7d, transaction, place, user)",
+	}
+}
+
+func (distance) Fold(_ Call, _ int64, events []Sample) Result {
+	newer, older, found := lastTwo(events)
+	if older.Value.IsNull() {
+		return Result{Found: found}
+	}
+	return Result{Value: float(greatCircle(older.Value, newer.Value)), Found: true}
+}
+
+func (speed) Fold(_ Call, _ int64, events []Sample) Result {
+	newer, older, found := lastTwo(events)
+	if older.Value.IsNull() {
+		return Result{Found: found}
+	}
+	hours := float64(max(1, newer.Time-older.Time)) / float64(time.Hour.Milliseconds())
+	return Result{Value: float(greatCircle(older.Value, newer.Value) / hours), Found: true}
+}
+
+// lastTwo are the two latest events with a value; found says whether there is
+// one.
+func lastTwo(events []Sample) (newer, older Sample, found bool) {
+	for _, e := range events {
+		if !e.Value.IsNull() {
+			newer, older, found = e, newer, true
+		}
+	}
+	return newer, older, found
+}
+
+// earthRadius is the mean radius of the Earth in km, R1 of the IUGG.
+const earthRadius = 6371.0088
+
+// greatCircle is the distance of two locations in km by the haversine formula,
+// which is exact for near ones too (Sinnott, "Virtues of the Haversine", Sky
+// and Telescope 68, 1984).
+func greatCircle(a, b value.Value) float64 {
+	const radian = math.Pi / 180
+	half := func(degrees float64) float64 {
+		s := math.Sin(degrees * radian / 2)
+		return s * s
+	}
+	h := half(b.Flt-a.Flt) + math.Cos(a.Flt*radian)*math.Cos(b.Flt*radian)*half(b.Lon-a.Lon)
+	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
+}

@@ -1,0 +1,33 @@
+package aggregate
+
+import (
+	"math"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// expDecaySum is the sum of a numeric field in which every value has lost half
+// of its weight for each half-life that has passed since.
+type expDecaySum struct{}
+
+func (expDecaySum) Spec() Spec {
+	return Spec{
+		Name: "exp_decay_sum", Title: "sum of a field in which a value counts half for each `half_life` of its age",
+		Note:  "The age is that at the moment asked for, less the window's `delay`.",
+		Types: numeric, Exact: true, Neutral: float(0),
+		Parameters: []Parameter{{Name: "half_life", Form: Span}},
+		Result:     value.Float, Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",
+	}
+}
+
+func (expDecaySum) Fold(c Call, at int64, events []Sample) Result {
+	sum, found := 0.0, false
+	for _, e := range events {
+		if e.Value.IsNull() {
+			continue
+		}
+		found = true
+		sum += e.Value.Float64() * math.Exp2(-float64(at-e.Time)/float64(c.Duration))
+	}
+	return Result{Value: float(sum), Found: found}
+}

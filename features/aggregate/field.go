@@ -1,0 +1,22 @@
+package aggregate
+
+import "github.com/weir-stream/weir/value"
+
+// everyType are the types of all fields.
+var everyType = append(append([]value.Type{}, anyType...), value.Location)
+
+// fieldOf lists the values of the events that are not null, in their order.
+func fieldOf(events []Sample) []value.Value {
+	var values []value.Value
+	for _, e := range events {
+		if !e.Value.IsNull() {
+			values = append(values, e.Value)
+		}
+	}
+	return values
+}
+
+// integer and float are results of their types.
+func integer(n int64) value.Value { return value.Value{Type: value.Int, Num: n} }
+
+func float(f float64) value.Value { return value.Value{Type: value.Float, Flt: f} }

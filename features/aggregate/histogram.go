@@ -1,0 +1,77 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// histogram counts the values of a field by the ranges that they fall into.
+type histogram struct{}
+
+func (histogram) Spec() Spec {
+	return Spec{
+		Name: "histogram", Title: "number of values of a field in each of some ranges",
+		Note:  "`bins` are the edges between the ranges: below the first, from each up to the next, and from the last on. A range has its lower edge and not its upper one.",
+		Types: []value.Type{value.Int, value.Float, value.Decimal}, Exact: true,
+		Parameters: []Parameter{{Name: "bins", Form: Edges, Least: 1, Most: 100}}, Shape: Bins,
+		Example: "HISTOGRAM(30d, transaction, amount, user, bins=[10, 100, 1000])",
+	}
+}
+
+func (histogram) Measures(Call) []state.Measure { return []state.Measure{state.CountEvents} }
+
+func (histogram) Keys(c Call) Keys {
+	name := []byte("bins")
+	for _, edge := range c.Bins {
+		name = edge.AppendText(append(name, ' '))
+	}
+	return Keys{Name: string(name), Append: func(dst []byte, v value.Value) []byte {
+		return binary.AppendUvarint(dst, uint64(rangeOf(c, v)))
+	}}
+}
+
+func (histogram) Merge(c Call, _ int64, s []state.WindowState) Result {
+	if len(s[0].Groups) == 0 {
+		return Result{}
+	}
+	items := ranges(c)
+	for _, g := range s[0].Groups {
+		if i, n := binary.Uvarint([]byte(g.Key)); n > 0 && i < uint64(len(items)) {
+			items[i].Count += total(g.Cells)
+		}
+	}
+	return Result{Items: items, Found: true}
+}
+
+func (histogram) Fold(c Call, _ int64, events []Sample) Result {
+	values := fieldOf(events)
+	if values == nil {
+		return Result{}
+	}
+	items := ranges(c)
+	for _, v := range values {
+		items[rangeOf(c, v)].Count++
+	}
+	return Result{Items: items, Found: true}
+}
+
+// ranges are those between the edges, with nothing in them.
+func ranges(c Call) []Item {
+	items := make([]Item, len(c.Bins)+1)
+	for i, edge := range c.Bins {
+		items[i].To, items[i+1].From = edge, edge
+	}
+	return items
+}
+
+// rangeOf is the range that a value falls into.
+func rangeOf(c Call, v value.Value) int {
+	i, onEdge := slices.BinarySearchFunc(c.Bins, v, value.Compare)
+	if onEdge {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,27 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// idleSince is the time of the latest event.
+type idleSince struct{}
+
+func (idleSince) Spec() Spec {
+	return Spec{
+		Name: "idle_since", Title: "time of the latest event: nothing has happened since", Exact: true,
+		Result: value.Timestamp, Example: "IDLE_SINCE(30d, transaction, user)",
+	}
+}
+
+func (idleSince) Measures(Call) []state.Measure { return []state.Measure{state.Latest} }
+
+func (idleSince) Merge(_ Call, _ int64, s []state.WindowState) Result { return extreme(s[0].Cells, +1) }
+
+func (idleSince) Fold(_ Call, _ int64, events []Sample) Result {
+	if len(events) == 0 {
+		return Result{}
+	}
+	return Result{Value: value.Value{Type: value.Timestamp, Num: events[len(events)-1].Time}, Found: true}
+}

@@ -1,0 +1,19 @@
+package aggregate
+
+// lag is the value of a field some values before the latest.
+type lag struct{}
+
+func (lag) Spec() Spec {
+	return Spec{
+		Name: "lag", Title: "value of a field that stands `n` values before its latest",
+		Note:  "Null where there are fewer values. With `n=0` it is `last`.",
+		Types: everyType, Exact: true,
+		Parameters: []Parameter{{Name: "n", Form: Whole, Default: "1", Most: 1000}},
+		Example:    "LAG(7d, transaction, amount, user, n=2)",
+	}
+}
+
+func (lag) Fold(c Call, _ int64, events []Sample) Result {
+	v, ok := fromLast(events, c.N)
+	return Result{Value: v, Found: ok}
+}

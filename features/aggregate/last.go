@@ -1,0 +1,41 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// last is the latest value of a field.
+type last struct{}
+
+func (last) Spec() Spec {
+	return Spec{
+		Name: "last", Title: "latest value of a field", Types: everyType, Exact: true,
+		Example: "LAST(30d, transaction, merchant, user)",
+	}
+}
+
+func (last) Measures(Call) []state.Measure { return []state.Measure{state.LastValue} }
+
+func (last) Merge(_ Call, _ int64, s []state.WindowState) Result {
+	n := len(s[0].Cells)
+	if n == 0 {
+		return Result{}
+	}
+	return Result{Value: s[0].Cells[n-1].Value, Found: true}
+}
+
+func (last) Fold(_ Call, _ int64, events []Sample) Result {
+	v, ok := fromLast(events, 0)
+	return Result{Value: v, Found: ok}
+}
+
+// fromLast is the value of the field that stands n values before the last one;
+// ok says whether there is any value at all.
+func fromLast(events []Sample, n int) (v value.Value, ok bool) {
+	values := fieldOf(events)
+	if n < len(values) {
+		v = values[len(values)-1-n]
+	}
+	return v, len(values) > 0
+}

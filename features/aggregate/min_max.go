@@ -1,0 +1,66 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// least and greatest are min and max, which Go has as words of its own.
+type (
+	least    struct{}
+	greatest struct{}
+)
+
+var ordered = []value.Type{value.Int, value.Float, value.Decimal, value.Timestamp, value.String}
+
+const orderNote = "Strings are ordered byte by byte."
+
+func (least) Spec() Spec {
+	return Spec{
+		Name: "min", Title: "least value of a field", Note: orderNote,
+		Types: ordered, Exact: true,
+		Example: "MIN(7d, transaction, amount, user)",
+	}
+}
+
+func (greatest) Spec() Spec {
+	return Spec{
+		Name: "max", Title: "greatest value of a field", Note: orderNote,
+		Types: ordered, Exact: true,
+		Example: "MAX(7d, transaction, amount, user)",
+	}
+}
+
+func (least) Measures(c Call) []state.Measure {
+	if c.Type == value.String {
+		return []state.Measure{state.LeastText}
+	}
+	return []state.Measure{state.Min}
+}
+
+func (greatest) Measures(c Call) []state.Measure {
+	if c.Type == value.String {
+		return []state.Measure{state.GreatestText}
+	}
+	return []state.Measure{state.Max}
+}
+
+func (least) Merge(_ Call, _ int64, s []state.WindowState) Result    { return extreme(s[0].Cells, -1) }
+func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result { return extreme(s[0].Cells, +1) }
+
+func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
+func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }
+
+// extreme is the value that stands furthest in the direction of sign.
+func extreme(cells []state.Bucket, sign int) Result {
+	if len(cells) == 0 {
+		return Result{}
+	}
+	best := cells[0].Value
+	for _, c := range cells[1:] {
+		if value.Compare(c.Value, best)*sign > 0 {
+			best = c.Value
+		}
+	}
+	return Result{Value: best, Found: true}
+}

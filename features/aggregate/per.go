@@ -1,0 +1,64 @@
+package aggregate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// A feature with one value for each category folds or merges the events of each
+// by themselves. Of more than Call.Max categories it answers with those whose
+// texts come first, byte by byte, each complete.
+
+// FoldPer folds the events of each category. Events without one are passed over.
+func FoldPer(k Function, c Call, at int64, events []Sample) Result {
+	of := map[string][]Sample{}
+	for _, e := range events {
+		if !e.Category.IsNull() {
+			text := string(e.Category.AppendText(nil))
+			of[text] = append(of[text], e)
+		}
+	}
+	return perCategory(c, slices.Sorted(maps.Keys(of)), func(text string) (value.Value, Result) {
+		return of[text][0].Category, k.Fold(c, at, of[text])
+	})
+}
+
+// MergePer merges what the groups of the kind's series hold, whose keys are the
+// texts of categories of a type and scale.
+func MergePer(k Mergeable, c Call, t value.Type, scale uint8, at int64, s []state.WindowState) Result {
+	of := map[string][]state.WindowState{}
+	for i := range s {
+		for _, g := range s[i].Groups {
+			if of[g.Key] == nil {
+				of[g.Key] = make([]state.WindowState, len(s))
+			}
+			of[g.Key][i] = g.WindowState
+		}
+	}
+	return perCategory(c, slices.Sorted(maps.Keys(of)), func(text string) (value.Value, Result) {
+		return value.ParseText(t, scale, text), k.Merge(c, at, of[text])
+	})
+}
+
+func perCategory(c Call, texts []string, result func(text string) (value.Value, Result)) Result {
+	var all Result
+	for _, text := range texts {
+		category, r := result(text)
+		if !r.Found {
+			continue
+		}
+		if c.Max > 0 && len(all.Items) == c.Max {
+			all.Capped = true
+			break
+		}
+		all.Items = append(all.Items, Item{Category: category, Value: r.Value})
+		all.Capped = all.Capped || r.Capped
+		all.StandardError = max(all.StandardError, r.StandardError)
+		all.RelativeError = max(all.RelativeError, r.RelativeError)
+	}
+	all.Found = all.Items != nil
+	return all
+}

@@ -1,0 +1,59 @@
+package aggregate
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// set lists the different values of a field in their order.
+type set struct{}
+
+func (set) Spec() Spec {
+	return Spec{
+		Name: "set", Title: "the different values of a field, in their order",
+		Note:  orderNote + " " + sampleNote + " Of more than `max` values the answer has as many, chosen by their hashes, and is `capped`. " + membersNote,
+		Types: anyType, FieldLast: true, Exact: true, Through: true, Shape: List, Members: MembersMay, DefaultMax: defaultValues,
+		Example: "SET(30d, transaction, device, user)",
+	}
+}
+
+// membersNote is about kinds that may be asked about members.
+const membersNote = "A question that names `members` is told of each whether it is there."
+
+func (set) Measures(Call) []state.Measure { return []state.Measure{state.Distinct} }
+
+func (set) Merge(c Call, _ int64, s []state.WindowState) Result {
+	if c.Members != nil {
+		return c.askedOfSample(&s[0])
+	}
+	r := c.setOf(s[0].Members)
+	r.Capped = r.Capped || s[0].Bound > 0
+	return r
+}
+
+func (set) Fold(c Call, _ int64, events []Sample) Result {
+	if c.Members != nil {
+		return c.askedOf(events)
+	}
+	var texts []string
+	for _, v := range fieldOf(events) {
+		texts = append(texts, string(v.AppendText(nil)))
+	}
+	slices.Sort(texts)
+	return c.setOf(slices.Compact(texts))
+}
+
+// setOf lists different values, given their texts.
+func (c Call) setOf(texts []string) Result {
+	kept := state.LeastHashes(texts, c.Max)
+	values := make([]value.Value, len(kept))
+	for i, text := range kept {
+		values[i] = value.ParseText(c.Type, c.Scale, text)
+	}
+	slices.SortFunc(values, value.Compare)
+	r := listOf(values)
+	r.Capped = len(kept) < len(texts)
+	return r
+}

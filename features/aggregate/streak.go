@@ -1,0 +1,30 @@
+package aggregate
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// streak is the number of latest events in a row that satisfy a condition.
+type streak struct{}
+
+func (streak) Spec() Spec {
+	return Spec{
+		Name: "streak", Title: "number of latest events in a row that satisfy a condition",
+		Note:  "The first event that does not satisfy it sets it back to 0, and so does one for which it is unknown, because of a null.",
+		Exact: true, Neutral: integer(0), Parameters: []Parameter{condition},
+		Result: value.Int, Example: `STREAK(1d, transaction, user, condition='status == "declined"')`,
+	}
+}
+
+func (streak) Fold(_ Call, _ int64, events []Sample) Result {
+	n := int64(0)
+	for _, e := range slices.Backward(events) {
+		if !e.Holds {
+			break
+		}
+		n++
+	}
+	return Result{Value: integer(n), Found: len(events) > 0}
+}

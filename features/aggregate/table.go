@@ -1,0 +1,56 @@
+package aggregate
+
+// All lists the kinds. Nothing else names them: the loader, the documentation
+// and the conformance tests read this table.
+var All = []Function{
+	count{},
+	sum{},
+	avg{},
+	least{},
+	greatest{},
+	countDistinct{},
+	countDistinctLastSeen{},
+	countDistinctHLL{},
+	approxCountDistinct{},
+	deviation{name: "variance", sample: true},
+	deviation{name: "var_samp", sample: true},
+	deviation{name: "var_pop"},
+	deviation{name: "stddev", sample: true, root: true},
+	deviation{name: "stddev_samp", sample: true, root: true},
+	deviation{name: "stddev_pop", root: true},
+	set{},
+	seen{},
+	first{},
+	last{},
+	firstK{},
+	lastK{},
+	lastDistinctK{},
+	lag{},
+	diff{},
+	timeSinceFirst{},
+	timeSinceLast{},
+	idleSince{},
+	active{},
+	mode{},
+	topK{},
+	entropy{},
+	histogram{},
+	quantile{},
+	ratio{},
+	streak{},
+	expDecaySum{},
+	distance{},
+	speed{},
+}
+
+// Find returns the kind of that name and method, an empty method being the
+// default one: that of the first kind with the name.
+func Find(name, method string) (Function, bool) {
+	for _, k := range All {
+		s := k.Spec()
+		if s.Name == name && (method == "" || s.Method == method) {
+			return k, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,61 @@
+package aggregate
+
+import (
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// timeSinceFirst and timeSinceLast are how long ago events were.
+type (
+	timeSinceFirst struct{}
+	timeSinceLast  struct{}
+)
+
+func (timeSinceFirst) Spec() Spec {
+	return Spec{
+		Name: "time_since_first", Title: "time since the earliest event, in milliseconds", Note: sinceNote, Exact: true,
+		Result: value.Int, Example: "TIME_SINCE_FIRST(lifetime, transaction, user)",
+	}
+}
+
+func (timeSinceLast) Spec() Spec {
+	return Spec{
+		Name: "time_since_last", Title: "time since the latest event, in milliseconds", Note: sinceNote, Exact: true,
+		Result: value.Int, Example: "TIME_SINCE_LAST(30d, transaction, user)",
+	}
+}
+
+const sinceNote = "Up to the moment asked for, less the window's `delay`. It is 0 of an event that is later, as the tile that holds the moment may have."
+
+func (timeSinceFirst) Measures(Call) []state.Measure { return []state.Measure{state.Earliest} }
+func (timeSinceLast) Measures(Call) []state.Measure  { return []state.Measure{state.Latest} }
+
+func (timeSinceFirst) Merge(_ Call, at int64, s []state.WindowState) Result {
+	return since(at, extreme(s[0].Cells, -1))
+}
+
+func (timeSinceLast) Merge(_ Call, at int64, s []state.WindowState) Result {
+	return since(at, extreme(s[0].Cells, +1))
+}
+
+func (timeSinceFirst) Fold(_ Call, at int64, events []Sample) Result {
+	if len(events) == 0 {
+		return Result{}
+	}
+	return since(at, Result{Value: integer(events[0].Time), Found: true})
+}
+
+func (timeSinceLast) Fold(_ Call, at int64, events []Sample) Result {
+	if len(events) == 0 {
+		return Result{}
+	}
+	return since(at, Result{Value: integer(events[len(events)-1].Time), Found: true})
+}
+
+// since is how long before a moment a time was, if there is any.
+func since(at int64, time Result) Result {
+	if time.Found {
+		time.Value = integer(max(0, at-time.Value.Num))
+	}
+	return time
+}

@@ -1,0 +1,247 @@
+package state
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// The log of an entity is what exact windows are computed from: a header and a
+// record for each event, in the order of their times, those of one time in the
+// order in which they came. One log serves
+// all features of an entity in a stream; a record holds the columns that they
+// need of it and no others:
+//
+//	header   version (1 byte), greatest time that a cap has cut off (6 bytes)
+//	record   length of the rest (varint), time (6 bytes), columns
+//	column   tag (3 bytes: 21 bits of a hash of the column, 3 bits of its wire
+//	         type), then nothing, a zigzag varint, 8 bytes, a varint length and as
+//	         many bytes, or 16 bytes
+//
+// A record says by its tags what it holds, so definitions may gain columns at
+// any time and processors with different definitions write into one log. A
+// null has no column. Times are big-endian milliseconds plus 2^47, so that
+// those before 1970 have a place too.
+
+const (
+	logVersion    = 1
+	logHeaderSize = 7
+	logTimeBias   = int64(1) << 47
+)
+
+// LogHeader begins a new log, from which nothing was cut off.
+var LogHeader = string(append([]byte{logVersion}, make([]byte, logHeaderSize-1)...))
+
+// wire is the form in which a column's value stands.
+type wire uint8
+
+const (
+	wireFlag   wire = iota // no value: the column is there or not
+	wireVarint             // zigzag
+	wireFixed              // 8 bytes, a float's bits
+	wireBytes              // a varint length and as many bytes
+	wirePair               // 16 bytes, two floats' bits
+)
+
+// wires are the forms of the types; a filter that took the event is a Null.
+var wires = [...]wire{
+	value.Null: wireFlag, value.String: wireBytes, value.Int: wireVarint, value.Float: wireFixed, value.Decimal: wireVarint,
+	value.Bool: wireVarint, value.Timestamp: wireVarint, value.Location: wirePair,
+}
+
+// Column is one column of a log: a field, or a filter whose column is there
+// where it takes the event.
+type Column struct {
+	tag   uint32
+	Type  value.Type // Null for a filter
+	Scale uint8
+}
+
+// NewColumn makes the column of that type whose identity has that hash; 21 bits
+// of the hash are used. Two columns of one log must not have the same tag.
+func NewColumn(hash uint32, t value.Type, scale uint8) Column {
+	return Column{tag: hash<<3&0xffffff | uint32(wires[t]), Type: t, Scale: scale}
+}
+
+// Tag tells the column from the others of its log.
+func (c Column) Tag() uint32 { return c.tag }
+
+// AppendLogTime begins a record without its length.
+func AppendLogTime(dst []byte, time int64) []byte {
+	t := uint64(time + logTimeBias)
+	return append(dst, byte(t>>40), byte(t>>32), byte(t>>24), byte(t>>16), byte(t>>8), byte(t))
+}
+
+// AppendLogColumn appends a column of a record; nothing for a null in a column
+// that holds values.
+func AppendLogColumn(dst []byte, c Column, v value.Value) []byte {
+	if v.IsNull() && c.Type != value.Null {
+		return dst
+	}
+	dst = append(dst, byte(c.tag>>16), byte(c.tag>>8), byte(c.tag))
+	return appendWire(dst, wires[c.Type], v)
+}
+
+// AppendValue appends a value that is not null such that ReadValue reads it.
+func AppendValue(dst []byte, v value.Value) []byte { return appendWire(dst, wires[v.Type], v) }
+
+// ReadValue reads the only value in b, of a type and scale. Its string aliases b.
+// The error is that AppendValue has not written it.
+func ReadValue(t value.Type, scale uint8, b []byte) (value.Value, error) {
+	v, rest, err := readColumn(b, wires[t])
+	if err == nil && len(rest) > 0 {
+		err = errLog
+	}
+	v.Type, v.Scale = t, scale
+	return v, err
+}
+
+func appendWire(dst []byte, w wire, v value.Value) []byte {
+	switch w {
+	case wireVarint:
+		dst = binary.AppendVarint(dst, v.Num)
+	case wireFixed:
+		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Flt))
+	case wireBytes:
+		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
+		dst = append(dst, v.Str...)
+	case wirePair:
+		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Flt))
+		dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Lon))
+	}
+	return dst
+}
+
+// AppendLogRecord appends a record with its length.
+func AppendLogRecord(dst, record []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(record)))
+	return append(dst, record...)
+}
+
+// Log is the log of an entity as it stands in the store; the zero Log is empty.
+type Log []byte
+
+// errLog is what a log is that this code cannot have written.
+var errLog = errors.New("the log is damaged")
+
+// CutOff is the greatest time of an event that a cap has cut off; ok is false
+// where nothing was.
+func (l Log) CutOff() (time int64, ok bool) {
+	if len(l) < logHeaderSize {
+		return 0, false
+	}
+	time = LogTime(l[1:])
+	return time, time != -logTimeBias
+}
+
+// LogTime is the time, in milliseconds, with which a record without its length
+// begins; see AppendLogTime.
+func LogTime(b []byte) int64 {
+	return int64(uint64(b[0])<<40|uint64(b[1])<<32|uint64(b[2])<<24|uint64(b[3])<<16|uint64(b[4])<<8|uint64(b[5])) - logTimeBias
+}
+
+// LogRecord is one event of a log.
+type LogRecord struct {
+	Time    int64
+	columns []byte
+}
+
+// Records calls visit with the records in the order in which they stand, until
+// it returns false.
+func (l Log) Records(visit func(LogRecord) bool) error {
+	if len(l) == 0 {
+		return nil
+	}
+	if len(l) < logHeaderSize {
+		return errLog
+	}
+	if l[0] != logVersion {
+		return fmt.Errorf("the log is of version %d, and this program reads version %d", l[0], logVersion)
+	}
+	for rest := []byte(l[logHeaderSize:]); len(rest) > 0; {
+		size, n := binary.Uvarint(rest)
+		if n <= 0 || size < 6 || size > uint64(len(rest)-n) {
+			return errLog
+		}
+		record := rest[n : n+int(size)]
+		rest = rest[n+int(size):]
+		if !visit(LogRecord{Time: LogTime(record), columns: record[6:]}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Column finds a column's value; ok says whether the record has the column.
+// A string aliases the log.
+func (r LogRecord) Column(c Column) (v value.Value, ok bool, err error) {
+	for rest := r.columns; len(rest) > 0; {
+		if len(rest) < 3 {
+			return value.Value{}, false, errLog
+		}
+		tag := uint32(rest[0])<<16 | uint32(rest[1])<<8 | uint32(rest[2])
+		v, rest, err = readColumn(rest[3:], wire(tag&7))
+		if err != nil {
+			return value.Value{}, false, err
+		}
+		if tag == c.tag {
+			v.Type, v.Scale = c.Type, c.Scale
+			return v, true, nil
+		}
+	}
+	return value.Value{}, false, nil
+}
+
+// readColumn reads the value of a column in one of the forms.
+func readColumn(b []byte, w wire) (v value.Value, rest []byte, err error) {
+	switch w {
+	case wireFlag:
+		return v, b, nil
+	case wireVarint:
+		num, n := binary.Varint(b)
+		if n <= 0 {
+			return v, nil, errLog
+		}
+		v.Num = num
+		return v, b[n:], nil
+	case wireFixed:
+		if len(b) < 8 {
+			return v, nil, errLog
+		}
+		v.Flt = math.Float64frombits(binary.BigEndian.Uint64(b))
+		return v, b[8:], nil
+	case wireBytes:
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return v, nil, errLog
+		}
+		v.Str = b[n : n+int(size)]
+		return v, b[n+int(size):], nil
+	case wirePair:
+		if len(b) < 16 {
+			return v, nil, errLog
+		}
+		v.Flt = math.Float64frombits(binary.BigEndian.Uint64(b))
+		v.Lon = math.Float64frombits(binary.BigEndian.Uint64(b[8:]))
+		return v, b[16:], nil
+	}
+	return v, nil, errLog
+}
+
+// Tags lists the tags of the record's columns.
+func (r LogRecord) Tags() (tags []uint32, err error) {
+	for rest := r.columns; len(rest) > 0; {
+		if len(rest) < 3 {
+			return nil, errLog
+		}
+		tag := uint32(rest[0])<<16 | uint32(rest[1])<<8 | uint32(rest[2])
+		if _, rest, err = readColumn(rest[3:], wire(tag&7)); err != nil {
+			return nil, err
+		}
+		tags = append(tags, tag)
+	}
+	return tags, nil
+}

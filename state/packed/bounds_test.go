@@ -1,0 +1,227 @@
+package packed
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Which members of a tile are kept, and from where on they are not, depends on the
+// members alone: neither on their order, nor on what was packed on the way. Those
+// that are kept have all tiles that belong to them.
+func TestSampleOfMembersIsThatOfAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &state.Series{ID: "users", Measure: state.Distinct, Type: value.Int, Tile: 10, Values: rapid.IntRange(1, 6).Draw(t, "values")}
+		held, all := New(s), map[int64]map[string]bool{}
+		var packer Packer
+		for range rapid.IntRange(0, 80).Draw(t, "operations") {
+			op := userOp(s, rapid.Int64Range(0, 4).Draw(t, "tile"), "", rapid.Int64Range(0, 15).Draw(t, "n"))
+			if all[op.Tile] == nil {
+				all[op.Tile] = map[string]bool{}
+			}
+			all[op.Tile][string(op.Member)] = true
+			if rapid.Bool().Draw(t, "in memory") {
+				held.Apply(op)
+			} else {
+				packer.Begin(s)
+				packer.Add(op)
+				if err := held.Merge(slices.Clone(packer.body)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rapid.IntRange(0, 9).Draw(t, "packed") == 0 {
+				packed := held.Append(nil)
+				if held = New(s); rapid.Bool().Draw(t, "behind another operation") {
+					held.Apply(op)
+				}
+				if err := held.Merge(packed); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		first := rapid.Int64Range(0, 4).Draw(t, "first")
+		read := &state.Read{Series: s, First: first, Last: first + rapid.Int64Range(0, 4).Draw(t, "wide")}
+		want, bound := sampled(all, read, s.Values)
+		got := held.Read(read)
+		slices.Sort(got.Members)
+		if fmt.Sprint(got.Members) != fmt.Sprint(want) || got.Bound != bound {
+			t.Fatalf("%q below %x, want %q below %x", got.Members, got.Bound, want, bound)
+		}
+	})
+}
+
+// sampled are the members of tiles, of each no more than a number, those whose
+// hashes are least; and the least hash that was left out, 0 for none.
+func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []string, bound uint64) {
+	hash := func(text string) uint64 { return state.SampleHash([]byte(text)) }
+	for tile := r.First; tile <= r.Last; tile++ {
+		var texts []string
+		for text := range all[tile] {
+			texts = append(texts, text)
+		}
+		slices.SortFunc(texts, func(a, b string) int {
+			if hash(a) < hash(b) {
+				return -1
+			}
+			return 1
+		})
+		if len(texts) > most {
+			if b := hash(texts[most]); bound == 0 || b < bound {
+				bound = b
+			}
+			texts = texts[:most]
+		}
+		list = append(list, texts...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), bound
+}
+
+// hostile are operations of many tiles, keys and long values.
+func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
+	op := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}
+	switch s.Measure {
+	case state.FirstValue, state.LastValue:
+		op.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
+	case state.Record:
+		record := append(state.AppendLogTime(nil, n), make([]byte, random.IntN(3000))...)
+		op.Tile, op.Member = n, state.AppendLogRecord(nil, record)
+	}
+	return op
+}
+
+// Whatever comes, what grows with it takes no more bytes than its series allows, and
+// says what it then lacks.
+func TestStatesAreBounded(t *testing.T) {
+	const most = 20_000
+	list := []*state.Series{
+		{ID: "set", Measure: state.Distinct, Type: value.String, Tile: day, Values: 1000, Bytes: most},
+		{ID: "hll", Measure: state.Approx, Type: value.String, Tile: day, Bytes: most},
+		{ID: "seen", Measure: state.Seen, Type: value.String, Tile: day, Max: 1000, Rate: 0.001, Bytes: most, Tiles: 30},
+		{ID: "log", Measure: state.Record, Tile: 1, Max: 1000, Bytes: most},
+	}
+	for _, s := range perUser(100) {
+		s.Bytes, s.Values, s.Tile = most, 1000, day
+		list = append(list, s)
+	}
+	for _, s := range list {
+		t.Run(s.ID+s.Per, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(7, 8))
+			var packer Packer
+			var packed []byte
+			values := map[string]bool{}
+			for n := range int64(30_000) {
+				packer.Begin(s)
+				op := hostile(random, s, n)
+				values[string(op.Member)] = true
+				packer.Add(op)
+				packed = packer.End(packed)
+				if n%10_000 == 9999 {
+					var err error
+					if packed, err = new(Compactor).Compact(nil, packed, func(uint32) *state.Series { return s }, none, 0, Nonce{1}); err != nil {
+						t.Fatal(err)
+					}
+					if len(packed) > most+headerSize+tagSize+5 {
+						t.Fatalf("%d bytes are packed, want %d at the most", len(packed), most)
+					}
+				}
+			}
+			held := New(s)
+			if err := Sections(packed, func(_ uint32, body []byte) error { return held.Merge(body) }); err != nil {
+				t.Fatal(err)
+			}
+			checkSqueezed(t, s, held.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64}), values)
+		})
+	}
+}
+
+// checkSqueezed looks at what a state says that holds less than all.
+func checkSqueezed(t *testing.T, s *state.Series, got state.WindowState, values map[string]bool) {
+	t.Helper()
+	n := float64(len(values))
+	switch s.Layout() {
+	case state.Groups:
+		if len(got.Groups) <= s.Max && !got.Capped && got.Groups[0].Bound == 0 && got.Groups[0].StandardError == 0 {
+			t.Error("it does not say that it lacks anything")
+		}
+	case state.Members:
+		r := mustFind(t, "count_distinct", "set").Merge(aggregate.Call{}, 0, []state.WindowState{got})
+		if off := math.Abs(float64(r.Value.Num)-n) / n; r.StandardError == 0 || off > 4*r.StandardError {
+			t.Errorf("of %v values there are %d, %.3f off, with the error %v", n, r.Value.Num, off, r.StandardError)
+		}
+	case state.Sketches:
+		if off := math.Abs(float64(got.Count)-n) / n; got.StandardError == 0 || off > 4*got.StandardError {
+			t.Errorf("of %v values there are %d, %.3f off, with the error %v", n, got.Count, off, got.StandardError)
+		}
+	case state.Filters:
+		for value := range values {
+			if !got.Filter.Has([]byte(value)) {
+				t.Fatalf("%q was met, and is not found", value)
+			}
+		}
+		falsely := 0
+		for i := range 1000 {
+			if got.Filter.Has(fmt.Append(nil, "never met ", i)) {
+				falsely++
+			}
+		}
+		if stated := 1000 * got.Filter.FalsePositiveRate(); float64(falsely) > 1.2*stated+20 {
+			t.Errorf("%d of 1000 values are found that were not met, stated are %v", falsely, stated)
+		}
+	case state.Logs:
+		if _, ok := got.Log.CutOff(); !ok {
+			t.Error("the log does not say that it was cut off")
+		}
+	}
+}
+
+func mustFind(t *testing.T, name, method string) aggregate.Mergeable {
+	t.Helper()
+	kind, ok := aggregate.Find(name, method)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return kind.(aggregate.Mergeable)
+}
+
+// A sketch that was made coarser is what it would be if it had been so from the
+// beginning, whatever was merged and packed on the way.
+func TestCoarserSketchIsThatOfAll(t *testing.T) {
+	for coarser := range uint8(hllBits - hllLeastBits + 1) {
+		var before, behind, other hyperLogLog
+		behind.coarsen(coarser)
+		for n := range 20_000 {
+			value := fmt.Append(nil, "value", n)
+			before.add(value)
+			behind.add(value)
+			if n%3 == 0 {
+				other.add(value)
+			}
+		}
+		before.coarsen(coarser)
+		r := reader{packed: before.pack(nil)}
+		var packed hyperLogLog
+		packed.merge(&other)
+		packed.unpack(&r)
+		if r.err != nil || r.more() {
+			t.Fatalf("coarser by %d: %v, %d bytes are left", coarser, r.err, r.rest())
+		}
+		for _, h := range []*hyperLogLog{&before, &packed} {
+			if got, want := h.count(), behind.count(); got != want || h.coarser != coarser {
+				t.Errorf("coarser by %d: the estimate is %d, want %d", h.coarser, got, want)
+			}
+		}
+		if off := math.Abs(float64(before.count())-20_000) / 20_000; off > 4*before.standardError() {
+			t.Errorf("coarser by %d: %d of 20000, and the error is %v", coarser, before.count(), before.standardError())
+		}
+	}
+}

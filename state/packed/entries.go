@@ -1,0 +1,154 @@
+package packed
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Entry is one thing that a state holds, for people to read: a tile with its
+// number, a value with its tiles or the time it was last met, a tile's
+// HyperLogLog, filters or moments, the hash of an event's identity, or an event of a log.
+type Entry struct {
+	// Tiles are those in which it was met; a tile of LastSeen is a millisecond.
+	// It is nil where there are none.
+	Tiles  []int64
+	Key    *string // under which it is kept apart; nil for none
+	Member *string
+	Value  value.Value // of a tile; null for none
+	// Estimate is of a HyperLogLog the number of values, and Registers that of
+	// its registers which are not 0.
+	Estimate  int64
+	Registers int
+	// Hashes is of a tile's filters the number of values kept as hashes, and Bits
+	// that of the bits set in its Bloom filters.
+	Hashes, Bits int
+	Moments      state.Moments // of a tile
+	Record       *state.LogRecord
+}
+
+// lister is a State of which Read does not tell all that it holds.
+type lister interface{ entries() []Entry }
+
+// Entries lists what a state of a series holds, in the order of its tiles or
+// values, and up to when events were cut off from its log. The error is that a
+// log is damaged.
+func Entries(s *state.Series, st State) (list []Entry, cutOff *int64, err error) {
+	if l, ok := st.(lister); ok {
+		return l.entries(), nil, nil
+	}
+	all := st.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
+	for _, c := range all.Cells {
+		list = append(list, Entry{Tiles: []int64{c.Tile}, Value: c.Value})
+	}
+	err = all.Log.Records(func(r state.LogRecord) bool {
+		list = append(list, Entry{Record: &r})
+		return true
+	})
+	if time, ok := all.Log.CutOff(); ok {
+		cutOff = &time
+	}
+	return list, cutOff, err
+}
+
+func (l *lastSeen) entries() (list []Entry) {
+	for _, s := range l.sorted {
+		list = append(list, Entry{Member: &s.value, Tiles: []int64{s.time}})
+	}
+	return list
+}
+
+func (s *sketches) entries() (list []Entry) {
+	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
+		list = append(list, Entry{Tiles: []int64{tile}, Estimate: s.tiles[tile].count(), Registers: s.tiles[tile].raised()})
+	}
+	return list
+}
+
+func (f *filters) entries() (list []Entry) {
+	for _, tile := range slices.Sorted(maps.Keys(f.tiles)) {
+		held, bits := f.tiles[tile], 0
+		for _, layer := range held.layers {
+			bits += layer.ones
+		}
+		list = append(list, Entry{Tiles: []int64{tile}, Hashes: len(held.few), Bits: bits})
+	}
+	return list
+}
+
+func (d *identities) entries() (list []Entry) {
+	for _, n := range d.list {
+		member := fmt.Sprintf("%016x", uint64(n.hash))
+		list = append(list, Entry{Member: &member, Tiles: []int64{n.tile}})
+	}
+	return list
+}
+
+func (s *spreads) entries() (list []Entry) {
+	for _, c := range s.cells {
+		list = append(list, Entry{Tiles: []int64{c.tile}, Moments: c.content})
+	}
+	return list
+}
+
+// entries are those of each key, whose states are no logs and so not damaged.
+func (g *groups) entries() (list []Entry) {
+	for _, key := range g.keys() {
+		held, _, _ := Entries(g.series, g.states[key])
+		if g.series.Keys != "" {
+			key = fmt.Sprintf("%x", key) // no text
+		}
+		for _, e := range held {
+			e.Key = &key
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// raised is the number of registers that are not 0.
+func (h *hyperLogLog) raised() int {
+	n := len(h.few)
+	for _, rank := range h.dense {
+		if rank > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Part is what is packed of one series.
+type Part struct {
+	Tag      uint32
+	Sections int
+	Bytes    int           // of the sections, with their tags and lengths
+	Series   *state.Series // nil where it is not known
+	State    State         // nil where it is not known
+}
+
+// Unpack takes packed state apart by series, in the order in which they stand.
+func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error) {
+	var parts []Part
+	err := Sections(packed, func(tag uint32, body []byte) error {
+		i := slices.IndexFunc(parts, func(p Part) bool { return p.Tag == tag })
+		if i < 0 {
+			i = len(parts)
+			parts = append(parts, Part{Tag: tag, Series: known(tag)})
+			if parts[i].Series != nil {
+				parts[i].State = New(parts[i].Series)
+			}
+		}
+		p := &parts[i]
+		p.Sections++
+		p.Bytes += len(appendSection(nil, tag, body))
+		if p.State == nil {
+			return nil
+		}
+		return p.State.Merge(body)
+	})
+	return parts, err
+}

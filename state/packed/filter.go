@@ -1,0 +1,197 @@
+package packed
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// filter tells the values met in one tile from others by their 64-bit hashes.
+// The first are kept as they are. Once they would take more than a Bloom filter
+// made for as many values as are expected, they go into one, and when that has
+// its share of false positives the next are kept again until they go into
+// another of twice the size and half the share: a scalable Bloom filter (P. S.
+// Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom filters",
+// 2007). The shares add up to the rate of the series, however many values come.
+//
+// Packed it is twice the number of hashes, plus one where there are layers; the
+// hashes, 8 bytes each, rising; the number of layers, and of each its number of
+// bytes, its number of bits for a value, and its bytes.
+type filter struct {
+	layers []bloom
+	few    map[uint64]struct{} // those in no layer: there are some only if the last layer is full
+	most   int                 // of few, before they go into a layer; 0 where it is not known
+}
+
+// bloom is a Bloom filter that counts its bits.
+type bloom struct {
+	bits   []byte
+	hashes int // bits for each value
+	ones   int // bits that are set
+}
+
+// hashSize is the size of a hash in bytes.
+const hashSize = 8
+
+// layerSize is the size of a series' layer, see state.BloomSize, and layerRate
+// its share of false positives.
+func layerSize(s *state.Series, layer int) (size, hashes int) {
+	const mostDoublings = 20
+	return state.BloomSize(s.Max<<min(layer, mostDoublings), layerRate(s, layer))
+}
+
+// mayGrow says whether the filters of all tiles of a series may have one more layer
+// than they have. Where they may not, the last one is filled, and its rate rises.
+func mayGrow(s *state.Series, layers int) bool {
+	if s.Bytes == 0 {
+		return true
+	}
+	total := 0
+	for i := range layers + 1 {
+		size, _ := layerSize(s, i)
+		total += size
+	}
+	return total*max(1, s.Tiles) <= s.Bytes
+}
+
+func layerRate(s *state.Series, layer int) float64 { return math.Ldexp(s.Rate, -layer-1) }
+
+func (f *filter) has(hash uint64) bool {
+	if _, ok := f.few[hash]; ok {
+		return true
+	}
+	return slices.ContainsFunc(f.layers, func(b bloom) bool { return b.has(hash) })
+}
+
+func (f *filter) add(hash uint64, s *state.Series) {
+	if f.has(hash) {
+		return
+	}
+	n := len(f.layers)
+	if n > 0 {
+		if last := &f.layers[n-1]; last.rate(last.hashes) <= layerRate(s, n-1) || !mayGrow(s, n) {
+			last.add(hash)
+			return
+		}
+	}
+	f.few[hash] = struct{}{}
+	if f.most == 0 {
+		f.most = math.MaxInt
+		if size, _ := layerSize(s, n); size > 0 {
+			f.most = size / hashSize
+		}
+	}
+	if len(f.few) > f.most {
+		size, hashes := layerSize(s, n)
+		layer := bloom{bits: make([]byte, size), hashes: hashes}
+		for h := range f.few {
+			layer.add(h)
+		}
+		f.layers, f.most = append(f.layers, layer), 0
+		clear(f.few)
+	}
+}
+
+// position is the i-th bit of a value. A hash that is mixed with i by
+// SplitMix64 chooses it independently of the others (G. L. Steele, D. Lea, C. H.
+// Flood, "Fast splittable pseudorandom number generators", 2014).
+func (b *bloom) position(hash uint64, i int) (at int, bit byte) {
+	z := hash + uint64(i+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	z ^= z >> 31
+	n, _ := bits.Mul64(z, uint64(len(b.bits))*8)
+	return int(n / 8), 1 << (n % 8)
+}
+
+func (b *bloom) has(hash uint64) bool {
+	for i := range b.hashes {
+		if at, bit := b.position(hash, i); b.bits[at]&bit == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *bloom) add(hash uint64) {
+	for i := range b.hashes {
+		if at, bit := b.position(hash, i); b.bits[at]&bit == 0 {
+			b.bits[at] |= bit
+			b.ones++
+		}
+	}
+}
+
+// rate is that of false positives once more bits are set; see state.BloomSize.
+func (b *bloom) rate(more int) float64 {
+	return math.Pow(float64(b.ones+more)/float64(8*len(b.bits)), float64(b.hashes))
+}
+
+func (f *filter) pack(dst []byte) []byte {
+	header := uint64(len(f.few)) << 1
+	if len(f.layers) > 0 {
+		header |= 1
+	}
+	dst = binary.AppendUvarint(dst, header)
+	for _, hash := range slices.Sorted(maps.Keys(f.few)) {
+		dst = binary.BigEndian.AppendUint64(dst, hash)
+	}
+	if len(f.layers) == 0 {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(f.layers)))
+	for _, b := range f.layers {
+		dst = binary.AppendUvarint(dst, uint64(len(b.bits)))
+		dst = binary.AppendUvarint(dst, uint64(b.hashes))
+		dst = append(dst, b.bits...)
+	}
+	return dst
+}
+
+// merge takes in a packed filter. Its layers come before the hashes, for those
+// may go into the last.
+func (f *filter) merge(r *reader, s *state.Series) {
+	header := r.uvarint()
+	n := header >> 1
+	if n > uint64(r.rest())/hashSize || header == 0 {
+		r.fail()
+		return
+	}
+	packed := r.bytes(n * hashSize)
+	if header&1 == 1 {
+		f.mergeLayers(r, s)
+	}
+	for ; r.err == nil && len(packed) > 0; packed = packed[hashSize:] {
+		f.add(binary.BigEndian.Uint64(packed), s)
+	}
+}
+
+// mergeLayers puts packed layers behind those there are.
+func (f *filter) mergeLayers(r *reader, s *state.Series) {
+	n := r.uvarint()
+	if n == 0 {
+		r.fail()
+	}
+	for ; n > 0 && r.err == nil; n-- {
+		size, hashes := r.uvarint(), r.uvarint()
+		packed := r.bytes(size)
+		if len(packed) == 0 || hashes == 0 || hashes > 64 {
+			r.fail()
+			return
+		}
+		b := bloom{bits: slices.Clone(packed), hashes: int(hashes)}
+		for _, eight := range packed {
+			b.ones += bits.OnesCount8(eight)
+		}
+		f.layers = append(f.layers, b)
+	}
+	before := f.few
+	f.few, f.most = map[uint64]struct{}{}, 0
+	for _, hash := range slices.Sorted(maps.Keys(before)) {
+		f.add(hash, s)
+	}
+}

@@ -1,0 +1,184 @@
+package packed
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/state"
+)
+
+func filterSeries(most int, rate float64) *state.Series {
+	return &state.Series{ID: "seen0", Measure: state.Seen, Tile: day, Max: most, Rate: rate}
+}
+
+// valueOf is the n-th of different values.
+func valueOf(n int) []byte { return binary.BigEndian.AppendUint64([]byte("v"), uint64(n)) }
+
+func meet(held State, s *state.Series, tile int64, from, to int) {
+	for n := from; n < to; n++ {
+		held.Apply(&state.Mutation{Series: s, Tile: tile, Member: valueOf(n)})
+	}
+}
+
+// No value that was met is ever missed, whatever the sizes, the rates, the
+// order, and the merging of packed states, even of two that both have layers.
+func TestNoFalseNegatives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := filterSeries(rapid.IntRange(1, 300).Draw(t, "max"), rapid.SampledFrom([]float64{0.5, 0.1, 0.003, 1e-6, 1e-12, 0}).Draw(t, "rate"))
+		held := New(s)
+		met := map[int64]int{}
+		for range rapid.IntRange(1, 6).Draw(t, "steps") {
+			other, tile := New(s), rapid.Int64Range(0, 2).Draw(t, "tile")
+			from := met[tile] / 2 // half of them once more
+			met[tile] += rapid.IntRange(0, 900).Draw(t, "values")
+			meet(other, s, tile, from, met[tile])
+			if rapid.Bool().Draw(t, "packed") {
+				if err := held.Merge(other.Append(nil)); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				meet(held, s, tile, from, met[tile])
+			}
+		}
+		for tile, n := range met {
+			if n == 0 {
+				continue
+			}
+			filter := held.Read(&state.Read{Series: s, First: tile, Last: tile}).Filter
+			for i := range n {
+				if !filter.Has(valueOf(i)) {
+					t.Fatalf("value %d of %d in tile %d is missed", i, n, tile)
+				}
+			}
+		}
+	})
+}
+
+// The rate of false positives of a window is that stated, and no more than its
+// tiles may have together, for fewer and for many times more values than were
+// expected.
+func TestFalsePositives(t *testing.T) {
+	const tiles, probes = 7, 400_000
+	for _, test := range []struct {
+		most, values int // expected in each tile, and met
+		fp           float64
+	}{
+		{1000, 20, 0.01}, {1000, 400, 0.01}, {1000, 1000, 0.01}, {1000, 30_000, 0.01},
+		{10, 5000, 0.05}, {1, 300, 0.2}, {20_000, 20_000, 0.001}, {100, 3000, 0.5},
+	} {
+		s := filterSeries(test.most, test.fp/tiles)
+		held := New(s)
+		for tile := range tiles {
+			meet(held, s, int64(tile), tile*test.values, (tile+1)*test.values)
+		}
+		filter := held.Read(&state.Read{Series: s, First: 0, Last: tiles - 1}).Filter
+		stated, found := filter.FalsePositiveRate(), 0
+		for n := range probes {
+			if filter.Has(valueOf(math.MaxInt32 + n)) {
+				found++
+			}
+		}
+		// Five standard deviations of what is counted if the rate is that stated.
+		wanted := stated * probes
+		slack := 5*math.Sqrt(wanted) + 1
+		if got := float64(found); got > wanted+slack || got < 0.5*wanted-slack {
+			t.Errorf("%+v: %v of %d that were never met are found, and the answer states %v", test, got, probes, stated)
+		}
+		if stated > test.fp {
+			t.Errorf("%+v: the answer states %v", test, stated)
+		}
+		if few := test.values < 100 && test.most > 100; few != (stated == 0) {
+			t.Errorf("%+v: the answer states %v", test, stated)
+		}
+	}
+}
+
+// A value takes eight bytes while there are few, and later what a Bloom filter
+// of the rate takes, and not much more when there are more than were expected.
+func TestFilterSize(t *testing.T) {
+	for _, test := range []struct{ values, least, most int }{
+		{1, 11, 11}, {10, 83, 83}, {100, 804, 804}, {1000, 2300, 2350}, {8000, 18_000, 27_000},
+	} {
+		s := filterSeries(1000, 0.01/30)
+		held := New(s)
+		meet(held, s, 20514, 0, test.values) // a day of 2026
+		if got := len(held.Append(nil)); got < test.least || got > test.most {
+			t.Errorf("%d values take %d bytes, want %d to %d", test.values, got, test.least, test.most)
+		}
+	}
+}
+
+// The state of a series that allows a smaller rate from now on states what it
+// has, and goes on with the smaller one.
+func TestChangedRate(t *testing.T) {
+	before, after := filterSeries(100, 0.1), filterSeries(100, 0.001)
+	held := New(before)
+	meet(held, before, 0, 0, 500)
+	changed := New(after)
+	if err := changed.Merge(held.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	all := &state.Read{Series: after, First: 0, Last: 0}
+	was := held.Read(all).Filter.FalsePositiveRate()
+	if got := changed.Read(all).Filter.FalsePositiveRate(); got != was || got < 0.001 {
+		t.Errorf("%v is stated, want %v", got, was)
+	}
+	meet(changed, after, 0, 500, 1000)
+	if got := changed.Read(all).Filter.FalsePositiveRate(); got > was+0.001 {
+		t.Errorf("%v is stated after more values, and %v before", got, was)
+	}
+}
+
+// A filter that cannot have been packed is refused.
+func TestDamagedFilters(t *testing.T) {
+	s := filterSeries(10, 0.01)
+	whole := New(s)
+	meet(whole, s, 3, 0, 40)
+	packed := whole.Append(nil)
+	for name, damaged := range map[string][]byte{
+		"nothing in it":  {0, 0},
+		"hashes missing": {0, 4, 1, 2, 3, 4, 5, 6, 7, 8},
+		"no layers":      {0, 1, 0},
+		"an empty layer": {0, 1, 1, 0, 3},
+		"no hashes":      {0, 1, 1, 1, 0, 255},
+		"too many bits":  {0, 1, 1, 1, 65, 255},
+		"cut off":        packed[:len(packed)-1],
+		"too long":       append(packed[:len(packed):len(packed)], 0),
+		"too many":       append([]byte{0}, 254, 255, 255, 255, 255, 255, 255, 255, 255, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := New(s).Merge(damaged); err != errPacked {
+				t.Errorf("%x is taken: %v", damaged, err)
+			}
+		})
+	}
+}
+
+// Tiles outside of the window are not asked.
+func TestFiltersOfAWindow(t *testing.T) {
+	s := filterSeries(3, 0.01)
+	held := New(s)
+	for tile := range 6 {
+		meet(held, s, int64(tile), 100*tile, 100*tile+2)
+	}
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 50 {
+		first := random.Int64N(6)
+		last := first + random.Int64N(6-first)
+		filter := held.Read(&state.Read{Series: s, First: first, Last: last}).Filter
+		for tile := range 6 {
+			want := first <= int64(tile) && int64(tile) <= last
+			if got := filter.Has(valueOf(100*tile + 1)); got != want {
+				t.Errorf("of tiles %d to %d: the value of tile %d is there: %v", first, last, tile, got)
+			}
+		}
+	}
+	if filter := held.Read(&state.Read{Series: s, First: 6, Last: 9}).Filter; filter != nil {
+		t.Errorf("there is something in tiles without events: %s", fmt.Sprint(filter))
+	}
+}

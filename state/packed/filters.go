@@ -1,0 +1,107 @@
+package packed
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// filters tell by tile the values that were met from those that were not.
+// Packed, each is the distance from the tile before and a filter.
+type filters struct {
+	series *state.Series
+	secret Secret
+	tiles  map[int64]*filter
+}
+
+func (f *filters) Apply(op *state.Mutation) { f.at(op.Tile).add(f.secret.hash(op.Member), f.series) }
+
+func (f *filters) at(tile int64) *filter {
+	held := f.tiles[tile]
+	if held == nil {
+		held = &filter{few: map[uint64]struct{}{}}
+		f.tiles[tile] = held
+	}
+	return held
+}
+
+func (f *filters) Merge(packed []byte) error {
+	r, tile := reader{packed: packed}, firstTile(f.series)
+	for r.more() {
+		if tile += r.varint(); r.err == nil {
+			f.at(tile).merge(&r, f.series)
+		}
+	}
+	return r.err
+}
+
+func (f *filters) Append(dst []byte) []byte {
+	before := firstTile(f.series)
+	for _, tile := range slices.Sorted(maps.Keys(f.tiles)) {
+		dst = binary.AppendVarint(dst, tile-before)
+		before = tile
+		dst = f.tiles[tile].pack(dst)
+	}
+	return dst
+}
+
+// appendFilterOp packs a filter of one value, by its hash.
+func appendFilterOp(dst []byte, distance int64, hash uint64) []byte {
+	dst = binary.AppendVarint(dst, distance)
+	dst = binary.AppendUvarint(dst, 1<<1)
+	return binary.BigEndian.AppendUint64(dst, hash)
+}
+
+func (f *filters) Read(r *state.Read) (out state.WindowState) {
+	wanted := union{secret: f.secret}
+	for tile, held := range f.tiles {
+		if r.First <= tile && tile <= r.Last {
+			wanted.filters = append(wanted.filters, held)
+		}
+	}
+	if wanted.filters != nil {
+		out.Filter = wanted
+	}
+	return out
+}
+
+// union is what was met in any of some tiles.
+type union struct {
+	secret  Secret
+	filters []*filter
+}
+
+// Has says whether a value was met, see state.Filter.
+func (u union) Has(text []byte) bool {
+	hash := u.secret.hash(text)
+	return slices.ContainsFunc(u.filters, func(f *filter) bool { return f.has(hash) })
+}
+
+// FalsePositiveRate is no more than the sum of those of the filters, however
+// much they depend on each other.
+func (u union) FalsePositiveRate() float64 {
+	// Added up in one order, so that equal states state equal rates.
+	var rates []float64
+	for _, f := range u.filters {
+		for i := range f.layers {
+			rates = append(rates, f.layers[i].rate(0))
+		}
+	}
+	slices.Sort(rates)
+	sum := 0.0
+	for _, rate := range rates {
+		sum += rate
+	}
+	return min(1, sum)
+}
+
+func (f *filters) Prune(first int64) (empty bool) {
+	for tile := range f.tiles {
+		if tile < first {
+			delete(f.tiles, tile)
+		}
+	}
+	return len(f.tiles) == 0
+}

@@ -1,0 +1,209 @@
+package packed
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// groups are states of one kind by key. Packed, each is the length of the key,
+// itself, the length of the state, and the state.
+//
+// Where the series has a cap of max keys, a question is answered with those of a
+// window that come first, and told whether there are more. So of each tile the
+// max+1 keys suffice that come first: a key that is not among them is not among
+// the first max of any window with the tile, and the last of them tells that
+// there are more than max. To drop the others changes no answer, and may happen
+// at any time.
+//
+// Where they would take more bytes than the series allows, of the tiles with most
+// keys those that come last are dropped. The first key that was is the tile's bound:
+// it and those behind it are passed over from then on, and answers say that they are
+// capped. Packed, a bound is that key, 0 and the tile.
+type groups struct {
+	series *state.Series
+	states map[string]tiled
+	bounds map[int64]string // by tile; nil for none
+	trimAt int              // the number of keys at which it is looked for what to drop
+	first  int64            // the first tile kept when it was last pruned
+}
+
+// tiled is a state whose content is that of its tiles.
+type tiled interface {
+	State
+	held() []int64 // the tiles that have content, each once
+	drop(tile int64)
+}
+
+// leastTrim is the least number of keys at which some are dropped.
+const leastTrim = 64
+
+func (g *groups) Apply(op *state.Mutation) {
+	g.at(op.Key).Apply(op)
+	if len(g.states) > max(leastTrim, g.trimAt) {
+		g.trim(g.series.Max)
+		g.trimAt = 2 * len(g.states)
+	}
+}
+
+func (g *groups) at(key []byte) tiled {
+	s := g.states[string(key)]
+	if s == nil {
+		s = newTiled(g.series)
+		g.states[string(key)] = s
+	}
+	return s
+}
+
+func (g *groups) Merge(packed []byte) error {
+	r := reader{packed: packed}
+	for r.more() {
+		key := r.bytes(r.uvarint())
+		body := r.bytes(r.uvarint())
+		switch {
+		case r.err != nil:
+		case len(body) == 0:
+			g.lower(firstTile(g.series)+r.varint(), string(key))
+		default:
+			r.err = g.at(key).Merge(body)
+		}
+	}
+	return r.err
+}
+
+// lower makes a key the bound of a tile, if it has none that comes before.
+func (g *groups) lower(tile int64, key string) {
+	if g.bounds == nil {
+		g.bounds = map[int64]string{}
+	}
+	if held, ok := g.bounds[tile]; !ok || key < held {
+		g.bounds[tile] = key
+	}
+}
+
+func (g *groups) keys() []string { return slices.Sorted(maps.Keys(g.states)) }
+
+func (g *groups) Append(dst []byte) []byte {
+	g.trim(g.series.Max)
+	for _, tile := range slices.Sorted(maps.Keys(g.bounds)) {
+		dst = append(appendKey(dst, g.bounds[tile]), 0)
+		dst = binary.AppendVarint(dst, tile-firstTile(g.series))
+	}
+	for _, key := range g.keys() {
+		start := len(appendKey(dst, key))
+		dst = lengthen(g.states[key].Append(appendKey(dst, key)), start)
+	}
+	return dst
+}
+
+func appendKey[T string | []byte](dst []byte, key T) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(key)))
+	return append(dst, key...)
+}
+
+// lengthen puts in front of what begins at start its length.
+func lengthen(dst []byte, start int) []byte {
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
+	return slices.Insert(dst, start, length[:n]...)
+}
+
+// appendGroupOp packs an operation on one key.
+func appendGroupOp(dst []byte, op *state.Mutation) []byte {
+	dst = appendKey(dst, op.Key)
+	start := len(dst)
+	dst, _ = appendTiledOp(dst, op, firstTile(op.Series))
+	return lengthen(dst, start)
+}
+
+// trim drops of each tile the keys behind the first most+1, 0 for all, and those
+// beyond its bound.
+func (g *groups) trim(most int) {
+	if most == 0 && len(g.bounds) == 0 {
+		return
+	}
+	counts := map[int64]int{} // of keys, by tile
+	for _, key := range g.keys() {
+		s := g.states[key]
+		tiles := s.held()
+		dropped := 0
+		for _, tile := range tiles {
+			bound, bounded := g.bounds[tile]
+			if counts[tile]++; most > 0 && counts[tile] > most+1 || bounded && key >= bound {
+				s.drop(tile)
+				dropped++
+			}
+		}
+		if dropped == len(tiles) {
+			delete(g.states, key)
+		}
+	}
+}
+
+// squeeze squeezes the states that take more than their share; where none can be, it
+// drops half of the keys of the fullest tiles.
+func (g *groups) squeeze() (done bool) {
+	share := g.series.Bytes / max(1, len(g.states))
+	for _, s := range g.states {
+		if q, ok := s.(squeezer); ok && len(s.Append(nil)) > share {
+			done = q.squeeze() || done
+		}
+	}
+	if done {
+		return true
+	}
+	counts, fullest := map[int64]int{}, 0
+	for _, s := range g.states {
+		for _, tile := range s.held() {
+			counts[tile]++
+			fullest = max(fullest, counts[tile])
+		}
+	}
+	if fullest < 2 {
+		return false
+	}
+	clear(counts)
+	for _, key := range g.keys() {
+		for _, tile := range g.states[key].held() {
+			if counts[tile]++; counts[tile] == fullest/2+1 {
+				g.lower(tile, key)
+			}
+		}
+	}
+	g.trim(g.series.Max)
+	return true
+}
+
+func (g *groups) Read(r *state.Read) (out state.WindowState) {
+	bound := ""
+	for tile, key := range g.bounds {
+		if r.First <= tile && tile <= r.Last && (!out.Capped || key < bound) {
+			bound, out.Capped = key, true
+		}
+	}
+	for _, key := range g.keys() {
+		if out.Capped && key >= bound {
+			break
+		}
+		if s := g.states[key].Read(r); !s.Empty() {
+			out.Groups = append(out.Groups, state.Group{Key: key, WindowState: s})
+		}
+	}
+	return out
+}
+
+// Prune looks at all keys only when the first tile kept is another one.
+func (g *groups) Prune(first int64) (empty bool) {
+	if first > g.first {
+		g.first = first
+		maps.DeleteFunc(g.bounds, func(tile int64, _ string) bool { return tile < first })
+		for key, s := range g.states {
+			if s.Prune(first) {
+				delete(g.states, key)
+			}
+		}
+	}
+	return len(g.states) == 0
+}

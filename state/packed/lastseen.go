@@ -1,0 +1,110 @@
+package packed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// lastSeen are values with the time at which each was last met; of more than
+// max, those met longest ago are put out. Packed, each is the distance from the
+// time before, its length and itself.
+type lastSeen struct {
+	max    int
+	times  map[string]int64
+	sorted []seen // by time, then by value
+}
+
+type seen struct {
+	time  int64
+	value string
+}
+
+func (a seen) compare(b seen) int {
+	return cmp.Or(cmp.Compare(a.time, b.time), strings.Compare(a.value, b.value))
+}
+
+func (l *lastSeen) Apply(op *state.Mutation) {
+	if old, known := l.times[string(op.Member)]; !known || op.Num > old {
+		l.meet(string(op.Member), op.Num)
+	}
+}
+
+func (l *lastSeen) empty() {
+	clear(l.times)
+	l.sorted = l.sorted[:0]
+}
+
+// meet takes in a value that was not met at that time or later.
+func (l *lastSeen) meet(value string, time int64) {
+	if old, known := l.times[value]; known {
+		i, _ := slices.BinarySearchFunc(l.sorted, seen{old, value}, seen.compare)
+		l.sorted = slices.Delete(l.sorted, i, i+1)
+	}
+	l.times[value] = time
+	i, _ := slices.BinarySearchFunc(l.sorted, seen{time, value}, seen.compare)
+	l.sorted = slices.Insert(l.sorted, i, seen{time, value})
+	l.drop(len(l.sorted) - l.max)
+}
+
+func (l *lastSeen) Merge(packed []byte) error {
+	r, time := reader{packed: packed}, int64(packedEpoch)
+	for r.more() {
+		time += r.varint()
+		member := r.bytes(r.uvarint())
+		if old, known := l.times[string(member)]; r.err == nil && (!known || time > old) {
+			l.meet(view(member), time)
+		}
+	}
+	return r.err
+}
+
+func (l *lastSeen) Append(dst []byte) []byte {
+	before := int64(packedEpoch)
+	for _, s := range l.sorted {
+		dst = appendSeen(dst, s.time-before, s.value)
+		before = s.time
+	}
+	return dst
+}
+
+func appendSeen(dst []byte, distance int64, value string) []byte {
+	dst = binary.AppendVarint(dst, distance)
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	return append(dst, value...)
+}
+
+// drop puts out the n values met longest ago.
+func (l *lastSeen) drop(n int) {
+	for ; n > 0; n-- {
+		delete(l.times, l.sorted[0].value)
+		l.sorted = l.sorted[1:]
+	}
+}
+
+// before is the number of values last met before a time.
+func (l *lastSeen) before(time int64) int {
+	i, _ := slices.BinarySearchFunc(l.sorted, seen{time: time}, seen.compare)
+	return i
+}
+
+func (l *lastSeen) Read(r *state.Read) state.WindowState {
+	from, to := l.before(r.First), len(l.sorted)
+	if r.Last < math.MaxInt64 {
+		to = l.before(r.Last + 1)
+	}
+	return state.WindowState{
+		Count: int64(max(0, to-from)), After: int64(len(l.sorted) - to),
+		// Where an older value is kept, none in the window was put out.
+		Capped: len(l.sorted) >= l.max && from == 0,
+	}
+}
+
+func (l *lastSeen) Prune(first int64) (empty bool) {
+	l.drop(l.before(first))
+	return len(l.sorted) == 0
+}

@@ -1,0 +1,229 @@
+package packed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// log is the log of an entity; see state.Log. Of more than max records it keeps
+// those that come last in the order of their times, those of one time in the order
+// in which they came, whatever the order in which they came otherwise: a record that
+// is older than one that was dropped is dropped too.
+//
+// Packed it is its records; where a cap has dropped some, a header comes first that
+// says up to when. Records mostly come in the order of their times, so they are
+// appended; those that come late are put in their place when the log is read or
+// packed, or has grown by half. What is trimmed at the front is left where it is
+// until the memory has to grow: the header moves up.
+type log struct {
+	max     int
+	bytes   int // the most of what is packed
+	held    state.Log
+	records int
+	late    int   // bytes at the end of records that came late, behind those in order
+	latest  int64 // time of the last record that is in order
+}
+
+func (l *log) Apply(op *state.Mutation) {
+	_, width := binary.Uvarint(op.Member)
+	l.append(op.Member, state.LogTime(op.Member[width:]))
+}
+
+// append takes in one record, with its length, of a time.
+func (l *log) append(record []byte, time int64) {
+	if l.held == nil {
+		l.held = append(l.held, state.LogHeader...)
+	} else if cut, ok := l.held.CutOff(); ok && time < cut {
+		return
+	}
+	inOrder := l.late == 0 && (l.records == 0 || time >= l.latest)
+	l.held = append(l.held, record...)
+	l.records++
+	if inOrder {
+		l.latest = time
+	} else {
+		l.late += len(record)
+	}
+	switch over := l.records - l.max; {
+	case over <= 0:
+	case inOrder:
+		l.dropFirst()
+	case over > l.max/2:
+		l.order()
+	}
+}
+
+// cut notes that records up to a time were dropped by the cap.
+func (l *log) cut(time int64) {
+	if cut, ok := l.held.CutOff(); !ok || time > cut {
+		l.held = state.AppendLogTime(l.held[:1], time)[:len(l.held)]
+	}
+}
+
+// order puts the records in the order of their times, and drops those for which
+// there is no room.
+func (l *log) order() {
+	if l.late == 0 {
+		return
+	}
+	held, at, end := l.held, len(state.LogHeader), len(l.held)-l.late
+	late := spans(held, end)
+	slices.SortStableFunc(late, func(a, b span) int { return cmp.Compare(a.time, b.time) })
+	l.latest, l.late = max(l.latest, late[len(late)-1].time), 0
+	for ; l.records > l.max; l.records-- {
+		if at < end && (len(late) == 0 || spanAt(held, at).time <= late[0].time) {
+			first := spanAt(held, at)
+			l.cut(first.time)
+			at = first.to
+		} else {
+			l.cut(late[0].time)
+			late = late[1:]
+		}
+	}
+	l.held = append(make(state.Log, 0, len(held)), held[:len(state.LogHeader)]...)
+	for _, s := range late {
+		from := at
+		for at < end {
+			next := spanAt(held, at)
+			if next.time > s.time {
+				break
+			}
+			at = next.to
+		}
+		l.held = append(append(l.held, held[from:at]...), held[s.from:s.to]...)
+	}
+	l.held = append(l.held, held[at:end]...)
+}
+
+// span is where a record stands, with its length.
+type span struct {
+	time     int64
+	from, to int
+}
+
+func spanAt(held state.Log, at int) span {
+	size, width := binary.Uvarint(held[at:])
+	return span{state.LogTime(held[at+width:]), at, at + width + int(size)}
+}
+
+// spans are those of the records from one on.
+func spans(held state.Log, from int) (list []span) {
+	for from < len(held) {
+		list = append(list, spanAt(held, from))
+		from = list[len(list)-1].to
+	}
+	return list
+}
+
+// A record is at least its time long, so no record's length is that of a header.
+const logCut = 1
+
+func (l *log) Merge(packed []byte) error {
+	r := reader{packed: packed}
+	for r.more() {
+		before := r.at
+		size := r.uvarint()
+		switch {
+		case r.err != nil:
+		case size == logCut:
+			if header := state.Log(r.bytes(uint64(len(state.LogHeader)))); r.err == nil {
+				l.mergeCut(header)
+			}
+		case size < logTime:
+			r.fail()
+		default:
+			if record := r.bytes(size); r.err == nil {
+				l.append(packed[before:r.at], state.LogTime(record))
+			}
+		}
+	}
+	return r.err
+}
+
+// mergeCut takes in up to when a cap has dropped records.
+func (l *log) mergeCut(header state.Log) {
+	if l.held == nil {
+		l.held = append(l.held, state.LogHeader...)
+	}
+	time, ok := header.CutOff()
+	if !ok {
+		return
+	}
+	l.order()
+	l.dropBefore(time)
+	l.cut(time)
+}
+
+// logTime is the length of a record's time, in bytes.
+const logTime = 6
+
+func (l *log) Append(dst []byte) []byte {
+	if l.held == nil {
+		return dst
+	}
+	l.order()
+	if _, ok := l.held.CutOff(); ok {
+		dst = append(append(dst, logCut), l.held[:len(state.LogHeader)]...)
+	}
+	return append(dst, l.held[len(state.LogHeader):]...)
+}
+
+// first is the time of the log's first record, and the record's size with its
+// length.
+func (l *log) first() (time int64, size int) {
+	start := l.held[len(state.LogHeader):]
+	n, width := binary.Uvarint(start)
+	return state.LogTime(start[width:]), int(n) + width
+}
+
+// squeeze drops the earliest records as the cap does, as far as the log is longer than
+// it may be.
+func (l *log) squeeze() bool {
+	l.order()
+	before := l.records
+	for l.records > 0 && len(l.held) >= l.bytes {
+		l.dropFirst()
+	}
+	return l.records < before
+}
+
+// dropFirst drops the first record for want of room.
+func (l *log) dropFirst() {
+	time, size := l.first()
+	l.trim(size)
+	l.cut(time)
+}
+
+// trim takes away the first record, which is longer than the header.
+func (l *log) trim(size int) {
+	copy(l.held[size:], l.held[:len(state.LogHeader)])
+	l.held = l.held[size:]
+	l.records--
+}
+
+func (l *log) Read(*state.Read) state.WindowState {
+	l.order()
+	return state.WindowState{Log: l.held}
+}
+
+// Prune drops the records that came before first.
+func (l *log) Prune(first int64) (empty bool) {
+	l.order()
+	l.dropBefore(first)
+	cut, ok := l.held.CutOff()
+	return l.records == 0 && (!ok || cut < first)
+}
+
+// dropBefore drops the records, all of them in order, that came before a time.
+func (l *log) dropBefore(first int64) {
+	for l.records > 0 {
+		time, size := l.first()
+		if time >= first {
+			return
+		}
+		l.trim(size)
+	}
+}

@@ -1,0 +1,29 @@
+package packed
+
+import (
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// An event that comes late is put in its place in a full log.
+func BenchmarkLogLate(b *testing.B) {
+	s := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 1000}
+	l := New(s)
+	at := int64(100 * day)
+	op := func(time int64) *state.Mutation {
+		record := state.AppendLogColumn(state.AppendLogTime(nil, time), state.NewColumn(1, value.Int, 0), value.Value{Type: value.Int, Num: time})
+		return &state.Mutation{Series: s, Member: state.AppendLogRecord(nil, record)}
+	}
+	for range 1000 {
+		at += 1000
+		l.Apply(op(at))
+	}
+	for b.Loop() {
+		at += 1000
+		l.Apply(op(at))
+		l.Apply(op(at - 5500))
+		l.Prune(0)
+	}
+}

@@ -1,0 +1,173 @@
+package packed
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// members are values, each with the tiles in which it was met, rising. Packed,
+// each is its length, itself, the number of its tiles and their distances.
+//
+// Of a tile with more than series.Values values those are kept whose hashes are
+// least. The least hash that was dropped is the tile's bound: from then on values of
+// its hash and above are passed over. So which are kept depends on the values alone,
+// and what remains of a tile is a sample whose share of all is known. Packed, a bound
+// stands before the members, like one without tiles: 8, the bound, 0 and the tile.
+type members struct {
+	series *state.Series
+	tiles  map[string][]int64
+	bounds map[int64]uint64 // by tile; nil for none
+	runs   []int64          // the tiles of one member behind those of another, as long as none comes between
+	first  int64            // the first tile kept when they were last pruned
+	trimAt int              // the number of members at which it is looked for what to drop
+	sorted []string         // room for Append
+}
+
+func (m *members) Apply(op *state.Mutation) {
+	if m.beyond(op.Member, op.Tile) {
+		return
+	}
+	member := string(op.Member)
+	if met, known := m.tiles[member]; known {
+		m.again(member, met, op.Tile)
+		return
+	}
+	m.runs = append(m.runs, op.Tile)
+	m.tiles[member] = slices.Clip(m.runs[len(m.runs)-1:])
+	if len(m.tiles) > max(2*m.series.Values, m.trimAt) {
+		m.trim(m.series.Values)
+		m.trimAt = 2 * len(m.tiles)
+	}
+}
+
+// again takes in a member that was met in some tiles, and returns all of them.
+func (m *members) again(member string, met []int64, tile int64) []int64 {
+	i, ok := slices.BinarySearch(met, tile)
+	if !ok {
+		met = slices.Insert(met, i, tile)
+		m.tiles[member] = met
+	}
+	return met
+}
+
+func (m *members) empty() {
+	clear(m.tiles)
+	clear(m.sorted) // they are views of what was merged
+	m.runs, m.first, m.sorted, m.bounds, m.trimAt = m.runs[:0], 0, m.sorted[:0], nil, 0
+}
+
+func (m *members) Merge(packed []byte) error {
+	r := reader{packed: packed}
+	for r.more() {
+		text, tile := r.bytes(r.uvarint()), firstTile(m.series)
+		n := r.uvarint()
+		if n == 0 && r.err == nil {
+			m.mergeBound(&r, text, tile+r.varint())
+			continue
+		}
+		member := view(text)
+		met, known := m.tiles[member]
+		from := len(m.runs)
+		for before := int64(math.MinInt64); n > 0 && r.err == nil; n-- {
+			tile += r.varint()
+			switch {
+			case r.err != nil:
+			case tile <= before:
+				r.fail() // they rise
+			case m.beyond(text, tile):
+			case known:
+				met = m.again(member, met, tile)
+			default:
+				m.runs = append(m.runs, tile)
+			}
+			before = tile
+		}
+		if len(m.runs) > from {
+			m.tiles[member] = slices.Clip(m.runs[from:])
+		}
+	}
+	return r.err
+}
+
+func (m *members) Append(dst []byte) []byte {
+	m.trim(m.series.Values)
+	for _, tile := range slices.Sorted(maps.Keys(m.bounds)) {
+		dst = append(dst, 8)
+		dst = binary.BigEndian.AppendUint64(dst, m.bounds[tile])
+		dst = binary.AppendVarint(append(dst, 0), tile-firstTile(m.series))
+	}
+	m.sorted = slices.AppendSeq(m.sorted[:0], maps.Keys(m.tiles))
+	slices.Sort(m.sorted)
+	for _, member := range m.sorted {
+		dst = appendMember(dst, member, m.tiles[member], firstTile(m.series))
+	}
+	return dst
+}
+
+// appendMember packs a member; its first tile is a distance from before.
+func appendMember[T string | []byte](dst []byte, member T, met []int64, before int64) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(member)))
+	dst = append(dst, member...)
+	dst = binary.AppendUvarint(dst, uint64(len(met)))
+	for _, tile := range met {
+		dst = binary.AppendVarint(dst, tile-before)
+		before = tile
+	}
+	return dst
+}
+
+func (m *members) Read(r *state.Read) (out state.WindowState) {
+	m.trim(m.series.Values)
+	out.Members = make([]string, 0, len(m.tiles))
+	for member, met := range m.tiles {
+		if i, _ := slices.BinarySearch(met, r.First); i < len(met) && met[i] <= r.Last {
+			out.Members = append(out.Members, member)
+		}
+	}
+	for tile, bound := range m.bounds {
+		if r.First <= tile && tile <= r.Last && (out.Bound == 0 || bound < out.Bound) {
+			out.Bound = bound
+		}
+	}
+	return out
+}
+
+// Prune looks at all members only when the first tile kept is another one.
+func (m *members) Prune(first int64) (empty bool) {
+	if first > m.first {
+		m.first = first
+		maps.DeleteFunc(m.bounds, func(tile int64, _ uint64) bool { return tile < first })
+		for member, met := range m.tiles {
+			i, _ := slices.BinarySearch(met, first)
+			if i == len(met) {
+				delete(m.tiles, member)
+			} else {
+				m.tiles[member] = met[i:]
+			}
+		}
+	}
+	return len(m.tiles) == 0
+}
+
+func (m *members) held() []int64 {
+	var tiles []int64
+	for _, met := range m.tiles {
+		tiles = append(tiles, met...)
+	}
+	slices.Sort(tiles)
+	return slices.Compact(tiles)
+}
+
+func (m *members) drop(tile int64) {
+	delete(m.bounds, tile)
+	for member, met := range m.tiles {
+		m.tiles[member] = slices.DeleteFunc(met, func(t int64) bool { return t == tile })
+		if len(m.tiles[member]) == 0 {
+			delete(m.tiles, member)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package packed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// beyond says whether a tile no longer keeps values of a member's hash.
+func (m *members) beyond(member []byte, tile int64) bool {
+	if len(m.bounds) == 0 {
+		return false
+	}
+	bound, ok := m.bounds[tile]
+	return ok && state.SampleHash(member) >= bound
+}
+
+// mergeBound takes in a tile's bound.
+func (m *members) mergeBound(r *reader, packed []byte, tile int64) {
+	if len(packed) != 8 || r.err != nil {
+		r.fail()
+		return
+	}
+	m.lower(tile, binary.BigEndian.Uint64(packed))
+	if len(m.tiles) > 0 {
+		m.enforce()
+	}
+}
+
+// lower makes a bound that of a tile, if it has none that is as low.
+func (m *members) lower(tile int64, bound uint64) {
+	if m.bounds == nil {
+		m.bounds = map[int64]uint64{}
+	}
+	if held, ok := m.bounds[tile]; !ok || bound < held {
+		m.bounds[tile] = bound
+	}
+}
+
+// enforce drops what lies beyond the bounds.
+func (m *members) enforce() {
+	for member, met := range m.tiles {
+		hash := state.SampleHash([]byte(member))
+		kept := slices.DeleteFunc(met, func(tile int64) bool {
+			bound, ok := m.bounds[tile]
+			return ok && hash >= bound
+		})
+		if len(kept) == 0 {
+			delete(m.tiles, member)
+		} else if len(kept) < len(met) {
+			m.tiles[member] = kept
+		}
+	}
+}
+
+// fullest is the greatest number of members of a tile.
+func (m *members) fullest() int {
+	counts, most := map[int64]int{}, 0
+	for _, met := range m.tiles {
+		for _, tile := range met {
+			counts[tile]++
+			most = max(most, counts[tile])
+		}
+	}
+	return most
+}
+
+// trim leaves of each tile no more than a number of members; 0 leaves all.
+func (m *members) trim(most int) {
+	if most == 0 || len(m.tiles) <= most || m.fullest() <= most {
+		return
+	}
+	type hashed struct {
+		hash  uint64
+		tiles []int64
+	}
+	list := make([]hashed, 0, len(m.tiles))
+	for member, met := range m.tiles {
+		list = append(list, hashed{state.SampleHash([]byte(member)), met})
+	}
+	slices.SortFunc(list, func(a, b hashed) int { return cmp.Compare(a.hash, b.hash) })
+	counts := map[int64]int{}
+	for _, h := range list {
+		for _, tile := range h.tiles {
+			if counts[tile]++; counts[tile] == most+1 {
+				m.lower(tile, h.hash)
+			}
+		}
+	}
+	m.enforce()
+}
+
+// leastSample is how many members of a tile are kept at least: fewer would say
+// little of how many there were.
+const leastSample = 2
+
+// squeeze keeps half as many members of the fullest tiles.
+func (m *members) squeeze() bool {
+	fullest := m.fullest()
+	most := cmp.Or(m.series.Values, fullest)
+	for most >= fullest {
+		most /= 2
+	}
+	if most < leastSample {
+		return false
+	}
+	m.trim(most)
+	return true
+}
+
+// entries are the members, each with its tiles.
+func (m *members) entries() (list []Entry) {
+	for _, member := range slices.Sorted(maps.Keys(m.tiles)) {
+		list = append(list, Entry{Member: &member, Tiles: m.tiles[member]})
+	}
+	return list
+}

@@ -1,0 +1,32 @@
+package packed
+
+import (
+	"encoding/hex"
+	"fmt"
+	"testing"
+)
+
+// A hash is that of the reference implementation: what is kept outlives a release.
+func TestHashIsSipHash(t *testing.T) {
+	key, _ := hex.DecodeString("000102030405060708090a0b0c0d0e0f")
+	text, _ := hex.DecodeString("000102030405060708090a0b0c0d0e")
+	if got, want := secretOf(key).hash(text), uint64(0xa129ca6149be45e5); got != want {
+		t.Errorf("hash %x, want %x", got, want)
+	}
+}
+
+func TestSecretIsReadAsItIsWritten(t *testing.T) {
+	secret := NewSecret()
+	read, err := ParseSecret(secret.Text())
+	if err != nil || read != secret || secret == NewSecret() {
+		t.Errorf("%q was read as %q, %v", secret.Text(), read.Text(), err)
+	}
+	if got := fmt.Sprintf("%v %+v %#v %s", secret, secret, secret, &secret); got != "(secret) (secret) (secret) (secret)" {
+		t.Errorf("it is printed as %s", got)
+	}
+	for _, text := range []string{"", "AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0O", "*"} {
+		if _, err := ParseSecret(text); err == nil || err.Error() != "a secret is 16 bytes in base64" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

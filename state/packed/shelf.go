@@ -1,0 +1,43 @@
+package packed
+
+import "github.com/weir-stream/weir/state"
+
+// Shelf gives out empty states, and takes back those that are no longer used, so
+// that not each is made anew. It serves one goroutine. Its zero value is empty.
+type Shelf struct{ places map[*state.Series]*place }
+
+// place is that of one series.
+type place struct{ free State } // nil for none
+
+// emptied are states that can be used once more: what they have answered does
+// not hang on them.
+type emptied interface{ empty() }
+
+// Take is an empty state of a series, with a secret. Those that hash with it are not
+// used once more, so what lies on the shelf has none.
+func (s *Shelf) Take(series *state.Series, secret Secret) State {
+	if p := s.places[series]; p != nil && p.free != nil {
+		free := p.free
+		p.free = nil
+		return free
+	}
+	return NewKeyed(series, secret)
+}
+
+// Put takes back a state of a series. It must not be used any more.
+func (s *Shelf) Put(series *state.Series, used State) {
+	e, ok := used.(emptied)
+	if !ok {
+		return
+	}
+	e.empty()
+	p := s.places[series]
+	if p == nil {
+		if s.places == nil {
+			s.places = map[*state.Series]*place{}
+		}
+		p = &place{}
+		s.places[series] = p
+	}
+	p.free = used
+}

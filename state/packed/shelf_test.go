@@ -1,0 +1,61 @@
+package packed
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// A state that was used before holds nothing of that, and what it has answered
+// does not change with it.
+func TestShelfGivesEmptyStates(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	var shelf Shelf
+	reused := 0
+	for _, s := range everySeries() {
+		used := shelf.Take(s, Secret{})
+		for range 50 {
+			used.Apply(randomOp(random, s))
+		}
+		if err := used.Merge(used.Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		answered := used.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
+		said := fmt.Sprintf("%+v", answered)
+		used.Prune(s.TileOf(110 * day))
+		shelf.Put(s, used)
+		again, fresh := shelf.Take(s, Secret{}), New(s)
+		if again != used {
+			continue // it is made anew each time
+		}
+		reused++
+		if diff := cmp.Diff(look(s, fresh), look(s, again)); diff != "" {
+			t.Fatalf("%s of %s, used before (-new +used):\n%s", s.Measure, s.Type, diff)
+		}
+		for range 50 {
+			op := randomOp(random, s)
+			again.Apply(op)
+			fresh.Apply(op)
+		}
+		again.Prune(s.TileOf(105 * day))
+		fresh.Prune(s.TileOf(105 * day))
+		if diff := cmp.Diff(look(s, fresh), look(s, again)); diff != "" || !bytes.Equal(fresh.Append(nil), again.Append(nil)) {
+			t.Errorf("%s of %s, used before and again (-new +used):\n%s", s.Measure, s.Type, diff)
+		}
+		if got := fmt.Sprintf("%+v", answered); got != said {
+			t.Errorf("%s of %s had answered\n%s\nand this is now\n%s", s.Measure, s.Type, said, got)
+		}
+		if shelf.Take(s, Secret{}) == again {
+			t.Errorf("%s of %s is given out twice", s.Measure, s.Type)
+		}
+	}
+	if reused == 0 {
+		t.Error("no state was used again")
+	}
+}

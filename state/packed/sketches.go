@@ -1,0 +1,114 @@
+package packed
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// sketches are HyperLogLogs by tile. Packed, each is the distance from the tile
+// before, and the sketch.
+type sketches struct {
+	series *state.Series
+	tiles  map[int64]*hyperLogLog
+	spare  []*hyperLogLog // empty ones, of tiles that there were
+}
+
+func (s *sketches) Apply(op *state.Mutation) { s.at(op.Tile).add(op.Member) }
+
+func (s *sketches) at(tile int64) *hyperLogLog {
+	h := s.tiles[tile]
+	if h == nil {
+		if n := len(s.spare); n > 0 {
+			h, s.spare = s.spare[n-1], s.spare[:n-1]
+		} else {
+			h = &hyperLogLog{}
+		}
+		s.tiles[tile] = h
+	}
+	return h
+}
+
+func (s *sketches) empty() {
+	for tile, h := range s.tiles {
+		h.empty()
+		s.spare = append(s.spare, h)
+		delete(s.tiles, tile)
+	}
+}
+
+func (s *sketches) Merge(packed []byte) error {
+	r, tile := reader{packed: packed}, firstTile(s.series)
+	for r.more() {
+		if tile += r.varint(); r.err == nil {
+			s.at(tile).unpack(&r)
+		}
+	}
+	return r.err
+}
+
+func (s *sketches) Append(dst []byte) []byte {
+	before := firstTile(s.series)
+	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
+		dst = binary.AppendVarint(dst, tile-before)
+		before = tile
+		dst = s.tiles[tile].pack(dst)
+	}
+	return dst
+}
+
+// appendSketchOp packs a sketch of one value.
+func appendSketchOp(dst, value []byte, distance int64) []byte {
+	dst = binary.AppendVarint(dst, distance)
+	register, rank := registerOf(value)
+	return binary.AppendUvarint(append(dst, 1), uint64(packedRegister(register, rank)))
+}
+
+func (s *sketches) Read(r *state.Read) state.WindowState {
+	var union hyperLogLog
+	found := false
+	for tile, h := range s.tiles {
+		if r.First <= tile && tile <= r.Last {
+			union.merge(h)
+			found = true
+		}
+	}
+	if !found {
+		return state.WindowState{}
+	}
+	slice := state.WindowState{Count: union.count()}
+	if union.coarser > 0 {
+		slice.StandardError = union.standardError()
+	}
+	return slice
+}
+
+// squeeze halves the registers of the finest sketches.
+func (s *sketches) squeeze() bool {
+	finest := uint8(hllBits)
+	for _, h := range s.tiles {
+		finest = min(finest, h.coarser)
+	}
+	if finest >= hllBits-hllLeastBits {
+		return false
+	}
+	for _, h := range s.tiles {
+		h.coarsen(finest + 1)
+	}
+	return true
+}
+
+func (s *sketches) Prune(first int64) (empty bool) {
+	for tile := range s.tiles {
+		if tile < first {
+			delete(s.tiles, tile)
+		}
+	}
+	return len(s.tiles) == 0
+}
+
+func (s *sketches) held() []int64 { return slices.Collect(maps.Keys(s.tiles)) }
+
+func (s *sketches) drop(tile int64) { delete(s.tiles, tile) }

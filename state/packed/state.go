@@ -1,0 +1,212 @@
+// Package packed is what a series holds of an entity: in memory, where it takes
+// in operations and answers reads, and packed into bytes, where it is kept.
+//
+// Packed operations have the form of a packed state, so an operation is written
+// by appending it, unread: to pack, to append and to merge gives what applying
+// would have given. The order of operations does not matter but for a log's, for
+// the first and last values of one millisecond, for the last digits of moments, and
+// to which values a filter takes for others.
+package packed
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"unsafe"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// State is what one series holds of one entity.
+type State interface {
+	// Apply takes in an operation.
+	Apply(op *state.Mutation)
+	// Merge takes in what Append or AppendOp has packed, which must not change
+	// after that. The error is that they have not.
+	Merge(packed []byte) error
+	// Append packs the state.
+	Append(dst []byte) []byte
+	// Read is what the state holds in the tiles wanted. It holds until the state
+	// is changed.
+	Read(r *state.Read) state.WindowState
+	// Prune drops what lies before the first tile kept, as far as it is cheap to
+	// find, and says whether nothing is left.
+	Prune(first int64) (empty bool)
+}
+
+// New is the empty state of a series that takes in, and gives out, what is packed. One
+// that hashes values is made by NewKeyed where it takes in operations or is asked.
+func New(s *state.Series) State {
+	switch s.Layout() {
+	case state.LastSeen:
+		return &lastSeen{max: s.Max, times: map[string]int64{}}
+	case state.Logs:
+		return &log{max: s.Max, bytes: s.Bytes}
+	case state.Filters, state.Identities:
+		return NewKeyed(s, Secret{})
+	case state.Groups:
+		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
+	default:
+		return newTiled(s)
+	}
+}
+
+// newTiled is the empty state of a series, or of a key of its groups.
+func newTiled(s *state.Series) tiled {
+	switch s.Measure.Layout() {
+	case state.Members:
+		return &members{series: s, tiles: map[string][]int64{}}
+	case state.Sketches:
+		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
+	case state.Spreads:
+		return &spreads{series: s}
+	case state.Picks:
+		return &picks{series: s}
+	default:
+		return &tiles{series: s}
+	}
+}
+
+// packedEpoch is 2024-01-01. Tiles and times are packed as their distance from
+// it: a day of these years takes two bytes.
+const packedEpoch = 1704067200000
+
+// firstTile is the tile from which the distance of the first tile packed is.
+func firstTile(s *state.Series) int64 { return s.TileOf(packedEpoch) }
+
+// appendOp packs an operation. Tiles are written as the distance from the one
+// before, which it returns for the next. Values are hashed with the secret.
+func appendOp(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+	switch op.Series.Layout() {
+	case state.LastSeen:
+		return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
+	case state.Logs:
+		return append(dst, op.Member...), before
+	case state.Filters:
+		return appendFilterOp(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
+	case state.Identities:
+		return appendIdentity(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
+	case state.Groups:
+		return appendGroupOp(dst, op), before
+	default:
+		return appendTiledOp(dst, op, before)
+	}
+}
+
+func appendTiledOp(dst []byte, op *state.Mutation, before int64) ([]byte, int64) {
+	switch op.Series.Measure.Layout() {
+	case state.Members:
+		return appendMember(dst, op.Member, []int64{op.Tile}, before), before
+	case state.Sketches:
+		return appendSketchOp(dst, op.Member, op.Tile-before), op.Tile
+	case state.Spreads:
+		return appendSpread(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
+	case state.Picks:
+		return appendPick(dst, op.Series, op.Tile, before, pick{op.Num, op.Member}), op.Tile
+	default:
+		dst = binary.AppendVarint(dst, op.Tile-before)
+		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
+	}
+}
+
+// errPacked is what bytes are that this package cannot have packed.
+var errPacked = errors.New("the state is damaged")
+
+// reader takes packed numbers and texts off the front of bytes. After an error
+// it gives zeros.
+type reader struct {
+	packed []byte
+	at     int // what comes next
+	err    error
+}
+
+// rest is how many bytes are left.
+func (r *reader) rest() int { return len(r.packed) - r.at }
+
+func (r *reader) more() bool { return r.err == nil && r.rest() > 0 }
+
+func (r *reader) fail() {
+	r.at, r.err = len(r.packed), errPacked
+}
+
+func (r *reader) varint() int64 {
+	zigzag := r.uvarint()
+	return int64(zigzag>>1) ^ -int64(zigzag&1)
+}
+
+func (r *reader) uvarint() uint64 {
+	if r.rest() > 0 && r.packed[r.at] < 0x80 { // most numbers are of one byte
+		r.at++
+		return uint64(r.packed[r.at-1])
+	}
+	v, n := binary.Uvarint(r.packed[r.at:])
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.at += n
+	return v
+}
+
+// mostWide is the greatest length of a varint of 128 bits.
+const mostWide = 19
+
+// appendWideVarint appends a number of 128 bits, see value.Value, such that one of 64
+// bits has the form of any other varint.
+func appendWideVarint(dst []byte, num, carry int64) []byte {
+	high := carry + num>>63
+	sign := uint64(high >> 63)
+	zigHigh, zigLow := uint64(high)<<1|uint64(num)>>63^sign, uint64(num)<<1^sign
+	for zigHigh > 0 || zigLow >= 0x80 {
+		dst = append(dst, byte(zigLow)|0x80)
+		zigHigh, zigLow = zigHigh>>7, zigLow>>7|zigHigh<<57
+	}
+	return append(dst, byte(zigLow))
+}
+
+func (r *reader) wideVarint() (num, carry int64) {
+	if r.rest() > 0 && r.packed[r.at] < 0x80 {
+		return r.varint(), 0
+	}
+	var high, low uint64
+	for n := range min(mostWide, r.rest()) {
+		b := r.packed[r.at+n]
+		if shift := 7 * n; shift < 64 {
+			low |= uint64(b&0x7f) << shift
+			high |= uint64(b&0x7f) >> (64 - shift)
+		} else {
+			high |= uint64(b&0x7f) << (shift - 64)
+		}
+		if b < 0x80 {
+			if n == mostWide-1 && b > 3 {
+				break // more than 128 bits
+			}
+			r.at += n + 1
+			sign := -(low & 1)
+			num = int64(low>>1|high<<63) ^ int64(sign)
+			return num, int64(high>>1^sign) - num>>63
+		}
+	}
+	r.fail()
+	return 0, 0
+}
+
+func (r *reader) float() float64 {
+	if b := r.bytes(8); r.err == nil {
+		return math.Float64frombits(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// view is b as a string without a copy.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytes aliases the bytes read from.
+func (r *reader) bytes(n uint64) []byte {
+	if n > uint64(r.rest()) {
+		r.fail()
+		return nil
+	}
+	r.at += int(n)
+	return r.packed[r.at-int(n) : r.at]
+}

@@ -1,0 +1,176 @@
+package packed
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// tiles are numbers, by rising tile. Packed they are pairs of the distance from
+// the tile before and the number.
+type tiles struct {
+	series  *state.Series
+	numbers []number
+}
+
+// number is the content of a tile; floats stand in it by their bits. Of a sum it may
+// be of 128 bits, see value.Value.
+type number struct{ tile, num, carry int64 }
+
+func (t *tiles) find(tile int64) (int, bool) {
+	return slices.BinarySearchFunc(t.numbers, tile, func(n number, tile int64) int { return cmp.Compare(n.tile, tile) })
+}
+
+func (t *tiles) Apply(op *state.Mutation) { t.put(number{tile: op.Tile, num: op.Num}) }
+
+func (t *tiles) empty() { t.numbers = t.numbers[:0] }
+
+// value is a number as a value of the series.
+func (t *tiles) value(n number) value.Value {
+	switch {
+	case t.series.Measure.Counts():
+		return value.Value{Type: value.Int, Num: n.num}
+	case t.series.Type == value.Float:
+		return value.Value{Type: value.Float, Scale: t.series.Scale, Flt: math.Float64frombits(uint64(n.num))}
+	default:
+		return value.Value{Type: t.series.Type, Scale: t.series.Scale, Num: n.num, Carry: n.carry}
+	}
+}
+
+// put takes in the number of an operation, or that of a tile.
+func (t *tiles) put(n number) {
+	if last := len(t.numbers) - 1; last < 0 || t.numbers[last].tile < n.tile {
+		t.numbers = append(t.numbers, n)
+		return
+	}
+	i, ok := t.find(n.tile)
+	if !ok {
+		t.numbers = slices.Insert(t.numbers, i, n)
+		return
+	}
+	held, v := t.value(t.numbers[i]), t.value(n)
+	switch t.series.Measure {
+	case state.Min, state.Earliest:
+		if value.Compare(v, held) < 0 {
+			t.numbers[i] = n
+		}
+	case state.Max, state.Latest:
+		if value.Compare(v, held) > 0 {
+			t.numbers[i] = n
+		}
+	default:
+		sum := value.Add(held, v)
+		if sum.Type == value.Float {
+			sum.Num = int64(math.Float64bits(sum.Flt))
+		}
+		t.numbers[i].num, t.numbers[i].carry = sum.Num, sum.Carry
+	}
+}
+
+func (t *tiles) Merge(packed []byte) error {
+	r, tile := reader{packed: packed}, firstTile(t.series)
+	if t.numbers == nil {
+		const usual = 3 // bytes of a tile
+		t.numbers = make([]number, 0, len(packed)/usual+1)
+	}
+	for r.more() {
+		tile += r.varint()
+		n := readNumber(&r, t.series)
+		if n.tile = tile; r.err == nil {
+			t.put(n)
+		}
+	}
+	return r.err
+}
+
+func (t *tiles) Append(dst []byte) []byte {
+	before := firstTile(t.series)
+	for _, n := range t.numbers {
+		dst = binary.AppendVarint(dst, n.tile-before)
+		before = n.tile
+		dst = appendNumber(dst, t.series, n)
+	}
+	return dst
+}
+
+// floats says whether the numbers of a series are the bits of floats.
+func floats(s *state.Series) bool {
+	return s.Type == value.Float && !s.Measure.Counts()
+}
+
+// wide says whether the numbers of a series may leave 64 bits.
+func wide(s *state.Series) bool { return s.Measure == state.Sum }
+
+// appendNumber appends a number without its tile: a float's bits, or a zigzag varint,
+// which of a sum may be of 128 bits.
+func appendNumber(dst []byte, s *state.Series, n number) []byte {
+	switch {
+	case floats(s):
+		return binary.BigEndian.AppendUint64(dst, uint64(n.num))
+	case n.carry != 0:
+		return appendWideVarint(dst, n.num, n.carry)
+	default:
+		return binary.AppendVarint(dst, n.num)
+	}
+}
+
+func readNumber(r *reader, s *state.Series) (n number) {
+	switch {
+	case wide(s) && !floats(s):
+		n.num, n.carry = r.wideVarint()
+	case !floats(s):
+		n.num = r.varint()
+	default:
+		if b := r.bytes(8); r.err == nil {
+			n.num = int64(binary.BigEndian.Uint64(b))
+		}
+	}
+	return n
+}
+
+func (t *tiles) Read(r *state.Read) state.WindowState {
+	from, _ := t.find(r.First)
+	to, ok := t.find(r.Last)
+	if ok {
+		to++
+	}
+	if from >= to {
+		return state.WindowState{}
+	}
+	cells, alike, isFloat := make([]state.Bucket, to-from), t.value(number{}), floats(t.series)
+	for i, n := range t.numbers[from:to] {
+		// Field by field: a value is eight words, of which a number needs four.
+		c := &cells[i]
+		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
+		if isFloat {
+			c.Value.Flt = math.Float64frombits(uint64(n.num))
+		} else {
+			c.Value.Num, c.Value.Carry = n.num, n.carry
+		}
+	}
+	return state.WindowState{Cells: cells}
+}
+
+func (t *tiles) Prune(first int64) (empty bool) {
+	i, _ := t.find(first)
+	t.numbers = slices.Delete(t.numbers, 0, i)
+	return len(t.numbers) == 0
+}
+
+func (t *tiles) held() []int64 {
+	tiles := make([]int64, len(t.numbers))
+	for i, n := range t.numbers {
+		tiles[i] = n.tile
+	}
+	return tiles
+}
+
+func (t *tiles) drop(tile int64) {
+	if i, ok := t.find(tile); ok {
+		t.numbers = slices.Delete(t.numbers, i, i+1)
+	}
+}

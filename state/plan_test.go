@@ -1,0 +1,107 @@
+package state_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/state"
+)
+
+func TestCompleteSince(t *testing.T) {
+	const minute = 60_000
+	plans := map[string]*state.Plan{
+		"without": {},
+		"with":    {Units: map[string]state.Kept{"count.x": {Keep: 7200_000}}},
+		"longer":  {Units: map[string]state.Kept{"count.x": {Keep: 9000_000}}},
+		"ever":    {Units: map[string]state.Kept{"count.x": {}}},
+		"more":    {Units: map[string]state.Kept{"count.x": {Keep: 7200_000, Max: 100}}},
+	}
+	unit := func(keep int64, max int) state.Unit {
+		return state.Unit{Key: "count.x", Topic: "t", Kept: state.Kept{Keep: keep, Max: max}, Future: 300, Tile: minute}
+	}
+	now := func(version string) state.PlanEpoch {
+		return state.PlanEpoch{Topic: "t", Version: version, Last: state.MaxTime}
+	}
+	until := func(version string, last int64) state.PlanEpoch {
+		return state.PlanEpoch{Topic: "t", Version: version, Last: last}
+	}
+	for name, test := range map[string]struct {
+		unit  state.Unit
+		marks []state.PlanEpoch
+		want  int64
+	}{
+		"nothing was read":                     {unit(7200_000, 0), nil, state.MaxTime},
+		"another topic was":                    {unit(7200_000, 0), []state.PlanEpoch{{Topic: "u", Version: "with", Last: state.MaxTime}}, state.MaxTime},
+		"always kept":                          {unit(7200_000, 0), []state.PlanEpoch{now("with")}, state.MinTime},
+		"kept for longer":                      {unit(7200_000, 0), []state.PlanEpoch{now("longer")}, state.MinTime},
+		"kept for ever":                        {unit(7200_000, 0), []state.PlanEpoch{now("ever")}, state.MinTime},
+		"wanted for ever":                      {unit(0, 0), []state.PlanEpoch{now("longer")}, state.MaxTime},
+		"not kept by all":                      {unit(7200_000, 0), []state.PlanEpoch{now("with"), now("without")}, state.MaxTime},
+		"new":                                  {unit(7200_000, 0), []state.PlanEpoch{now("with"), until("without", 5000)}, 5301},
+		"a plan that nobody knows":             {unit(7200_000, 0), []state.PlanEpoch{now("with"), until("?", 5000)}, 5301},
+		"the latest counts":                    {unit(7200_000, 0), []state.PlanEpoch{until("without", 9000), now("with"), until("?", 5000)}, 9301},
+		"a gap":                                {unit(7200_000, 0), []state.PlanEpoch{now("with"), until(state.Gap, 7000)}, 7301},
+		"of another topic":                     {unit(7200_000, 0), []state.PlanEpoch{now("with"), {Topic: "u", Version: "without", Last: 5000}}, state.MinTime},
+		"kept for less before: from a tile on": {unit(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", 5000)}, minute},
+		"on the edge of a tile":                {unit(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", minute-301)}, minute},
+		"over the edge of a tile":              {unit(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", minute-300)}, 2 * minute},
+		"fewer values before":                  {unit(7200_000, 100), []state.PlanEpoch{now("more"), until("with", 5000)}, minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := state.History{Marks: test.marks, Plans: plans}
+			if got := h.CompleteSince([]state.Unit{test.unit}); got != test.want {
+				t.Errorf("complete since %d, want %d", got, test.want)
+			}
+		})
+	}
+	h := state.History{Marks: []state.PlanEpoch{now("with"), until("without", 5000)}, Plans: plans}
+	if got := h.CompleteSince(nil); got != state.MinTime {
+		t.Errorf("no unit: complete since %d", got)
+	}
+}
+
+func TestPlanCovers(t *testing.T) {
+	plan := func(units map[string]state.Kept) *state.Plan { return &state.Plan{Units: units} }
+	small := plan(map[string]state.Kept{"aaaaa.1": {Keep: 5}})
+	for name, test := range map[string]struct {
+		p, other *state.Plan
+		want     bool
+	}{
+		"itself":    {small, small, true},
+		"nothing":   {small, plan(nil), true},
+		"by none":   {plan(nil), small, false},
+		"more":      {plan(map[string]state.Kept{"aaaaa.1": {Keep: 5}, "b": {}}), small, true},
+		"another":   {plan(map[string]state.Kept{"aaaaa.2": {Keep: 5}}), small, false},
+		"less":      {plan(map[string]state.Kept{"aaaaa.1": {Keep: 4}}), small, false},
+		"for ever":  {plan(map[string]state.Kept{"aaaaa.1": {}}), small, true},
+		"less max":  {plan(map[string]state.Kept{"aaaaa.1": {Max: 1}}), plan(map[string]state.Kept{"aaaaa.1": {Max: 2}}), false},
+		"not ever":  {small, plan(map[string]state.Kept{"aaaaa.1": {}}), false},
+		"equal max": {plan(map[string]state.Kept{"aaaaa.1": {Max: 2}}), plan(map[string]state.Kept{"aaaaa.1": {Max: 2}}), true},
+	} {
+		if got := test.p.Covers(test.other); got != test.want {
+			t.Errorf("%s: covers %v", name, got)
+		}
+	}
+	series := plan(map[string]state.Kept{"bbbbb.1:00": {}, "aaaaa.1": {}, "bbbbb.1": {}}).Series()
+	if diff := cmp.Diff([]string{"aaaaa", "bbbbb"}, series); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBelieved(t *testing.T) {
+	clock := time.UnixMilli(1_700_000_000_000)
+	for timestamp, want := range map[int64]int64{
+		0:                 0,
+		1_700_000_000_000: 1_700_000_000_000,
+		1_700_086_400_000: 1_700_086_400_000, // a day ahead
+		1_700_086_400_001: 1_700_086_400_000,
+		math.MaxInt64:     1_700_086_400_000,
+	} {
+		if got := state.Believed(timestamp, clock); got != want {
+			t.Errorf("%d is believed to be %d, want %d", timestamp, got, want)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+// Package state describes what is kept of an entity: the series and logs of a plan, the
+// mutations that events become, and what questions read. How it is packed into bytes is
+// in state/packed, where it is kept in store.
+package state
+
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// A state series is the unit in which state is written and read: one measure
+// of the events of one stream that pass one filter, for each entity, in tiles
+// of one width. Features that need the same series share it.
+
+// Layout is how a series is laid out in the store.
+type Layout uint8
+
+// The layouts.
+const (
+	Tiles      Layout = iota // a number for each tile
+	Members                  // values, each with the tiles in which it was met
+	Sketches                 // a HyperLogLog for each tile
+	LastSeen                 // values, each with the time it was last met
+	Logs                     // the events themselves, for exact windows; see Log
+	Filters                  // for each tile hashes of values, or Bloom filters of them
+	Identities               // hashes of the events' own identities, by the time of their records
+	Spreads                  // number, mean and spread of values for each tile; see Moments
+	Picks                    // one value of each tile, chosen among those met
+	Groups                   // Tiles, Members, Sketches, Spreads or Picks for each key
+)
+
+// Measure is what a series keeps of an event.
+type Measure uint8
+
+// The measures.
+const (
+	CountEvents  Measure = iota // +1 for every event
+	CountValues                 // +1 for every event whose field is not null
+	Sum                         // adds the field: exact for Int and Decimal
+	Min                         // the least value of the field
+	Max                         // the greatest value of the field
+	Distinct                    // the set of the field's values
+	Approx                      // the field's values in a HyperLogLog
+	Touch                       // the field's values with their last event time
+	Record                      // the columns of the event
+	Seen                        // the field's values in filters
+	Identify                    // the event's own identity; see Op.Member
+	CountHolds                  // +1 for every event of which the condition holds
+	Earliest                    // the least time of an event
+	Latest                      // the greatest time of an event
+	Spread                      // the field's values as Moments
+	FirstValue                  // the field's value of the earliest event
+	LastValue                   // the field's value of the latest event
+	LeastText                   // the least value of a field of strings
+	GreatestText                // the greatest value of a field of strings
+)
+
+// measures describes every Measure; the name is part of a series' identity
+// and must never change.
+var measures = [...]struct {
+	name  string
+	state Layout
+}{
+	CountEvents: {"count", Tiles},
+	CountValues: {"count_values", Tiles},
+	Sum:         {"sum", Tiles},
+	Min:         {"min", Tiles},
+	Max:         {"max", Tiles},
+	Distinct:    {"distinct", Members},
+	Approx:      {"approx", Sketches},
+	Touch:       {"touch", LastSeen},
+	Record:      {"record", Logs},
+	Seen:        {"seen", Filters},
+	Identify:    {"id", Identities},
+
+	CountHolds:   {"count_holds", Tiles},
+	Earliest:     {"earliest", Tiles},
+	Latest:       {"latest", Tiles},
+	Spread:       {"spread", Spreads},
+	FirstValue:   {"first_value", Picks},
+	LastValue:    {"last_value", Picks},
+	LeastText:    {"least_text", Picks},
+	GreatestText: {"greatest_text", Picks},
+}
+
+// String is the measure's name.
+func (m Measure) String() string { return measures[m].name }
+
+// Layout is the layout in which the measure is kept.
+func (m Measure) Layout() Layout { return measures[m].state }
+
+// Counts says whether the measure is a number of events.
+func (m Measure) Counts() bool { return m == CountEvents || m == CountValues || m == CountHolds }
+
+// OfEvents says whether the measure looks at no field of the event.
+func (m Measure) OfEvents() bool {
+	return m == CountEvents || m == CountHolds || m == Earliest || m == Latest
+}
+
+// Replaces says whether, of two candidates for one tile of Picks, the one that
+// came later takes the place of the one held. A candidate is the time of its
+// event and its value.
+func (m Measure) Replaces(time int64, value []byte, heldTime int64, held []byte) bool {
+	switch m {
+	case FirstValue:
+		return time < heldTime
+	case LastValue:
+		return time >= heldTime
+	case LeastText:
+		return bytes.Compare(value, held) < 0
+	default:
+		return bytes.Compare(value, held) > 0
+	}
+}
+
+// Series describes one state series. It is made once, when definitions are
+// loaded, and never changed.
+type Series struct {
+	ID      string // 5 characters, a hash of what follows up to Tile
+	Stream  string
+	Where   string   // the filter in canonical form, empty for none
+	By      []string // the entity's fields, sorted
+	Measure Measure
+	Field   string     // empty for measures of events
+	Type    value.Type // of the field; Timestamp for Earliest and Latest
+	Scale   uint8      // of the field, for Decimal
+	Tile    int64      // width of a tile in milliseconds; 0: one tile for ever
+
+	// Condition is what must hold of an event for CountHolds, in canonical form.
+	Condition string
+	// Per is the field whose values are the keys of Groups: events that lack it
+	// are passed over. It is empty for what is not kept by keys.
+	Per string
+	// Keys names how keys are made of the values of Per; empty: as their texts.
+	Keys string
+
+	// Group names what all series with the same By are kept in of an entity,
+	// those in one tile for ever apart from the others.
+	Group string
+	// Keep is how far back, in milliseconds before the newest record, state
+	// can still be asked for; 0 is for ever. A series that several features
+	// share keeps what the longest needs.
+	Keep int64
+	// GroupKeep is for how long after a record was written its Group's state may be
+	// asked for: the longest Keep plus tile of the series and how far their events may
+	// lie in the future. 0 is for ever.
+	GroupKeep int64
+	// Max is the number of values that LastSeen keeps of an entity, of events that
+	// its log does, of identities, of values that are expected in a tile of Filters,
+	// or of keys that Groups answer with, 0 being no limit.
+	Max int
+	// Values is the number of values that Members keep of a tile; 0 is no limit.
+	Values int
+	// Tiles is the greatest number of tiles that are kept of an entity; 0 where it
+	// is not known.
+	Tiles int
+	// Bytes is how long what is packed of an entity may be: where it would be longer,
+	// less is kept, and answers say so. 0 is no limit.
+	Bytes int
+	// Rate is that of false positives in a tile of Filters, at the most.
+	Rate float64
+}
+
+// Layout is how the series is laid out in the store.
+func (s *Series) Layout() Layout {
+	if s.Per != "" {
+		return Groups
+	}
+	return s.Measure.Layout()
+}
+
+// Tag is 24 bits by which the series is found in what its Group keeps of an
+// entity; their first byte is not 0. No two series of a group have the same.
+func (s *Series) Tag() uint32 {
+	hash := xxhash.Sum64String(s.ID)
+	return uint32(1+hash>>16%255)<<16 | uint32(hash&0xffff)
+}
+
+// TileOf is the index of the tile that holds the moment t, in milliseconds.
+func (s *Series) TileOf(t int64) int64 {
+	if s.Tile == 0 {
+		return 0
+	}
+	return FloorDiv(t, s.Tile)
+}
+
+// Late says whether a moment is no longer kept once a record of time now has
+// been seen. It depends on nothing else, so a replay decides the same.
+func (s *Series) Late(t, now int64) bool {
+	if s.Keep == 0 {
+		return false
+	}
+	return s.TileOf(t) < s.Horizon(now)
+}
+
+// Horizon is the first tile that is kept once a record of time now has been
+// seen. For LastSeen, whose edge is exact, a tile is one millisecond.
+func (s *Series) Horizon(now int64) int64 {
+	return FloorDiv(now-s.Keep, s.Tile)
+}
+
+// FloorDiv is a/b rounded towards minus infinity, for b > 0.
+func FloorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

@@ -1,0 +1,101 @@
+package value
+
+import (
+	"math"
+	"math/big"
+)
+
+// A sum of ints or decimals is of 128 bits, so that one that leaves 64 bits and comes
+// back is exact. The number is Num + Carry·2^64 modulo 2^128, signed: all that fits
+// into 64 bits has no carry, and nothing but a sum, or what is computed from sums, has
+// one.
+
+// The bounds of sums. A sum that has reached one stays there, so that its answer says
+// so whatever is added; it takes more than 2^64 events.
+var (
+	greatestSum = sumOf(math.MaxInt64, math.MaxUint64)
+	leastSum    = sumOf(math.MinInt64, 0)
+)
+
+// words are the number's, most significant first.
+func (v Value) words() (high int64, low uint64) { return v.Carry + v.Num>>63, uint64(v.Num) }
+
+// sumOf is the number, without a type, of two words.
+func sumOf(high int64, low uint64) Value {
+	return Value{Num: int64(low), Carry: high - int64(low)>>63}
+}
+
+// Wide says whether an Int or Decimal does not fit into 64 bits.
+func (v Value) Wide() bool { return v.Carry != 0 }
+
+// addSums is the sum of two ints, or of two decimals of one scale.
+func addSums(a, b Value) Value {
+	if a.Carry|b.Carry == 0 {
+		sum := a.Num + b.Num
+		if (a.Num^sum)&(b.Num^sum) < 0 { // it has another sign than both
+			a.Carry = 1 | b.Num>>63
+		}
+		a.Num = sum
+		return a
+	}
+	if a.Saturated() || b.Saturated() {
+		if !a.Saturated() || b.is(greatestSum) {
+			a.Num, a.Carry = b.Num, b.Carry
+		}
+		return a
+	}
+	aHigh, aLow := a.words()
+	bHigh, bLow := b.words()
+	low, high := aLow+bLow, aHigh+bHigh
+	if low < aLow {
+		high++
+	}
+	sum := sumOf(high, low)
+	if (aHigh^high)&(bHigh^high) < 0 {
+		if sum = greatestSum; aHigh < 0 {
+			sum = leastSum
+		}
+	}
+	a.Num, a.Carry = sum.Num, sum.Carry
+	return a
+}
+
+// is says whether two numbers are the same.
+func (v Value) is(w Value) bool { return v.Num == w.Num && v.Carry == w.Carry }
+
+// Big is the Num of an Int or Decimal, with its carry.
+func (v Value) Big() *big.Int {
+	high, low := v.words()
+	n := big.NewInt(high)
+	return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(low))
+}
+
+// OfBig is an Int, or a Decimal of a scale, that is n or n/10^scale; not ok where that
+// does not fit into 128 bits.
+func OfBig(t Type, scale uint8, n *big.Int) (v Value, ok bool) {
+	if n.BitLen() > 127 {
+		return Value{}, false
+	}
+	low := new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
+	v = sumOf(new(big.Int).Rsh(n, 64).Int64(), low)
+	v.Type, v.Scale = t, scale
+	return v, true
+}
+
+// appendWide is AppendText of what does not fit into 64 bits.
+func (v Value) appendWide(dst []byte) []byte {
+	n := v.Big()
+	if v.Type != Decimal {
+		return n.Append(dst, 10)
+	}
+	if n.Sign() < 0 {
+		dst = append(dst, '-')
+	}
+	return appendPoint(dst, n.Abs(n).Append(nil, 10), v.Scale)
+}
+
+// wideFloat is the nearest float to an Int or Decimal that does not fit into 64 bits.
+func (v Value) wideFloat() float64 {
+	f, _ := new(big.Float).SetInt(v.Big()).Float64()
+	return f / Pow10(v.Scale)
+}

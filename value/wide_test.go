@@ -1,0 +1,77 @@
+package value
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawNumber draws an int of 128 bits, often near the bounds of 64.
+func drawNumber(t *rapid.T, name string) *big.Int {
+	n := big.NewInt(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1, math.MaxInt64, math.MinInt64})).Draw(t, name))
+	n.Lsh(n, rapid.SampledFrom([]uint{0, 0, 1, 3, 62}).Draw(t, "shift of "+name))
+	return n.Add(n, big.NewInt(rapid.Int64Range(-3, 3).Draw(t, "a bit more of "+name)))
+}
+
+func wideInt(t *rapid.T, n *big.Int) Value {
+	v, ok := OfBig(Int, 0, n)
+	if !ok || v.Big().Cmp(n) != 0 || v.Wide() == n.IsInt64() || !v.Wide() && v.Num != n.Int64() {
+		t.Fatalf("%s is %+v, %v", n, v, ok)
+	}
+	return v
+}
+
+// Numbers of 128 bits are added, ordered, written and rounded as those of math/big.
+func TestWideIsAsBig(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawNumber(t, "a"), drawNumber(t, "b")
+		v, w := wideInt(t, a), wideInt(t, b)
+		if sum := new(big.Int).Add(a, b); sum.BitLen() < 127 && !Add(v, w).is(wideInt(t, sum)) {
+			t.Fatalf("%s + %s is %s", a, b, Add(v, w).AppendText(nil))
+		}
+		if got := Compare(v, w); got != a.Cmp(b) {
+			t.Fatalf("%s and %s are in order %d", a, b, got)
+		}
+		if got := string(v.AppendText(nil)); got != a.String() {
+			t.Fatalf("%s is written %s", a, got)
+		}
+		if want, _ := new(big.Float).SetInt(a).Float64(); v.Float64() != want {
+			t.Fatalf("%s is nearly %g, want %g", a, v.Float64(), want)
+		}
+		v.Type, v.Scale = Decimal, uint8(rapid.IntRange(0, 18).Draw(t, "scale"))
+		unscaled := new(big.Rat).SetFrac(a, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil))
+		if got, ok := new(big.Rat).SetString(string(v.AppendText(nil))); !ok || got.Cmp(unscaled) != 0 {
+			t.Fatalf("%s at scale %d is written %s", a, v.Scale, v.AppendText(nil))
+		}
+	})
+}
+
+// A sum that has left its range stays at its bound and says so, whatever is added.
+func TestSumsStayAtTheirBounds(t *testing.T) {
+	up, down, one := greatestSum, leastSum, Value{Type: Int, Num: 1}
+	up.Type, down.Type = Int, Int
+	most := sumOf(math.MaxInt64, math.MaxUint64-1)
+	least := sumOf(math.MinInt64, 1)
+	most.Type, least.Type = Int, Int
+	minus := Value{Type: Int, Num: -5}
+	float := func(f float64) Value { return Value{Type: Float, Flt: f} }
+	for _, c := range []struct {
+		a, b, want Value
+	}{
+		{most, Value{Type: Int, Num: 5}, up}, {most, most, up}, {least, minus, down}, {least, least, down},
+		{up, minus, up}, {minus, up, up}, {down, one, down}, {one, down, down}, {up, down, up}, {down, up, up},
+		{float(math.MaxFloat64), float(math.MaxFloat64), float(math.Inf(1))},
+		{float(math.Inf(1)), float(-math.MaxFloat64), float(math.Inf(1))},
+		{float(math.Inf(-1)), float(math.MaxFloat64), float(math.Inf(-1))},
+		{float(math.Inf(-1)), float(math.Inf(1)), float(math.Inf(1))},
+	} {
+		if got := Add(c.a, c.b); got.Num != c.want.Num || got.Carry != c.want.Carry || got.Flt != c.want.Flt || !got.Saturated() {
+			t.Errorf("%+v + %+v is %+v", c.a, c.b, got)
+		}
+	}
+	if most.Saturated() || least.Saturated() || one.Saturated() {
+		t.Error("what lies within the bounds is said to have left them")
+	}
+}
