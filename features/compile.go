@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -48,8 +49,8 @@ const groupIDLength = 4
 
 // inputs are what a feature looks at in its stream's events.
 type inputs struct {
-	field, per       int   // indexes, -1 for none
-	where, condition *Expr // nil for none
+	field, per       int        // indexes, -1 for none
+	where, condition *expr.Expr // nil for none
 }
 
 // add gives a feature the series that it needs. The error is that two series
@@ -74,7 +75,7 @@ func (c *compiler) add(f *Feature, in inputs) error {
 		}
 		if measure.Layout() == state.Filters {
 			// The tiles of the window share the rate, see state.Filter.
-			s.Rate = f.Call.P / float64(f.Window.count())
+			s.Rate = f.Call.P / float64(f.Window.TileCount())
 		}
 		write := seriesWrite{where: in.where, field: in.field, per: in.per}
 		if keyed, ok := f.Kind.(aggregate.Keyed); ok {
@@ -111,7 +112,7 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 	}
 	f.Series = append(f.Series, s)
 	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
-	log.every = log.every || in.where == nil || f.Window.byEvents()
+	log.every = log.every || in.where == nil || f.Window.ByEvents()
 	val := func(field int) (column *state.Column) {
 		if field >= 0 && err == nil {
 			from := &f.Stream.Fields[field]
@@ -121,7 +122,7 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 		return column
 	}
 	f.field, f.category = val(in.field), val(in.per)
-	expression := func(e *Expr, filters bool) (column *state.Column) {
+	expression := func(e *expr.Expr, filters bool) (column *state.Column) {
 		if e != nil && err == nil {
 			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, value.Null, 0,
 				fmt.Sprintf("where %q\n", e.Source)+derivation(e.Source, f.Stream))

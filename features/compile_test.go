@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -80,10 +82,10 @@ func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
 		"ever: COUNT_DISTINCT(lifetime, login, user, device, method=last_seen)",
 		"later: COUNT_DISTINCT(7d, login, user, device, method=last_seen)")
 	a, few, ever := feature(t, r, "a").Series[0], feature(t, r, "few").Series[0], feature(t, r, "ever").Series[0]
-	if want := (32 * day).Milliseconds(); a.Keep != want {
+	if want := (32 * window.Day).Milliseconds(); a.Keep != want {
 		t.Errorf("the count keeps %d ms, want %d", a.Keep, want)
 	}
-	if want := (7*day + time.Hour).Milliseconds(); few.Keep != want || few.Max != 20 || few.Tile != 1 {
+	if want := (7*window.Day + time.Hour).Milliseconds(); few.Keep != want || few.Max != 20 || few.Tile != 1 {
 		t.Errorf("the values: %+v, want them kept for %d ms, 20 at the most, tile 1", few, want)
 	}
 	if ever.Keep != 0 || ever.Tile != 1 || ever != feature(t, r, "alone").Series[0] || ever != feature(t, r, "later").Series[0] {
@@ -129,7 +131,7 @@ features:
   b: COUNT(1h, later, user)
 `)
 	for _, s := range r.Series {
-		if got, want := time.Duration(s.GroupKeep)*time.Millisecond, 2*time.Hour+time.Minute+2*day; got != want {
+		if got, want := time.Duration(s.GroupKeep)*time.Millisecond, 2*time.Hour+time.Minute+2*window.Day; got != want {
 			t.Errorf("the key of stream %s is kept for %v, want %v", s.Stream, got, want)
 		}
 	}
@@ -141,7 +143,7 @@ func TestGroups(t *testing.T) {
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
 		"g: COUNT_DISTINCT(90d, tx, device, user)")
 	series := func(name string) *state.Series { return feature(t, r, name).Series[0] }
-	user, device := (31*day + time.Hour + defaultMaxFuture).Milliseconds(), (91*day + time.Hour + defaultMaxFuture).Milliseconds()
+	user, device := (31*window.Day + time.Hour + defaultMaxFuture).Milliseconds(), (91*window.Day + time.Hour + defaultMaxFuture).Milliseconds()
 	for name, want := range map[string]int64{"a": user, "b": user, "c": user, "d": device, "g": device, "e": 0, "f": 0} {
 		if s := series(name); s.GroupKeep != want {
 			t.Errorf("%s: the group keeps %d, want %d", name, s.GroupKeep, want)
@@ -212,7 +214,7 @@ func TestStreamWrites(t *testing.T) {
 		"d: COUNT(7d, tx, user, device, where='ok')", "e: COUNT(1d, tx, device, user, where='(ok)')")
 	tx, _ := r.Stream("tx")
 	var got []string
-	filters := map[*Expr]bool{}
+	filters := map[*expr.Expr]bool{}
 	for _, e := range tx.writes {
 		for _, w := range e.series {
 			line := fmt.Sprint(e.by, " ", w.series.Measure, " field ", w.field, " tile ", w.series.Tile)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -79,7 +80,7 @@ type topicDecoder struct {
 
 type streamDecoder struct {
 	stream     *Stream
-	match      *Expr
+	match      *expr.Expr
 	matchSlots []int
 	matched    []value.Value // values that the match looks at
 	time       *pathNode
@@ -92,7 +93,7 @@ type fieldDecoder struct {
 	*Field
 	node     *pathNode // nil for a derived field
 	lat, lon int       // slots of a location
-	expr     *Expr
+	expr     *expr.Expr
 }
 
 // NewDecoder makes a decoder of the registry's streams.
@@ -234,15 +235,15 @@ func (d *Decoder) matches(s *streamDecoder) (bool, error) {
 func (d *Decoder) untyped(at span) value.Value {
 	switch at.kind {
 	case isTrue, isFalse:
-		return truth(at.kind == isTrue)
+		return expr.Truth(at.kind == isTrue)
 	case isString, isEscaped:
 		v, _ := d.stringAt(at)
 		return v
 	case isNumber:
 		text := d.raw(at)
-		n, _ := parseNumber(text)
-		scale := max(0, -n.exp)
-		if num, how := n.scaled(scale); how == exact && scale <= int(maxScale) {
+		n, _ := value.ParseNumber(text)
+		scale := max(0, -n.Exp)
+		if num, how := n.Scaled(scale); how == value.Exact && scale <= int(value.MaxScale) {
 			if scale == 0 {
 				return value.Value{Type: value.Int, Num: num}
 			}
@@ -342,9 +343,9 @@ func atScale(v value.Value, scale uint8) (value.Value, error) {
 		}
 		v.Num /= 10
 	}
-	num, ok := rescale(&v, scale)
+	num, ok := value.Rescale(&v, scale)
 	if !ok {
-		return v, errOverflow
+		return v, expr.ErrOverflow
 	}
 	return value.Value{Type: value.Decimal, Num: num, Scale: scale}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -394,7 +395,7 @@ func reference(f *Field, v any) (value.Value, bool) {
 		return value.Value{Type: value.Float, Flt: n + 0}, isNumber && err == nil
 	default:
 		b, ok := v.(bool)
-		return truth(b), ok
+		return expr.Truth(b), ok
 	}
 }
 
@@ -471,7 +472,7 @@ func FuzzDecode(f *testing.F) {
 func hugeExponent(data []byte) bool {
 	digits := 0
 	for i, c := range data {
-		if !isDigit(c) {
+		if !value.IsDigit(c) {
 			digits = 0
 		} else if digits++; digits > 3 && i >= digits && strings.ContainsRune("eE+-", rune(data[i-digits])) {
 			return true

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 )
@@ -213,16 +214,16 @@ func (f *Feature) canonical(field string) string {
 	switch {
 	case f.Window.Exact && f.choosesLog():
 		option("tile", "exact")
-	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.form().(clocked).defaultTile():
-		option("tile", FormatDuration(f.Window.Tile))
+	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.FormOrLifetime().(window.Clocked).DefaultTile():
+		option("tile", window.FormatDuration(f.Window.Tile))
 	}
-	if bounds := f.Window.bracketed(); bounds != defaultBounds {
+	if bounds := f.Window.Brackets(); bounds != window.DefaultBounds {
 		option("bounds", quote(bounds))
 	}
 	if f.Window.Delay > 0 {
-		option("delay", FormatDuration(f.Window.Delay))
+		option("delay", window.FormatDuration(f.Window.Delay))
 	}
-	if f.Window.Exclude != ExcludeNothing {
+	if f.Window.Exclude != window.ExcludeNothing {
 		option("exclude", f.Window.Exclude.String())
 	}
 	if f.Where != "" {
@@ -235,7 +236,7 @@ func (f *Feature) canonical(field string) string {
 		option("max", strconv.Itoa(f.Call.Max))
 	}
 	if f.Keep != defaultKeep {
-		option("keep", FormatDuration(f.Keep))
+		option("keep", window.FormatDuration(f.Keep))
 	}
 	if f.Through != nil && f.Through.Max != defaultFanOut {
 		option("max", strconv.Itoa(f.Through.Max))
@@ -251,7 +252,7 @@ func (f *Feature) canonical(field string) string {
 func (f *Feature) choosesLog() bool {
 	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Form == nil) == "" {
 		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
-		return f.Window.onlyLog() == "" || stored == state.LastSeen || stored == state.Sketches
+		return f.Window.NeedsLog() == "" || stored == state.LastSeen || stored == state.Sketches
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -50,13 +51,13 @@ func (l *loader) derived(n named) *Feature {
 	if f.Description == "" {
 		f.Description = n.comment
 	}
-	f.Expr = l.expr(w, func() (*Expr, error) {
-		return CompileOver(w.text, func(name string) (int, Variable, error) {
+	f.Expr = l.expr(w, func() (*expr.Expr, error) {
+		return expr.CompileOver(w.text, func(name string) (int, expr.Variable, error) {
 			i, err := l.part(f, name)
 			if err != nil {
-				return 0, Variable{}, err
+				return 0, expr.Variable{}, err
 			}
-			return i, Variable{Name: name, Type: f.Parts[i].Type(), Scale: f.Parts[i].Scale()}, nil
+			return i, expr.Variable{Name: name, Type: f.Parts[i].Type(), Scale: f.Parts[i].Scale()}, nil
 		}, value.Null)
 	})
 	if f.Expr == nil {
@@ -98,7 +99,7 @@ func (l *loader) part(f *Feature, name string) (int, error) {
 	}
 	part := l.featureNamed(name)
 	if part == nil {
-		return 0, ErrReported
+		return 0, expr.ErrReported
 	}
 	if shape := part.Shape(); shape != aggregate.Scalar {
 		what := "a list"
@@ -123,27 +124,27 @@ func cycleError(what string, path []string) error {
 func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	var v value.Value
 	ok := false
-	switch n, isNumber := parseNumber([]byte(w.text)); t {
+	switch n, isNumber := value.ParseNumber([]byte(w.text)); t {
 	case value.String:
 		v, ok = value.Value{Str: []byte(w.text)}, true
 	case value.Bool:
-		v, ok = truth(w.text == "true"), w.text == "true" || w.text == "false"
+		v, ok = expr.Truth(w.text == "true"), w.text == "true" || w.text == "false"
 	case value.Float:
 		v.Flt, ok = parseFloat([]byte(w.text))
 		ok = ok && isNumber
 	case value.Int, value.Decimal, value.Timestamp: // of which the last is in milliseconds
 		most := uint8(0)
 		if t == value.Decimal {
-			most = maxScale
+			most = value.MaxScale
 		}
 		for scale := uint8(0); isNumber && !ok && scale <= most; scale++ {
-			num, how := n.scaled(int(scale))
-			v, ok = value.Value{Num: num, Scale: scale}, how == exact
+			num, how := n.Scaled(int(scale))
+			v, ok = value.Value{Num: num, Scale: scale}, how == value.Exact
 		}
 	}
 	v.Type = t
 	if !ok && t != value.Null {
-		l.report(w.place, "default %q must be %s, as the expression is", w.text, withArticle(t))
+		l.report(w.place, "default %q must be %s, as the expression is", w.text, expr.WithArticle(t))
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -103,26 +104,26 @@ type cutting struct {
 // cut cuts the window of a moment out of a log.
 func (f *Feature) cut(log *eventLog, at int64) cutting {
 	w := f.Window
-	from, to := w.edges(at)
+	from, to := w.Edges(at)
 	end := to
-	if w.Exclude != ExcludeNothing {
+	if w.Exclude != window.ExcludeNothing {
 		end = at // the event being scored may be newer than a window with a delay
 	}
 	events := upTo(since(log.events, from), end)
 	c, sure := cutting{coverage: coverage{from, to, from}, events: upTo(events, to)}, true
-	form, opens := w.Form.(opened)
+	form, opens := w.Form.(window.Opened)
 	if opens {
 		times := timesOf(c.events, log.lost, from, to)
-		c.from, c.told, sure = form.open(to, max(from, log.lost), times)
+		c.from, c.told, sure = form.Open(to, max(from, log.lost), times)
 		c.events = since(c.events, c.from)
 	}
 	// The event being scored is the last one. It counted for where the window
 	// begins, and is left out of what it holds.
 	if n := len(c.events); n > 0 && len(events) > 0 && events[len(events)-1].Time <= to {
 		switch w.Exclude {
-		case ExcludeCurrent:
+		case window.ExcludeCurrent:
 			c.events = c.events[:n-1]
-		case ExcludeCurrentTime:
+		case window.ExcludeCurrentTime:
 			c.to = c.events[n-1].Time - 1
 			c.events = upTo(c.events, c.to)
 		}
@@ -134,7 +135,7 @@ func (f *Feature) cut(log *eventLog, at int64) cutting {
 		// Whatever a cap has cut off came before them. They are the last ones of a
 		// session also if it began earlier. A fixed window may have begun after them.
 		lacks = false
-		if _, fixed := w.Form.(Fixed); !fixed {
+		if _, fixed := w.Form.(window.Fixed); !fixed {
 			sure = true
 		}
 		if !opens {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -158,11 +160,11 @@ func (r *Registry) Explain() *Plan {
 
 func (s *Stream) explain() StreamPlan {
 	p := StreamPlan{Name: s.Name, Topic: s.Topic, Entities: len(s.writes)}
-	filters := map[*Expr]bool{}
+	filters := map[*expr.Expr]bool{}
 	for _, e := range s.writes {
 		p.Operations += len(e.series)
 		for _, w := range e.series {
-			for _, e := range []*Expr{w.where, w.condition} {
+			for _, e := range []*expr.Expr{w.where, w.condition} {
 				if e != nil {
 					filters[e] = true
 				}
@@ -183,7 +185,7 @@ func (s *Stream) explain() StreamPlan {
 	}
 	p.Filters = len(filters)
 	if s.RememberIDs > 0 {
-		p.RememberIDs = FormatDuration(s.RememberIDs)
+		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if s.Enrich != nil {
 		p.Enrich = &EnrichmentPlan{Service: s.Enrich.Service.Name, Topic: s.Enrich.Topic}
@@ -194,8 +196,8 @@ func (s *Stream) explain() StreamPlan {
 func explainSeries(s *state.Series, users []string) SeriesPlan {
 	p := SeriesPlan{
 		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
-		Per: s.Per, Condition: s.Condition, State: stateNames[s.Layout()], Tile: FormatDuration(milliseconds(s.Tile)),
-		Keep: FormatDuration(milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
+		Per: s.Per, Condition: s.Condition, State: stateNames[s.Layout()], Tile: window.FormatDuration(window.Milliseconds(s.Tile)),
+		Keep: window.FormatDuration(window.Milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
 	if stored := s.Layout(); stored == state.LastSeen || stored == state.Logs {
 		p.Tile = "exact"

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -212,13 +213,13 @@ func (l *loader) fieldNamed(s *Stream, w word) int {
 }
 
 // where compiles a filter, once for each canonical form.
-func (l *loader) where(s *Stream, w word) *Expr {
-	e := l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, s.Variables(), value.Bool) })
+func (l *loader) where(s *Stream, w word) *expr.Expr {
+	e := l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, s.Variables(), value.Bool) })
 	if e == nil {
 		return nil
 	}
 	if l.wheres[s] == nil {
-		l.wheres[s] = map[string]*Expr{}
+		l.wheres[s] = map[string]*expr.Expr{}
 	}
 	if first, ok := l.wheres[s][e.Source]; ok {
 		return first

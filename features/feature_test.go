@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -52,7 +53,7 @@ func sameMeaning(a, b *Feature) string {
 		ByTypes                         []value.Type
 		Kind                            string
 		Call                            aggregate.Call
-		Window                          Window
+		Window                          window.Window
 		Keep                            time.Duration
 		Series                          []string
 		Type                            value.Type
@@ -76,7 +77,7 @@ func sameMeaning(a, b *Feature) string {
 		}
 		return m
 	}
-	return cmp.Diff(of(a), of(b), cmp.Comparer(func(a, b Calendar) bool { return a.String() == b.String() }))
+	return cmp.Diff(of(a), of(b), cmp.Comparer(func(a, b window.Calendar) bool { return a.String() == b.String() }))
 }
 
 // checkRoundTrip finds features whose Definition does not define them.
@@ -160,14 +161,14 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 	if diff := cmp.Diff([]value.Type{value.String, value.Int}, f.ByTypes); diff != "" {
 		t.Error(diff)
 	}
-	if want := (Window{Form: Rolling{90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
+	if want := (window.Window{Form: window.Rolling{90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
 		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
 	}
 	if want := (aggregate.Call{Type: value.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
 		t.Errorf("call %+v, want %+v", f.Call, want)
 	}
 	ever, _ := r.Feature("for_ever")
-	if ever.Window != (Window{}) || ever.Call.Type != value.Timestamp {
+	if ever.Window != (window.Window{}) || ever.Call.Type != value.Timestamp {
 		t.Errorf("lifetime: window %+v over %s", ever.Window, ever.Call.Type)
 	}
 	for name, want := range map[string]string{

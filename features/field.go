@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -35,14 +36,14 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (value.Value, error) 
 		if at.kind != isTrue && at.kind != isFalse {
 			return wrong()
 		}
-		return truth(at.kind == isTrue), nil
+		return expr.Truth(at.kind == isTrue), nil
 	case value.Int:
 		if at.kind != isNumber {
 			return wrong()
 		}
-		n, _ := parseNumber(d.raw(at))
-		num, how := n.scaled(0)
-		if how != exact {
+		n, _ := value.ParseNumber(d.raw(at))
+		num, how := n.Scaled(0)
+		if how != value.Exact {
 			return wrong()
 		}
 		return value.Value{Type: value.Int, Num: num}, nil
@@ -59,12 +60,12 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (value.Value, error) 
 		if at.kind != isNumber && at.kind != isString {
 			return wrong()
 		}
-		n, ok := parseNumber(d.raw(at))
+		n, ok := value.ParseNumber(d.raw(at))
 		if !ok {
 			return wrong()
 		}
-		num, how := n.scaled(int(f.Scale))
-		if how != exact {
+		num, how := n.Scaled(int(f.Scale))
+		if how != value.Exact {
 			return wrong()
 		}
 		return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, nil
@@ -78,7 +79,7 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (value.Value, error) 
 			unit = "ms"
 		}
 		ms, how := d.moment(at, unit)
-		if how == overflow || how == fraction && f.Unit == "" {
+		if how == value.Overflow || how == value.Fraction && f.Unit == "" {
 			return wrong()
 		}
 		return value.Value{Type: value.Timestamp, Num: ms}, nil
@@ -115,7 +116,7 @@ func (f *fieldDecoder) expected() string {
 	case value.Location:
 		return `a location ({"lat": -90 to 90, "lon": -180 to 180})`
 	}
-	return withArticle(f.Type)
+	return expr.WithArticle(f.Type)
 }
 
 // found describes what stands at a place: numbers by themselves, the others by

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/weir-stream/weir/value"
 )
 
 // Records are scanned once, strictly and without building a tree: what is
@@ -168,7 +170,7 @@ func (s *jsonScan) value(n *pathNode) bool {
 		}
 		kind = isNull
 	default:
-		end := scanNumber(s.data, s.pos)
+		end := value.ScanNumber(s.data, s.pos)
 		if end < 0 {
 			return false
 		}
@@ -295,7 +297,7 @@ func (s *jsonScan) text() (escaped, ok bool) {
 	return false, false
 }
 
-func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+func isHex(c byte) bool { return value.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 // appendUnescaped appends the content of a string whose escapes are sound.
 // Half a surrogate pair becomes U+FFFD, as in encoding/json.
@@ -343,7 +345,7 @@ func appendUnescaped(dst, text []byte) []byte {
 func hex4(text []byte) (r rune) {
 	for _, c := range text[:4] {
 		switch {
-		case isDigit(c):
+		case value.IsDigit(c):
 			c -= '0'
 		default:
 			c = c | 0x20 - 'a' + 10

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -57,7 +58,7 @@ type loader struct {
 	byTypes map[string]byType
 	// wheres are the filters of a stream's features by their canonical form, so
 	// that each is evaluated once for an event.
-	wheres map[*Stream]map[string]*Expr
+	wheres map[*Stream]map[string]*expr.Expr
 }
 
 // named is a definition that has a name.
@@ -76,7 +77,7 @@ func newLoader() *loader {
 	return &loader{
 		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
 		compiled: map[string]*Feature{}, registry: &Registry{}, compiler: newCompiler(hashID),
-		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*Expr{},
+		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*expr.Expr{},
 	}
 }
 

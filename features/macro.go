@@ -32,7 +32,9 @@ type macro struct {
 	broken     bool // there is a finding that says why
 }
 
-func (m *macro) form() string { return m.name.text + "(" + strings.Join(m.parameters, ", ") + ")" }
+func (m *macro) FormOrLifetime() string {
+	return m.name.text + "(" + strings.Join(m.parameters, ", ") + ")"
+}
 
 // macro reads a macro's definition.
 func (l *loader) macro(e entry) {
@@ -181,7 +183,7 @@ func (l *loader) fits(m *macro, c call) bool {
 		return true
 	}
 	l.report(c.function.place, "macro %s takes %s, not %d: %s", m.name.text,
-		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.form())
+		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.FormOrLifetime())
 	return false
 }
 

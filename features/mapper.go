@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -45,10 +46,10 @@ type Outcome struct {
 // writePlan is what an event of one stream does.
 type writePlan struct {
 	stream   *Stream
-	wheres   []*Expr // the different ones
-	passed   []bool  // by where
-	tiles    []int64 // the different widths
-	tile     []int64 // the event's tile, by width
+	wheres   []*expr.Expr // the different ones
+	passed   []bool       // by where
+	tiles    []int64      // the different widths
+	tile     []int64      // the event's tile, by width
 	entities []entityPlan
 	members  [][]byte // text of fields, by field, held in the batch; nil if not yet
 }
@@ -84,7 +85,7 @@ func (r *Registry) NewMapper() *Mapper {
 func newWritePlan(s *Stream) *writePlan {
 	p := &writePlan{stream: s, members: make([][]byte, len(s.Fields))}
 	whereOf, tileOf := map[string]int{}, map[int64]int{}
-	whereIndex := func(where *Expr) int {
+	whereIndex := func(where *expr.Expr) int {
 		if where == nil {
 			return -1
 		}

@@ -3,6 +3,8 @@ package features
 import (
 	"time"
 	"unsafe"
+
+	"github.com/weir-stream/weir/value"
 )
 
 // Moments lie in the years 1 to 9999.
@@ -16,10 +18,10 @@ const (
 var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
 
 // moment reads a timestamp in milliseconds, rounding finer ones down.
-func (d *Decoder) moment(at span, unit string) (int64, fit) {
+func (d *Decoder) moment(at span, unit string) (int64, value.Fit) {
 	if unit == "rfc3339" || unit == "datetime" {
 		if at.kind != isString {
-			return 0, overflow
+			return 0, value.Overflow
 		}
 		var t time.Time
 		var err error
@@ -29,20 +31,20 @@ func (d *Decoder) moment(at span, unit string) (int64, fit) {
 			t, err = time.Parse(time.DateTime, unsafe.String(unsafe.SliceData(d.raw(at)), at.end-at.start))
 		}
 		if err != nil {
-			return 0, overflow
+			return 0, value.Overflow
 		}
-		return inRange(t.UnixMilli(), exact)
+		return inRange(t.UnixMilli(), value.Exact)
 	}
 	if at.kind != isNumber {
-		return 0, overflow
+		return 0, value.Overflow
 	}
-	n, _ := parseNumber(d.raw(at))
-	return inRange(n.scaled(timestampUnits[unit] + 3))
+	n, _ := value.ParseNumber(d.raw(at))
+	return inRange(n.Scaled(timestampUnits[unit] + 3))
 }
 
-func inRange(ms int64, how fit) (int64, fit) {
+func inRange(ms int64, how value.Fit) (int64, value.Fit) {
 	if ms < firstMoment || ms > lastMoment {
-		return 0, overflow
+		return 0, value.Overflow
 	}
 	return ms, how
 }
@@ -62,7 +64,7 @@ func (d *Decoder) eventTime(s *streamDecoder, recorded int64) (int64, error) {
 	}
 	unit := s.stream.Timestamp.Unit
 	ms, how := d.moment(at, unit)
-	if how == overflow {
+	if how == value.Overflow {
 		if unit == "rfc3339" && (at.kind == isString || at.kind == isEscaped) {
 			return 0, s.poison(BadTimestamp, path, "expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z")
 		}

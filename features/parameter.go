@@ -10,12 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/value"
 )
 
 // parameters reads what the kind takes beside its field. It returns the
 // condition, nil for none.
-func (l *loader) parameters(d *definition, f *Feature, spec aggregate.Spec) (condition *Expr) {
+func (l *loader) parameters(d *definition, f *Feature, spec aggregate.Spec) (condition *expr.Expr) {
 	taken := map[string]bool{}
 	for _, p := range spec.Parameters {
 		taken[p.Name] = true
@@ -129,7 +131,7 @@ func (f *Feature) parameter(p aggregate.Parameter) string {
 	case aggregate.Accuracy:
 		return formatFloat(f.Call.Error)
 	case aggregate.Span:
-		return FormatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
+		return window.FormatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
 	case aggregate.Edges:
 		var texts []string
 		for _, v := range f.Call.Bins {
@@ -176,9 +178,9 @@ func edges(text string, t value.Type, scale uint8) (values []value.Value, ok boo
 				return nil, false
 			}
 		} else {
-			n, ok := parseNumber([]byte(part))
-			num, how := n.scaled(int(scale))
-			if !ok || how != exact {
+			n, ok := value.ParseNumber([]byte(part))
+			num, how := n.Scaled(int(scale))
+			if !ok || how != value.Exact {
 				return nil, false
 			}
 			v.Num = num
@@ -193,7 +195,7 @@ func edges(text string, t value.Type, scale uint8) (values []value.Value, ok boo
 
 // floatOf reads a number as JSON writes it.
 func floatOf(text string) (float64, bool) {
-	if _, ok := parseNumber([]byte(text)); !ok {
+	if _, ok := value.ParseNumber([]byte(text)); !ok {
 		return 0, false
 	}
 	f, ok := parseFloat([]byte(text))

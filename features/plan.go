@@ -121,7 +121,7 @@ func (f *Feature) needUnits() {
 		if f.filter != nil {
 			need(s, columnUnit(f.Stream, s, *f.filter, f.Where)+filtered)
 		}
-		if f.filter == nil || f.Window.byEvents() {
+		if f.filter == nil || f.Window.ByEvents() {
 			need(s, seriesUnit(f.Stream, s))
 		}
 	}

@@ -98,7 +98,7 @@ func (a *Answer) Complete(since int64) {
 // one read for each of its series.
 func (f *Feature) reads(dst []state.Read, entity string, at int64) []state.Read {
 	for _, s := range f.Series {
-		first, last := f.Window.tiles(s, at-f.Window.Delay.Milliseconds())
+		first, last := f.Window.Tiles(s, at-f.Window.Delay.Milliseconds())
 		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last})
 	}
 	return dst
@@ -112,7 +112,7 @@ func (f *Feature) fromTiles(a *Answer, slices []state.WindowState, at, now int64
 		slices = united(slices, n)
 	}
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
-	a.From, a.To = f.Window.bounds(f.Series[0], at, now)
+	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.told = a.From
 	f.tell(a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
 }
@@ -162,7 +162,7 @@ func (f *Feature) Covers(at, now int64) (from, to int64) {
 		return f.Through.Each.Covers(at, now)
 	}
 	if f.Parts == nil {
-		return f.Window.bounds(f.Series[0], at, now)
+		return f.Window.Covers(f.Series[0], at, now)
 	}
 	for i, part := range f.Parts {
 		first, last := part.Covers(at, now)

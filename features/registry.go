@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -23,7 +25,7 @@ type Registry struct {
 type Stream struct {
 	Name   string
 	Topic  string
-	Match  *Expr // picks the stream's records; nil takes all of the topic
+	Match  *expr.Expr // picks the stream's records; nil takes all of the topic
 	Format string
 	// Timestamp is where the event's time stands.
 	Timestamp TimestampPath
@@ -66,16 +68,16 @@ type Field struct {
 	MaxBytes int
 	Required bool // a record without it is a poison event
 	Path     []string
-	Expr     *Expr // of a derived field, computed from those before it; else nil
+	Expr     *expr.Expr // of a derived field, computed from those before it; else nil
 }
 
 // Variables are the fields as expressions name them, in their order.
-func (s *Stream) Variables() []Variable { return variables(s.Fields) }
+func (s *Stream) Variables() []expr.Variable { return variables(s.Fields) }
 
-func variables(fields []Field) []Variable {
-	list := make([]Variable, len(fields))
+func variables(fields []Field) []expr.Variable {
+	list := make([]expr.Variable, len(fields))
 	for i, f := range fields {
-		list[i] = Variable{Name: f.Name, Type: f.Type, Scale: f.Scale}
+		list[i] = expr.Variable{Name: f.Name, Type: f.Type, Scale: f.Scale}
 	}
 	return list
 }
@@ -98,8 +100,8 @@ type logWrite struct {
 // logColumn is a column of a log, of a field, a filter or a condition.
 type logColumn struct {
 	state.Column
-	field int   // -1 for an expression
-	where *Expr // nil for a field
+	field int        // -1 for an expression
+	where *expr.Expr // nil for a field
 	// filters says that some feature takes the events for which where is true,
 	// so that they are to be kept.
 	filters bool
@@ -108,9 +110,9 @@ type logColumn struct {
 // seriesWrite is one series that an event of the stream writes.
 type seriesWrite struct {
 	series *state.Series
-	where  *Expr // nil takes every event
+	where  *expr.Expr // nil takes every event
 	// condition is what CountHolds counts; nil for none.
-	condition *Expr
+	condition *expr.Expr
 	field     int                                    // of the measure; -1 for none
 	per       int                                    // field whose values are the keys; -1 for none
 	key       func(dst []byte, v value.Value) []byte // makes them; nil: they are texts
@@ -127,7 +129,7 @@ type Feature struct {
 	ByTypes     []value.Type
 	Kind        aggregate.Function
 	Call        aggregate.Call
-	Window      Window
+	Window      window.Window
 	Keep        time.Duration   // how far back a question may ask
 	Series      []*state.Series // one for each of the kind's measures; the log for exact windows
 	Where       string
@@ -141,7 +143,7 @@ type Feature struct {
 	// call and window of its own; its series are those of its parts, one for
 	// each read.
 	Parts []*Feature
-	Expr  *Expr // over the values of Parts; nil for none
+	Expr  *expr.Expr // over the values of Parts; nil for none
 	// Default stands for a null result of Expr.
 	Default value.Value
 	// Through is set of a feature of the second degree: its keys are those of

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -114,7 +115,7 @@ func oneWord(words ...string) schema {
 
 func durationPattern() string {
 	var b strings.Builder
-	for _, unit := range durationUnitNames() {
+	for _, unit := range window.DurationUnitNames() {
 		fmt.Fprintf(&b, "([0-9]+%s)?", unit)
 	}
 	return b.String()
@@ -138,7 +139,7 @@ func streamSchema() schema {
 		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),
 		"fields":       fieldsSchema(),
 		"max_bytes":    described(maxBytesSchema(), "the max_bytes of the stream's fields that have none of their own; "+strconv.Itoa(value.MaxText)+" by default"),
-		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+FormatDuration(defaultMaxFuture)+" by default"),
+		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+window.FormatDuration(defaultMaxFuture)+" by default"),
 		"late":         described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
 		"enrich":       described(ref("enrich"), "writes each event, with features as of it, to a topic"),
 	}
@@ -170,7 +171,7 @@ func fieldSchema() schema {
 	properties := schema{
 		"type":      ref("type"),
 		"path":      described(ref("path"), "where it stands in the record; its name by default"),
-		"scale":     described(wholeNumber(0, int(maxScale)), "digits of a decimal behind the point"),
+		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits of a decimal behind the point"),
 		"unit":      described(schema{"enum": timeUnits}, "of a timestamp"),
 		"expr":      described(ref("text"), "expression over the fields before it"),
 		"max_bytes": described(maxBytesSchema(), "the longest text that is kept of a string: of longer ones the begin and a hash"),
@@ -187,9 +188,9 @@ func windowSchema() schema {
 	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
 	properties := schema{
 		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
-		"calendar":   described(oneWord(slices.Sorted(maps.Keys(calendarUnits))...), "since the local hour, day, week or month began"),
+		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "since the local hour, day, week or month began"),
 		"tz":         described(ref("text"), "time zone of a calendar window, such as Asia/Shanghai; UTC by default"),
-		"starts":     described(oneWord(weekdays...), "first day of a calendar's week; monday by default"),
+		"starts":     described(oneWord(window.Weekdays...), "first day of a calendar's week; monday by default"),
 		"tumbling":   described(ref("duration"), "the current one of windows of this length"),
 		"fixed":      described(ref("duration"), "begins with an event, and lasts so long"),
 		"session":    described(ref("duration"), "since the last gap so long or longer"),
@@ -217,14 +218,14 @@ func longFormSchema() schema {
 		"window":   ref("window"),
 		"method":   oneWord(methods...),
 		"tile":     described(schema{"anyOf": []schema{ref("duration"), oneWord("exact")}}, "width of the window's tiles, or exact"),
-		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(bounds))}, "the edges of an exact window; "+defaultBounds+" by default"),
-		"exclude":  described(schema{"enum": exclusions[1:]}, "leaves out the event being scored, or all of its time"),
+		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(window.BoundsByName))}, "the edges of an exact window; "+window.DefaultBounds+" by default"),
+		"exclude":  described(schema{"enum": window.Exclusions[1:]}, "leaves out the event being scored, or all of its time"),
 		"delay":    described(ref("duration"), "by how much the window ends before the moment asked for"),
 		"where":    described(ref("text"), "condition over the event's fields"),
 		"per":      described(ref("name"), "the field for each of whose values there is a value"),
 		"max":      described(wholeNumber(1, maxMax), "the greatest number of values, categories or events kept, or of members gone through"),
 		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a list of values, of a feature or of a call such as SET(…): the function is over the events of all of them together, max at the most"),
-		"keep":     described(ref("duration"), "how far back a question may ask; "+FormatDuration(defaultKeep)+" by default"),
+		"keep":     described(ref("duration"), "how far back a question may ask; "+window.FormatDuration(defaultKeep)+" by default"),
 	}
 	for _, k := range aggregate.All {
 		for _, p := range k.Spec().Parameters {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -163,7 +164,7 @@ func (r *Registry) sizeEntity(name string, w *Workload) EntitySize {
 			groups = append(groups, s.Group)
 			e.Bytes += bytesKey
 		}
-		events := w.Events[s.Stream] / max(1, e.Number) * milliseconds(s.Keep).Seconds()
+		events := w.Events[s.Stream] / max(1, e.Number) * window.Milliseconds(s.Keep).Seconds()
 		e.Events = max(e.Events, events)
 		e.Bytes += r.seriesSize(s, events)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -74,7 +76,7 @@ func (l *loader) stream(d named) *Stream {
 			s.Topic = w.text
 		},
 		"format": func(w word) { l.oneOf(w, "format", formats) },
-		"match":  func(w word) { s.Match = l.expr(w, func() (*Expr, error) { return CompileMatch(w.text) }) },
+		"match":  func(w word) { s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) }) },
 		"id":     func(w word) { s.ID = l.path(w) },
 		"remember_ids": func(w word) {
 			remember, ok := l.duration(w)
@@ -177,7 +179,7 @@ func (l *loader) field(e entry, before []Field) Field {
 			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
 		}
 		if f.Type != value.Null && (len(before) == 0 || settled(before)) {
-			f.Expr = l.expr(w, func() (*Expr, error) { return CompileExpr(w.text, variables(before), f.Type) })
+			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, variables(before), f.Type) })
 		}
 	}
 	return f
@@ -193,8 +195,8 @@ func (l *loader) decimal(f *Field, scale word) {
 		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
 	default:
 		n, err := strconv.Atoi(scale.text)
-		if err != nil || n < 0 || n > int(maxScale) {
-			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, maxScale)
+		if err != nil || n < 0 || n > int(value.MaxScale) {
+			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, value.MaxScale)
 		}
 		f.Scale = uint8(n)
 	}
@@ -268,7 +270,7 @@ func (l *loader) oneOf(w word, what string, known []string) {
 }
 
 func (l *loader) duration(w word) (time.Duration, bool) {
-	d, err := parseDuration(w.text)
+	d, err := window.ParseDuration(w.text)
 	if err != nil {
 		l.report(w.place, "%s", err)
 	}
@@ -276,16 +278,16 @@ func (l *loader) duration(w word) (time.Duration, bool) {
 }
 
 // expr compiles an expression that stands in a word.
-func (l *loader) expr(w word, compile func() (*Expr, error)) *Expr {
+func (l *loader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
 	e, err := compile()
 	if err == nil {
 		return e
 	}
-	if errors.Is(err, ErrReported) {
+	if errors.Is(err, expr.ErrReported) {
 		return nil
 	}
 	at := w.place
-	if bad, ok := errors.AsType[*ExprError](err); ok && w.inner {
+	if bad, ok := errors.AsType[*expr.Error](err); ok && w.inner {
 		at.column += bad.Column - 1
 	}
 	l.report(at, "%s", err)

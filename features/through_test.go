@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -64,7 +65,7 @@ func TestSecondDegreeHasBothHops(t *testing.T) {
 		"devices":    {"device_id", "user_id", time.Hour, true, 100},
 		"spent":      {"device_id", "customer", 30 * time.Minute, true, 20},
 		"other_name": {"device_id", "customer", time.Hour, true, 100},
-		"kept":       {"city device_id", "user_id", day, true, 100},
+		"kept":       {"city device_id", "user_id", window.Day, true, 100},
 		"of_card":    {"device_id", "card", time.Hour, true, 1000},
 		"spent_each": {"device_id", "", 30 * time.Minute, true, 120},
 	} {

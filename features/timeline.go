@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 )
 
 // maxBars bounds the bars of a timeline.
@@ -23,9 +24,9 @@ func (f *Feature) HasTimeline() bool {
 	if f.Parts != nil || f.Through != nil || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
 		return false
 	}
-	_, byClock := f.Window.Form.(clocked)
+	_, byClock := f.Window.Form.(window.Clocked)
 	spec := f.Kind.Spec()
-	return byClock && !f.Window.byEvents() && (f.Window.Tiled() || f.Window.Exact) &&
+	return byClock && !f.Window.ByEvents() && (f.Window.Tiled() || f.Window.Exact) &&
 		f.Shape() == aggregate.Scalar && spec.ResultOf(f.Call.Type).Numeric()
 }
 
@@ -36,15 +37,15 @@ func (f *Feature) HasTimeline() bool {
 func (f *Feature) Timeline(at int64) []Bar {
 	tile, first, last := int64(1), int64(0), int64(0)
 	if f.Window.Exact {
-		first, last = f.Window.edges(at)
+		first, last = f.Window.Edges(at)
 	} else {
 		tile = f.Window.Tile.Milliseconds()
-		first, last = f.Window.tiles(f.Series[0], at-f.Window.Delay.Milliseconds())
+		first, last = f.Window.Tiles(f.Series[0], at-f.Window.Delay.Milliseconds())
 	}
 	each := tilesOfBar(tile, last-first+1)
 	narrow := *f
-	narrow.Window = Window{
-		Form: Rolling{time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
+	narrow.Window = window.Window{
+		Form: window.Rolling{time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
 	}
 	bars := make([]Bar, (last-first+1)/each)
 	for i := range bars {
@@ -58,7 +59,7 @@ func (f *Feature) Timeline(at int64) []Bar {
 // or some more where that is a width that people know.
 func tilesOfBar(tile, tiles int64) int64 {
 	least := (tiles + maxBars - 1) / maxBars
-	for _, nice := range niceTiles {
+	for _, nice := range window.NiceTiles {
 		if n := nice.Milliseconds() / tile; n >= least && n <= 10*least && nice.Milliseconds()%tile == 0 {
 			return n
 		}

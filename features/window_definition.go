@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -15,30 +16,30 @@ import (
 
 // window reads a feature's window and what goes with it: tile, bounds, delay
 // and exclude.
-func (l *loader) window(d *definition, kind aggregate.Function) Window {
-	var w Window
-	form, ok := l.form(d.window)
+func (l *loader) window(d *definition, kind aggregate.Function) window.Window {
+	var w window.Window
+	form, ok := l.FormOrLifetime(d.window)
 	if last, ok := d.window.keys["last"]; ok {
 		w.Last = l.number(last, "last")
 	}
 	if !ok {
-		return Window{} // what is wrong with it is said already
+		return window.Window{} // what is wrong with it is said already
 	}
 	w.Form = form
 	if d.exclude.given() {
-		w.Exclude = Exclusion(max(0, slices.Index(exclusions, d.exclude.text)))
-		if w.Exclude == ExcludeNothing {
-			l.report(d.exclude.place, "%s", spelling.Unknown("exclude", d.exclude.text, exclusions[1:]))
+		w.Exclude = window.Exclusion(max(0, slices.Index(window.Exclusions, d.exclude.text)))
+		if w.Exclude == window.ExcludeNothing {
+			l.report(d.exclude.place, "%s", spelling.Unknown("exclude", d.exclude.text, window.Exclusions[1:]))
 		}
 	}
 	w.Exact = l.fromTheLog(d, kind, w)
 	if !w.Exact {
-		w.Tile = l.tile(d, kind, w.form().(clocked))
+		w.Tile = l.tile(d, kind, w.FormOrLifetime().(window.Clocked))
 		if d.exclude.given() {
 			l.report(d.exclude.place, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
 		}
 	}
-	l.edges(d, &w)
+	l.Edges(d, &w)
 	l.delay(d, kind, &w)
 	return w
 }
@@ -54,11 +55,11 @@ func (l *loader) number(w word, what string) int {
 
 // fromTheLog says whether the window is answered from the log: by the tile
 // that is written, because of the kind, or as nothing else tells the window.
-func (l *loader) fromTheLog(d *definition, kind aggregate.Function, w Window) bool {
+func (l *loader) fromTheLog(d *definition, kind aggregate.Function, w window.Window) bool {
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
 	}
-	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Form == nil), w.onlyLog()
+	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Form == nil), w.NeedsLog()
 	if what == "" && onlyLog != "" {
 		what = onlyLog
 		// Who chooses a state of its own for a function does not expect a log.
@@ -87,7 +88,7 @@ func (l *loader) measuredType(d *definition) value.Type {
 
 // tile reads the width of a window's tiles. A kind whose state has an exact
 // edge of its own has none: its tile is a millisecond.
-func (l *loader) tile(d *definition, kind aggregate.Function, form clocked) time.Duration {
+func (l *loader) tile(d *definition, kind aggregate.Function, form window.Clocked) time.Duration {
 	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout() == state.LastSeen {
 		if d.tile.given() {
 			l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
@@ -97,7 +98,7 @@ func (l *loader) tile(d *definition, kind aggregate.Function, form clocked) time
 	if kind.Spec().TilesAreUnits {
 		return l.unitTile(d, kind.Spec(), form)
 	}
-	tile, at := form.defaultTile(), d.window.whole.place
+	tile, at := form.DefaultTile(), d.window.whole.place
 	if d.tile.given() {
 		at = d.tile.place
 		var ok bool
@@ -109,14 +110,14 @@ func (l *loader) tile(d *definition, kind aggregate.Function, form clocked) time
 			return 0
 		}
 	}
-	if err := form.checkTile(tile); err != nil {
+	if err := form.CheckTile(tile); err != nil {
 		l.report(at, "%s", err)
 	}
 	return tile
 }
 
 // unitTile is the width of tiles that are the units of what is counted.
-func (l *loader) unitTile(d *definition, spec aggregate.Spec, form clocked) time.Duration {
+func (l *loader) unitTile(d *definition, spec aggregate.Spec, form window.Clocked) time.Duration {
 	if d.tile.given() {
 		l.report(d.tile.place, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
 		return 0
@@ -125,24 +126,24 @@ func (l *loader) unitTile(d *definition, spec aggregate.Spec, form clocked) time
 	if !w.given() {
 		w = word{text: spec.Parameters[0].Default, place: d.window.whole.place}
 	}
-	unit, err := parseDuration(w.text)
+	unit, err := window.ParseDuration(w.text)
 	if err != nil || unit == 0 {
 		return 0 // which is said of the parameter
 	}
-	if err := form.checkTile(unit); err != nil {
+	if err := form.CheckTile(unit); err != nil {
 		l.report(w.place, "%s; the tiles of %s are its units: choose another unit, or write tile: exact", err, spec.Name)
 	}
 	return unit
 }
 
-// edges reads the bounds of an exact window.
-func (l *loader) edges(d *definition, w *Window) {
+// Edges reads the bounds of an exact window.
+func (l *loader) Edges(d *definition, w *window.Window) {
 	if !d.bounds.given() {
 		return
 	}
-	edges, ok := bounds[d.bounds.text]
+	edges, ok := window.BoundsByName[d.bounds.text]
 	switch w.Form.(type) {
-	case nil, Rolling:
+	case nil, window.Rolling:
 	default:
 		l.report(d.bounds.place, "bounds are those of a rolling window: a window %s has its first moment; leave bounds out", w.Form)
 		return
@@ -151,13 +152,13 @@ func (l *loader) edges(d *definition, w *Window) {
 	case !w.Exact:
 		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
 	case !ok:
-		l.report(d.bounds.place, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(bounds))))
+		l.report(d.bounds.place, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(window.BoundsByName))))
 	}
-	w.ClosedLeft, w.OpenRight = edges.closedLeft, edges.openRight
+	w.ClosedLeft, w.OpenRight = edges.ClosedLeft, edges.OpenRight
 }
 
 // delay reads by how much a window ends before the moment asked for.
-func (l *loader) delay(d *definition, kind aggregate.Function, w *Window) {
+func (l *loader) delay(d *definition, kind aggregate.Function, w *window.Window) {
 	if !d.delay.given() {
 		return
 	}
@@ -175,7 +176,7 @@ func (l *loader) delay(d *definition, kind aggregate.Function, w *Window) {
 	w.Delay, _ = l.duration(d.delay)
 	if w.Tiled() && w.Delay%w.Tile != 0 {
 		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
-			FormatDuration(w.Delay), FormatDuration(w.Tile))
+			window.FormatDuration(w.Delay), window.FormatDuration(w.Tile))
 	}
 }
 
@@ -189,7 +190,7 @@ func (l *loader) maximum(d *definition, f *Feature, spec aggregate.Spec) {
 		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
 	}
 	f.Call.Max = l.number(d.max, "max")
-	if least := f.Window.leastMax(); 0 < f.Call.Max && f.Call.Max < least {
+	if least := f.Window.LeastMax(); 0 < f.Call.Max && f.Call.Max < least {
 		l.report(d.max.place, "max %d keeps too few events for last %d; it must be %d or more", f.Call.Max, f.Window.Last, least)
 	}
 }
@@ -197,7 +198,7 @@ func (l *loader) maximum(d *definition, f *Feature, spec aggregate.Spec) {
 // defaultMax is the cap where none is chosen, 0 where the kind has none.
 func (f *Feature) defaultMax() int {
 	if f.Window.Exact {
-		return max(defaultLogMax, f.Window.leastMax())
+		return max(defaultLogMax, f.Window.LeastMax())
 	}
 	if f.Per != "" {
 		return defaultCategories

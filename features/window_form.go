@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// form reads how a window begins; it is nil for a lifetime.
-func (l *loader) form(words windowWords) (form Form, ok bool) {
+// FormOrLifetime reads how a window begins; it is nil for a lifetime.
+func (l *loader) FormOrLifetime(words windowWords) (form window.Form, ok bool) {
 	key := ""
 	for _, k := range formKeys {
 		if w, ok := words.keys[k]; ok && key != "" {
@@ -34,13 +35,13 @@ func (l *loader) form(words windowWords) (form Form, ok bool) {
 		return l.calendar(words)
 	case "tumbling":
 		size, ok := l.length(w)
-		return Tumbling{size}, ok
+		return window.Tumbling{size}, ok
 	case "fixed":
 		size, limit, ok := l.opening(words, w, "window")
-		return Fixed{size, limit}, ok
+		return window.Fixed{size, limit}, ok
 	case "session":
 		gap, limit, ok := l.opening(words, w, "gap")
-		return Session{gap, limit}, ok
+		return window.Session{gap, limit}, ok
 	default:
 		_, ok := words.keys["last"]
 		return nil, ok
@@ -48,7 +49,7 @@ func (l *loader) form(words windowWords) (form Form, ok bool) {
 }
 
 // rolling reads a duration, or lifetime.
-func (l *loader) rolling(w word) (Form, bool) {
+func (l *loader) rolling(w word) (window.Form, bool) {
 	if strings.EqualFold(w.text, "lifetime") {
 		return nil, true
 	}
@@ -58,7 +59,7 @@ func (l *loader) rolling(w word) (Form, bool) {
 		return nil, false
 	}
 	size, ok := l.length(w)
-	return Rolling{size}, ok
+	return window.Rolling{size}, ok
 }
 
 // length reads how long a window is.
@@ -77,10 +78,10 @@ func (l *loader) opening(words windowWords, w word, what string) (size, limit ti
 	if size, ok = l.length(w); !ok {
 		return 0, 0, false
 	}
-	limit = defaultMaxLength(size)
+	limit = window.DefaultMaxLength(size)
 	if given, written := words.keys["max_length"]; written {
 		if limit, ok = l.duration(given); ok && limit < size {
-			l.report(given.place, "max_length %s is shorter than the %s of %s", FormatDuration(limit), what, FormatDuration(size))
+			l.report(given.place, "max_length %s is shorter than the %s of %s", window.FormatDuration(limit), what, window.FormatDuration(size))
 			return 0, 0, false
 		}
 	}
@@ -88,24 +89,24 @@ func (l *loader) opening(words windowWords, w word, what string) (size, limit ti
 }
 
 // calendar reads a unit, its time zone and how weeks begin.
-func (l *loader) calendar(words windowWords) (Form, bool) {
+func (l *loader) calendar(words windowWords) (window.Form, bool) {
 	unit, first, at := words.keys["calendar"], time.Monday, time.UTC
 	name := strings.ToLower(unit.text)
-	if _, ok := calendarUnits[name]; !ok {
-		l.report(unit.place, "%s", spelling.Unknown("calendar unit", unit.text, slices.Collect(maps.Keys(calendarUnits))))
+	if _, ok := window.CalendarUnits[name]; !ok {
+		l.report(unit.place, "%s", spelling.Unknown("calendar unit", unit.text, slices.Collect(maps.Keys(window.CalendarUnits))))
 		return nil, false
 	}
 	if w, ok := words.keys["tz"]; ok {
 		var err error
-		if at, err = zone(w.text); err != nil {
+		if at, err = window.ParseZone(w.text); err != nil {
 			l.report(w.place, "%s", err)
 			return nil, false
 		}
 	}
 	if w, ok := words.keys["starts"]; ok {
 		known := false
-		if first, known = dayOfWeek(w.text); !known {
-			l.report(w.place, "%s", spelling.Unknown("day of the week", w.text, weekdays))
+		if first, known = window.ParseWeekday(w.text); !known {
+			l.report(w.place, "%s", spelling.Unknown("day of the week", w.text, window.Weekdays))
 			return nil, false
 		}
 		if name != "week" {
@@ -113,5 +114,5 @@ func (l *loader) calendar(words windowWords) (Form, bool) {
 			return nil, false
 		}
 	}
-	return newCalendar(name, at, first), true
+	return window.NewCalendar(name, at, first), true
 }

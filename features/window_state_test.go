@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -12,16 +13,16 @@ import (
 // The state is kept for as long as a window may look back.
 func TestStateOfWindows(t *testing.T) {
 	for definition, want := range map[string]int64{
-		"COUNT(session 30m, tx, user)":                                   (day + 90*time.Minute).Milliseconds(),
-		"COUNT(session 2d max_length 3d, tx, user, delay=1d)":            (6*day + time.Hour).Milliseconds(),
-		"COUNT(session 2d, tx, user, keep=0s)":                           (22 * day).Milliseconds(),
-		"COUNT(fixed 1h, tx, user)":                                      (2*day + time.Hour).Milliseconds(),
-		"COUNT(fixed 36500d, tx, user, keep=0s)":                         2 * longest.Milliseconds(),
+		"COUNT(session 30m, tx, user)":                                   (window.Day + 90*time.Minute).Milliseconds(),
+		"COUNT(session 2d max_length 3d, tx, user, delay=1d)":            (6*window.Day + time.Hour).Milliseconds(),
+		"COUNT(session 2d, tx, user, keep=0s)":                           (22 * window.Day).Milliseconds(),
+		"COUNT(fixed 1h, tx, user)":                                      (2*window.Day + time.Hour).Milliseconds(),
+		"COUNT(fixed 36500d, tx, user, keep=0s)":                         2 * window.Longest.Milliseconds(),
 		"COUNT(last 10, tx, user)":                                       0,
-		"COUNT(rolling 7d last 10, tx, user)":                            (7*day + time.Hour).Milliseconds(),
+		"COUNT(rolling 7d last 10, tx, user)":                            (7*window.Day + time.Hour).Milliseconds(),
 		"COUNT(calendar day tz Europe/Berlin, tx, user)":                 (26 * time.Hour).Milliseconds(),
 		"COUNT(tumbling 5m, tx, user)":                                   (65 * time.Minute).Milliseconds(),
-		"COUNT(36500d, tx, user, delay=36500d, keep=36500d, tile=exact)": 3 * longest.Milliseconds(),
+		"COUNT(36500d, tx, user, delay=36500d, keep=36500d, tile=exact)": 3 * window.Longest.Milliseconds(),
 	} {
 		if got := load(t, "f: "+definition).Features[0].Series[0].Keep; got != want {
 			t.Errorf("%s keeps %d ms, want %d", definition, got, want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -25,7 +26,7 @@ func BenchmarkQuestion(b *testing.B) {
 		f := &features.Feature{
 			Name: fmt.Sprintf("feature_%02d", i), Stream: r.Streams[0], Kind: count, Keep: 7 * day,
 			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []value.Type{value.String},
-			Window: features.Window{Form: features.Rolling{Size: 7 * day}, Tile: day},
+			Window: window.Window{Form: window.Rolling{Size: 7 * day}, Tile: day},
 			Series: []*state.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},
 		}
 		r.Features = append(r.Features, f)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -117,7 +118,7 @@ func newCatalogue(r *features.Registry) Catalogue {
 func describeStream(s *features.Stream) CatalogueStream {
 	d := CatalogueStream{Name: s.Name, Topic: s.Topic}
 	if s.RememberIDs > 0 {
-		d.RememberIDs = features.FormatDuration(s.RememberIDs)
+		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if s.Enrich != nil {
 		d.Enrich = &CatalogueEnrich{Service: s.Enrich.Service.Name, Topic: s.Enrich.Topic}
@@ -142,7 +143,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 		d.Through = &CatalogueThrough{Set: cmp.Or(t.Name, t.Set.Definition), Key: t.Each.By[0], Max: t.Max}
 	}
 	if f.Forgets() {
-		d.Keep = features.FormatDuration(f.Keep)
+		d.Keep = window.FormatDuration(f.Keep)
 	}
 	for i, name := range f.By {
 		d.Keys = append(d.Keys, CatalogueKey{Name: name, Type: f.ByTypes[i].String()})
@@ -169,7 +170,7 @@ func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 	if f.Window.Forgets() || f.Window.Last > 0 {
 		d.Tile = "exact"
 		if f.Window.Tiled() {
-			d.Tile = features.FormatDuration(f.Window.Tile)
+			d.Tile = window.FormatDuration(f.Window.Tile)
 		}
 	}
 }

@@ -1,45 +1,37 @@
 package value
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"unicode/utf8"
+	"strconv"
+	"strings"
 )
 
-// The longest text that is kept of a value, in bytes.
-const (
-	// MaxText is that of a value in an entity's text, and of all others unless their
-	// field says so.
-	MaxText = 256
-	// LeastMaxText is the least that a field may say.
-	LeastMaxText = 2 * hashText
-)
-
-// hashText is the length of what ends a shortened text: a mark, and 132 bits of the
-// text's SHA-256 in base64url.
-const hashText = 1 + 22
-
-// Shorten appends a text, of one longer than a number of bytes as much of its begin as
-// there is room for, and a hash of all of it: so different texts stay different, and
-// nobody can make two that do not.
-func Shorten(dst, text []byte, most int) []byte {
-	if len(text) <= most {
-		return append(dst, text...)
+// ParseText is the value of a type and scale whose text AppendText has written;
+// null where it has not.
+func ParseText(t Type, scale uint8, text string) Value {
+	v, err := Value{Type: t, Scale: scale}, error(nil)
+	switch t {
+	case String:
+		v.Str = []byte(text)
+	case Float:
+		v.Flt, err = strconv.ParseFloat(text, 64)
+	case Bool:
+		var yes bool
+		if yes, err = strconv.ParseBool(text); yes {
+			v.Num = 1
+		}
+	case Decimal:
+		whole, behind, _ := strings.Cut(text, ".")
+		if len(behind) > int(scale) {
+			return Value{}
+		}
+		v.Num, err = strconv.ParseInt(whole+behind+strings.Repeat("0", int(scale)-len(behind)), 10, 64)
+	case Int, Timestamp:
+		v.Num, err = strconv.ParseInt(text, 10, 64)
+	default:
+		return Value{}
 	}
-	n := most - hashText
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	sum := sha256.Sum256(text)
-	dst = append(append(dst, text[:n]...), '~')
-	return append(dst, base64.RawURLEncoding.EncodeToString(sum[:])[:hashText-1]...)
-}
-
-// Kept is the value as it is kept where its text may have a number of bytes: long
-// strings are shortened.
-func (v Value) Kept(most int) Value {
-	if v.Type == String && len(v.Str) > most {
-		v.Str = Shorten(nil, v.Str, most)
+	if err != nil {
+		return Value{}
 	}
 	return v
 }

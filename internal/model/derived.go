@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -15,16 +16,16 @@ import (
 // derived computes a feature from the model's answers for its parts.
 type derived struct {
 	*features.Feature
-	expr *features.Expr
+	expr *expr.Expr
 }
 
 // newDerived compiles the expression as if the parts were fields of an event.
 func newDerived(f *features.Feature) *derived {
-	var fields []features.Variable
+	var fields []expr.Variable
 	for _, part := range f.Parts {
-		fields = append(fields, features.Variable{Name: part.Name, Type: part.Type()})
+		fields = append(fields, expr.Variable{Name: part.Name, Type: part.Type()})
 	}
-	expr, err := features.CompileExpr(f.Expr.Source, fields, value.Null)
+	expr, err := expr.Compile(f.Expr.Source, fields, value.Null)
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", f.Expr.Source, err))
 	}

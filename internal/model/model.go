@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -39,14 +40,14 @@ type stream struct {
 type feature struct {
 	*features.Feature
 	stream *stream
-	where  *features.Expr
+	where  *expr.Expr
 	by     []int
 	field  int                // -1 for none
 	per    int                // -1 for none
 	events map[string][]int32 // of the stream, by entity
 	log    *log               // of exact features
 
-	condition *features.Expr
+	condition *expr.Expr
 	holds     map[int32]bool // the events for which it does
 
 	pages map[int64]int64 // beginnings of units of the calendar, by quarters of an hour
@@ -114,11 +115,11 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	return a
 }
 
-func compile(source string, s *features.Stream) *features.Expr {
+func compile(source string, s *features.Stream) *expr.Expr {
 	if source == "" {
 		return nil
 	}
-	e, err := features.CompileExpr(source, s.Variables(), value.Bool)
+	e, err := expr.Compile(source, s.Variables(), value.Bool)
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", source, err))
 	}
@@ -149,7 +150,7 @@ func (m *Model) try(e *features.Event) error {
 		return nil
 	}
 	for _, f := range s.features {
-		for _, expr := range []*features.Expr{f.where, f.condition} {
+		for _, expr := range []*expr.Expr{f.where, f.condition} {
 			if expr == nil {
 				continue
 			}

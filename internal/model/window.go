@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
-// window is what a feature looks at, at a moment.
-type window struct {
+// windowModel is what a feature looks at, at a moment.
+type windowModel struct {
 	events   []int32 // in the order of their times
 	from, to int64   // its first and last millisecond; from is state.MinTime where it has none
 	capped   bool    // it would begin earlier if more of the past counted
@@ -28,16 +29,16 @@ func (m *Model) Covers(f *features.Feature, entity string, at int64) (from, to i
 // byEvents says whether the entity's events tell the window.
 func (f *feature) byEvents() bool {
 	switch f.Window.Form.(type) {
-	case features.Fixed, features.Session:
+	case window.Fixed, window.Session:
 		return true
 	}
-	return f.Window.Last > 0 || f.Window.Exclude != features.ExcludeNothing
+	return f.Window.Last > 0 || f.Window.Exclude != window.ExcludeNothing
 }
 
 // window cuts the window of a moment out of the entity's events.
-func (f *feature) window(entity string, at int64) window {
+func (f *feature) window(entity string, at int64) windowModel {
 	moment := at - f.Window.Delay.Milliseconds()
-	w := window{from: f.begins(entity, moment), to: moment}
+	w := windowModel{from: f.begins(entity, moment), to: moment}
 	switch tile := f.Window.Tile.Milliseconds(); {
 	case f.Window.OpenRight:
 		w.to--
@@ -46,10 +47,10 @@ func (f *feature) window(entity string, at int64) window {
 	case tile == 0 && !f.Window.Exact:
 		w.to = math.MaxInt64 // a lifetime in one tile
 	}
-	if s, ok := f.Window.Form.(features.Session); ok && w.from <= moment-s.MaxLength.Milliseconds() {
+	if s, ok := f.Window.Form.(window.Session); ok && w.from <= moment-s.MaxLength.Milliseconds() {
 		w.from, w.capped = moment-s.MaxLength.Milliseconds()+1, true
 	}
-	if fixed, ok := f.Window.Form.(features.Fixed); ok {
+	if fixed, ok := f.Window.Form.(window.Fixed); ok {
 		w.capped = !f.rested(fixed, entity, f.followed(fixed, entity, moment), moment)
 	}
 	all, lost := f.events[entity], state.MinTime
@@ -70,7 +71,7 @@ func (f *feature) window(entity string, at int64) window {
 		w.events = w.events[len(w.events)-last:]
 		w.from = f.stream.times[w.events[0]]
 		lacks = false
-		if _, fixed := f.Window.Form.(features.Fixed); !fixed {
+		if _, fixed := f.Window.Form.(window.Fixed); !fixed {
 			w.capped = false
 		}
 	}
@@ -84,7 +85,7 @@ func (f *feature) window(entity string, at int64) window {
 
 // exclude leaves the newest event at the moment asked for out of the window, or
 // all of its time.
-func (f *feature) exclude(w *window, entity string, at int64) {
+func (f *feature) exclude(w *windowModel, entity string, at int64) {
 	current := int32(-1)
 	events, _ := f.logged(entity)
 	for _, n := range events {
@@ -97,9 +98,9 @@ func (f *feature) exclude(w *window, entity string, at int64) {
 	}
 	time := f.stream.times[current]
 	switch f.Window.Exclude {
-	case features.ExcludeCurrent:
+	case window.ExcludeCurrent:
 		w.events = slices.DeleteFunc(w.events, func(n int32) bool { return n == current })
-	case features.ExcludeCurrentTime:
+	case window.ExcludeCurrentTime:
 		w.events = slices.DeleteFunc(w.events, func(n int32) bool { return f.stream.times[n] == time })
 		w.to = time - 1
 	}
@@ -108,7 +109,7 @@ func (f *feature) exclude(w *window, entity string, at int64) {
 // begins is the first millisecond of the window that ends at a moment.
 func (f *feature) begins(entity string, at int64) int64 {
 	switch form := f.Window.Form.(type) {
-	case features.Rolling:
+	case window.Rolling:
 		// In tiles it is as many tiles long as fit into its size and ends with the
 		// one that holds the moment.
 		if tile := f.Window.Tile.Milliseconds(); tile > 1 {
@@ -119,14 +120,14 @@ func (f *feature) begins(entity string, at int64) int64 {
 			from--
 		}
 		return from
-	case features.Tumbling:
+	case window.Tumbling:
 		size := form.Size.Milliseconds()
 		return at - (at%size+size)%size
-	case features.Calendar:
+	case window.Calendar:
 		return f.page(form, at)
-	case features.Session:
+	case window.Session:
 		return f.session(form, entity, at)
-	case features.Fixed:
+	case window.Fixed:
 		return f.fixed(form, entity, at)
 	default:
 		return state.MinTime
@@ -135,7 +136,7 @@ func (f *feature) begins(entity string, at int64) int64 {
 
 // page is the beginning of a unit of the calendar, to which the walk goes back
 // through the quarters of an hour.
-func (f *feature) page(c features.Calendar, at int64) int64 {
+func (f *feature) page(c window.Calendar, at int64) int64 {
 	const quarter = int64(15 * time.Minute / time.Millisecond)
 	t := state.FloorDiv(at, quarter) * quarter
 	if f.pages == nil {
@@ -155,7 +156,7 @@ func (f *feature) page(c features.Calendar, at int64) int64 {
 }
 
 // pageName names the unit that the clocks show at a moment.
-func pageName(c features.Calendar, at int64) string {
+func pageName(c window.Calendar, at int64) string {
 	shown := time.UnixMilli(at).In(c.Zone)
 	switch c.Unit {
 	case "hour":
@@ -172,7 +173,7 @@ func pageName(c features.Calendar, at int64) string {
 
 // session is the beginning of the session at a moment, or the end of the last
 // one if none is open.
-func (f *feature) session(s features.Session, entity string, at int64) int64 {
+func (f *feature) session(s window.Session, entity string, at int64) int64 {
 	gap := s.Gap.Milliseconds()
 	from, last := at-s.MaxLength.Milliseconds()+1, state.MinTime
 	times, _ := f.known(entity)
@@ -193,7 +194,7 @@ func (f *feature) session(s features.Session, entity string, at int64) int64 {
 
 // fixed is the beginning of the fixed window at a moment, or the end of the
 // last one if none is open.
-func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
+func (f *feature) fixed(w window.Fixed, entity string, at int64) int64 {
 	size, last := w.Size.Milliseconds(), f.followed(w, entity, at)-1
 	from, end := last+1, last+1
 	times, _ := f.known(entity)
@@ -218,7 +219,7 @@ func (f *feature) fixed(w features.Fixed, entity string, at int64) int64 {
 }
 
 // followed is since when the fixed windows of an entity are followed.
-func (f *feature) followed(w features.Fixed, entity string, at int64) int64 {
+func (f *feature) followed(w window.Fixed, entity string, at int64) int64 {
 	length := w.MaxLength.Milliseconds()
 	_, lost := f.known(entity)
 	return max(lost, (state.FloorDiv(at, length)-1)*length)
@@ -226,7 +227,7 @@ func (f *feature) followed(w features.Fixed, entity string, at int64) int64 {
 
 // rested says whether there was no event between two moments for as long as a
 // fixed window lasts.
-func (f *feature) rested(w features.Fixed, entity string, from, to int64) bool {
+func (f *feature) rested(w window.Fixed, entity string, from, to int64) bool {
 	last := from - 1
 	times, _ := f.known(entity)
 	for _, t := range times {

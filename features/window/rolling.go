@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"errors"
@@ -21,9 +21,9 @@ func (r Rolling) begin(at, tile int64) int64 {
 	return (state.FloorDiv(at, tile)+1)*tile - r.Size.Milliseconds()
 }
 
-func (r Rolling) defaultTile() time.Duration { return defaultTile(r.Size) }
+func (r Rolling) DefaultTile() time.Duration { return defaultTile(r.Size) }
 
-func (r Rolling) checkTile(tile time.Duration) error { return checkTile(r.Size, tile) }
+func (r Rolling) CheckTile(tile time.Duration) error { return checkTile(r.Size, tile) }
 
 // lifetime is all there ever was: the form of a window without one.
 type lifetime struct{}
@@ -34,9 +34,9 @@ func (lifetime) Reach() time.Duration { return 0 }
 
 func (lifetime) begin(int64, int64) int64 { return math.MinInt64 }
 
-func (lifetime) defaultTile() time.Duration { return 0 }
+func (lifetime) DefaultTile() time.Duration { return 0 }
 
-func (lifetime) checkTile(tile time.Duration) error {
+func (lifetime) CheckTile(tile time.Duration) error {
 	if tile != 0 {
 		return errors.New("tile does not apply to a lifetime, which has no tiles")
 	}

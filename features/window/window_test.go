@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"testing"
@@ -16,11 +16,11 @@ var oddZones = []string{
 
 func calendarOf(t testing.TB, unit, name string) Calendar {
 	t.Helper()
-	z, err := zone(name)
+	z, err := ParseZone(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newCalendar(unit, z, time.Monday)
+	return NewCalendar(unit, z, time.Monday)
 }
 
 func TestTilesOfACalendar(t *testing.T) {
@@ -43,10 +43,10 @@ func TestTilesOfACalendar(t *testing.T) {
 		{"day", "Africa/Monrovia", "30s", "30s", "1d"},
 	} {
 		got := calendarOf(t, c.unit, c.zone)
-		if grid, tile, longest := FormatDuration(got.grid), FormatDuration(got.defaultTile()), FormatDuration(got.Reach()); grid != c.grid || tile != c.tile || longest != c.longest {
+		if grid, tile, longest := FormatDuration(got.grid), FormatDuration(got.DefaultTile()), FormatDuration(got.Reach()); grid != c.grid || tile != c.tile || longest != c.longest {
 			t.Errorf("%s: grid %s, tile %s, longest %s; want %s, %s, %s", got, grid, tile, longest, c.grid, c.tile, c.longest)
 		}
-		if err := got.checkTile(got.defaultTile()); err != nil {
+		if err := got.CheckTile(got.DefaultTile()); err != nil {
 			t.Errorf("%s: %v", got, err)
 		}
 	}
@@ -57,13 +57,13 @@ func TestTilesOfACalendar(t *testing.T) {
 func TestWindowsOfACalendarFollowOnEachOther(t *testing.T) {
 	var calendars []Calendar
 	for _, name := range oddZones {
-		for unit := range calendarUnits {
+		for unit := range CalendarUnits {
 			calendars = append(calendars, calendarOf(t, unit, name))
 		}
 	}
 	to2100 := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	rapid.Check(t, func(t *rapid.T) {
-		at := rapid.Int64Range(32*day.Milliseconds(), to2100).Draw(t, "at")
+		at := rapid.Int64Range(32*Day.Milliseconds(), to2100).Draw(t, "at")
 		for _, c := range calendars {
 			from := c.begin(at, 1)
 			if from > at || at-from >= c.longest.Milliseconds() {
@@ -75,7 +75,7 @@ func TestWindowsOfACalendarFollowOnEachOther(t *testing.T) {
 			if middle := c.begin((from+at)/2, 1); middle != from {
 				t.Fatalf("%s at %d begins at %d, half way at %d", c, at, from, middle)
 			}
-			if tile := c.defaultTile().Milliseconds(); from%tile != 0 {
+			if tile := c.DefaultTile().Milliseconds(); from%tile != 0 {
 				t.Fatalf("%s at %d begins at %d, which is no multiple of %d", c, at, from, tile)
 			}
 		}
@@ -87,10 +87,10 @@ func TestLongestSession(t *testing.T) {
 	s := Session{Gap: 30 * time.Minute, MaxLength: time.Hour}
 	start, last := int64(0), s.MaxLength.Milliseconds()-1
 	times := []int64{start, last / 3, 2 * last / 3, last}
-	if from, _, sure := s.open(last, 0, times); from != start || !sure {
+	if from, _, sure := s.Open(last, 0, times); from != start || !sure {
 		t.Errorf("begins at %d, sure %v", from, sure)
 	}
-	if from, _, sure := s.open(last+1, 0, times); from != 1 || sure {
+	if from, _, sure := s.Open(last+1, 0, times); from != 1 || sure {
 		t.Errorf("a millisecond later it begins at %d, sure %v", from, sure)
 	}
 }

@@ -1,4 +1,4 @@
-package features
+package value
 
 import (
 	"cmp"
@@ -6,14 +6,12 @@ import (
 	"math/big"
 	"math/bits"
 	"strconv"
-
-	"github.com/weir-stream/weir/value"
 )
 
-// number is a decimal number taken apart: digits times 10^exp.
-type number struct {
+// Number is a decimal number taken apart: digits times 10^exp.
+type Number struct {
 	digits   uint64 // without trailing zeros
-	exp      int
+	Exp      int
 	negative bool
 	wide     bool // more digits than fit
 }
@@ -21,11 +19,11 @@ type number struct {
 // maxExp is where exponents stop to matter.
 const maxExp = 1 << 20
 
-// parseNumber reads a number in the syntax of JSON.
-func parseNumber(text []byte) (n number, ok bool) {
-	end := scanNumber(text, 0)
+// ParseNumber reads a number in the syntax of JSON.
+func ParseNumber(text []byte) (n Number, ok bool) {
+	end := ScanNumber(text, 0)
 	if end != len(text) || end == 0 {
-		return number{}, false
+		return Number{}, false
 	}
 	i := 0
 	if text[0] == '-' {
@@ -40,7 +38,7 @@ func parseNumber(text []byte) (n number, ok bool) {
 			continue
 		}
 		if point {
-			n.exp--
+			n.Exp--
 		}
 		if c == '0' {
 			zeros++
@@ -51,17 +49,17 @@ func parseNumber(text []byte) (n number, ok bool) {
 		}
 		n.push(c - '0')
 	}
-	n.exp += zeros
+	n.Exp += zeros
 	if i < len(text) {
-		n.exp += parseExponent(text[i+1:])
+		n.Exp += parseExponent(text[i+1:])
 	}
 	if n.digits == 0 && !n.wide {
-		return number{}, true
+		return Number{}, true
 	}
 	return n, true
 }
 
-func (n *number) push(digit byte) {
+func (n *Number) push(digit byte) {
 	high, low := bits.Mul64(n.digits, 10)
 	sum, carry := bits.Add64(low, uint64(digit), 0)
 	if high != 0 || carry != 0 {
@@ -85,45 +83,45 @@ func parseExponent(text []byte) int {
 	return exp
 }
 
-// fit says how a number fits into an integer.
-type fit uint8
+// Fit says how a number fits into an integer.
+type Fit uint8
 
 const (
-	exact    fit = iota
-	fraction     // something is left behind the point
-	overflow
+	Exact    Fit = iota
+	Fraction     // something is left behind the point
+	Overflow
 )
 
-// scaled is the number times 10^scale, rounded towards minus infinity.
-func (n number) scaled(scale int) (int64, fit) {
+// Scaled is the number times 10^scale, rounded towards minus infinity.
+func (n Number) Scaled(scale int) (int64, Fit) {
 	if n.wide {
-		return 0, overflow
+		return 0, Overflow
 	}
-	magnitude, how := n.digits, exact
-	for exp := n.exp + scale; exp != 0 && magnitude != 0; {
+	magnitude, how := n.digits, Exact
+	for exp := n.Exp + scale; exp != 0 && magnitude != 0; {
 		if exp > 0 {
 			high, low := bits.Mul64(magnitude, 10)
 			if high != 0 {
-				return 0, overflow
+				return 0, Overflow
 			}
 			magnitude = low
 			exp--
 			continue
 		}
 		if magnitude%10 != 0 {
-			how = fraction
+			how = Fraction
 		}
 		magnitude /= 10
 		exp++
 	}
-	if n.negative && how == fraction {
+	if n.negative && how == Fraction {
 		magnitude++
 	}
 	if n.negative && magnitude <= 1<<63 {
 		return int64(-magnitude), how
 	}
 	if magnitude > math.MaxInt64 {
-		return 0, overflow
+		return 0, Overflow
 	}
 	return int64(magnitude), how
 }
@@ -136,75 +134,75 @@ var pow10 = func() (p [19]int64) {
 	return p
 }()
 
-// maxScale is the greatest scale of a decimal.
-const maxScale = uint8(len(pow10) - 1)
+// MaxScale is the greatest scale of a decimal.
+const MaxScale = uint8(len(pow10) - 1)
 
-// decimalLiteral is the number that was written in an expression: the shortest
+// DecimalLiteral is the number that was written in an expression: the shortest
 // one with the same float, which is the one written if that had no more than
 // 15 digits. It is an int where it has no fraction.
-func decimalLiteral(f float64) value.Value {
-	n, _ := parseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
-	scale := max(0, -n.exp)
-	if scale <= int(maxScale) {
-		if num, how := n.scaled(scale); how == exact {
+func DecimalLiteral(f float64) Value {
+	n, _ := ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
+	scale := max(0, -n.Exp)
+	if scale <= int(MaxScale) {
+		if num, how := n.Scaled(scale); how == Exact {
 			if scale == 0 {
-				return value.Value{Type: value.Int, Num: num}
+				return Value{Type: Int, Num: num}
 			}
-			return value.Value{Type: value.Decimal, Num: num, Scale: uint8(scale)}
+			return Value{Type: Decimal, Num: num, Scale: uint8(scale)}
 		}
 	}
-	return value.Value{Type: value.Float, Flt: f}
+	return Value{Type: Float, Flt: f}
 }
 
-// multiply is a·b, not ok where that overflows.
-func multiply(a, b int64) (int64, bool) {
+// Multiply is a·b, not ok where that overflows.
+func Multiply(a, b int64) (int64, bool) {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	// The signed product's high half: Hacker's Delight, 8-3.
 	signed := int64(high) - (a>>63)&b - (b>>63)&a
 	return int64(low), signed == int64(low)>>63
 }
 
-func plus(a, b int64) (int64, bool) {
+func Plus(a, b int64) (int64, bool) {
 	c := a + b
 	return c, (c > a) == (b > 0)
 }
 
-func minus(a, b int64) (int64, bool) {
+func Minus(a, b int64) (int64, bool) {
 	c := a - b
 	return c, (c < a) == (b > 0)
 }
 
-// rescale is an Int or Decimal at a greater or equal scale, not ok where it does not
+// Rescale is an Int or Decimal at a greater or equal scale, not ok where it does not
 // fit into 64 bits.
-func rescale(v *value.Value, scale uint8) (int64, bool) {
+func Rescale(v *Value, scale uint8) (int64, bool) {
 	if v.Wide() || scale == v.Scale {
 		return v.Num, !v.Wide()
 	}
-	return multiply(v.Num, pow10[scale-v.Scale])
+	return Multiply(v.Num, pow10[scale-v.Scale])
 }
 
-// rescaleBig is an Int or Decimal at a greater or equal scale.
-func rescaleBig(v *value.Value, scale uint8) *big.Int {
+// RescaleBig is an Int or Decimal at a greater or equal scale.
+func RescaleBig(v *Value, scale uint8) *big.Int {
 	n := v.Big()
 	return n.Mul(n, big.NewInt(pow10[scale-v.Scale]))
 }
 
-// compareExact orders two of Int, Decimal and Timestamp.
-func compareExact(a, b *value.Value) int {
+// CompareExact orders two of Int, Decimal and Timestamp.
+func CompareExact(a, b *Value) int {
 	scale := max(a.Scale, b.Scale)
-	x, ok1 := rescale(a, scale)
-	y, ok2 := rescale(b, scale)
+	x, ok1 := Rescale(a, scale)
+	y, ok2 := Rescale(b, scale)
 	if !ok1 || !ok2 {
-		return rescaleBig(a, scale).Cmp(rescaleBig(b, scale))
+		return RescaleBig(a, scale).Cmp(RescaleBig(b, scale))
 	}
 	return cmp.Compare(x, y)
 }
 
-// scanNumber is the end of the number that starts at i, -1 where none does.
-func scanNumber(data []byte, i int) int {
+// ScanNumber is the end of the number that starts at i, -1 where none does.
+func ScanNumber(data []byte, i int) int {
 	digits := func() bool {
 		start := i
-		for i < len(data) && isDigit(data[i]) {
+		for i < len(data) && IsDigit(data[i]) {
 			i++
 		}
 		return i > start
@@ -233,4 +231,4 @@ func scanNumber(data []byte, i int) int {
 	return i
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func IsDigit(c byte) bool { return '0' <= c && c <= '9' }

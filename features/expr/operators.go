@@ -1,4 +1,4 @@
-package features
+package expr
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 var canonicalOperators = map[string]string{"&&": "and", "||": "or", "!": "not"}
 
 var (
-	errOverflow = errors.New("the result of a calculation is too great")
+	ErrOverflow = errors.New("the result of a calculation is too great")
 	errLong     = errors.New("the result of an expression is longer than 65536 bytes")
 )
 
@@ -38,18 +38,18 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 	switch n.Operator {
 	case "not":
 		if !assignable(x.typ, value.Bool) {
-			return term{}, errorAt(n, "`not` takes a bool, not %s", withArticle(x.typ))
+			return term{}, errorAt(n, "`not` takes a bool, not %s", WithArticle(x.typ))
 		}
 		return term{typ: value.Bool, eval: func(f *frame) value.Value {
 			v := x.eval(f)
 			if v.Type != value.Bool {
 				return value.Value{}
 			}
-			return truth(v.Num == 0)
+			return Truth(v.Num == 0)
 		}}, nil
 	default: // - and +
 		if x.typ != value.Null && !x.typ.Numeric() {
-			return term{}, errorAt(n, "`%s` takes a number, not %s", n.Operator, withArticle(x.typ))
+			return term{}, errorAt(n, "`%s` takes a number, not %s", n.Operator, WithArticle(x.typ))
 		}
 		op, zero := subtract, value.Value{Type: value.Int}
 		if n.Operator == "+" {
@@ -76,7 +76,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		return term{}, err
 	}
 	l, r := terms[0], terms[1]
-	mismatch := errorAt(n, "`%s` cannot stand between %s and %s", n.Operator, withArticle(l.typ), withArticle(r.typ))
+	mismatch := errorAt(n, "`%s` cannot stand between %s and %s", n.Operator, WithArticle(l.typ), WithArticle(r.typ))
 	switch n.Operator {
 	case "and", "or":
 		if !assignable(l.typ, value.Bool) || !assignable(r.typ, value.Bool) {
@@ -121,7 +121,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	}
 	scale := max(l.scale, r.scale)
 	if n.Operator == "*" {
-		scale = min(l.scale+r.scale, maxScale)
+		scale = min(l.scale+r.scale, value.MaxScale)
 	}
 	return term{typ: typ, scale: scale, eval: func(f *frame) value.Value {
 		return arithmetic(f, op, l.eval(f), r.eval(f))
@@ -192,7 +192,7 @@ func comparison(operator string, l, r term) term {
 		if !ok {
 			return value.Value{}
 		}
-		return truth(holds(c))
+		return Truth(holds(c))
 	}}
 }
 
@@ -206,9 +206,9 @@ func nullTest(operator string, l, r term) term {
 		v := x.eval(f)
 		switch operator {
 		case "==":
-			return truth(v.IsNull())
+			return Truth(v.IsNull())
 		case "!=":
-			return truth(!v.IsNull())
+			return Truth(!v.IsNull())
 		}
 		return value.Value{}
 	}}
@@ -228,7 +228,7 @@ func compare(a, b *value.Value) (int, bool) {
 	case a.Type == value.Float || b.Type == value.Float:
 		return cmp.Compare(a.Float64(), b.Float64()), true
 	}
-	return compareExact(a, b), true
+	return value.CompareExact(a, b), true
 }
 
 func stringTest(operator string, l, r term) term {
@@ -246,7 +246,7 @@ func stringTest(operator string, l, r term) term {
 		if a.Type != value.String || b.Type != value.String {
 			return value.Value{}
 		}
-		return truth(test(a.Str, b.Str))
+		return Truth(test(a.Str, b.Str))
 	}}
 }
 
@@ -268,7 +268,7 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 		return term{}, err
 	}
 	if !assignable(x.typ, value.String) {
-		return term{}, errorAt(n.Left, "`matches` takes a string, not %s", withArticle(x.typ))
+		return term{}, errorAt(n.Left, "`matches` takes a string, not %s", WithArticle(x.typ))
 	}
 	pattern, ok := n.Right.(*ast.StringNode)
 	if !ok {
@@ -283,7 +283,7 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 		if v.Type != value.String {
 			return value.Value{}
 		}
-		return truth(re.Match(v.Str))
+		return Truth(re.Match(v.Str))
 	}}, nil
 }
 
@@ -305,7 +305,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 			if !ok {
 				return value.Value{}
 			}
-			return truth(low <= 0 && high <= 0)
+			return Truth(low <= 0 && high <= 0)
 		}}, nil
 	}
 	list, ok := n.Right.(*ast.ArrayNode)
@@ -321,7 +321,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 		if v.IsNull() {
 			return value.Value{}
 		}
-		return truth(slices.ContainsFunc(members, func(m value.Value) bool {
+		return Truth(slices.ContainsFunc(members, func(m value.Value) bool {
 			order, ok := compare(&v, &m)
 			return ok && order == 0
 		}))
@@ -340,7 +340,7 @@ func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]value.Value, error
 			return nil, errorAt(nodes[i], "`in` takes literals only")
 		}
 		if !canCompare("==", x.typ, t.typ) {
-			return nil, errorAt(nodes[i], "%s is never in a list with %s", withArticle(x.typ), withArticle(t.typ))
+			return nil, errorAt(nodes[i], "%s is never in a list with %s", WithArticle(x.typ), WithArticle(t.typ))
 		}
 		values[i] = t.constant()
 	}

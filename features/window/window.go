@@ -1,4 +1,5 @@
-package features
+// Package window holds the forms of windows, their tiles and calendars, and durations.
+package window
 
 import (
 	"fmt"
@@ -36,28 +37,28 @@ type Form interface {
 	Reach() time.Duration
 }
 
-// clocked forms begin by the clock, whatever the events, so that tiles can
+// Clocked forms begin by the clock, whatever the events, so that tiles can
 // answer for them.
-type clocked interface {
+type Clocked interface {
 	Form
 	// begin is the first millisecond of the window that ends with the tile of the
 	// moment at; an exact one has tiles of one millisecond.
 	begin(at, tile int64) int64
-	// defaultTile is the width of tiles where none is chosen, 0 for none.
-	defaultTile() time.Duration
-	// checkTile says what is wrong with a width, nil for nothing.
-	checkTile(tile time.Duration) error
+	// DefaultTile is the width of tiles where none is chosen, 0 for none.
+	DefaultTile() time.Duration
+	// CheckTile says what is wrong with a width, nil for nothing.
+	CheckTile(tile time.Duration) error
 }
 
-// opened forms begin with an event, so that only the log can answer for them.
-type opened interface {
+// Opened forms begin with an event, so that only the log can answer for them.
+type Opened interface {
 	Form
-	// open is the first millisecond of the window at a moment, of the rising times
+	// Open is the first millisecond of the window at a moment, of the rising times
 	// of all events of the entity since a time, which is Reach before the moment
 	// or later. If no window is open, it is where the last one ended. It is told by
 	// events from the time told on: others before that would not have moved it. Not
 	// sure is a window that events from before since would have begun elsewhere.
-	open(at, since int64, times []int64) (from, told int64, sure bool)
+	Open(at, since int64, times []int64) (from, told int64, sure bool)
 }
 
 // Exclusion is what a window leaves out around the event being scored: the
@@ -71,31 +72,31 @@ const (
 	ExcludeCurrentTime           // all events of its millisecond
 )
 
-// exclusions are the names of the Exclusions.
-var exclusions = []string{ExcludeNothing: "", ExcludeCurrent: "current", ExcludeCurrentTime: "current_time"}
+// Exclusions are the names of the Exclusions.
+var Exclusions = []string{ExcludeNothing: "", ExcludeCurrent: "current", ExcludeCurrentTime: "current_time"}
 
 // String is the exclusion as definitions write it.
-func (e Exclusion) String() string { return exclusions[e] }
+func (e Exclusion) String() string { return Exclusions[e] }
 
-// bounds are the ways to write the edges of an exact window.
-var bounds = map[string]struct{ closedLeft, openRight bool }{
-	"(]": {}, "[]": {closedLeft: true}, "[)": {closedLeft: true, openRight: true}, "()": {openRight: true},
+// BoundsByName are the ways to write the edges of an exact window.
+var BoundsByName = map[string]struct{ ClosedLeft, OpenRight bool }{
+	"(]": {}, "[]": {ClosedLeft: true}, "[)": {ClosedLeft: true, OpenRight: true}, "()": {OpenRight: true},
 }
 
-const defaultBounds = "(]"
+const DefaultBounds = "(]"
 
-// bracketed is how the window's edges are written.
-func (w *Window) bracketed() string {
-	for text, edges := range bounds {
-		if edges.closedLeft == w.ClosedLeft && edges.openRight == w.OpenRight {
+// Brackets is how the window's edges are written.
+func (w *Window) Brackets() string {
+	for text, edges := range BoundsByName {
+		if edges.ClosedLeft == w.ClosedLeft && edges.OpenRight == w.OpenRight {
 			return text
 		}
 	}
-	return defaultBounds
+	return DefaultBounds
 }
 
-// form is the window's, that of a lifetime among them.
-func (w *Window) form() Form {
+// FormOrLifetime is the window's, that of a lifetime among them.
+func (w *Window) FormOrLifetime() Form {
 	if w.Form == nil {
 		return lifetime{}
 	}
@@ -105,7 +106,7 @@ func (w *Window) form() Form {
 // String is the window in one line, without its options. It is a value's, so that
 // %s writes a Window as it does a pointer to one.
 func (w Window) String() string {
-	switch form := w.form().(type) {
+	switch form := w.FormOrLifetime().(type) {
 	case lifetime:
 		if w.Last > 0 {
 			return fmt.Sprintf("last %d", w.Last)
@@ -129,17 +130,17 @@ func (w Window) String() string {
 func (w *Window) Tiled() bool { return w.Tile > time.Millisecond }
 
 // Forgets says whether the window looks back only so far.
-func (w *Window) Forgets() bool { return w.form().Reach() > 0 }
+func (w *Window) Forgets() bool { return w.FormOrLifetime().Reach() > 0 }
 
-// byEvents says whether the events tell the window, so that all of the entity's
+// ByEvents says whether the events tell the window, so that all of the entity's
 // must be in the log, whatever the feature's filter takes.
-func (w *Window) byEvents() bool {
-	_, opens := w.Form.(opened)
+func (w *Window) ByEvents() bool {
+	_, opens := w.Form.(Opened)
 	return opens || w.Last > 0 || w.Exclude != ExcludeNothing
 }
 
-// onlyLog names what of the window only the log can answer, empty for nothing.
-func (w *Window) onlyLog() string {
+// NeedsLog names what of the window only the log can answer, empty for nothing.
+func (w *Window) NeedsLog() string {
 	switch w.Form.(type) {
 	case Fixed:
 		return "a fixed window"
@@ -152,32 +153,32 @@ func (w *Window) onlyLog() string {
 	return ""
 }
 
-// tiles are the first and the last tile of the window at a moment from which
+// Tiles are the first and the last tile of the window at a moment from which
 // the delay is taken.
-func (w *Window) tiles(s *state.Series, at int64) (first, last int64) {
+func (w *Window) Tiles(s *state.Series, at int64) (first, last int64) {
 	if s.Tile == 0 {
 		return 0, 0
 	}
-	if c, ok := w.form().(clocked); ok {
+	if c, ok := w.FormOrLifetime().(Clocked); ok {
 		return s.TileOf(c.begin(at, s.Tile)), s.TileOf(at)
 	}
 	return s.TileOf(at - w.Form.Reach().Milliseconds()), s.TileOf(at)
 }
 
-// count is the greatest number of the window's tiles.
-func (w *Window) count() int64 {
+// TileCount is the greatest number of the window's tiles.
+func (w *Window) TileCount() int64 {
 	if w.Tile == 0 {
 		return 1
 	}
-	return max(1, int64((w.form().Reach()+w.Tile-1)/w.Tile))
+	return max(1, int64((w.FormOrLifetime().Reach()+w.Tile-1)/w.Tile))
 }
 
-// bounds are the event times that a window in tiles covers at a moment. The
+// Covers are the event times that a window in tiles covers at a moment. The
 // last tile may hold events that came after the moment: To then says so. From is
 // state.MinTime for a lifetime.
-func (w *Window) bounds(s *state.Series, at, now int64) (from, to int64) {
+func (w *Window) Covers(s *state.Series, at, now int64) (from, to int64) {
 	at -= w.Delay.Milliseconds()
-	first, last := w.tiles(s, at)
+	first, last := w.Tiles(s, at)
 	if from = state.MinTime; w.Forgets() {
 		from = first * s.Tile
 	}
@@ -187,12 +188,12 @@ func (w *Window) bounds(s *state.Series, at, now int64) (from, to int64) {
 	return from, max(at, min((last+1)*s.Tile-1, now))
 }
 
-// edges are the first and the last millisecond in which an exact window may
+// Edges are the first and the last millisecond in which an exact window may
 // have events at a moment.
-func (w *Window) edges(at int64) (from, to int64) {
+func (w *Window) Edges(at int64) (from, to int64) {
 	to = at - w.Delay.Milliseconds()
-	switch form := w.form().(type) {
-	case clocked:
+	switch form := w.FormOrLifetime().(type) {
+	case Clocked:
 		from = form.begin(to, 1)
 		if w.ClosedLeft && w.Forgets() {
 			from--
@@ -206,8 +207,8 @@ func (w *Window) edges(at int64) (from, to int64) {
 	return from, to
 }
 
-// leastMax is how many events the log must keep for the window's last ones.
-func (w *Window) leastMax() int {
+// LeastMax is how many events the log must keep for the window's last ones.
+func (w *Window) LeastMax() int {
 	if w.Last > 0 && w.Exclude != ExcludeNothing {
 		return w.Last + 1
 	}

@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"time"
@@ -20,6 +20,6 @@ func (t Tumbling) begin(at, _ int64) int64 {
 	return state.FloorDiv(at, size) * size
 }
 
-func (t Tumbling) defaultTile() time.Duration { return defaultTile(t.Size) }
+func (t Tumbling) DefaultTile() time.Duration { return defaultTile(t.Size) }
 
-func (t Tumbling) checkTile(tile time.Duration) error { return checkTile(t.Size, tile) }
+func (t Tumbling) CheckTile(tile time.Duration) error { return checkTile(t.Size, tile) }

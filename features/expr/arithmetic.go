@@ -1,4 +1,4 @@
-package features
+package expr
 
 import (
 	"math"
@@ -49,13 +49,13 @@ func arithmetic(f *frame, op operation, a, b value.Value) value.Value {
 		}
 		r := op.floats(a.Float64(), b.Float64())
 		if math.IsInf(r, 0) || math.IsNaN(r) {
-			return f.fail(errOverflow)
+			return f.fail(ErrOverflow)
 		}
 		return value.Value{Type: value.Float, Flt: r + 0} // -0 is 0
 	}
 	v, ok := op.exact(a, b)
 	if !ok {
-		return f.fail(errOverflow)
+		return f.fail(ErrOverflow)
 	}
 	return v
 }
@@ -66,30 +66,32 @@ func exactType(a, b value.Value) value.Type { return max(a.Type, b.Type) }
 // Ints and decimals are computed in 64 bits, and where that does not do in 128, which
 // is as wide as sums are. Not ok is what is wider still.
 
-func addExact(a, b value.Value) (value.Value, bool) { return exactly(a, b, plus, (*big.Int).Add) }
+func addExact(a, b value.Value) (value.Value, bool) { return exactly(a, b, value.Plus, (*big.Int).Add) }
 
-func subtractExact(a, b value.Value) (value.Value, bool) { return exactly(a, b, minus, (*big.Int).Sub) }
+func subtractExact(a, b value.Value) (value.Value, bool) {
+	return exactly(a, b, value.Minus, (*big.Int).Sub)
+}
 
 // exactly computes what has the greater of two scales.
 func exactly(a, b value.Value, narrow func(x, y int64) (int64, bool), wide func(z, x, y *big.Int) *big.Int) (value.Value, bool) {
 	scale := max(a.Scale, b.Scale)
-	x, ok1 := rescale(&a, scale)
-	y, ok2 := rescale(&b, scale)
+	x, ok1 := value.Rescale(&a, scale)
+	y, ok2 := value.Rescale(&b, scale)
 	if ok1 && ok2 {
 		if n, ok := narrow(x, y); ok {
 			return value.Value{Type: exactType(a, b), Num: n, Scale: scale}, true
 		}
 	}
-	return value.OfBig(exactType(a, b), scale, wide(new(big.Int), rescaleBig(&a, scale), rescaleBig(&b, scale)))
+	return value.OfBig(exactType(a, b), scale, wide(new(big.Int), value.RescaleBig(&a, scale), value.RescaleBig(&b, scale)))
 }
 
 func multiplyExact(a, b value.Value) (value.Value, bool) {
 	scale := a.Scale + b.Scale
-	if n, ok := multiply(a.Num, b.Num); ok && scale <= maxScale && !a.Wide() && !b.Wide() {
+	if n, ok := value.Multiply(a.Num, b.Num); ok && scale <= value.MaxScale && !a.Wide() && !b.Wide() {
 		return value.Value{Type: exactType(a, b), Num: n, Scale: scale}, true
 	}
 	n, rest := new(big.Int).Mul(a.Big(), b.Big()), new(big.Int)
-	for ; scale > maxScale; scale-- {
+	for ; scale > value.MaxScale; scale-- {
 		if n.QuoRem(n, big.NewInt(10), rest); rest.Sign() != 0 {
 			return value.Value{}, false
 		}

@@ -1,4 +1,5 @@
-package features
+// Package expr compiles and evaluates the expression language.
+package expr
 
 import (
 	"errors"
@@ -22,7 +23,7 @@ import (
 // The syntax is that of the Expr language (expr-lang.org), of which there are:
 // literals, fields, `== != < <= > >=`, `and or not`, `+ - * / %`, `in` over a
 // list or a range, `contains startsWith endsWith matches`, `??`, `c ? a : b`,
-// and the functions of the table in expr_functions.go. There is nothing in it
+// and the functions of the table in functions.go. There is nothing in it
 // that depends on anything but the event.
 //
 // Nulls are those of SQL. Whatever is computed from a null is null; a
@@ -46,14 +47,14 @@ type Expr struct {
 	frame frame
 }
 
-// ExprError is why an expression does not compile.
-type ExprError struct {
+// Error is why an expression does not compile.
+type Error struct {
 	Column  int // in characters, from 1
 	Message string
 }
 
 // Error is the message, one line.
-func (e *ExprError) Error() string { return e.Message }
+func (e *Error) Error() string { return e.Message }
 
 // An expression is bounded in its bytes, and so in how deep it nests, and in
 // its parts: `a < b < c` and `a ?: b` use a part twice, which doubles when
@@ -70,10 +71,10 @@ type Variable struct {
 	Scale uint8 // of a decimal: the most digits behind the point
 }
 
-// CompileExpr compiles an expression over fields. The values that Eval takes
+// Compile compiles an expression over fields. The values that Eval takes
 // are those of the fields, in their order. The result is of the type wanted,
 // or of any type where that is Null. Its error is an *ExprError.
-func CompileExpr(source string, fields []Variable, want value.Type) (*Expr, error) {
+func Compile(source string, fields []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(source, &exprCompiler{fields: fields}, want)
 }
 
@@ -111,7 +112,7 @@ func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error)
 		return nil, tooLong()
 	}
 	if !utf8.ValidString(source) {
-		return nil, &ExprError{Column: 1, Message: "the expression is not valid UTF-8"}
+		return nil, &Error{Column: 1, Message: "the expression is not valid UTF-8"}
 	}
 	tree, err := parser.Parse(source)
 	if err != nil {
@@ -122,7 +123,7 @@ func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error)
 		return nil, err
 	}
 	if !assignable(root.typ, want) {
-		return nil, errorAt(tree.Node, "the expression is %s, but %s is wanted", withArticle(root.typ), withArticle(want))
+		return nil, errorAt(tree.Node, "the expression is %s, but %s is wanted", WithArticle(root.typ), WithArticle(want))
 	}
 	canonical := tree.Node.String()
 	if len(canonical) > maxExprLength {
@@ -132,7 +133,7 @@ func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error)
 }
 
 func tooLong() error {
-	return &ExprError{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
+	return &Error{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
 }
 
 // onOneLine keeps what a message quotes, such as a pattern, on its line.
@@ -140,13 +141,13 @@ var onOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 func syntaxErrorOf(err error) error {
 	if e, ok := err.(*exprfile.Error); ok {
-		return &ExprError{Column: e.From + 1, Message: onOneLine.Replace(e.Message)}
+		return &Error{Column: e.From + 1, Message: onOneLine.Replace(e.Message)}
 	}
-	return &ExprError{Column: 1, Message: onOneLine.Replace(err.Error())}
+	return &Error{Column: 1, Message: onOneLine.Replace(err.Error())}
 }
 
 func errorAt(n ast.Node, format string, args ...any) error {
-	return &ExprError{Column: n.Location().From + 1, Message: onOneLine.Replace(fmt.Sprintf(format, args...))}
+	return &Error{Column: n.Location().From + 1, Message: onOneLine.Replace(fmt.Sprintf(format, args...))}
 }
 
 // assignable says whether a result of one type can stand where another is
@@ -170,7 +171,7 @@ func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
 	v := e.root.eval(&e.frame)
 	if v.Wide() && !e.wide {
-		return value.Value{}, errOverflow
+		return value.Value{}, ErrOverflow
 	}
 	if e.frame.err != nil {
 		return value.Value{}, e.frame.err
@@ -231,7 +232,7 @@ func literal(v value.Value) term {
 	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) value.Value { return v }}
 }
 
-func truth(b bool) value.Value {
+func Truth(b bool) value.Value {
 	v := value.Value{Type: value.Bool}
 	if b {
 		v.Num = 1
@@ -257,13 +258,13 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 	case *ast.NilNode:
 		return literal(value.Value{}), nil
 	case *ast.BoolNode:
-		return literal(truth(n.Value)), nil
+		return literal(Truth(n.Value)), nil
 	case *ast.StringNode:
 		return literal(value.Value{Type: value.String, Str: []byte(n.Value)}), nil
 	case *ast.IntegerNode:
 		return literal(value.Value{Type: value.Int, Num: int64(n.Value)}), nil
 	case *ast.FloatNode:
-		return literal(decimalLiteral(n.Value)), nil
+		return literal(value.DecimalLiteral(n.Value)), nil
 	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
 		return c.name(n)
 	case *ast.UnaryNode:
@@ -361,11 +362,11 @@ func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
 	}
 	cond, yes, no := terms[0], terms[1], terms[2]
 	if !assignable(cond.typ, value.Bool) {
-		return term{}, errorAt(n.Cond, "a condition must be a bool, not %s", withArticle(cond.typ))
+		return term{}, errorAt(n.Cond, "a condition must be a bool, not %s", WithArticle(cond.typ))
 	}
 	typ, ok := common(yes.typ, no.typ)
 	if !ok {
-		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", withArticle(yes.typ), withArticle(no.typ))
+		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", WithArticle(yes.typ), WithArticle(no.typ))
 	}
 	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) value.Value {
 		if v := cond.eval(f); v.Type == value.Bool && v.Num != 0 {
@@ -400,8 +401,8 @@ func common(a, b value.Type) (value.Type, bool) {
 	return value.Null, false
 }
 
-// withArticle is a type in a sentence.
-func withArticle(t value.Type) string {
+// WithArticle is a type in a sentence.
+func WithArticle(t value.Type) string {
 	switch t {
 	case value.Null:
 		return "null"

@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"fmt"
@@ -25,21 +25,21 @@ type Calendar struct {
 	grid, longest time.Duration
 }
 
-// calendarUnits are the units, each with the part of it that all units of its
+// CalendarUnits are the units, each with the part of it that all units of its
 // kind are made of, its greatest length where no clock is changed and the width
 // of tiles that suits it.
-var calendarUnits = map[string]struct{ part, longest, tile time.Duration }{
+var CalendarUnits = map[string]struct{ part, longest, tile time.Duration }{
 	"hour":  {time.Hour, time.Hour, time.Minute},
-	"day":   {day, day, time.Hour},
-	"week":  {day, 7 * day, day},
-	"month": {day, 31 * day, day},
+	"day":   {Day, Day, time.Hour},
+	"week":  {Day, 7 * Day, Day},
+	"month": {Day, 31 * Day, Day},
 }
 
-// weekdays are the names with which a week's first day is chosen.
-var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+// Weekdays are the names with which a week's first day is chosen.
+var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// newCalendar makes the windows of a unit, one of calendarUnits.
-func newCalendar(unit string, zone *time.Location, first time.Weekday) Calendar {
+// NewCalendar makes the windows of a unit, one of calendarUnits.
+func NewCalendar(unit string, zone *time.Location, first time.Weekday) Calendar {
 	c := Calendar{Unit: unit, Zone: zone, First: first}
 	c.survey()
 	return c
@@ -48,7 +48,7 @@ func newCalendar(unit string, zone *time.Location, first time.Weekday) Calendar 
 func (c Calendar) String() string {
 	text := "calendar " + c.Unit + " tz " + c.Zone.String()
 	if c.Unit == "week" && c.First != time.Monday {
-		text += " starts " + weekdays[c.First]
+		text += " starts " + Weekdays[c.First]
 	}
 	return text
 }
@@ -86,7 +86,7 @@ func wallClock(t time.Time) int64 { return t.UnixMilli() + offset(t) }
 
 // floor is the beginning of the unit that holds what a clock shows.
 func (c Calendar) floor(wall int64) int64 {
-	const hour, dayLong = int64(time.Hour / time.Millisecond), int64(day / time.Millisecond)
+	const hour, dayLong = int64(time.Hour / time.Millisecond), int64(Day / time.Millisecond)
 	switch c.Unit {
 	case "hour":
 		return state.FloorDiv(wall, hour) * hour
@@ -105,22 +105,22 @@ func (c Calendar) floor(wall int64) int64 {
 // survey finds grid and longest: it looks at all changes of the zone's clocks
 // from 1970 to 2100.
 func (c *Calendar) survey() {
-	unit := calendarUnits[c.Unit]
+	unit := CalendarUnits[c.Unit]
 	c.grid, c.longest = unit.part, unit.longest
 	end := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	for t := time.Unix(0, 0).In(c.Zone); t.Before(end); {
-		c.grid = divisor(c.grid, milliseconds(offset(t)))
+		c.grid = divisor(c.grid, Milliseconds(offset(t)))
 		_, changed := t.ZoneBounds()
 		switch {
 		case changed.IsZero():
 			return
 		case !changed.After(t):
 			// The last day of a leap year is said to end before it has begun.
-			changed = t.Add(day)
+			changed = t.Add(Day)
 		case offset(changed) != offset(t) && c.begin(changed.UnixMilli(), 1) == changed.UnixMilli():
-			c.grid = divisor(c.grid, milliseconds(changed.UnixMilli()))
+			c.grid = divisor(c.grid, Milliseconds(changed.UnixMilli()))
 		}
-		c.longest = max(c.longest, unit.longest+milliseconds(offset(t)-offset(changed)))
+		c.longest = max(c.longest, unit.longest+Milliseconds(offset(t)-offset(changed)))
 		t = changed
 	}
 }
@@ -133,23 +133,23 @@ func divisor(a, b time.Duration) time.Duration {
 	return max(a, -a)
 }
 
-func (c Calendar) defaultTile() time.Duration {
-	tile := niceTiles[0]
-	for _, nice := range niceTiles {
-		if nice <= calendarUnits[c.Unit].tile && c.grid%nice == 0 {
+func (c Calendar) DefaultTile() time.Duration {
+	tile := NiceTiles[0]
+	for _, nice := range NiceTiles {
+		if nice <= CalendarUnits[c.Unit].tile && c.grid%nice == 0 {
 			tile = nice
 		}
 	}
 	return tile
 }
 
-func (c Calendar) checkTile(tile time.Duration) error {
+func (c Calendar) CheckTile(tile time.Duration) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:
 		return fmt.Errorf("tile %s does not divide every %s of %s; choose %s or what divides it, or tile: exact", t, c.Unit, c.Zone, grid)
 	case c.longest/tile > maxTiles:
-		advice := "choose a wider tile, such as tile: " + FormatDuration(c.defaultTile())
-		if c.longest/c.defaultTile() > maxTiles {
+		advice := "choose a wider tile, such as tile: " + FormatDuration(c.DefaultTile())
+		if c.longest/c.DefaultTile() > maxTiles {
 			advice = "no wider one divides it: use tile: exact"
 		}
 		return fmt.Errorf("window %s has %d tiles of %s, more than %d; %s", c, c.longest/tile, t, maxTiles, advice)
@@ -157,9 +157,9 @@ func (c Calendar) checkTile(tile time.Duration) error {
 	return nil
 }
 
-// zone finds a time zone by its name in the IANA database. The machine's own is
+// ParseZone finds a time zone by its name in the IANA database. The machine's own is
 // none: what a feature means must not depend on where it is asked for.
-func zone(name string) (*time.Location, error) {
+func ParseZone(name string) (*time.Location, error) {
 	z, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "local") || name == "" {
 		return nil, fmt.Errorf("unknown time zone %q; write a name of the IANA database, such as Europe/Berlin or UTC", name)
@@ -167,8 +167,8 @@ func zone(name string) (*time.Location, error) {
 	return z, nil
 }
 
-// dayOfWeek finds a day of the week by its name.
-func dayOfWeek(name string) (time.Weekday, bool) {
-	i := slices.Index(weekdays, strings.ToLower(name))
+// ParseWeekday finds a day of the week by its name.
+func ParseWeekday(name string) (time.Weekday, bool) {
+	i := slices.Index(Weekdays, strings.ToLower(name))
 	return time.Weekday(i), i >= 0
 }

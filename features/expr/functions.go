@@ -1,4 +1,4 @@
-package features
+package expr
 
 import (
 	"bytes"
@@ -68,7 +68,7 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 		return term{}, err
 	}
 	if fn.takes != value.Null && !assignable(x.typ, fn.takes) {
-		return term{}, errorAt(args[0], "%s takes %s, not %s", signature, withArticle(fn.takes), withArticle(x.typ))
+		return term{}, errorAt(args[0], "%s takes %s, not %s", signature, WithArticle(fn.takes), WithArticle(x.typ))
 	}
 	option := 0
 	if fn.option != "" {

@@ -1,4 +1,4 @@
-package features
+package window
 
 import "time"
 
@@ -15,7 +15,7 @@ func (s Session) String() string {
 // Reach is the greatest length and the gap before it.
 func (s Session) Reach() time.Duration { return s.MaxLength + s.Gap }
 
-func (s Session) open(at, _ int64, times []int64) (from, told int64, sure bool) {
+func (s Session) Open(at, _ int64, times []int64) (from, told int64, sure bool) {
 	from, sure = s.begin(at, times)
 	return from, from - s.Gap.Milliseconds() + 1, sure
 }
@@ -40,15 +40,15 @@ func (s Session) begin(at int64, times []int64) (from int64, sure bool) {
 	return times[i], true
 }
 
-// defaultMaxLength is how far back the beginning of a window is looked for that
+// DefaultMaxLength is how far back the beginning of a window is looked for that
 // begins with an event, for a window of that length or gap.
-func defaultMaxLength(length time.Duration) time.Duration {
-	return max(day, 10*min(length, longest/10))
+func DefaultMaxLength(length time.Duration) time.Duration {
+	return max(Day, 10*min(length, Longest/10))
 }
 
 // maxLength is the option as it stands in one line, empty for the default.
 func maxLength(length, given time.Duration) string {
-	if given == defaultMaxLength(length) {
+	if given == DefaultMaxLength(length) {
 		return ""
 	}
 	return " max_length " + FormatDuration(given)

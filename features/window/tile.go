@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 // maxTiles bounds the tiles of one window: every answer reads all of them.
 const maxTiles = 20_000
 
-// niceTiles are the widths that a finding proposes.
-var niceTiles = []time.Duration{
+// NiceTiles are the widths that a finding proposes.
+var NiceTiles = []time.Duration{
 	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 4 * time.Hour, 6 * time.Hour, 8 * time.Hour, 12 * time.Hour,
-	day, 2 * day, 5 * day, 7 * day, 10 * day, 15 * day, 30 * day,
+	Day, 2 * Day, 5 * Day, 7 * Day, 10 * Day, 15 * Day, 30 * Day,
 }
 
 // defaultTile is one unit below the window's: days for windows of whole days
@@ -25,10 +25,10 @@ var niceTiles = []time.Duration{
 // minutes, and 100ms for whole seconds. Other windows have none: it is 0.
 func defaultTile(window time.Duration) time.Duration {
 	switch {
-	case window == day:
+	case window == Day:
 		return time.Hour
-	case window%day == 0:
-		return day
+	case window%Day == 0:
+		return Day
 	case window%time.Hour == 0:
 		return time.Minute
 	case window%time.Minute == 0:
@@ -61,7 +61,7 @@ func checkTile(window, tile time.Duration) error {
 // fitting are the nearest tiles below and above a width that divide the window.
 func fitting(window, tile time.Duration) string {
 	var below, above time.Duration
-	for _, nice := range append(slices.Clip(niceTiles), window) {
+	for _, nice := range append(slices.Clip(NiceTiles), window) {
 		switch {
 		case window%nice != 0:
 		case nice <= tile:

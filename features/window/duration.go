@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"fmt"
@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-const day = 24 * time.Hour
+const Day = 24 * time.Hour
 
-// longest bounds every duration, so that moments and sums of durations stay
+// Longest bounds every duration, so that moments and sums of durations stay
 // far from the ends of their types.
-const longest = 36500 * day
+const Longest = 36500 * Day
 
 var durationUnits = []struct {
 	name string
 	size time.Duration
 }{
-	{"w", 7 * day}, {"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
+	{"w", 7 * Day}, {"d", Day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
 }
 
-// parseDuration reads a duration in ms, s, m, h, d and w: 7d, 90m, 1h30m. The
+// ParseDuration reads a duration in ms, s, m, h, d and w: 7d, 90m, 1h30m. The
 // units of a compound one must fall.
-func parseDuration(text string) (time.Duration, error) {
+func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("bad duration %q: write whole numbers with ms, s, m, h, d or w, such as 7d or 90m", text)
 	var total time.Duration
 	rest, next := text, 0
@@ -42,8 +42,8 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 		unit := durationUnits[next].size
 		rest, next = rest[letters:], next+1
-		if n > int64((longest-total)/unit) {
-			return 0, fmt.Errorf("duration %q is longer than %s", text, FormatDuration(longest))
+		if n > int64((Longest-total)/unit) {
+			return 0, fmt.Errorf("duration %q is longer than %s", text, FormatDuration(Longest))
 		}
 		total += time.Duration(n) * unit
 		if rest == "" {
@@ -63,11 +63,11 @@ func FormatDuration(d time.Duration) string {
 	return "0s"
 }
 
-// milliseconds is a number of milliseconds as a duration.
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// Milliseconds is a number of milliseconds as a duration.
+func Milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// durationUnitNames are the units from the widest to the narrowest.
-func durationUnitNames() []string {
+// DurationUnitNames are the units from the widest to the narrowest.
+func DurationUnitNames() []string {
 	names := make([]string, len(durationUnits))
 	for i, u := range durationUnits {
 		names[i] = u.name

@@ -1,4 +1,4 @@
-package features
+package expr
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ var exprFields = []Variable{
 func exprValues() []value.Value {
 	return []value.Value{
 		{Type: value.String, Str: []byte("approved")}, {}, {Type: value.Int, Num: 7}, {Type: value.Decimal, Num: 10010, Scale: 2},
-		{Type: value.Float, Flt: 0.1}, truth(true),
+		{Type: value.Float, Flt: 0.1}, Truth(true),
 		{Type: value.Timestamp, Num: 1_700_000_000_000}, {Type: value.Location, Flt: 1, Lon: 2},
 		{Type: value.String, Str: []byte("10.1.2.3")}, {}, {}, {Type: value.Int, Num: math.MaxInt64},
 	}
@@ -144,7 +144,7 @@ func TestExpr(t *testing.T) {
 		`cidr(ip, 24) == "10.1.2.0/24"`:         "bool true",
 		`lower(upper(status)) == lower(status)`: "bool true",
 	} {
-		e, err := CompileExpr(source, exprFields, value.Null)
+		e, err := Compile(source, exprFields, value.Null)
 		if err != nil {
 			t.Errorf("%s: %v", source, err)
 			continue
@@ -158,7 +158,7 @@ func TestExpr(t *testing.T) {
 				t.Errorf("%s = %s, %v; want %s", source, typed(got), err, want)
 			}
 		}
-		again, err := CompileExpr(e.Source, exprFields, value.Null)
+		again, err := Compile(e.Source, exprFields, value.Null)
 		if v, _ := e.Eval(exprValues()); v.Scale > e.Scale() {
 			t.Errorf("%s: %d digits behind the point, and %d stated", source, v.Scale, e.Scale())
 		}
@@ -173,9 +173,9 @@ func TestExprScale(t *testing.T) {
 	for source, want := range map[string]uint8{
 		"n": 0, "amount": 2, "-amount": 2, "amount + 0.125": 3, "1 - amount": 2, "amount * amount * 0.5": 5,
 		"none ?? amount": 2, "amount ?? 0.125": 3, "ok ? amount : 0.125": 3, "ok ? n : amount": 2,
-		"amount * amount * amount * amount * amount * amount * amount * amount * amount * amount": maxScale,
+		"amount * amount * amount * amount * amount * amount * amount * amount * amount * amount": value.MaxScale,
 	} {
-		e, err := CompileExpr(source, exprFields, value.Null)
+		e, err := Compile(source, exprFields, value.Null)
 		if err != nil || e.Scale() != want {
 			t.Errorf("%s: %+v, %v; want %d", source, e, err, want)
 		}
@@ -190,7 +190,7 @@ func TestExprCanonical(t *testing.T) {
 		"status == 'a' // why":       `status == "a"`,
 		"if ok {1} else {2}":         "ok ? 1 : 2",
 	} {
-		e, err := CompileExpr(source, exprFields, value.Null)
+		e, err := Compile(source, exprFields, value.Null)
 		if err != nil || e.Source != want {
 			t.Errorf("%s: %+v, %v; want %s", source, e, err, want)
 		}
@@ -209,7 +209,7 @@ func TestExprWants(t *testing.T) {
 		{"none", value.Float, "null"},
 		{"none == 1", value.Bool, "bool false"},
 	} {
-		e, err := CompileExpr(c.source, exprFields, c.want)
+		e, err := Compile(c.source, exprFields, c.want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,8 +268,8 @@ func TestExprErrors(t *testing.T) {
 		{"\xff", value.Bool, 1, "the expression is not valid UTF-8"},
 		{strings.Repeat("(", maxExprLength+1), value.Bool, 1, "the expression is longer than 4096 bytes"},
 	} {
-		_, err := CompileExpr(c.source, exprFields, c.want)
-		var e *ExprError
+		_, err := Compile(c.source, exprFields, c.want)
+		var e *Error
 		if !errors.As(err, &e) || e.Column != c.column || e.Message != c.message {
 			t.Errorf("%s: %#v; want column %d: %s", c.source, err, c.column, c.message)
 		}
@@ -278,15 +278,15 @@ func TestExprErrors(t *testing.T) {
 
 func TestExprFails(t *testing.T) {
 	for source, want := range map[string]string{
-		`big + 1`:               errOverflow.Error(),
-		`-big - 2`:              errOverflow.Error(),
-		`big * 2`:               errOverflow.Error(),
-		`big + 0.5`:             errOverflow.Error(),
-		`score * 1e308 * 1e308`: errOverflow.Error(),
-		`-(-big - 1)`:           errOverflow.Error(),
-		`0.5 + (big + 1)`:       errOverflow.Error(),
+		`big + 1`:               ErrOverflow.Error(),
+		`-big - 2`:              ErrOverflow.Error(),
+		`big * 2`:               ErrOverflow.Error(),
+		`big + 0.5`:             ErrOverflow.Error(),
+		`score * 1e308 * 1e308`: ErrOverflow.Error(),
+		`-(-big - 1)`:           ErrOverflow.Error(),
+		`0.5 + (big + 1)`:       ErrOverflow.Error(),
 	} {
-		e, err := CompileExpr(source, exprFields, value.Null)
+		e, err := Compile(source, exprFields, value.Null)
 		if err != nil {
 			t.Fatal(source, err)
 		}
@@ -297,7 +297,7 @@ func TestExprFails(t *testing.T) {
 }
 
 func TestExprBoundsText(t *testing.T) {
-	e, err := CompileExpr(`status + status`, exprFields, value.String)
+	e, err := Compile(`status + status`, exprFields, value.String)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func BenchmarkExpr(b *testing.B) {
 		`status == "approved"`, `status == "approved" and amount > 100.05`, `status in ["a", "b", "approved"]`, `cidr(ip, 24)`,
 	} {
 		b.Run(source, func(b *testing.B) {
-			e, err := CompileExpr(source, exprFields, value.Null)
+			e, err := Compile(source, exprFields, value.Null)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -329,7 +329,7 @@ func BenchmarkExpr(b *testing.B) {
 }
 
 func TestExprAllocatesNothing(t *testing.T) {
-	e, err := CompileExpr(`status == "approved" and amount > 1.5 and cidr(ip, 24) == "10.1.2.0/24"`, exprFields, value.Bool)
+	e, err := Compile(`status == "approved" and amount > 1.5 and cidr(ip, 24) == "10.1.2.0/24"`, exprFields, value.Bool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,11 +353,11 @@ func FuzzCompileExpr(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source string) {
 		for _, compile := range []func(string) (*Expr, error){
 			CompileMatch,
-			func(s string) (*Expr, error) { return CompileExpr(s, exprFields, value.Null) },
+			func(s string) (*Expr, error) { return Compile(s, exprFields, value.Null) },
 		} {
 			e, err := compile(source)
 			if err != nil {
-				var ee *ExprError
+				var ee *Error
 				if !errors.As(err, &ee) || ee.Column < 1 || ee.Message == "" || strings.Contains(ee.Message, "\n") {
 					t.Fatalf("%q: bad error %#v", source, err)
 				}
@@ -412,7 +412,7 @@ func TestExprIn128Bits(t *testing.T) {
 		"d * d":                  "error", // it has 36 digits behind the point
 		"n * n * n * n == 1":     "error",
 	} {
-		e, err := CompileExpr(source, fields, value.Null)
+		e, err := Compile(source, fields, value.Null)
 		if err != nil {
 			t.Fatal(err)
 		}

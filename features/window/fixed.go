@@ -1,4 +1,4 @@
-package features
+package window
 
 import (
 	"time"
@@ -25,7 +25,7 @@ func (f Fixed) String() string {
 // Reach is two stretches.
 func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
 
-func (f Fixed) open(at, since int64, times []int64) (from, told int64, sure bool) {
+func (f Fixed) Open(at, since int64, times []int64) (from, told int64, sure bool) {
 	size, stretch := f.Size.Milliseconds(), f.MaxLength.Milliseconds()
 	since = max(since, (state.FloorDiv(at, stretch)-1)*stretch)
 	end, previous := since, since-1 // of the window; the event before
