@@ -45,7 +45,7 @@ func (f *Feature) Timeline(at int64) []Bar {
 	each := tilesOfBar(tile, last-first+1)
 	narrow := *f
 	narrow.Window = window.Window{
-		Form: window.Rolling{time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
+		Form: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
 	}
 	bars := make([]Bar, (last-first+1)/each)
 	for i := range bars {

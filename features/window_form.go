@@ -35,13 +35,13 @@ func (l *loader) FormOrLifetime(words windowWords) (form window.Form, ok bool) {
 		return l.calendar(words)
 	case "tumbling":
 		size, ok := l.length(w)
-		return window.Tumbling{size}, ok
+		return window.Tumbling{Size: size}, ok
 	case "fixed":
 		size, limit, ok := l.opening(words, w, "window")
-		return window.Fixed{size, limit}, ok
+		return window.Fixed{Size: size, MaxLength: limit}, ok
 	case "session":
 		gap, limit, ok := l.opening(words, w, "gap")
-		return window.Session{gap, limit}, ok
+		return window.Session{Gap: gap, MaxLength: limit}, ok
 	default:
 		_, ok := words.keys["last"]
 		return nil, ok
@@ -59,7 +59,7 @@ func (l *loader) rolling(w word) (window.Form, bool) {
 		return nil, false
 	}
 	size, ok := l.length(w)
-	return window.Rolling{size}, ok
+	return window.Rolling{Size: size}, ok
 }
 
 // length reads how long a window is.
