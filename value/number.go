@@ -87,9 +87,9 @@ func parseExponent(text []byte) int {
 type Fit uint8
 
 const (
-	Exact    Fit = iota
-	Fraction     // something is left behind the point
-	Overflow
+	Exact    Fit = iota // nothing is lost
+	Fraction            // digits are left behind the point
+	Overflow            // it is beyond 64 bits
 )
 
 // Scaled is the number times 10^scale, rounded towards minus infinity.
@@ -162,11 +162,13 @@ func Multiply(a, b int64) (int64, bool) {
 	return int64(low), signed == int64(low)>>63
 }
 
+// Plus is a+b, not ok where that overflows.
 func Plus(a, b int64) (int64, bool) {
 	c := a + b
 	return c, (c > a) == (b > 0)
 }
 
+// Minus is a-b, not ok where that overflows.
 func Minus(a, b int64) (int64, bool) {
 	c := a - b
 	return c, (c < a) == (b > 0)
@@ -231,4 +233,5 @@ func ScanNumber(data []byte, i int) int {
 	return i
 }
 
+// IsDigit says whether a byte is a decimal digit of ASCII.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -232,6 +232,7 @@ func literal(v value.Value) term {
 	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) value.Value { return v }}
 }
 
+// Truth is a Bool.
 func Truth(b bool) value.Value {
 	v := value.Value{Type: value.Bool}
 	if b {

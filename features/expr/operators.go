@@ -15,10 +15,10 @@ import (
 // canonicalOperators are the spellings that stand for others.
 var canonicalOperators = map[string]string{"&&": "and", "||": "or", "!": "not"}
 
-var (
-	ErrOverflow = errors.New("the result of a calculation is too great")
-	errLong     = errors.New("the result of an expression is longer than 65536 bytes")
-)
+// ErrOverflow is the error of a calculation whose result does not fit its type.
+var ErrOverflow = errors.New("the result of a calculation is too great")
+
+var errLong = errors.New("the result of an expression is longer than 65536 bytes")
 
 func (f *frame) fail(err error) value.Value {
 	if f.err == nil {

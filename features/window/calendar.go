@@ -133,6 +133,7 @@ func divisor(a, b time.Duration) time.Duration {
 	return max(a, -a)
 }
 
+// DefaultTile is the width of tiles where none is chosen.
 func (c Calendar) DefaultTile() time.Duration {
 	tile := NiceTiles[0]
 	for _, nice := range NiceTiles {
@@ -143,6 +144,7 @@ func (c Calendar) DefaultTile() time.Duration {
 	return tile
 }
 
+// CheckTile says what is wrong with a width of tiles, nil for nothing.
 func (c Calendar) CheckTile(tile time.Duration) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:

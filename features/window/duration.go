@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// Day is the d of durations: 24 hours, whatever the calendar.
 const Day = 24 * time.Hour
 
 // Longest bounds every duration, so that moments and sums of durations stay

@@ -25,6 +25,7 @@ func (f Fixed) String() string {
 // Reach is two stretches.
 func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
 
+// Open implements Opened.
 func (f Fixed) Open(at, since int64, times []int64) (from, told int64, sure bool) {
 	size, stretch := f.Size.Milliseconds(), f.MaxLength.Milliseconds()
 	since = max(since, (state.FloorDiv(at, stretch)-1)*stretch)

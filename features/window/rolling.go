@@ -21,8 +21,10 @@ func (r Rolling) begin(at, tile int64) int64 {
 	return (state.FloorDiv(at, tile)+1)*tile - r.Size.Milliseconds()
 }
 
+// DefaultTile is the width of tiles where none is chosen.
 func (r Rolling) DefaultTile() time.Duration { return defaultTile(r.Size) }
 
+// CheckTile says what is wrong with a width of tiles, nil for nothing.
 func (r Rolling) CheckTile(tile time.Duration) error { return checkTile(r.Size, tile) }
 
 // lifetime is all there ever was: the form of a window without one.
@@ -34,8 +36,10 @@ func (lifetime) Reach() time.Duration { return 0 }
 
 func (lifetime) begin(int64, int64) int64 { return math.MinInt64 }
 
+// DefaultTile is the width of tiles where none is chosen.
 func (lifetime) DefaultTile() time.Duration { return 0 }
 
+// CheckTile says what is wrong with a width of tiles, nil for nothing.
 func (lifetime) CheckTile(tile time.Duration) error {
 	if tile != 0 {
 		return errors.New("tile does not apply to a lifetime, which has no tiles")

@@ -20,6 +20,8 @@ func (t Tumbling) begin(at, _ int64) int64 {
 	return state.FloorDiv(at, size) * size
 }
 
+// DefaultTile is the width of tiles where none is chosen.
 func (t Tumbling) DefaultTile() time.Duration { return defaultTile(t.Size) }
 
+// CheckTile says what is wrong with a width of tiles, nil for nothing.
 func (t Tumbling) CheckTile(tile time.Duration) error { return checkTile(t.Size, tile) }

@@ -83,6 +83,7 @@ var BoundsByName = map[string]struct{ ClosedLeft, OpenRight bool }{
 	"(]": {}, "[]": {ClosedLeft: true}, "[)": {ClosedLeft: true, OpenRight: true}, "()": {OpenRight: true},
 }
 
+// DefaultBounds are the edges of an exact window that names none.
 const DefaultBounds = "(]"
 
 // Brackets is how the window's edges are written.
