@@ -86,6 +86,7 @@ func parseExponent(text []byte) int {
 // Fit says how a number fits into an integer.
 type Fit uint8
 
+// How a number may fit.
 const (
 	Exact    Fit = iota // nothing is lost
 	Fraction            // digits are left behind the point
