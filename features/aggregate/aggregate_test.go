@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DataDog/sketches-go/ddsketch/mapping"
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/state"
@@ -381,6 +382,32 @@ func TestDDSketchBins(t *testing.T) {
 		}
 		if value.Compare(v, w) < 0 && of(v).compare(of(w)) > 0 {
 			t.Fatalf("the bin of %s comes after that of %s", v.AppendText(nil), w.AppendText(nil))
+		}
+	})
+}
+
+// Bins are those of the authors' own library, which counts them from the lower edge
+// and gives the edge itself to the bin above, where ours gives it to the bin below.
+func TestDDSketchBinsAreTheLibrarys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		relative := float64(rapid.IntRange(1, 100).Draw(t, "error")) / 1000
+		theirs, err := mapping.NewLogarithmicMapping(relative)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := rapid.Float64Range(1e-300, 1e300).Draw(t, "value")
+		ours := newDDSketch(value.Float, relative)
+		b := binOf(string(ours.AppendKey(nil, value.Value{Type: value.Float, Flt: x})))
+		index := theirs.Index(x)
+		if lower := theirs.LowerBound(index); math.Abs(x-lower) <= 1e-9*x || math.Abs(theirs.LowerBound(index+1)-x) <= 1e-9*x {
+			t.Skip("on the edge of two bins")
+		}
+		if b.index != index+1 {
+			t.Fatalf("%g is in bin %d, and in theirs %d", x, b.index, index)
+		}
+		got, want := ours.value(Call{Type: value.Float, Error: relative}, b).Flt, theirs.Value(index)
+		if math.Abs(got-want) > 1e-9*want {
+			t.Fatalf("%g stands for bin %d, and theirs is %g", got, b.index, want)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	library "github.com/bits-and-blooms/bloom/v3"
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/state"
@@ -94,6 +95,47 @@ func TestFalsePositives(t *testing.T) {
 		}
 		if few := test.values < 100 && test.most > 100; few != (stated == 0) {
 			t.Errorf("%+v: the answer states %v", test, stated)
+		}
+	}
+}
+
+// A Bloom filter of the same size and values has as many bits set, and as many false
+// positives, as a library's.
+func TestBloomIsAsTheLibrarys(t *testing.T) {
+	const probes = 400_000
+	var secret Secret
+	for _, test := range []struct {
+		values int
+		rate   float64
+	}{{1000, 0.01}, {20_000, 0.001}, {500, 0.2}} {
+		size, hashes := state.BloomSize(test.values, test.rate)
+		ours := bloom{bits: make([]byte, size), hashes: hashes}
+		theirs := library.New(uint(8*size), uint(hashes))
+		for n := range test.values {
+			ours.add(secret.hash(valueOf(n)))
+			theirs.Add(valueOf(n))
+		}
+		// The number of bits set spreads by less than the root of the bits.
+		set := int(theirs.BitSet().Count())
+		if off := math.Abs(float64(ours.ones - set)); off > 5*math.Sqrt(float64(8*size)) {
+			t.Errorf("%+v: %d of %d bits are set, and %d of the library's", test, ours.ones, 8*size, set)
+		}
+		var found, foundThere int
+		for n := range probes {
+			v := valueOf(math.MaxInt32 + n)
+			if ours.has(secret.hash(v)) {
+				found++
+			}
+			if theirs.Test(v) {
+				foundThere++
+			}
+		}
+		if off, expected := math.Abs(float64(found-foundThere)), float64(probes)*test.rate; off > 0.1*expected+7*math.Sqrt(expected) {
+			t.Errorf("%+v: %d of %d that were never met are found, and %d by the library", test, found, probes, foundThere)
+		}
+		// The library's estimate is the textbook's, which has no whole numbers of hashes.
+		if bits, _ := library.EstimateParameters(uint(test.values), test.rate); math.Abs(float64(8*size)/float64(bits)-1) > 0.05 {
+			t.Errorf("%+v: %d bits, and the library takes %d", test, 8*size, bits)
 		}
 	}
 }
