@@ -22,7 +22,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/serve"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // apiEnv has the binary answer questions, from the state in the Redis of that
@@ -89,7 +89,7 @@ func answer(redisAddr string) error {
 	}
 	client := redis.NewClient(&redis.Options{Addr: redisAddr})
 	defer client.Close()
-	s := store.New(client, namespace, questionShards)
+	s := redisstore.New(client, namespace, questionShards)
 	mux := http.NewServeMux()
 	mux.Handle("/", serve.New(serve.Config{
 		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,

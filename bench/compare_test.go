@@ -20,7 +20,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 var (
@@ -154,7 +154,7 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	state := store.New(weir, namespace, config.Default().Shards)
+	state := redisstore.New(weir, namespace, config.Default().Shards)
 	f, ok := registry.Feature("user_tx_lifetime")
 	if !ok {
 		b.Fatal("user_tx_lifetime is not among the shipped features")

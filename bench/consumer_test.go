@@ -27,7 +27,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // consumerEnv has the binary work as a consumer, so that the CPU time of its
@@ -237,7 +237,7 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 	cfg := config.Default()
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
-	state := store.New(client, namespace, cfg.Shards)
+	state := redisstore.New(client, namespace, cfg.Shards)
 	processor := pipeline.New(pipeline.Config{
 		Registry: registry, Store: state,
 		NewWriter: func() pipeline.Writer { return &watchedWriter{state.NewWriter(), p} },

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 const hotDefinitions = `
@@ -50,7 +50,7 @@ func hot(b *testing.B, events int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	stored := store.New(client, namespace, 1)
+	stored := redisstore.New(client, namespace, 1)
 	partition := state.Partition{Topic: "pay"}
 	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)

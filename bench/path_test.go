@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // BenchmarkPath carries records from fetched bytes to the arguments of script
@@ -125,8 +125,8 @@ func apply(b *testing.B, size int) {
 // path carries records to a store in batches of the default size.
 type path struct {
 	mapper   *features.Mapper
-	store    *store.Store
-	writer   *store.Writer
+	store    *redisstore.Store
+	writer   *redisstore.Writer
 	batch    state.Batch
 	events   int
 	size     int
@@ -141,7 +141,7 @@ func newPath(b *testing.B, client redis.UniversalClient) *path {
 	cfg := config.Default()
 	p := &path{
 		mapper: registry.NewMapper(), size: cfg.Processor.Batch.MaxEvents,
-		store: store.New(client, namespace, cfg.Shards), progress: map[string][]state.Position{},
+		store: redisstore.New(client, namespace, cfg.Shards), progress: map[string][]state.Position{},
 	}
 	p.writer = p.store.NewWriter()
 	for _, topic := range registry.Topics() {

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // questionDefinitions are 20 features of users, devices and cards.
@@ -100,7 +100,7 @@ func questions(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := store.New(client, namespace, questionShards)
+	s := redisstore.New(client, namespace, questionShards)
 	now := time.Now()
 	loadEntities(b, s, registry, now)
 	api := startAPI(b, server.Addr())
@@ -274,14 +274,14 @@ func questionKeys(n uint64, r *features.Registry) (keys []string) {
 		for i, by := range []string{"user_id", "device_id", "card_id"} {
 			group := r.Series[slices.IndexFunc(r.Series, func(s *state.Series) bool { return s.By[0] == by })].Group
 			shard := state.Shard(state.EntityHash([]byte(e[i])), questionShards)
-			keys = append(keys, store.ShardTag(namespace, shard, questionShards)+group+":"+e[i])
+			keys = append(keys, redisstore.ShardTag(namespace, shard, questionShards)+group+":"+e[i])
 		}
 	}
 	return keys
 }
 
 // loadEntities applies eight events of each user within the last week.
-func loadEntities(b *testing.B, s *store.Store, r *features.Registry, now time.Time) {
+func loadEntities(b *testing.B, s *redisstore.Store, r *features.Registry, now time.Time) {
 	if err := s.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // shards is the number of state shards, that of the settings' default.
@@ -34,7 +34,7 @@ type scene struct {
 	broker   *testkit.Broker
 	kafka    *kafka.Client
 	producer *producer
-	store    *store.Store
+	store    *redisstore.Store
 	group    string
 	settings []string // of every process
 	started  []*weir
@@ -83,7 +83,7 @@ func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, sett
 	namespace := testkit.Namespace(t)
 	return &scene{
 		t: t, broker: broker, kafka: broker.Client(), producer: newProducer(t, broker),
-		store: store.New(client, namespace, shards), group: namespace,
+		store: redisstore.New(client, namespace, shards), group: namespace,
 		began: time.Now(), registry: registry, model: model.New(registry), known: map[string]bool{},
 		settings: append([]string{
 			"--namespace", namespace, "--features", strings.Join(paths, ","),
@@ -188,7 +188,7 @@ func (s *scene) applied() (sum int64, err error) {
 func (s *scene) appliedIn(server *testkit.RedisServer) int64 {
 	s.t.Helper()
 	one := *s
-	one.store = store.New(server.Client(s.t), s.group, shards)
+	one.store = redisstore.New(server.Client(s.t), s.group, shards)
 	applied, err := one.applied()
 	if err != nil {
 		s.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 const outageDefinitions = `
@@ -41,7 +41,7 @@ func TestEnrichAfterAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBenchOf(t, outageDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
-			b.store = store.New(b.redis, testkit.Namespace(t), 2, store.Slack(test.slack))
+			b.store = redisstore.New(b.redis, testkit.Namespace(t), 2, redisstore.Slack(test.slack))
 			b.config.Store, b.config.NewWriter = b.store, func() pipeline.Writer { return b.store.NewWriter() }
 			began := time.Now()
 			write := func(from, n int) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // While one Redis master of three hangs, events of the entities of the others are
@@ -24,7 +24,7 @@ func TestOneMasterHangs(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = client.Close() })
 	b.redis = client
-	b.store = store.New(client, "lagging", 24, store.Deadlines(200*time.Millisecond, 300*time.Millisecond))
+	b.store = redisstore.New(client, "lagging", 24, redisstore.Deadlines(200*time.Millisecond, 300*time.Millisecond))
 	b.config.Store = b.store
 	b.run()
 	const rounds = 6

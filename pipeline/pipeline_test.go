@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -36,7 +36,7 @@ features:
 type bench struct {
 	t         *testing.T
 	broker    *kfake.Cluster
-	store     *store.Store
+	store     *redisstore.Store
 	redis     redis.UniversalClient
 	registry  *features.Registry
 	config    pipeline.Config
@@ -67,7 +67,7 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 		broker: testkit.Kfake(t, topics),
 		redis:  testkit.Redis(t).Client(t),
 	}
-	b.store = store.New(b.redis, testkit.Namespace(t), 8)
+	b.store = redisstore.New(b.redis, testkit.Namespace(t), 8)
 	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	b.config = pipeline.Config{

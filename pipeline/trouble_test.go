@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // readDead reads n dead letters.
@@ -160,7 +160,7 @@ func TestRedisAwayAndBack(t *testing.T) {
 
 func (b *bench) useRedis(server *testkit.RedisServer) {
 	b.redis = server.Client(b.t)
-	b.store = store.New(b.redis, "weir", 8)
+	b.store = redisstore.New(b.redis, "weir", 8)
 	b.config.Store = b.store
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // node is one process: a processor, an API or both, wired to Kafka and Redis.
@@ -31,7 +31,7 @@ type node struct {
 	reloader  *reloader
 	redis     redis.UniversalClient
 	replicas  *redis.ClusterClient // nil where questions are read from masters
-	store     *store.Store
+	store     *redisstore.Store
 	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
 	api       *serve.Server
@@ -104,13 +104,13 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 // openStore makes the store of the state, and lets questions read from replicas
 // where the settings say so.
 func (n *node) openStore(roles roles) (err error) {
-	var reading []store.Option
+	var reading []redisstore.Option
 	if roles.api {
 		if n.replicas, reading, err = openReplicas(n.cfg, n.log); err != nil {
 			return err
 		}
 	}
-	n.store, err = newStore(n.cfg, n.redis, append(reading, store.NoteMasters(n.noteMaster))...)
+	n.store, err = newStore(n.cfg, n.redis, append(reading, redisstore.NoteMasters(n.noteMaster))...)
 	return err
 }
 
@@ -325,7 +325,7 @@ func (n *node) waitFor(ctx context.Context, what string, ask func(context.Contex
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		_, layout := errors.AsType[*store.LayoutError](err)
+		_, layout := errors.AsType[*redisstore.LayoutError](err)
 		_, missing := errors.AsType[missingTopicsError](err)
 		if layout || missing {
 			return fmt.Errorf("%s: %w", what, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // settings are the flags of a command that works on what weir run does.
@@ -30,7 +30,7 @@ func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
 }
 
 // newStore is the store of the settings' namespace.
-func newStore(cfg *config.Config, client redis.UniversalClient, options ...store.Option) (*store.Store, error) {
+func newStore(cfg *config.Config, client redis.UniversalClient, options ...redisstore.Option) (*redisstore.Store, error) {
 	key, err := cfg.EntityKey()
 	if err != nil {
 		return nil, err
@@ -41,23 +41,23 @@ func newStore(cfg *config.Config, client redis.UniversalClient, options ...store
 	if cfg.Redis.Mode == "cluster" {
 		question /= 8
 	}
-	options = append(options, store.HashEntities(key), store.Slack(cfg.Store.ExpirySlack), store.Deadlines(question, cfg.Redis.ReadTimeout))
-	return store.New(client, cfg.Namespace, cfg.Shards, options...), nil
+	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(question, cfg.Redis.ReadTimeout))
+	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
 }
 
 // openReplicas makes the client of the replicas that questions are read from, and
 // what has a store read there; nil where all is read from masters.
-func openReplicas(cfg *config.Config, log *slog.Logger) (client *redis.ClusterClient, reading []store.Option, err error) {
+func openReplicas(cfg *config.Config, log *slog.Logger) (client *redis.ClusterClient, reading []redisstore.Option, err error) {
 	client, err = cfg.RedisReplicas()
 	if err != nil || client == nil {
 		return nil, nil, err
 	}
-	return client, []store.Option{store.ReadFromReplicas(client, cfg.Redis.MaxStaleness, log)}, nil
+	return client, []redisstore.Option{redisstore.ReadFromReplicas(client, cfg.Redis.MaxStaleness, log)}, nil
 }
 
 // openState reaches the state of the settings' namespace, to be looked at. close
 // ends the connection.
-func openState(ctx context.Context, cfg *config.Config) (state *store.Store, close func() error, err error) {
+func openState(ctx context.Context, cfg *config.Config) (state *redisstore.Store, close func() error, err error) {
 	client, err := cfg.RedisClient()
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // round is one round while it is played.
@@ -27,7 +27,7 @@ type round struct {
 	suffix     string // of topics, and the namespace
 	kafka      *broker
 	redis      redisSide
-	store      *store.Store
+	store      *redisstore.Store
 	processors []*process
 	api        *process
 	version    int // of the definitions that were given out last
@@ -92,7 +92,7 @@ func (r *round) play() {
 	r.kafka.createTopics(r.suffix, r.plan.Partitions)
 	defer r.kafka.deleteTopics()
 	r.redis = r.trials.redis(r)
-	r.store = store.New(r.redis.client(), r.namespace(), r.plan.Shards)
+	r.store = redisstore.New(r.redis.client(), r.namespace(), r.plan.Shards)
 	for i := range r.plan.Processors {
 		r.processors = append(r.processors, r.newProcess(fmt.Sprint("processor", i), "processor"))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/embedded"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // derivedDefinitions are derived features over streams, entities, windows and
@@ -62,7 +62,7 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		server.FlushAll()
-		s := store.New(client, "derived", 2)
+		s := redisstore.New(client, "derived", 2)
 		m := New(registry)
 		now := applyRandom(t, s, m, registry)
 		for _, f := range registry.Features {
@@ -101,7 +101,7 @@ func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, a
 
 // applyRandom applies one batch of random events to a fresh store and to the
 // model, and returns the time of the last.
-func applyRandom(t *rapid.T, s *store.Store, m *Model, registry *features.Registry) int64 {
+func applyRandom(t *rapid.T, s *redisstore.Store, m *Model, registry *features.Registry) int64 {
 	t.Helper()
 	ctx, partition := context.Background(), state.Partition{Topic: "pay"}
 	if err := s.Create(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -141,7 +141,7 @@ func TestRealServers(t *testing.T) {
 
 func TestLayout(t *testing.T) {
 	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
-	s := store.New(client, namespace, 4)
+	s := redisstore.New(client, namespace, 4)
 	for range 2 { // before it is made, and after
 		if got := lines(Redis(t.Context(), client, s), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
 			t.Errorf("got %v", got)
@@ -152,7 +152,7 @@ func TestLayout(t *testing.T) {
 	}
 	want := `FAIL namespace "` + namespace + `" was made with shards 4, not 8: use shards 4, or another namespace: ` +
 		`set the shards with which the namespace was made, or another namespace`
-	if got := lines(Redis(t.Context(), client, store.New(client, namespace, 8)), "layout"); len(got) != 1 || got[0] != want {
+	if got := lines(Redis(t.Context(), client, redisstore.New(client, namespace, 8)), "layout"); len(got) != 1 || got[0] != want {
 		t.Errorf("got %v", got)
 	}
 }

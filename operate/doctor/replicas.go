@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // ReplicaReader reads from replicas where they do.
 type ReplicaReader interface {
-	CheckReplicas(ctx context.Context) ([]store.Replica, error)
+	CheckReplicas(ctx context.Context) ([]redisstore.Replica, error)
 }
 
 // Replicas looks at the replicas that questions are to be read from. None of its

@@ -9,11 +9,11 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // shown is what weir state says of u1.
-func shown(t *testing.T, s *store.Store, r *features.Registry) string {
+func shown(t *testing.T, s *redisstore.Store, r *features.Registry) string {
 	t.Helper()
 	keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, []string{"spent_1d"})
 	if err != nil {
@@ -30,7 +30,7 @@ func shown(t *testing.T, s *store.Store, r *features.Registry) string {
 // and changes nothing; a drop makes the entity readable and says what is lost.
 func TestDrop(t *testing.T) {
 	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
-	s, r := store.New(client, namespace, 2), registry(t, definitions)
+	s, r := redisstore.New(client, namespace, 2), registry(t, definitions)
 	fill(t, s, r, events...)
 	user := map[string]string{"user": "u1"}
 	drop := func(scope Scope) ([]Dropped, string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -63,7 +63,7 @@ func registry(t *testing.T, text string) *features.Registry {
 var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 // fill applies events one by one.
-func fill(t *testing.T, s *store.Store, r *features.Registry, events ...string) {
+func fill(t *testing.T, s *redisstore.Store, r *features.Registry, events ...string) {
 	t.Helper()
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ var events = []string{
 }
 
 func TestReadInWords(t *testing.T) {
-	s := store.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
+	s := redisstore.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
 	fill(t, s, r, events...)
 	keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, nil)
@@ -216,7 +216,7 @@ func TestWrite(t *testing.T) {
 
 func TestReadOfSome(t *testing.T) {
 	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
-	s := store.New(client, namespace, 2)
+	s := redisstore.New(client, namespace, 2)
 	r := registry(t, definitions)
 	fill(t, s, r, events...)
 	read := func(given map[string]string, names ...string) []Key {
@@ -249,7 +249,7 @@ func TestReadOfSome(t *testing.T) {
 }
 
 func TestReadMistakes(t *testing.T) {
-	s := store.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
+	s := redisstore.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
 	for _, c := range []struct {
 		given map[string]string

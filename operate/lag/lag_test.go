@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -131,7 +131,7 @@ func TestRead(t *testing.T) {
 	began := time.Now().Truncate(time.Millisecond)
 	broker, namespace := testkit.Kafka(t), testkit.Namespace(t)
 	topic := testkit.CreateTopic(t, broker, 2)
-	s := store.New(testkit.Redis(t).Client(t), namespace, 3)
+	s := redisstore.New(testkit.Redis(t).Client(t), namespace, 3)
 	if err := s.Create(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package memory keeps state in the process's memory: what package store keeps
+// Package memory keeps state in the process's memory: what package redisstore keeps
 // in Redis, with the same meaning, for replays of history that end with the
 // process. It knows no progress: every batch applied counts.
 package memory

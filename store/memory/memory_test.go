@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
+	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -113,7 +113,7 @@ var number = state.NewColumn(1, value.Int, 0)
 // come late and out of order, for every window that is kept.
 func TestMemoryIsAsRedis(t *testing.T) {
 	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
-	redis := store.New(client, namespace, 2)
+	redis := redisstore.New(client, namespace, 2)
 	if err := redis.Create(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,412 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+)
+
+const (
+	// callOps and callBytes bound the operations of one script call, and with them
+	// the time, under a millisecond, for which it keeps others waiting.
+	callOps   = 500
+	callBytes = 64 << 10
+	// passBytes bounds what the calls of one pipeline append to a key. What is over
+	// it goes with the next one, in front of which the key may be compacted: so a
+	// key stays bounded, however many events of one entity a batch has.
+	passBytes = 128 << 10
+)
+
+// Writer applies batches. It has memory of its own and serves one goroutine.
+type Writer struct {
+	store    *Store
+	byShard  [][]int32 // indices in Batch.Touched
+	combiner combiner
+	packer   packed.Packer
+	calls    []scriptCall
+	appended map[uint64]int // bytes by the hash of a key, in the shard's calls before this one
+	progress []any          // by shard, the progress key
+	sha      any
+	now      int64 // by the clock, in milliseconds since 1970
+	compactor
+
+	args  []any    // of all calls of a pass
+	texts []string // that args point to
+	bytes []byte   // that texts stand in
+}
+
+// scriptCall is one call under way: what it moves when it succeeds.
+type scriptCall struct {
+	shard int
+	more  bool // of the batch's operations of the shard come behind it
+	cmd   *redis.Cmd
+	keys  []any // the state keys
+	moves []move
+}
+
+// move takes a source's progress in a shard from one position to another.
+type move struct {
+	source   int
+	from, to state.Position
+}
+
+// NewWriter returns a writer for one goroutine.
+func (s *Store) NewWriter() *Writer {
+	s.written.Do(func() { s.expiry = newExpiries(len(s.tags), s.slack) })
+	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
+	for _, tag := range s.tags {
+		w.progress = append(w.progress, progressKey(tag))
+	}
+	return w
+}
+
+// Apply applies a batch, each shard's share at once with the shard's progress.
+// For each source of a call the script compares the position that it finds with
+// the one from which the call goes on:
+//
+//	equal          applied, and the progress moved
+//	greater        applied before, by a request that was sent twice or by another
+//	               owner of the partition: only what lies behind is sent again
+//	less, or none  the store went back in time: the source is marked Behind
+//	of another     the partition was placed in another log, or behind a truncation:
+//	log or epoch   the source is marked Behind
+//
+// Each master has its calls at the same time as the others, and a deadline of its
+// own. Where one does not answer while others do, its shards are marked Lagging.
+//
+// An error means that Redis could not be reached or would not write. What was
+// confirmed until then stands in the sources' Progress; applying the batch
+// again goes on from there, and nothing counts twice.
+func (w *Writer) Apply(ctx context.Context, b *state.Batch) error {
+	for shard := range w.byShard {
+		w.byShard[shard] = w.byShard[shard][:0]
+	}
+	for i := range b.Touched {
+		shard := state.Shard(b.Touched[i].Hash, len(w.byShard))
+		w.byShard[shard] = append(w.byShard[shard], int32(i))
+	}
+	if err := w.learnSecret(ctx); err != nil {
+		return err
+	}
+	verify := make([]bool, len(w.byShard))
+	for shard := range verify {
+		verify[shard] = b.EveryShard
+	}
+	for reloaded := 0; ; {
+		w.encode(ctx, b, verify)
+		if len(w.calls) == 0 {
+			return nil
+		}
+		b.Calls += len(w.calls)
+		w.send(ctx)
+		refused := w.settle(ctx, b, verify)
+		err := cmp.Or(refused, w.compact(ctx, b))
+		switch {
+		case err == nil:
+		case scriptGone(err) && reloaded < 3:
+			// A server that was restarted, or a new master, forgot the script.
+			reloaded++
+			if err := w.store.loadScripts(ctx); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// learnSecret has what is packed hashed with the namespace's secret.
+func (w *Writer) learnSecret(ctx context.Context) (err error) {
+	w.packer.Secret, err = w.store.keyed(ctx)
+	if err == nil && w.packer.Secret == (packed.Secret{}) {
+		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
+	}
+	return err
+}
+
+// send sends the calls, and before them what is to be replaced, which changes no
+// answer. Each command has its own error then.
+func (w *Writer) send(ctx context.Context) {
+	shards, commands := w.replace(ctx)
+	for _, c := range w.calls {
+		shards, commands = append(shards, c.shard), append(commands, c.cmd)
+	}
+	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[i] })
+}
+
+// encode makes the calls for what is still to be applied.
+func (w *Writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
+	clear(w.args)
+	w.now = time.Now().UnixMilli()
+	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
+	at := make([]state.Position, len(b.Sources)) // from where the next call goes on
+	last := make([]int64, len(b.Sources))
+	for shard := range w.byShard {
+		for i := range b.Sources {
+			at[i] = b.Sources[i].Progress[shard]
+			last[i] = at[i].Offset
+		}
+		w.combiner.reset()
+		clear(w.appended)
+		if w.encodeShard(ctx, b, shard, at, last) {
+			continue
+		}
+		for i := range b.Sources {
+			if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || verify[shard]) {
+				last[i] = max(s.To, at[i].Offset)
+			}
+		}
+		if verify[shard] || len(w.combiner.ops) > 0 {
+			w.call(ctx, b, shard, at, last, false)
+		}
+	}
+}
+
+// encodeShard makes the calls for what is still to be applied to a shard, but for
+// the last, whose operations are left with the combiner. Full says that the rest
+// must wait for the next pipeline.
+func (w *Writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
+	before := -1 // the one touched before
+	for _, i := range w.byShard[shard] {
+		t := &b.Touched[i]
+		if s := &b.Sources[t.Source]; s.Behind || t.Offset < at[t.Source].Offset || s.Lags(shard) {
+			continue
+		}
+		// A call has all operations of an event.
+		if w.combiner.full() && (b.Touched[before].Offset != t.Offset || b.Touched[before].Source != t.Source) {
+			if w.call(ctx, b, shard, at, last, true) {
+				return true
+			}
+		}
+		before = int(i)
+		for j := t.From; j < t.To; j++ {
+			w.combiner.add(t.Entity, t.Hash, &b.Ops[j])
+		}
+		last[t.Source] = t.Offset + 1
+	}
+	return false
+}
+
+// call makes the script call for what the combiner holds, moving the sources
+// from at to last, and lets the next one go on there, if there is more for the
+// shard. Full says that it must not go on in this pipeline.
+func (w *Writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
+	start := len(w.args)
+	c := scriptCall{shard: shard, more: more}
+	for i := range b.Sources {
+		to := moved(at[i], &b.Sources[i], last[i])
+		if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || b.EveryShard) {
+			c.moves = append(c.moves, move{source: i, from: at[i], to: to})
+		}
+		at[i] = to
+	}
+	if len(c.moves) == 0 {
+		return false
+	}
+	keys := w.combiner.keys
+	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[shard])
+	for i := range keys {
+		w.arg(w.store.appendEntityKey(w.bytes, shard, keys[i].series.Group, keys[i].entity))
+	}
+	c.keys = w.args[len(w.args)-len(keys):]
+	w.num(int64(len(c.moves)))
+	for _, m := range c.moves {
+		p := b.Sources[m.source].Partition
+		w.arg(strconv.AppendInt(append(append(w.bytes, p.Topic...), '/'), int64(p.ID), 10))
+		w.arg(m.from.Append(w.bytes))
+		w.arg(m.to.Append(w.bytes))
+	}
+	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
+	w.spare(keys)
+	for i := range keys {
+		n := w.pack(&keys[i])
+		if more {
+			w.appended[keys[i].hash] += n
+			full = full || w.appended[keys[i].hash] >= passBytes
+		}
+	}
+	expiry := &w.store.expiry[shard]
+	expiry.Lock()
+	for i := range keys {
+		if ttl := expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now); ttl > 0 {
+			w.num(int64(i + 1))
+			w.num(ttl)
+		}
+	}
+	expiry.Unlock()
+	c.cmd = redis.NewCmd(ctx, w.args[start:len(w.args):len(w.args)]...)
+	c.cmd.SetFirstKeyPos(3)
+	w.calls = append(w.calls, c)
+	w.combiner.reset()
+	return full
+}
+
+// moved is a position of a source moved to an offset in its batch.
+func moved(at state.Position, s *state.PartitionRange, offset int64) state.Position {
+	if offset > at.Offset {
+		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
+	}
+	return at
+}
+
+// spare writes which keys are not to be handed out: those that a call before this
+// one may have handed out.
+func (w *Writer) spare(keys []stateKey) {
+	if len(w.appended) == 0 {
+		w.num(0)
+		return
+	}
+	at := len(w.args)
+	w.num(0) // until they are counted
+	for i := range keys {
+		if _, ok := w.appended[keys[i].hash]; ok {
+			w.num(int64(i + 1))
+		}
+	}
+	w.args[at] = len(w.args) - at - 1
+}
+
+// pack writes the operations on one state key as one argument, and returns its
+// length.
+func (w *Writer) pack(k *stateKey) int {
+	data, ops := w.bytes, w.combiner.ops
+	for i := k.first; i >= 0; i = ops[i].next {
+		if ops[i].packed {
+			continue
+		}
+		series := ops[i].Series
+		w.packer.Begin(series)
+		for j := i; j >= 0; j = ops[j].next {
+			if ops[j].Series == series {
+				w.packer.Add(&ops[j].Mutation)
+				ops[j].packed = true
+			}
+		}
+		data = w.packer.End(data)
+	}
+	n := len(data) - len(w.bytes)
+	w.arg(data)
+	return n
+}
+
+// arg takes w.bytes with one argument appended. The argument is passed as a
+// pointer to a string, which unlike a string or a slice costs no allocation.
+func (w *Writer) arg(grown []byte) {
+	n := len(w.bytes)
+	w.bytes = grown // where it was moved, earlier texts stand on in the old memory
+	w.text(viewString(grown[n:]))
+}
+
+func (w *Writer) num(n int64) { w.arg(strconv.AppendInt(w.bytes, n, 10)) }
+
+func (w *Writer) text(s string) {
+	w.texts = append(w.texts, s)
+	w.args = append(w.args, &w.texts[len(w.texts)-1])
+}
+
+// viewString is b as a string without a copy; b must not change while it is used.
+func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// settle takes in the replies. Of several calls for one shard, those behind
+// one that was not applied could not be applied either and are passed over.
+func (w *Writer) settle(ctx context.Context, b *state.Batch, verify []bool) error {
+	var first error
+	down := sync.OnceValue(func() error { return w.store.down(ctx) })
+	failed := -1 // the shard whose earlier call was not applied
+	for _, c := range w.calls {
+		if c.shard == failed {
+			continue
+		}
+		reply, err := c.cmd.Slice()
+		if err != nil {
+			w.store.expiry[c.shard].forget() // what the call was to give its keys
+		}
+		if errors.Is(err, state.ErrUnavailable) && down() == nil {
+			failed = c.shard
+			for _, m := range c.moves {
+				b.Sources[m.source].Lag(c.shard)
+			}
+			verify[c.shard] = false
+			continue
+		}
+		if err != nil {
+			failed = c.shard
+			if first == nil || scriptGone(first) {
+				first = fmt.Errorf("apply a batch to shard %d: %w", c.shard, err)
+			}
+			continue
+		}
+		applied, err := w.settleCall(b, c, reply)
+		if err != nil {
+			return err
+		}
+		if !applied {
+			failed = c.shard
+			continue
+		}
+		verify[c.shard] = verify[c.shard] && c.more
+	}
+	return first
+}
+
+var errReply = errors.New("the script gave an answer of an unknown form")
+
+// settleCall takes in one reply and says whether the call was applied.
+func (w *Writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
+	if len(reply) == 0 {
+		return false, errReply
+	}
+	if refused, ok := reply[0].(int64); ok {
+		if len(reply) < 2 || len(reply)%2 != 0 {
+			return false, errReply
+		}
+		if refused > 0 {
+			b.Refused += int(refused)
+			b.Refusal, _ = reply[1].(string)
+		}
+		for heavy := reply[2:]; len(heavy) > 0; heavy = heavy[2:] {
+			i, isNumber := heavy[0].(int64)
+			held, isText := heavy[1].(string)
+			if !isNumber || !isText || i < 1 || i > int64(len(c.keys)) {
+				return false, errReply
+			}
+			b.GreatestKey = max(b.GreatestKey, len(held))
+			w.grown(c.shard, c.keys[i-1], held)
+		}
+		for _, m := range c.moves {
+			b.Sources[m.source].Progress[c.shard] = m.to
+		}
+		return true, nil
+	}
+	if len(reply) != len(c.moves)+1 {
+		return false, errReply
+	}
+	w.store.expiry[c.shard].forget() // its keys were not given what they were to be given
+	for i, m := range c.moves {
+		text, _ := reply[i+1].(string)
+		found, err := state.ParsePosition(text)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", progressKey(w.store.tags[c.shard]), err)
+		}
+		if source := &b.Sources[m.source]; found == m.from || found.Continues(m.from, source.Epoch) {
+			source.Progress[c.shard] = found
+		} else {
+			source.Behind = true
+		}
+	}
+	return false, nil
+}
+
+// housekeeping is the moment by which state is pruned: one record whose clock
+// is ahead must not prune all.
+func housekeeping(now int64) int64 { return min(now, time.Now().UnixMilli()) }

@@ -1,0 +1,427 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+)
+
+// What is read back equals a plain loop over the events, however they were cut
+// into batches.
+func TestApplyEqualsPlainLoop(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		random := rand.New(rand.NewPCG(1, 2))
+		start(t, s, transactions)
+		list := randomEvents(random, 1000)
+		w := s.NewWriter()
+		for rest := list; len(rest) > 0; {
+			n := min(1+random.IntN(300), len(rest))
+			b := begin(t, s, transactions)
+			fill(b, 0, rest[:n]...)
+			apply(t, w, b)
+			rest = rest[n:]
+		}
+		checkAll(t, s, list)
+	})
+}
+
+// The rows of the progress table, one after the other.
+func TestProgressTable(t *testing.T) {
+	list := randomEvents(rand.New(rand.NewPCG(3, 4)), 60)
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		first := begin(t, s, transactions)
+		fill(first, 0, list[:30]...)
+		again := begin(t, s, transactions)
+		fill(again, 0, list[:30]...)
+		more := begin(t, s, transactions)
+		fill(more, 0, list[:60]...)
+
+		apply(t, w, first) // equal: applied
+		checkAll(t, s, list[:30])
+		apply(t, w, again) // greater, all of it: already applied
+		checkAll(t, s, list[:30])
+		apply(t, w, more) // between: the rest is applied
+		checkAll(t, s, list)
+		for i, p := range more.Sources[0].Progress {
+			if p.Offset != 60 && slices.ContainsFunc(more.Touched, func(touched state.EntityUpdate) bool { return state.Shard(touched.Hash, 4) == i }) {
+				t.Errorf("progress of shard %d is %v, want 60", i, p)
+			}
+		}
+
+		// Less: a shard that was put back.
+		ahead := begin(t, s, transactions)
+		for shard := range ahead.Sources[0].Progress {
+			ahead.Sources[0].Progress[shard].Offset = 90
+		}
+		fill(ahead, 0, event{offset: 90, device: "d1", user: "u1", time: 103 * day, cents: 1})
+		apply(t, w, ahead)
+		if !ahead.Sources[0].Behind {
+			t.Error("a store that lacks what it had confirmed was not found out")
+		}
+		checkAll(t, s, list)
+
+		// None: a shard that lost all.
+		shard := state.Shard(state.EntityHash([]byte("d1")), 4)
+		s.redis.HDel(context.Background(), progressKey(s.tags[shard]), progressField(transactions))
+		lost := begin(t, s, transactions)
+		for shard := range lost.Sources[0].Progress {
+			lost.Sources[0].Progress[shard].Offset = 60
+		}
+		fill(lost, 0, event{offset: 60, device: "d1", user: "u1", time: 103 * day, cents: 1})
+		apply(t, w, lost)
+		if !lost.Sources[0].Behind {
+			t.Error("a shard without progress was not found out")
+		}
+		checkAll(t, s, list)
+	})
+}
+
+// One partition that is behind does not keep back another in the same batch.
+func TestBehindLeavesOthersAlone(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		start(t, s, transactions, logins)
+		b := begin(t, s, transactions, logins)
+		for shard := range b.Sources[0].Progress {
+			b.Sources[0].Progress[shard].Offset = 7
+		}
+		list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 5}}
+		fill(b, 0, event{offset: 7, device: "d1", user: "u2", time: 101 * day, cents: 900})
+		fill(b, 1, list...)
+		apply(t, s.NewWriter(), b)
+		if !b.Sources[0].Behind || b.Sources[1].Behind {
+			t.Errorf("behind: %v, %v; want only the first", b.Sources[0].Behind, b.Sources[1].Behind)
+		}
+		checkAll(t, s, list)
+	})
+}
+
+// A batch of more operations than a call takes is cut between events, and
+// goes on after any of the cuts.
+func TestLongBatchIsCut(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		var list []event
+		for i := range 500 {
+			list = append(list, event{
+				offset: int64(i), device: fmt.Sprint("d", i%9), user: fmt.Sprint("u", i), time: 100*day + int64(i), cents: int64(i),
+			})
+		}
+		b := begin(t, s, transactions)
+		fill(b, 0, list...)
+		w := s.NewWriter()
+		w.byShard[0] = nil
+		apply(t, w, b)
+		if len(w.calls) != 0 || b.Sources[0].Progress[0].Offset != 500 {
+			t.Fatalf("progress %v after the batch, want 500", b.Sources[0].Progress[0])
+		}
+		got := holds(t, s, "d4", 100, 106)
+		want := expected(list, "d4", 100, 106)
+		if firstLines(got, 6) != firstLines(want, 6) {
+			t.Errorf("device d4:\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+func firstLines(text string, n int) string {
+	return strings.Join(strings.SplitN(text, "\n", n+1)[:n], "\n")
+}
+
+// EveryShard moves shards that no event touched.
+func TestEveryShard(t *testing.T) {
+	onEach(t, 8, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		b := begin(t, s, transactions)
+		b.EveryShard = true
+		fill(b, 0, event{offset: 4, device: "d1", user: "u1", time: 101 * day})
+		apply(t, s.NewWriter(), b)
+		progress, err := s.Progress(context.Background(), []state.Partition{transactions})
+		if err != nil || state.Lowest(progress[0]) != 5 || state.Highest(progress[0]) != 5 {
+			t.Errorf("progress %v, %v; want 5 in every shard", progress, err)
+		}
+	})
+}
+
+// A server that forgot the script gets it again, and only what failed is sent.
+func TestScriptForgotten(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		list := randomEvents(rand.New(rand.NewPCG(5, 6)), 50)
+		b := begin(t, s, transactions)
+		fill(b, 0, list...)
+		if cluster, ok := s.redis.(*redis.ClusterClient); ok {
+			err := cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error {
+				return c.ScriptFlush(ctx).Err()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else if err := s.redis.ScriptFlush(context.Background()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, s.NewWriter(), b)
+		checkAll(t, s, list)
+	})
+}
+
+// A key that something else has written into is counted, and the rest applied.
+func TestRefused(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		b := begin(t, s, transactions)
+		s.redis.SAdd(ctx, string(appendStateKey(nil, s.tags[0], users.Group, []byte("d2"))), "not ours")
+		fill(b, 0,
+			event{offset: 0, device: "d2", user: "u1", time: 101 * day},
+			event{offset: 1, device: "d1", user: "u1", time: 101 * day})
+		apply(t, s.NewWriter(), b)
+		if b.Refused != 1 || !strings.Contains(b.Refusal, "WRONGTYPE") {
+			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
+		}
+		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		if err != nil || slices[0].Cells[0].Value.Num != 1 || slices[1].Cells[0].Value.Num != 1 {
+			t.Errorf("counts %+v, %v; want 1 of each", slices, err)
+		}
+		slices, err = s.Read(ctx, []state.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		if err != nil || slices[0].Err == nil || !strings.Contains(slices[0].Err.Error(), "WRONGTYPE") || slices[1].Err != nil {
+			t.Errorf("reading the foreign key: %+v, %v", slices, err)
+		}
+	})
+}
+
+// A string that is no state is refused where it would be compacted, stays as it
+// is, and is damaged to who reads it; the error has the key, and its text does not
+// name the entity. Other keys of the same question are read.
+func TestForeignString(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		key := string(appendStateKey(nil, s.tags[0], users.Group, []byte("d1")))
+		foreign := strings.Repeat("\xff", 800)
+		s.redis.Set(ctx, key, foreign, 0)
+		b := begin(t, s, transactions)
+		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
+		apply(t, s.NewWriter(), b)
+		shown := strings.TrimSuffix(key, "d1") + "…"
+		const what = "the state is damaged: the section at byte 0 reaches beyond the end, at byte "
+		if want := fmt.Sprintf("key %q: %s%d", shown, what, s.redis.StrLen(ctx, key).Val()); b.Refused != 1 || b.Refusal != want || b.RefusedKey != key {
+			t.Errorf("%d refused, %q, %q; want %q, %q", b.Refused, b.Refusal, b.RefusedKey, want, key)
+		}
+		if held := s.redis.Get(ctx, key).Val(); !strings.HasPrefix(held, foreign) {
+			t.Errorf("the foreign string became %q", held)
+		}
+		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
+		if err != nil || slices[1].Err != nil || slices[1].Cells[0].Value.Num != 1 {
+			t.Fatalf("%+v, %v", slices, err)
+		}
+		err = slices[0].Err
+		if want := fmt.Sprintf("key %q: %s", shown, what); err == nil || !strings.HasPrefix(err.Error(), want) || slices[0].Cells != nil {
+			t.Errorf("reading it: %v, want %s", err, want)
+		}
+		var named interface{ Key() string }
+		if !errors.As(err, &named) || named.Key() != key {
+			t.Errorf("the error names the key %v, want %s", named, key)
+		}
+	})
+}
+
+// A Redis that will not write refuses before anything is changed.
+func TestFullMemoryChangesNothing(t *testing.T) {
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	client := server.Client(t)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	ctx := context.Background()
+	client.ConfigSet(ctx, "maxmemory", "1")
+	list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 7}}
+	b := begin(t, s, transactions)
+	fill(b, 0, list...)
+	w := s.NewWriter()
+	if err := w.Apply(ctx, b); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Fatalf("error %v, want one of the full memory", err)
+	}
+	checkAll(t, s, nil)
+	client.ConfigSet(ctx, "maxmemory", "0")
+	apply(t, w, b)
+	checkAll(t, s, list)
+}
+
+// Random histories: two owners at once, requests sent twice, owners that start
+// anew from the store's progress, and single shards put back to older copies.
+func TestRandomHistories(t *testing.T) {
+	client := testkit.Redis(t).Client(t)
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		s := newStore(t, client, 3)
+		start(t, s, transactions, logins)
+		logs := [2][]event{randomEvents(random, 150), randomEvents(random, 150)}
+		owners := []*owner{newOwner(t, s, logs), newOwner(t, s, logs)}
+		copies := make([]map[string]string, 3)
+		for steps := 0; ; steps++ {
+			switch o := owners[random.IntN(2)]; random.IntN(12) {
+			case 0:
+				*o = *newOwner(t, s, logs)
+			case 1:
+				shard := random.IntN(3)
+				copies[shard] = dumpShard(t, s, shard)
+			case 2:
+				if shard := random.IntN(3); copies[shard] != nil && steps < 150 {
+					restoreShard(t, s, shard, copies[shard])
+				}
+			case 3:
+				o.resend(random)
+			default:
+				o.step(random)
+			}
+			if steps >= 150 && owners[0].finished() {
+				break
+			}
+		}
+		checkAll(t, s, slices.Concat(logs[0], logs[1]))
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// owner is a processor reduced to its protocol.
+type owner struct {
+	t    *testing.T
+	s    *Store
+	w    *Writer
+	logs [2][]event
+	at   [2]int64
+	prog [2][]state.Position
+	last *state.Batch // sent last, to be sent again
+}
+
+func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
+	o := &owner{t: t, s: s, w: s.NewWriter(), logs: logs}
+	o.rewind(0)
+	o.rewind(1)
+	return o
+}
+
+func (o *owner) rewind(i int) {
+	p := []state.Partition{transactions, logins}[i]
+	if _, err := o.s.Place(context.Background(), state.Begin(p, o.s.Shards(), 0)); err != nil {
+		o.t.Fatal(err)
+	}
+	progress, err := o.s.Progress(context.Background(), []state.Partition{p})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.prog[i], o.at[i] = progress[0], state.Lowest(progress[0])
+}
+
+func (o *owner) step(random *rand.Rand) {
+	b := &state.Batch{EveryShard: random.IntN(3) == 0}
+	for i, p := range []state.Partition{transactions, logins} {
+		b.Sources = append(b.Sources, state.PartitionRange{Partition: p, Progress: o.prog[i], To: o.at[i]})
+		to := min(o.at[i]+random.Int64N(30), int64(len(o.logs[i])))
+		fill(b, i, o.logs[i][o.at[i]:to]...)
+		o.at[i] = to
+	}
+	o.last = &state.Batch{Touched: b.Touched, Ops: b.Ops, Now: b.Now}
+	for _, s := range b.Sources {
+		s.Progress = slices.Clone(s.Progress)
+		o.last.Sources = append(o.last.Sources, s)
+	}
+	apply(o.t, o.w, b)
+	for i := range b.Sources {
+		if b.Sources[i].Behind {
+			o.rewind(i)
+		}
+	}
+}
+
+// resend sends the last batch once more as it was, as a client does that did
+// not get the reply.
+func (o *owner) resend(*rand.Rand) {
+	if o.last != nil {
+		apply(o.t, o.w, o.last)
+		o.last = nil
+	}
+}
+
+// finished says whether the store is sure to have everything.
+func (o *owner) finished() bool {
+	for i := range o.logs {
+		o.rewind(i)
+		if o.at[i] < int64(len(o.logs[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func dumpShard(t *testing.T, s *Store, shard int) map[string]string {
+	ctx := context.Background()
+	dump := map[string]string{}
+	for _, key := range shardKeys(t, s, shard) {
+		dump[key] = s.redis.Dump(ctx, key).Val()
+	}
+	return dump
+}
+
+func restoreShard(t *testing.T, s *Store, shard int, dump map[string]string) {
+	ctx := context.Background()
+	for _, key := range shardKeys(t, s, shard) {
+		s.redis.Del(ctx, key)
+	}
+	for key, value := range dump {
+		if err := s.redis.Restore(ctx, key, 0, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func shardKeys(t *testing.T, s *Store, shard int) []string {
+	keys, err := s.redis.Keys(context.Background(), s.tags[shard]+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// A sum that leaves 64 bits within a batch, between batches or when it is compacted is
+// exact, and so is one that comes back.
+func TestSumsLeave64Bits(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		total := new(big.Int)
+		for i := range int64(60) {
+			b := begin(t, s, transactions)
+			b.Series, b.Now = allSeries, 100*day
+			b.Touch(0, i, []byte("d1"))
+			for _, cents := range []int64{9e18, 9e18, 9e18, -8e18 - i} {
+				if i >= 30 {
+					cents = -cents
+				}
+				total.Add(total, big.NewInt(cents))
+				b.Add(state.Mutation{Series: amount, Tile: 100, Num: cents})
+			}
+			b.Sources[0].To = i + 1
+			apply(t, w, b)
+			slices, err := s.Read(context.Background(), []state.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices[0].Cells[0].Value; got.Big().Cmp(total) != 0 || got.Saturated() {
+				t.Fatalf("after %d: the sum is %s, want %s", i, got.AppendText(nil), total)
+			}
+		}
+	})
+}

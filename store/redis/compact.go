@@ -1,0 +1,170 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+)
+
+// compactor folds what batches have appended to an entity into one section for
+// each series. It changes no answer, and so has nothing to do with progress. It
+// takes no round trips of its own: what a heavy key holds comes with the script's
+// reply, and the next pipeline puts what was folded in its place.
+type compactor struct {
+	heavy  []heavyKey // to be folded
+	folded []foldedKey
+	sent   []*redis.Cmd    // that replace, with the pipeline under way
+	under  map[string]bool // keys that are heavy or folded
+
+	fresh packed.Compactor
+	known map[string]map[uint32]*state.Series
+	of    []*state.Series // what known was made of
+	dead  obituaries
+}
+
+// heavyKey is a key that is worth compacting, and what it held then.
+type heavyKey struct {
+	shard int
+	key   string
+	held  []byte
+}
+
+// foldedKey is what is to stand in the place of what a key held.
+type foldedKey struct {
+	heavyKey
+	packed []byte
+}
+
+// grown notes that a key is worth compacting, and what it holds.
+func (c *compactor) grown(shard int, key any, held string) {
+	text := *key.(*string)
+	if c.under[text] {
+		return
+	}
+	if c.under == nil {
+		c.under = map[string]bool{}
+	}
+	text = strings.Clone(text)
+	c.under[text] = true
+	c.heavy = append(c.heavy, heavyKey{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // it is only read
+}
+
+// learn takes in the series by group and tag. A batch without records has none.
+func (c *compactor) learn(series []*state.Series) {
+	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
+		return
+	}
+	c.of, c.known, c.fresh = series, map[string]map[uint32]*state.Series{}, packed.Compactor{}
+	for _, s := range series {
+		if c.known[s.Group] == nil {
+			c.known[s.Group] = map[uint32]*state.Series{}
+		}
+		c.known[s.Group][s.Tag()] = s
+	}
+}
+
+// replace makes calls that put what was folded in the place of what it was made
+// of, if that is still there; what was appended since stays behind it.
+func (w *Writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
+	w.sent = w.sent[:0]
+	slices.SortStableFunc(w.folded, func(a, b foldedKey) int { return a.shard - b.shard })
+	for rest := w.folded; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(f foldedKey) bool { return f.shard != rest[0].shard })
+		if n < 0 {
+			n = len(rest)
+		}
+		args := []any{"evalsha", w.store.compact.Hash(), n}
+		for _, f := range rest[:n] {
+			args = append(args, f.key)
+			delete(w.under, f.key)
+		}
+		for _, f := range rest[:n] {
+			args = append(args, len(f.held), proof(f.held), f.packed)
+		}
+		cmd := redis.NewCmd(ctx, args...)
+		cmd.SetFirstKeyPos(3)
+		shards, calls = append(shards, rest[0].shard), append(calls, cmd)
+		w.sent = append(w.sent, cmd)
+		rest = rest[n:]
+	}
+	w.folded = w.folded[:0]
+	return shards, calls
+}
+
+// compact folds what heavy keys hold. Keys whose state is damaged are counted as
+// refused by the batch. What could not be folded or replaced will be found heavy
+// again.
+func (w *Writer) compact(ctx context.Context, b *state.Batch) error {
+	heavy := w.heavy
+	w.heavy = nil
+	for _, cmd := range w.sent {
+		if scriptGone(cmd.Err()) {
+			if err := w.store.loadScripts(ctx); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	w.learn(b.Series)
+	if err := w.mourn(ctx, heavy); err != nil {
+		for _, h := range heavy {
+			delete(w.under, h.key)
+		}
+		if errors.Is(err, state.ErrUnavailable) {
+			return nil // they will be found again
+		}
+		return err
+	}
+	now := housekeeping(b.Now)
+	for _, h := range heavy {
+		packed, err := w.fold(h, now)
+		if err != nil {
+			delete(w.under, h.key)
+			if b.Refused++; b.Refused == 1 {
+				b.Refusal, b.RefusedKey = (&keyError{h.key, err}).Error(), h.key
+			}
+			continue
+		}
+		w.folded = append(w.folded, foldedKey{h, packed})
+	}
+	return nil
+}
+
+// fold compacts what a key holds.
+func (w *Writer) fold(h heavyKey, now int64) ([]byte, error) {
+	known := w.known[w.groupOf(h)]
+	var nonce packed.Nonce
+	_, _ = rand.Read(nonce[:]) // it never fails
+	room := make([]byte, 0, len(h.held))
+	return w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.dead.has, now, nonce)
+}
+
+// groupOf is the group whose state a key holds.
+func (w *Writer) groupOf(h heavyKey) string {
+	group, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
+	return group
+}
+
+// shortest is how many bytes go as they are where they prove what is replaced:
+// few are compared sooner than their SHA-1 is taken.
+const shortest = 256
+
+// proof is what the script knows by that a key still begins with what it held:
+// that itself, or of what is long its SHA-1 as redis.sha1hex has it.
+func proof(held []byte) any {
+	if len(held) <= shortest {
+		return held
+	}
+	sum := sha1.Sum(held)
+	return hex.EncodeToString(sum[:])
+}

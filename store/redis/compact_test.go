@@ -1,0 +1,272 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// tend lets a writer compact what it has found heavy: with one batch it is folded,
+// with the next one replaced.
+func tend(t *testing.T, s *Store, w *Writer) (refused int, refusal, key string) {
+	for range 2 {
+		b := begin(t, s, transactions)
+		b.Series, b.EveryShard = allSeries, true
+		apply(t, w, b)
+		if refused += b.Refused; refusal == "" {
+			refusal, key = b.Refusal, b.RefusedKey
+		}
+	}
+	return refused, refusal, key
+}
+
+// What is no longer kept goes, what is kept stays, a key does not grow without
+// bound, and it expires only later.
+func TestCompactionPrunes(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		w := s.NewWriter()
+		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		most := int64(0)
+		for i := range int64(400) {
+			b := begin(t, s, transactions)
+			fill(b, 0, event{offset: i, device: "d1", user: fmt.Sprint("u", i%40), time: (100 + i) * day, cents: i})
+			apply(t, w, b)
+			most = max(most, s.redis.StrLen(ctx, key).Val())
+		}
+		if most > 1500 {
+			t.Errorf("the state took %d bytes, where 9 days of it take about 400", most)
+		}
+		got := holds(t, s, "d1", 492, 499)
+		if !strings.HasPrefix(got, "492=1 493=1 494=1 495=1 496=1 497=1 498=1 499=1 ") {
+			t.Errorf("the tiles kept are\n%s", got)
+		}
+		if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour || ttl > 11*24*time.Hour {
+			t.Errorf("%s expires after %v, want a little more than 9 days", key, ttl)
+		}
+		if ttl := s.redis.TTL(ctx, string(appendStateKey(nil, s.tags[0], ever.Group, []byte("d1")))).Val(); ttl != -1 {
+			t.Errorf("what is kept for ever expires after %v", ttl)
+		}
+	})
+}
+
+// Series that the definitions no longer have stay as they were written.
+func TestCompactionLeavesTheUnknown(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		list := randomEvents(rand.New(rand.NewPCG(3, 4)), 200)
+		for i, e := range list {
+			b := begin(t, s, transactions)
+			fill(b, 0, e)
+			b.Series = allSeries[i/100*5:]
+			apply(t, w, b)
+		}
+		checkAll(t, s, list)
+	})
+}
+
+// Series that nobody has had for long go; those that somebody had lately, and
+// those of which nothing is known, stay.
+func TestCompactionDropsTheDead(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		register := func(version string, series *state.Series, ago time.Duration) {
+			p := &state.Plan{Version: version, Units: map[string]state.Kept{series.ID + ".x": {}}}
+			if err := s.Register(ctx, p, time.Now().Add(-ago)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		register("old", amount, 25*time.Hour)
+		register("lately", weight, 23*time.Hour)
+		w := s.NewWriter()
+		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
+		for event.offset < 20 {
+			b := begin(t, s, transactions)
+			fill(b, 0, event)
+			b.Series = []*state.Series{events}
+			apply(t, w, b)
+			event.offset++
+		}
+		numbers := func() (list []int) {
+			slices, err := s.Read(ctx, []state.Read{
+				{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: amount, Entity: "d1", First: 101, Last: 101},
+				{Series: weight, Entity: "d1", First: 101, Last: 101}, {Series: smallest, Entity: "d1", First: 101, Last: 101},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, slice := range slices {
+				n := 0
+				for _, c := range slice.Cells {
+					n += int(c.Value.Num) + int(c.Value.Flt*4)
+				}
+				list = append(list, n)
+			}
+			return list
+		}
+		if got := numbers(); got[0] != 20 || got[1] > 10*5 || got[2] != 20*5 || got[3] != 5 {
+			t.Errorf("the numbers are %v, want 20, not all of 100 that are dead, 100 and 5", got)
+		}
+		// What comes back to life stays from then on.
+		dead := numbers()[1]
+		register("again", amount, 0)
+		for event.offset < 40 {
+			b := begin(t, s, transactions)
+			fill(b, 0, event)
+			b.Series = []*state.Series{events}
+			apply(t, w, b)
+			event.offset++
+		}
+		if got := numbers(); got[1] != dead+20*5 {
+			t.Errorf("of the series that came back there is %d, want %d", got[1], dead+20*5)
+		}
+	})
+}
+
+// unlisted fails commands that list when plans were used, while on.
+type unlisted struct {
+	key string
+	on  bool
+}
+
+var errUnlisted error = answer("the list is lost")
+
+// answer is an error that a server answers with.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+func (answer) RedisError()     {}
+
+func (*unlisted) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (u *unlisted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if u.on && cmd.Name() == "hgetall" && cmd.Args()[1] == u.key {
+			cmd.SetErr(errUnlisted)
+			return errUnlisted
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (*unlisted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Where the dead could not be listed, the keys that were read are compacted once
+// they can be.
+func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		list := &unlisted{key: usedKey(s.namespace), on: true}
+		s.redis.AddHook(list)
+		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		w := s.NewWriter()
+		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
+		write := func() error {
+			b := begin(t, s, transactions)
+			fill(b, 0, event)
+			b.Series = []*state.Series{events} // so that the others may be dead
+			event.offset++
+			return w.Apply(ctx, b)
+		}
+		var err error
+		for err == nil && event.offset < 20 {
+			err = write()
+		}
+		if want := "read when plans were used: the list is lost"; err == nil || err.Error() != want {
+			t.Fatalf("error %v, want %s", err, want)
+		}
+		list.on = false
+		for length := int64(0); ; {
+			before := length
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+			if length = s.redis.StrLen(ctx, key).Val(); length < before {
+				return
+			}
+			if event.offset > 100 {
+				t.Fatalf("the state was not compacted: it takes %d bytes", length)
+			}
+		}
+	})
+}
+
+// A compaction that comes after another one, or after the store has gone back
+// in time, changes nothing; what was appended meanwhile stays.
+func TestCompactionThatIsTooLate(t *testing.T) {
+	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 3) })
+	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 30) })
+}
+
+// compactTooLate compacts what a number of events have left.
+func compactTooLate(t *testing.T, before int) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		list := randomEvents(rand.New(rand.NewPCG(5, 6)), 40)
+		for i := range list {
+			list[i].device = "d1"
+		}
+		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		writer := func() *Writer { // one that compacts when the test says so
+			w := s.NewWriter()
+			w.heavy = []heavyKey{{0, key, []byte(s.redis.Get(ctx, key).Val())}}
+			w.learn(allSeries)
+			return w
+		}
+		write := func(list []event) {
+			b := begin(t, s, transactions)
+			fill(b, 0, list...)
+			w := s.NewWriter()
+			apply(t, w, b)
+		}
+		write(list[:before])
+		held, err := s.redis.Get(ctx, key).Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if short := before < 10; short != (len(held) <= shortest) {
+			t.Fatalf("%d events have left %d bytes", before, len(held))
+		}
+		stale, err := writer().fold(heavyKey{0, key, held}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := func() int64 {
+			n, err := s.redis.Eval(ctx, compactSource, []string{key}, len(held), proof(held), stale).Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		tend(t, s, writer())
+		if n := replace(); n != 0 {
+			t.Error("a compaction was made that came after another one")
+		}
+		s.redis.Set(ctx, key, string(held[:len(held)-1])+"?", 0)
+		if n := replace(); n != 0 {
+			t.Error("a compaction was made of what is no longer there")
+		}
+		s.redis.Set(ctx, key, held, 0)
+		write(list[before:])
+		if n := replace(); n != 1 {
+			t.Error("no compaction was made of what has only grown")
+		}
+		if got, want := holds(t, s, "d1", 100, 106), expected(list, "d1", 100, 106); got != want {
+			t.Errorf("after it:\n%s\nwant\n%s", got, want)
+		}
+	})
+}

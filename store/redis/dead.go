@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+)
+
+// A series is dead when no processor has had it in its definitions for a while.
+// What entities still hold of it goes when they are compacted: keys expire, but
+// those of an entity that is alive never do.
+
+const (
+	// deadAfter is how long nobody has used a series that is dead: longer than a
+	// processor may hang, and than a roll back takes.
+	deadAfter = 24 * time.Hour
+	// obituariesAge is how old a list of the dead may be that says there are none.
+	obituariesAge = 10 * time.Minute
+)
+
+// obituaries are the tags of series that are dead.
+type obituaries struct {
+	tags map[uint32]bool
+	read time.Time
+}
+
+func (o *obituaries) has(tag uint32) bool { return o.tags[tag] }
+
+// mourn finds out which of the series that are met in heavy keys are dead. A
+// series may come back to life while the list is read, so where it names one it
+// is read once more, after what it is about: what was appended to a series since
+// it came back is not in what was read.
+func (w *Writer) mourn(ctx context.Context, heavy []heavyKey) error {
+	if !w.meets(heavy, func(uint32) bool { return true }) {
+		return nil
+	}
+	if time.Since(w.dead.read) > obituariesAge {
+		return w.readObituaries(ctx)
+	}
+	if w.meets(heavy, w.dead.has) {
+		return w.readObituaries(ctx)
+	}
+	return nil
+}
+
+// meets says whether heavy keys hold a series that is not known, of which
+// something is true.
+func (w *Writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
+	for _, h := range heavy {
+		known := w.known[w.groupOf(h)]
+		// What is damaged is told where it is folded.
+		_ = packed.Sections(h.held, func(tag uint32, _ []byte) error {
+			met = met || known[tag] == nil && is(tag)
+			return nil
+		})
+	}
+	return met
+}
+
+// readObituaries lists the dead: series that were used, and not for long.
+func (w *Writer) readObituaries(ctx context.Context) error {
+	used, err := w.store.SeriesUsed(ctx)
+	if err != nil {
+		return err
+	}
+	w.dead = obituaries{tags: map[uint32]bool{}, read: time.Now()}
+	for id, at := range used {
+		if tag := (&state.Series{ID: id}).Tag(); time.Since(at) < deadAfter {
+			w.dead.tags[tag] = false
+		} else if _, alive := w.dead.tags[tag]; !alive {
+			w.dead.tags[tag] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state/packed"
+)
+
+//go:embed drop.lua
+var dropSource string
+
+// ErrChanged says that a key is no longer what it was when it was inspected.
+var ErrChanged = errors.New("the key has changed meanwhile; look again")
+
+// Drop puts what can be kept of a key in the place of what was inspected, with a
+// note of the loss by which answers know that they lack events: of records whose
+// timestamps go up to the moment returned, in ms. The group keeps state for keep
+// ms, 0 being for ever. The error is ErrChanged, or that of Redis; nothing is
+// changed then.
+func (s *Store) Drop(ctx context.Context, held Held, kept packed.Salvage, keep int64) (until int64, err error) {
+	var nonce packed.Nonce
+	_, _ = rand.Read(nonce[:]) // it never fails
+	before, after := packed.PackLoss(kept.Kept, kept.Tags, nonce)
+	proof := held.Type
+	if proof == "" {
+		sum := sha1.Sum(held.Packed)
+		proof = hex.EncodeToString(sum[:])
+	}
+	ttl := int64(0)
+	if keep > 0 {
+		ttl = lifetime(keep, s.slack)
+	}
+	keys := []string{progressKey(s.tags[held.Shard]), held.Key}
+	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, proof, before, after, packed.LossMoment, ttl).Text()
+	if err != nil {
+		return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
+	}
+	if reply == "" {
+		return 0, ErrChanged
+	}
+	return strconv.ParseInt(reply, 10, 64)
+}

@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+)
+
+// lostUntil are by series what reads of a device say was lost, 0 for nothing, in a
+// question, with pending events and where the device is followed.
+func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (lost []int64) {
+	t.Helper()
+	var reads []state.Read
+	for _, of := range series {
+		reads = append(reads, state.Read{Series: of, Entity: device, Last: 1 << 40})
+	}
+	held, err := s.Read(t.Context(), reads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := s.ReadAsIf(t.Context(), reads, new(state.Batch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed, err := s.Follow(t.Context(), reads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := followed.Copy(reads)
+	for i := range reads {
+		all := []*int64{held[i].LostUntil, pending[i].LostUntil, followed.Read(&reads[i]).LostUntil, copied.Read(&reads[i]).LostUntil}
+		if slices.ContainsFunc(all, func(l *int64) bool { return (l == nil) != (all[0] == nil) || l != nil && *l != *all[0] }) {
+			t.Fatalf("series %s: ways of reading say that %v were lost", series[i].ID, all)
+		}
+		if all[0] == nil {
+			lost = append(lost, 0)
+		} else {
+			lost = append(lost, *all[0])
+		}
+	}
+	return lost
+}
+
+// What is damaged goes, the series that can be read stay, and all who read say what
+// they lack from then on, also after events came and the key was compacted.
+func TestDrop(t *testing.T) {
+	known := func(tag uint32) *state.Series {
+		i := slices.IndexFunc(allSeries, func(s *state.Series) bool { return s.Tag() == tag })
+		if i < 0 {
+			return nil
+		}
+		return allSeries[i]
+	}
+	key := func(s *Store) string { return string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1"))) }
+	// The body of a sum has its tile, but no number.
+	badSum := string([]byte{byte(amount.Tag() >> 16), byte(amount.Tag() >> 8), byte(amount.Tag())}) + "\x01\x02"
+	for name, test := range map[string]struct {
+		damage func(ctx context.Context, c redis.UniversalClient, key string) error
+		all    bool  // series are lost
+		days   int64 // of which the events are still counted
+	}{
+		"a section": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+			return c.Append(ctx, key, badSum).Err()
+		}, false, 1},
+		"the end": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+			return c.Append(ctx, key, "\x01\x02\x03\x7f").Err()
+		}, true, 1},
+		"all": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+			return c.Set(ctx, key, "\xff\xff\xff\xff", 0).Err()
+		}, true, 0},
+		"foreign": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+			return errors.Join(c.Del(ctx, key).Err(), c.LPush(ctx, key, 1).Err())
+		}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, s *Store) {
+				ctx := t.Context()
+				start(t, s, transactions)
+				w := s.NewWriter()
+				write := func(offset int64) {
+					b := begin(t, s, transactions)
+					fill(b, 0, event{offset: offset, device: "d1", user: "u", time: (100 + offset) * day})
+					apply(t, w, b)
+				}
+				write(0)
+				if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, []int64{0, 0}) {
+					t.Fatalf("sound state lacks %v", lost)
+				}
+				if err := test.damage(ctx, s.redis, key(s)); err != nil {
+					t.Fatal(err)
+				}
+				held, err := s.Inspect(ctx, events.Group, "d1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				kept := packed.Salvaged(held.Packed, known)
+				if held.Type == "" && kept.Wrong == nil {
+					t.Fatal("nothing is found wrong")
+				}
+				until, err := s.Drop(ctx, held, kept, events.GroupKeep)
+				if err != nil || until != 100*day {
+					t.Fatalf("until %d, %v", until, err)
+				}
+				if _, err := s.Drop(ctx, held, kept, events.GroupKeep); !errors.Is(err, ErrChanged) {
+					t.Errorf("dropped twice: %v", err)
+				}
+				if ttl := s.redis.TTL(ctx, key(s)).Val(); ttl < 9*24*time.Hour {
+					t.Errorf("the key lives %v", ttl)
+				}
+				want := []int64{0, 100 * day}
+				if test.all {
+					want[0] = 100 * day
+				}
+				for i := range int64(40) {
+					if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, want) {
+						t.Fatalf("after %d events the state lacks %v, want %v", i, lost, want)
+					}
+					write(1 + i)
+				}
+				counted, err := s.Read(ctx, []state.Read{
+					{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: events, Entity: "d1", First: 135, Last: 140}})
+				if err != nil || int64(len(counted[0].Cells)) > test.days || len(counted[1].Cells) != 6 || w.heavy != nil {
+					t.Errorf("counted are %+v, %v", counted, err)
+				}
+				held, _ = s.Inspect(ctx, events.Group, "d1")
+				if len(held.Packed) > 1500 {
+					t.Errorf("%d bytes were not compacted", len(held.Packed))
+				}
+			})
+		})
+	}
+}

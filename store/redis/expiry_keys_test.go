@@ -1,0 +1,98 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// wantTimesToLive fails unless the keys of a namespace that hold state have a time to
+// live, and there are so many of them.
+func wantTimesToLive(t *testing.T, s *Store, n int) {
+	t.Helper()
+	var mu sync.Mutex
+	found := 0
+	scan := func(ctx context.Context, c redis.Cmdable) error {
+		keys := c.Scan(ctx, 0, "{"+s.namespace+":*", 1000).Iterator()
+		for keys.Next(ctx) {
+			key := keys.Val()
+			if strings.HasSuffix(key, "}progress") {
+				continue
+			}
+			lives, err := c.PTTL(ctx, key).Result()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			if found++; lives <= 8*24*time.Hour {
+				t.Errorf("%s lives for %v", key, lives)
+			}
+			mu.Unlock()
+		}
+		return keys.Err()
+	}
+	err := error(nil)
+	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
+	} else {
+		err = scan(context.Background(), s.redis)
+	}
+	if err != nil || found != n {
+		t.Fatalf("%d keys hold state, want %d; %v", found, n, err)
+	}
+}
+
+// countOf is a batch of events that are counted, one of a device each, from an offset on.
+func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *state.Batch {
+	b := begin(t, s, transactions)
+	b.Series, b.Now = allSeries, now
+	for i := range b.Sources[0].Progress {
+		b.Sources[0].Progress[i].Offset = from
+	}
+	for i, device := range devices {
+		b.Touch(0, from+int64(i), []byte(device))
+		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	}
+	b.Sources[0].To = from + int64(len(devices))
+	return b
+}
+
+// Every key that can expire has a time to live where two owners of a partition overlap:
+// a call that was refused, since the other one was faster, has given none.
+func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		other := New(s.redis, s.namespace, 1)
+		slow := countOf(t, s, 0, 100*day, "d1", "d2")
+		apply(t, other.NewWriter(), countOf(t, other, 0, 100*day, "d1"))
+		apply(t, s.NewWriter(), slow)
+		wantTimesToLive(t, s, 2)
+	})
+}
+
+// Every key that can expire has a time to live also after a compaction that has left
+// nothing of it.
+func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w, emptied := s.NewWriter(), false
+		for i := range int64(200) {
+			apply(t, w, countOf(t, s, i, 300*day, "d1"))
+			slices, err := s.Read(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			emptied = emptied || i > 0 && (len(slices[0].Cells) == 0 || slices[0].Cells[0].Value.Num < i)
+			wantTimesToLive(t, s, 1)
+		}
+		if !emptied {
+			t.Error("no compaction has emptied the key")
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+)
+
+const hour = int64(3600_000)
+
+// kept is how long the keys of these tests are kept, in milliseconds, and givenTo
+// the time to live that they are given, in seconds.
+const kept, givenTo = 8 * hour, 9*3600 + int64(DefaultSlack/time.Second)
+
+func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
+	e := &newExpiries(1, DefaultSlack)[0]
+	const first = int64(1_700_000_000_000)
+	for _, step := range []struct {
+		name      string
+		key       uint64
+		kept, now int64
+		want      int64
+	}{
+		{"the first time", 1, kept, first, givenTo},
+		{"at once", 1, kept, first, 0},
+		{"a millisecond too early", 1, kept, first + hour - 1, 0},
+		{"in time", 1, kept, first + hour, givenTo},
+		{"at once again", 1, kept, first + 2*hour - 1, 0},
+		{"another key", 2, kept, first + 2*hour - 1, givenTo},
+		{"the first one again", 1, kept, first + 2*hour, givenTo},
+		{"the clock was set back", 1, kept, first + hour, givenTo},
+		{"and goes on", 1, kept, first + 2*hour - 1, 0},
+		{"kept for ever", 3, 0, first, 0},
+		{"a hash of nothing", 0, kept, first, givenTo},
+	} {
+		if got := e.due(step.key, step.kept, step.now); got != step.want {
+			t.Errorf("%s: to live for %d s, want %d", step.name, got, step.want)
+		}
+	}
+}
+
+// What is known of keys is bounded: two places that are beside each other have
+// the two keys given their time last.
+func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
+	e := &newExpiries(expiryPlaces/2, DefaultSlack)[0] // of two places
+	if n := len(e.places); n != 2 {
+		t.Fatalf("%d places", n)
+	}
+	const first = int64(1_700_000_000_000)
+	for n, step := range []struct {
+		key  uint64
+		want int64
+	}{
+		{5, givenTo}, {6, givenTo}, {5, 0}, {6, 0},
+		{4, givenTo}, {4, 0}, {6, 0}, // the time of 5 was longest ago
+		{5, givenTo}, {5, 0}, {4, 0},
+	} {
+		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
+			t.Errorf("step %d, key %d: to live for %d s, want %d", n, step.key, got, step.want)
+		}
+	}
+}
+
+// To forget is to make all keys due, and costs nothing for each.
+func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
+	e := &newExpiries(1, DefaultSlack)[0]
+	const now, keys = int64(1_700_000_000_000), 10_000
+	for round := range 3 {
+		given, again := 0, 0
+		for key := range uint64(keys) {
+			if e.due(key*0x9e3779b97f4a7c15, kept, now) > 0 {
+				given++
+			}
+		}
+		for key := range uint64(keys) {
+			if e.due(key*0x9e3779b97f4a7c15, kept, now) > 0 {
+				again++
+			}
+		}
+		// A few keys share two places with others.
+		if given != keys || again > keys/20 {
+			t.Errorf("round %d: %d of %d keys were due, %d again", round, given, keys, again)
+		}
+		e.forget()
+	}
+}
+
+// Most keys of a shard find a place, although what tells its shard of an entity's
+// hash is the same of all.
+func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
+	const shards = 64
+	e := &newExpiries(shards, DefaultSlack)[7]
+	keys := len(e.places) / 4
+	again := 0
+	for range 2 {
+		again = 0
+		for n := range keys {
+			hash := state.EntityHash(strconv.AppendInt(nil, int64(n), 10))
+			if e.due(hash-hash%shards+7, kept, 1_700_000_000_000) > 0 {
+				again++
+			}
+		}
+	}
+	if again > keys/10 {
+		t.Errorf("%d of %d keys lost their places", again, keys)
+	}
+}
+
+func BenchmarkTimesToLive(b *testing.B) {
+	all := newExpiries(64, DefaultSlack)
+	const keys = 100_000
+	b.Run("due", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for n := uint64(0); pb.Next(); n++ {
+				hash := n % keys * 0x9e3779b97f4a7c15
+				e := &all[hash%64]
+				e.Lock()
+				e.due(hash, kept, 1_700_000_000_000)
+				e.Unlock()
+			}
+		})
+	})
+	b.Run("forget", func(b *testing.B) {
+		for b.Loop() {
+			all[0].forget()
+		}
+	})
+}
+
+// A call that failed may have given no key its time.
+func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, server.Addr())
+	client := redis.NewClient(&redis.Options{Addr: link.Addr(), MaxRetries: -1})
+	defer client.Close()
+	ctx, s := t.Context(), New(client, testkit.Namespace(t), 1)
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	start(t, s, transactions)
+	w, b := s.NewWriter(), begin(t, s, transactions)
+	fill(b, 0, event{device: "d1", user: "u1", time: 100 * day, cents: 5})
+	link.Cut()
+	if err := w.Apply(ctx, b); err == nil {
+		t.Fatal("a batch was applied over a line that is cut")
+	}
+	link.Heal()
+	untilServed(t, s)
+	apply(t, w, b)
+	key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+	if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {
+		t.Errorf("the key expires after %v", ttl)
+	}
+}
+
+// A store that went back in time may have older times to live: keys are given
+// new ones, however lately that was done.
+func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		w := s.NewWriter()
+		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		write := func(offset int64) *state.Batch {
+			b := begin(t, s, transactions)
+			fill(b, 0, event{offset: offset, device: "d1", user: "u1", time: 100 * day, cents: 5})
+			return b
+		}
+		apply(t, w, write(0))
+		s.redis.Expire(ctx, key, time.Minute)
+		apply(t, w, write(1))
+		if ttl := s.redis.TTL(ctx, key).Val(); ttl > time.Minute {
+			t.Fatalf("given a time to live again at once: %v", ttl)
+		}
+		ahead := write(3)
+		ahead.Sources[0].Progress = slices.Clone(ahead.Sources[0].Progress)
+		ahead.Sources[0].Progress[0].Offset = 3 // which the store does not have
+		apply(t, w, ahead)
+		if !ahead.Sources[0].Behind {
+			t.Fatal("the store was not found to have gone back")
+		}
+		apply(t, w, write(2))
+		if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {
+			t.Errorf("the key expires after %v, as it was in the older copy", ttl)
+		}
+	})
+}

@@ -1,0 +1,301 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// plansKey holds the plans that the namespace was ever written by: HASH
+// version -> plan as JSON.
+func plansKey(namespace string) string { return namespace + ":plans" }
+
+// usedKey says when each plan was last said to be in use: HASH version -> ms.
+func usedKey(namespace string) string { return namespace + ":used" }
+
+// Register tells the namespace of a plan that is in use at a moment. Who
+// applies one does so before, and again from time to time.
+func (s *Store) Register(ctx context.Context, p *state.Plan, now time.Time) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	pipe := s.redis.Pipeline()
+	pipe.HSet(ctx, plansKey(s.namespace), p.Version, text)
+	pipe.HSet(ctx, usedKey(s.namespace), p.Version, now.UnixMilli())
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("register the plan %s: %w", p.Version, err)
+	}
+	return nil
+}
+
+// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or
+// kept, and when such a plan was last in use. State of a series that nobody has
+// used for longer than it keeps, or that is not listed, serves nobody.
+func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
+	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
+	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
+		return nil, fmt.Errorf("read when plans were used: %w", err)
+	}
+	used := command.Val()
+	versions := make(map[string]bool, len(used))
+	for version := range used {
+		versions[version] = true
+	}
+	plans, err := s.plansOf(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]time.Time{}
+	for version, p := range plans {
+		ms, err := strconv.ParseInt(used[version], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("plan %s was used at %q, which is no moment", version, used[version])
+		}
+		at := time.UnixMilli(ms)
+		for _, id := range p.Series() {
+			if at.After(last[id]) {
+				last[id] = at
+			}
+		}
+	}
+	return last, nil
+}
+
+// History reads which plans the state was written by, over all shards: one
+// round trip, and a second one where a plan is met for the first time. Of shards
+// whose master does not answer it has what was last known, and says so; the error
+// is that none does.
+func (s *Store) History(ctx context.Context) (*state.History, error) {
+	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
+	for shard, tag := range s.tags {
+		replies[shard] = redis.NewMapStringStringCmd(ctx, "hgetall", progressKey(tag))
+		commands[shard] = replies[shard]
+	}
+	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	missing := make([]error, len(s.tags))
+	unknown := 0
+	found := make([]marks, len(s.tags))
+	for shard, reply := range replies {
+		switch err := reply.Err(); {
+		case errors.Is(err, state.ErrUnavailable):
+			missing[shard] = err
+			unknown++
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read the history: %w", err)
+		}
+		var err error
+		if found[shard], err = readMarks(reply.Val()); err != nil {
+			return nil, err
+		}
+	}
+	if unknown == len(s.tags) {
+		return nil, fmt.Errorf("read the history: %w", missing[0])
+	}
+	s.past.keep(found, missing)
+	h, err := s.unite(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	h.Slack = s.slack.Milliseconds()
+	if h.Lag, err = leastLag(replies); err != nil {
+		return nil, err
+	}
+	if unknown > 0 {
+		h.Missing = func(r *state.Read) error { return missing[s.shardOf(r.Entity)] }
+	}
+	return h, nil
+}
+
+// leastLag is the least of those that shards say, nil where none does; see
+// state.History.Lag.
+func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
+	for _, reply := range shards {
+		text, ok := reply.Val()[lagField]
+		if !ok {
+			continue
+		}
+		lag, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the least lag is %q, which is no time", text)
+		}
+		if least == nil || lag < *least {
+			least = &lag
+		}
+	}
+	return least, nil
+}
+
+// planMark names a plan that was applied to a topic.
+type planMark struct{ topic, version string }
+
+// marks are what one shard says: until when each plan was applied, state.MaxTime
+// for one that is.
+type marks map[planMark]int64
+
+// readMarks reads the fields of a shard's progress.
+func readMarks(fields map[string]string) (marks, error) {
+	last := marks{}
+	for field, value := range fields {
+		name, _, isProgress := strings.Cut(field, "/")
+		topic, version, under := strings.Cut(name, "@")
+		if strings.Contains(topic, ":") || !isProgress && !under {
+			continue
+		}
+		at := state.MaxTime
+		if !isProgress {
+			var err error
+			if at, err = strconv.ParseInt(value, 10, 64); err != nil {
+				return nil, fmt.Errorf("the mark %s is %q, which is no moment", field, value)
+			}
+		}
+		p := planMark{topic, version}
+		last[p] = max(last[p], at)
+	}
+	return last, nil
+}
+
+// unite makes one history of the marks of all shards.
+func (s *Store) unite(ctx context.Context, shards []marks) (*state.History, error) {
+	last, versions := marks{}, map[string]bool{}
+	for _, found := range shards {
+		for p, at := range found {
+			last[p] = max(last[p], at)
+			versions[p.version] = true
+		}
+	}
+	h := &state.History{}
+	for p, at := range last {
+		h.Marks = append(h.Marks, state.PlanEpoch{Topic: p.topic, Version: p.version, Last: at})
+	}
+	var err error
+	h.Plans, err = s.plansOf(ctx, versions)
+	return h, err
+}
+
+// past is what each shard said last, for the time that its master does not answer.
+type past struct {
+	mu     sync.Mutex
+	marks  []marks
+	clocks []int64
+}
+
+// keep keeps what shards said, and fills in what those said last that did not
+// answer. An answer about another shard loses nothing by it: it is only said to
+// be complete less far back.
+func (p *past) keep(found []marks, missing []error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.marks == nil {
+		p.marks = make([]marks, len(found))
+	}
+	for shard := range found {
+		if missing[shard] == nil {
+			p.marks[shard] = found[shard]
+		}
+		found[shard] = p.marks[shard]
+	}
+}
+
+// Clock is the greatest timestamp, in milliseconds, of a record applied; 0
+// where none was. Of shards whose master does not answer it is what was last
+// known: what they keep is not read either. The error is that none answers.
+func (s *Store) Clock(ctx context.Context) (int64, error) {
+	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
+	for shard, tag := range s.tags {
+		replies[shard] = redis.NewStringCmd(ctx, "hget", progressKey(tag), clockField)
+		commands[shard] = replies[shard]
+	}
+	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	s.past.mu.Lock()
+	defer s.past.mu.Unlock()
+	if s.past.clocks == nil {
+		s.past.clocks = make([]int64, len(s.tags))
+	}
+	unknown := 0
+	for shard, reply := range replies {
+		now, err := reply.Int64()
+		switch {
+		case errors.Is(err, state.ErrUnavailable):
+			if unknown++; unknown == len(s.tags) {
+				return 0, fmt.Errorf("read the clock: %w", err)
+			}
+			continue
+		case err != nil && !errors.Is(err, redis.Nil):
+			return 0, fmt.Errorf("read the clock: %w", err)
+		}
+		s.past.clocks[shard] = now
+	}
+	return slices.Max(s.past.clocks), nil
+}
+
+// planCache holds plans by version. A version is a hash: what it stands for
+// never changes.
+type planCache struct {
+	mu    sync.Mutex
+	plans map[string]*state.Plan
+}
+
+// plansOf are those of the plans that are known.
+func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*state.Plan, error) {
+	s.plans.mu.Lock()
+	defer s.plans.mu.Unlock()
+	plans := map[string]*state.Plan{}
+	var missing []string
+	for version := range versions {
+		if p := s.plans.plans[version]; p != nil {
+			plans[version] = p
+		} else if version != "" && version != state.Gap {
+			missing = append(missing, version)
+		}
+	}
+	if len(missing) == 0 {
+		return plans, nil
+	}
+	texts, err := s.planTexts(ctx, missing)
+	if errors.Is(err, state.ErrUnavailable) {
+		return plans, nil // a plan that is not known keeps nothing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the plans: %w", err)
+	}
+	if s.plans.plans == nil {
+		s.plans.plans = map[string]*state.Plan{}
+	}
+	for i, version := range missing {
+		text, ok := texts[i].(string)
+		if !ok {
+			continue
+		}
+		p := &state.Plan{Version: version}
+		if err := json.Unmarshal([]byte(text), p); err != nil {
+			return nil, fmt.Errorf("read the plan %s: %w", version, err)
+		}
+		s.plans.plans[version], plans[version] = p, p
+	}
+	return plans, nil
+}
+
+// planTexts reads what plans are, as JSON.
+func (s *Store) planTexts(ctx context.Context, versions []string) ([]any, error) {
+	args := []any{"hmget", plansKey(s.namespace)}
+	for _, version := range versions {
+		args = append(args, version)
+	}
+	texts := redis.NewSliceCmd(ctx, args...)
+	if err := s.sendAbout(ctx, plansKey(s.namespace), texts); err != nil {
+		return nil, err
+	}
+	return texts.Val(), nil
+}

@@ -1,0 +1,154 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// traffic watches the pipelines of a client: the bytes of the arguments sent and of
+// the replies, and the keys that one pipeline handed out more than once.
+type traffic struct {
+	in, out int
+	widest  int // the most calls of one pipeline
+	twice   []any
+}
+
+func (*traffic) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (w *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		handed, calls := map[any]bool{}, 0
+		for _, c := range cmds {
+			for _, arg := range c.Args() {
+				w.in += len(textOf(arg))
+			}
+			cmd, ok := c.(*redis.Cmd)
+			if !ok {
+				continue // a read
+			}
+			reply, _ := cmd.Slice()
+			if len(reply) < 2 {
+				continue // a replacement
+			}
+			calls++
+			for rest := reply[2:]; len(rest) > 1; rest = rest[2:] {
+				w.out += len(textOf(rest[1]))
+				if handed[rest[0]] {
+					w.twice = append(w.twice, rest[0])
+				}
+				handed[rest[0]] = true
+			}
+		}
+		w.widest = max(w.widest, calls)
+		return err
+	}
+}
+
+func textOf(arg any) string {
+	switch arg := arg.(type) {
+	case string:
+		return arg
+	case *string:
+		return *arg
+	case []byte:
+		return string(arg)
+	default:
+		return fmt.Sprint(arg)
+	}
+}
+
+// checkHot compares what is exact of the only device with its events.
+func checkHot(t *testing.T, s *Store, list []event) {
+	t.Helper()
+	slices, err := s.Read(context.Background(), []state.Read{
+		{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: users, Entity: "d1", First: 100, Last: 100}, {Series: ever, Entity: "d1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(list)
+	if got, all := slices[0].Cells[0].Value.Num, slices[2].Cells[0].Value.Num; got != int64(n) || all != int64(n) || len(slices[1].Members) != n {
+		t.Errorf("counted are %d and %d events of %d users, want %d", got, all, len(slices[1].Members), n)
+	}
+}
+
+// A key that many calls of a batch append to is handed out by one of them, and what
+// is handed out is in proportion to what is appended.
+func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		watch := &traffic{}
+		s.redis.AddHook(watch)
+		w := s.NewWriter()
+		var list []event
+		greatest := 0
+		for batch := range 10 {
+			b := begin(t, s, transactions)
+			for i := range 700 {
+				list = append(list, event{
+					offset: int64(len(list)), device: "d1", user: fmt.Sprintf("%d-%d-%s", batch, i, strings.Repeat("u", 60)),
+					time: 100*day + int64(i), cents: 1,
+				})
+			}
+			fill(b, 0, list[batch*700:]...)
+			b.EveryShard = true
+			apply(t, w, b)
+			greatest = max(greatest, b.GreatestKey)
+			if got := b.Sources[0].Progress[0]; got.Offset != int64(len(list)) {
+				t.Fatalf("the progress is %v, want %d", got, len(list))
+			}
+		}
+		checkHot(t, s, list)
+		if watch.widest < 3 {
+			t.Fatalf("a pipeline had %d calls at the most: nothing is tried", watch.widest)
+		}
+		if len(watch.twice) > 0 {
+			t.Errorf("%d times a pipeline handed out a key that it had handed out", len(watch.twice))
+		}
+		if got := s.redis.StrLen(context.Background(), string(appendStateKey(nil, s.tags[0], users.Group, []byte("d1")))).Val(); int64(greatest) < got/2 {
+			t.Errorf("the greatest key is said to have %d bytes, and has %d", greatest, got)
+		}
+		if watch.out > 3*watch.in {
+			t.Errorf("%d bytes were handed out for %d that were sent", watch.out, watch.in)
+		}
+	})
+}
+
+// What one pipeline appends to a key is bounded: the rest of the batch goes with
+// the next ones, and the progress of all partitions moves as it should.
+func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions, logins)
+		watch := &traffic{}
+		s.redis.AddHook(watch)
+		var list []event
+		for i := range 2000 {
+			list = append(list, event{
+				offset: int64(i), device: "d1", user: fmt.Sprint(i, strings.Repeat("u", 200)), time: 100*day + int64(i), cents: 1,
+			})
+		}
+		b := begin(t, s, transactions, logins)
+		fill(b, 0, list...)
+		b.Sources[1].To = 7 // of events that touch nothing
+		b.EveryShard = true
+		apply(t, s.NewWriter(), b)
+		for i, want := range []int64{2000, 7} {
+			if got := b.Sources[i].Progress[0]; got.Offset != want {
+				t.Errorf("the progress of source %v is %v, want %d", i, got, want)
+			}
+		}
+		checkHot(t, s, list)
+		if most := (passBytes + 2*callBytes) / callBytes; watch.widest > most {
+			t.Errorf("a pipeline had %d calls of %d bytes, want %d at the most", watch.widest, callBytes, most)
+		}
+	})
+}

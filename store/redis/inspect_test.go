@@ -1,0 +1,46 @@
+package redisstore
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+func TestInspect(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions, logins)
+		b := begin(t, s, transactions, logins)
+		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
+		b.EveryShard = true
+		apply(t, s.NewWriter(), b)
+		shard := state.Shard(state.EntityHash([]byte("d1")), s.Shards())
+		for group, kept := range map[string]bool{users.Group: false, ever.Group: true} {
+			h, err := s.Inspect(ctx, group, "d1")
+			if err != nil || h.Shard != shard || h.Key != string(appendStateKey(nil, s.tags[shard], group, []byte("d1"))) || len(h.Packed) == 0 {
+				t.Errorf("group %s: %+v, %v", group, h, err)
+			}
+			if kept != (h.TimeToLive == 0) || !kept && (h.TimeToLive < 9*24*time.Hour || h.TimeToLive > 11*24*time.Hour) {
+				t.Errorf("group %s lives %v more", group, h.TimeToLive)
+			}
+		}
+		if h, err := s.Inspect(ctx, users.Group, "d2"); err != nil || h.Packed != nil || h.TimeToLive != 0 {
+			t.Errorf("what is not there: %+v, %v", h, err)
+		}
+		h, _ := s.Inspect(ctx, users.Group, "d3")
+		s.redis.SAdd(ctx, h.Key, "not ours")
+		if h, err := s.Inspect(ctx, users.Group, "d3"); err != nil || h.Type != "set" || h.Packed != nil {
+			t.Errorf("a foreign key: %+v, %v", h, err)
+		}
+
+		// What others may note beside the offsets is passed over.
+		s.redis.HSet(ctx, progressKey(s.tags[shard]), "strange", "1", "topic/x", "2:0:", "topic/1", "x")
+		offsets, newest, err := s.ShardProgress(ctx, shard)
+		if want := (map[state.Partition]int64{transactions: 1, logins: 0}); err != nil || newest != 101*day || !maps.Equal(offsets, want) {
+			t.Errorf("progress %v, %d, %v; want %v", offsets, newest, err, want)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+)
+
+// The history tells by how little records were behind the clock when they were
+// applied; a lag that grows, and a record from the future, leave that as it is.
+func TestLeastLag(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		least := func() (lag *int64) {
+			t.Helper()
+			h, err := s.History(t.Context())
+			if err != nil || h.Slack != time.Hour.Milliseconds() {
+				t.Fatal(h, err)
+			}
+			return h.Lag
+		}
+		if lag := least(); lag != nil {
+			t.Errorf("a new namespace has lag %d", *lag)
+		}
+		const day, minute = 24 * time.Hour, time.Minute
+		newest := 100 * day
+		for i, step := range []struct{ behind, want time.Duration }{{newest, newest}, {day, day}, {2 * day, day}, {minute, minute}, {-minute, 0}} {
+			b := begin(t, s, transactions)
+			b.EveryShard = true
+			fill(b, 0, event{offset: int64(i), device: "d1", user: "u", time: time.Now().Add(-step.behind).UnixMilli()})
+			apply(t, w, b)
+			lag := least()
+			if lag == nil || *lag < step.want.Milliseconds()-1 || *lag > step.want.Milliseconds()+minute.Milliseconds()/2 {
+				t.Errorf("after a record %v behind the clock the least lag is %v, want %v", step.behind, lag, step.want)
+			}
+		}
+		if err := s.redis.HSet(t.Context(), progressKey(s.tags[0]), lagField, "x").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.History(t.Context()); err == nil || err.Error() != `the least lag is "x", which is no time` {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
+)
+
+// A log is what was appended, less what its horizon and its cap have cut off.
+func TestLogIsKeptAndTrimmed(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w := s.NewWriter()
+		random := rand.New(rand.NewPCG(8, 9))
+		number := state.NewColumn(1, value.Int, 0)
+		text := state.NewColumn(2, value.String, 0)
+		var appended []int64 // times
+		for i := range int64(300) {
+			at := 100*day + i*day/10 - random.Int64N(day/10)
+			record := state.AppendLogTime(nil, at)
+			record = state.AppendLogColumn(record, number, value.Value{Type: value.Int, Num: i})
+			long := make([]byte, random.IntN(300)) // records longer than a byte can say, too
+			record = state.AppendLogColumn(record, text, value.Value{Type: value.String, Str: long})
+			b := begin(t, s, transactions)
+			b.Now, b.Series = at, allSeries
+			b.Sources[0].To = i + 1
+			b.Touch(0, i, []byte("d1"))
+			b.Add(state.Mutation{Series: history, Tile: at, Member: state.AppendLogRecord(nil, record)})
+			apply(t, w, b)
+			appended = append(appended, at)
+
+			slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := int64(-1)
+			n := int64(0)
+			err = slices[0].Log.Records(func(r state.LogRecord) bool {
+				v, ok, err := r.Column(number)
+				if err != nil || !ok || first >= 0 && v.Num != first+n || r.Time != appended[v.Num] {
+					t.Fatalf("after %d: record %d is %+v of time %d, %v", i, n, v, r.Time, err)
+				}
+				if first < 0 {
+					first = v.Num
+				}
+				n++
+				return true
+			})
+			if err != nil || first+n != i+1 {
+				t.Fatalf("after %d: records %d to %d, %v", i, first, first+n-1, err)
+			}
+			if n > int64(history.Max) {
+				t.Fatalf("after %d: %d records are there, where %d are allowed", i, n, history.Max)
+			}
+			cut, ok := slices[0].Log.CutOff()
+			for _, gone := range appended[:first] {
+				if gone >= at-8*day && (!ok || cut < gone) {
+					t.Fatalf("after %d: an event of %d is gone, and the log says %d, %v", i, gone, cut, ok)
+				}
+			}
+		}
+		if ttl := s.redis.TTL(context.Background(), string(appendStateKey(nil, s.tags[state.Shard(state.EntityHash([]byte("d1")), 2)], history.Group, []byte("d1")))).Val(); ttl <= 0 {
+			t.Errorf("the log expires after %v", ttl)
+		}
+	})
+}
+
+// A burst of events of one entity is one append, of which the cap keeps the last.
+func TestLogTakesBursts(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		b := begin(t, s, transactions)
+		for i := range int64(1200) {
+			b.Now, b.Sources[0].To = 100*day, i+1
+			b.Touch(0, i, []byte("d1"))
+			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
+		}
+		apply(t, s.NewWriter(), b)
+		slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var times []int64
+		if err := slices[0].Log.Records(func(r state.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(times) != fmt.Sprint(countTo(1200)[1200-history.Max:]) {
+			t.Errorf("%d records: %v", len(times), times)
+		}
+	})
+}
+
+// Of more events than its cap a log keeps the last ones by time, in whatever order,
+// in whatever batches and before or after whatever compaction they come, pending ones
+// among them; and it says up to when others were dropped.
+func TestLogDropsByTime(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		w, held := s.NewWriter(), memory.NewKeyed(*s.secret.Load())
+		random := rand.New(rand.NewPCG(12, 13))
+		order := random.Perm(200)
+		logged := func(b *state.Batch, offset int64, time int) {
+			b.Now, b.Series = 100*day, allSeries
+			b.Touch(0, offset, []byte("d1"))
+			record := state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+int64(time)))
+			b.Add(state.Mutation{Series: history, Tile: 100*day + int64(time), Member: record})
+			b.Sources[0].To = offset + 1
+		}
+		wanted := []state.Read{{Series: history, Entity: "d1"}}
+		for done := 0; done < len(order); {
+			b := begin(t, s, transactions)
+			for range min(1+random.IntN(12), len(order)-done) {
+				logged(b, int64(done), order[done])
+				done++
+			}
+			apply(t, w, b)
+			if err := held.Apply(context.Background(), b); err != nil {
+				t.Fatal(err)
+			}
+			pending := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+			soon := order[done:min(done+random.IntN(4), len(order))]
+			for i, time := range soon {
+				logged(pending, int64(done+i), time)
+			}
+			for what, from := range map[string]asIf{"Redis": s, "memory": held} {
+				slices, err := from.Read(context.Background(), wanted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantLog(t, fmt.Sprintf("%s after %d", what, done), slices[0].Log, order[:done])
+				if slices, err = from.ReadAsIf(context.Background(), wanted, pending); err != nil {
+					t.Fatal(err)
+				}
+				wantLog(t, fmt.Sprintf("%s after %d and %d pending", what, done, len(soon)), slices[0].Log, order[:done+len(soon)])
+			}
+		}
+	})
+}
+
+// wantLog fails unless a log holds the last ones of some times of day 100.
+func wantLog(t *testing.T, what string, log state.Log, times []int) {
+	t.Helper()
+	want := slices.Sorted(slices.Values(times))
+	cut, isCut := int64(0), len(want) > history.Max
+	if isCut {
+		cut = 100*day + int64(want[len(want)-history.Max-1])
+		want = want[len(want)-history.Max:]
+	}
+	var got []int
+	if err := log.Records(func(r state.LogRecord) bool { got = append(got, int(r.Time-100*day)); return true }); err != nil {
+		t.Fatal(err)
+	}
+	if lost, ok := log.CutOff(); !slices.Equal(got, want) || ok != isCut || ok && lost != cut {
+		t.Fatalf("%s: the log holds %v and is cut off up to %d, %v; want %v, %d, %v", what, got, lost, ok, want, cut, isCut)
+	}
+}
+
+func countTo(n int64) (list []int64) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}

@@ -1,0 +1,381 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// Each master has pipelines, a deadline and a circuit breaker of its own: one
+// that hangs costs nobody time who asks for what another one holds.
+
+// UnavailableError says that a master did not answer. It is a state.ErrUnavailable.
+type UnavailableError struct {
+	Address string
+	Since   time.Time // of the first call without an answer
+	Err     error
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("Redis master %s has not answered since %s: %v", e.Address, e.Since.UTC().Format(time.RFC3339), e.Err)
+}
+
+func (e *UnavailableError) Unwrap() []error { return []error{state.ErrUnavailable, e.Err} }
+
+// Deadlines bounds the calls to one master: those of questions, and those that
+// write or look after the whole. By default both have 2 seconds.
+func Deadlines(question, write time.Duration) Option {
+	return func(s *Store) { s.masters.question, s.masters.write = question, write }
+}
+
+// NoteMasters has a function told when a master does not answer any more, and, with
+// a nil error, when it does again. The function must not block.
+func NoteMasters(note func(address string, err error)) Option {
+	return func(s *Store) { s.masters.note = note }
+}
+
+// masters are all of a deployment's: one, or those of a cluster.
+type masters struct {
+	client          redis.UniversalClient
+	cluster         *redis.ClusterClient // nil where there is one master
+	only            *master              // where there is one
+	question, write time.Duration
+	note            func(address string, err error)
+	// nearby sends a question's commands to a master's replicas where they may
+	// answer it, else to the master; nil where all is read from masters.
+	nearby func(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness
+	now    func() time.Time
+	sleep  func(time.Duration)
+
+	mu   sync.RWMutex
+	each map[*redis.Client]*master
+}
+
+const defaultDeadline = 2 * time.Second
+
+func newMasters(client redis.UniversalClient) *masters {
+	ms := &masters{
+		client: client, question: defaultDeadline, write: defaultDeadline, note: func(string, error) {},
+		now: time.Now, sleep: time.Sleep, each: map[*redis.Client]*master{},
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		ms.cluster = cluster
+	} else {
+		ms.only = ms.newMaster(client, addressOf(client))
+	}
+	return ms
+}
+
+func addressOf(client redis.UniversalClient) string {
+	if c, ok := client.(*redis.Client); ok {
+		return c.Options().Addr
+	}
+	return "the server"
+}
+
+// of is the master that holds a key. The error says that the cluster's slots are
+// not known.
+func (ms *masters) of(ctx context.Context, key string) (*master, error) {
+	if ms.only != nil {
+		return ms.only, nil
+	}
+	node, err := ms.cluster.MasterForKey(ctx, key)
+	if err != nil {
+		return nil, &UnavailableError{Address: "of the cluster", Since: ms.now(), Err: err}
+	}
+	ms.mu.RLock()
+	m := ms.each[node]
+	ms.mu.RUnlock()
+	if m != nil {
+		return m, nil
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if m = ms.each[node]; m == nil {
+		m = ms.newMaster(node, node.Options().Addr)
+		ms.each[node] = m
+	}
+	return m, nil
+}
+
+// forget drops a master that left the cluster.
+func (ms *masters) forget(gone *master) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for node, m := range ms.each {
+		if m == gone {
+			delete(ms.each, node)
+		}
+	}
+}
+
+// master is one of the masters.
+type master struct {
+	all     *masters
+	address string
+	node    redis.UniversalClient // that reaches this one only
+	breaker breaker
+	reading gatherer // of questions
+	nearby  gatherer // of questions that its replicas may answer
+}
+
+func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
+	m := &master{all: ms, address: address, node: node, breaker: breaker{now: ms.now}}
+	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
+		m.send(ctx, ms.question, commands)
+		return make([]state.Freshness, len(commands))
+	}
+	m.nearby.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
+		return ms.nearby(ctx, m, commands)
+	}
+	return m
+}
+
+// ask takes commands of a question to the master, askNearby to its replicas where
+// they may answer.
+func (m *master) ask(commands []redis.Cmder) gathered       { return m.reading.do(commands) }
+func (m *master) askNearby(commands []redis.Cmder) gathered { return m.nearby.do(commands) }
+
+// err is why the master is not asked, nil where it is.
+func (m *master) err() error {
+	since, cause := m.breaker.refusal()
+	if cause == nil {
+		return nil
+	}
+	return &UnavailableError{Address: m.address, Since: since, Err: cause}
+}
+
+// send sends commands in one pipeline, each of which has its own error then:
+// an *UnavailableError where the master gave no answer within the time.
+func (m *master) send(ctx context.Context, within time.Duration, commands []redis.Cmder) {
+	if err := m.err(); err != nil {
+		setErrors(commands, err)
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	m.pass(bounded, commands)
+	if ctx.Err() != nil {
+		return // it was not the master that took too long
+	}
+	for _, c := range commands {
+		if err := c.Err(); unanswered(err) {
+			m.fail(err)
+			break
+		}
+	}
+	for _, c := range commands {
+		if err := c.Err(); unanswered(err) || passing(err) {
+			c.SetErr(&UnavailableError{Address: m.address, Since: m.all.now(), Err: err})
+		}
+	}
+}
+
+// pass sends commands, each of which has its own error then, through the cluster's
+// client: it knows how to follow slots that move.
+func (m *master) pass(ctx context.Context, commands []redis.Cmder) {
+	if len(commands) == 1 {
+		_ = m.all.client.Process(ctx, commands[0])
+		return
+	}
+	pipe := m.all.client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c)
+	}
+	_, _ = pipe.Exec(ctx)
+}
+
+func setErrors(commands []redis.Cmder, err error) {
+	for _, c := range commands {
+		c.SetErr(err)
+	}
+}
+
+// fail opens the breaker, and has a probe close it.
+func (m *master) fail(cause error) {
+	if m.breaker.failed(cause) {
+		m.all.note(m.address, cause)
+		go m.probe()
+	}
+}
+
+// probe asks the master again and again, until it answers or the client is closed.
+func (m *master) probe() {
+	for {
+		m.all.sleep(m.breaker.untilProbe())
+		if !m.breaker.halfOpen() {
+			continue
+		}
+		if m.all.cluster != nil {
+			// A replica may have taken its place.
+			m.all.cluster.ReloadState(context.Background())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), longestProbe)
+		err := m.node.Ping(ctx).Err()
+		cancel()
+		if errors.Is(err, redis.ErrClosed) {
+			m.all.forget(m)
+			return
+		}
+		if m.breaker.probed(err) {
+			m.all.note(m.address, nil)
+			return
+		}
+	}
+}
+
+// unanswered says whether an error is not an answer of a server.
+func unanswered(err error) bool {
+	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
+		return false
+	}
+	_, answer := errors.AsType[redis.Error](err)
+	return !answer
+}
+
+// passing says whether an error is the answer of a server that will serve the key
+// before long, or whose successor will: its data is being loaded, its slot moves
+// to another one, or the cluster lacks slots.
+func passing(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return slices.ContainsFunc([]string{"LOADING ", "TRYAGAIN ", "CLUSTERDOWN ", "MASTERDOWN "},
+		func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// send sends commands, each about a shard, to the masters of the shards, all at
+// once. Each command has its own error then.
+func (s *Store) send(ctx context.Context, within time.Duration, commands []redis.Cmder, shard func(i int) int) {
+	var order []*master
+	shares := map[*master][]redis.Cmder{}
+	for i, c := range commands {
+		m, err := s.masters.of(ctx, s.tags[shard(i)])
+		if err != nil {
+			c.SetErr(err)
+			continue
+		}
+		if shares[m] == nil {
+			order = append(order, m)
+		}
+		shares[m] = append(shares[m], c)
+	}
+	var sending sync.WaitGroup
+	for i, m := range order {
+		if i == len(order)-1 {
+			m.send(ctx, within, shares[m]) // one needs no goroutine
+			break
+		}
+		sending.Go(func() { m.send(ctx, within, shares[m]) })
+	}
+	sending.Wait()
+}
+
+// sendAbout sends a command about a key of the whole namespace to its master. The
+// error is the command's.
+func (s *Store) sendAbout(ctx context.Context, key string, command redis.Cmder) error {
+	m, err := s.masters.of(ctx, key)
+	if err != nil {
+		return err
+	}
+	m.send(ctx, s.masters.write, []redis.Cmder{command})
+	return command.Err()
+}
+
+// Available is nil where the master of a shard answers, as far as is known; else
+// it is an *UnavailableError.
+func (s *Store) Available(ctx context.Context, shard int) error {
+	m, err := s.masters.of(ctx, s.tags[shard])
+	if err != nil {
+		return err
+	}
+	return m.err()
+}
+
+// down is why no shard can be reached; nil where there is one whose master answers.
+func (s *Store) down(ctx context.Context) (err error) {
+	for shard := range s.tags {
+		if err = s.Available(ctx, shard); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Unavailable lists the masters that do not answer, by address, and how many
+// shards each holds.
+func (s *Store) Unavailable(ctx context.Context) (list []UnavailableMaster) {
+	for shard := range s.tags {
+		var e *UnavailableError
+		if !errors.As(s.Available(ctx, shard), &e) {
+			continue
+		}
+		i := slices.IndexFunc(list, func(u UnavailableMaster) bool { return u.Err.Address == e.Address })
+		if i < 0 {
+			i = len(list)
+			list = append(list, UnavailableMaster{Err: e})
+		}
+		list[i].Shards++
+	}
+	slices.SortFunc(list, func(a, b UnavailableMaster) int { return cmp.Compare(a.Err.Address, b.Err.Address) })
+	return list
+}
+
+// ShardsByMaster is how many shards each master holds that holds any, by address.
+func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
+	held := map[string]int{}
+	for _, tag := range s.tags {
+		m, err := s.masters.of(ctx, tag)
+		if err != nil {
+			return nil, err
+		}
+		held[m.address]++
+	}
+	return held, nil
+}
+
+// UnavailableMaster is a master that does not answer.
+type UnavailableMaster struct {
+	Err    *UnavailableError
+	Shards int // that it holds
+}
+
+// partlyDown says that some masters do not answer, and others do.
+type partlyDown struct{ masters []UnavailableMaster }
+
+func (e *partlyDown) Error() string {
+	var parts []string
+	for _, m := range e.masters {
+		parts = append(parts, fmt.Sprintf("%v: entities of its %d state shards are UNAVAILABLE", m.Err, m.Shards))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (e *partlyDown) Unwrap() error { return state.ErrUnavailable }
+
+// Degraded says that other entities are answered.
+func (e *partlyDown) Degraded() bool { return true }
+
+// Ready is nil where the namespace can be used. Its error is a *LayoutError, or says
+// that Redis cannot be reached; it has a method Degraded where only some masters
+// cannot.
+func (s *Store) Ready(ctx context.Context) error {
+	err := s.CheckLayout(ctx)
+	if err != nil && !errors.Is(err, state.ErrUnavailable) {
+		return err
+	}
+	if list := s.Unavailable(ctx); len(list) > 0 && s.down(ctx) == nil {
+		return &partlyDown{list}
+	}
+	return err
+}

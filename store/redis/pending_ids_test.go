@@ -1,0 +1,267 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
+)
+
+const rememberingDefinitions = `
+streams:
+  payment:
+    topic: transactions
+    timestamp: at
+    id: id
+    remember_ids: 10m
+    fields: {user: string, device: string, cents: int}
+  refund:
+    topic: refunds
+    timestamp: at
+    id: id
+    fields: {user: string}
+features:
+  device_ever: COUNT(lifetime, payment, device)
+  refunds: COUNT(1d, refund, user)
+  user_1d: COUNT(1d, payment, user)
+  user_ever: COUNT(lifetime, payment, user)
+  user_list: COUNT(1d, payment, user, tile=exact)
+`
+
+// remembering is a store of streams of which one remembers ids.
+type remembering struct {
+	testing.TB
+	registry *features.Registry
+	mapper   *features.Mapper
+	store    *Store
+	writer   *Writer
+	memory   *memory.Store
+	offset   int64
+}
+
+const paid = 1_532_496_076_032
+
+func newRemembering(t testing.TB, s *Store) *remembering {
+	registry, err := features.Parse("ids.yaml", []byte(rememberingDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, s, transactions)
+	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.NewWriter(), memory: memory.NewKeyed(*s.secret.Load())}
+}
+
+// batch maps payments that are given as members of JSON.
+func (r *remembering) batch(topic string, members ...string) *state.Batch {
+	r.Helper()
+	b := begin(r, r.store, transactions)
+	for _, m := range members {
+		record := features.Record{
+			Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: paid, Value: fmt.Appendf(nil, `{"at":%d,%s}`, paid, m),
+		}
+		r.offset++
+		b.Sources[0].To = r.offset
+		if _, err := r.mapper.Map(&record, 0, b); err != nil {
+			r.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (r *remembering) apply(b *state.Batch) {
+	r.Helper()
+	if err := r.memory.Apply(context.Background(), b); err != nil {
+		r.Fatal(err)
+	}
+	apply(r, r.writer, b)
+}
+
+// want compares the answers with pending events, by feature in the order of
+// their names. User and device have the same text.
+func (r *remembering) want(pending *state.Batch, want string) {
+	r.Helper()
+	for name, s := range map[string]asIf{"Redis": r.store, "memory": r.memory} {
+		if got := r.ask(s, pending); got != want {
+			r.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func (r *remembering) ask(s asIf, pending *state.Batch) string {
+	r.Helper()
+	var asked []asking
+	for _, f := range r.registry.Features {
+		asked = append(asked, asking{feature: f, entity: "x", at: paid})
+	}
+	var values []string
+	for _, a := range ask(r, s, pending, asked, paid) {
+		values = append(values, fmt.Sprint(a.Value.Num))
+	}
+	return strings.Join(values, " ")
+}
+
+// A pending event whose id has arrived is not counted twice; one that has not,
+// or has none, is counted.
+func TestPendingThatHasArrived(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		r := newRemembering(t, s)
+		const both = `"user":"x","device":"x"`
+		first := r.batch("transactions", `"id":"a",`+both)
+		r.want(nil, "0 0 0 0 0")
+		r.want(first, "1 0 1 1 1")
+		r.apply(first)
+		r.want(nil, "1 0 1 1 1")
+		r.want(r.batch("transactions", `"id":"a",`+both), "1 0 1 1 1")
+		r.want(r.batch("transactions", `"id":"b",`+both), "2 0 2 2 2")
+		r.want(r.batch("transactions", both), "2 0 2 2 2")
+		r.want(r.batch("transactions", `"id":"a",`+both, `"id":"b",`+both, `"id":"b",`+both), "2 0 2 2 2")
+		r.want(r.batch("transactions", `"id":"a","user":"x","device":"y"`), "1 0 1 1 1")
+		// The stream that does not remember counts what it is given, and the ids of
+		// one stream are none of another.
+		r.want(r.batch("refunds", `"id":"a","user":"x"`), "1 1 1 1 1")
+		// The device has not heard of an event that the user has.
+		r.apply(r.batch("transactions", `"id":"c","user":"x"`))
+		r.want(r.batch("transactions", `"id":"c",`+both), "2 0 2 2 2")
+	})
+}
+
+// A key that holds something else is damaged, also where it is read together
+// with the ids, and where they are what is damaged.
+func TestPendingOnForeignKey(t *testing.T) {
+	s := newStore(t, testkit.Redis(t).Client(t), 1)
+	r := newRemembering(t, s)
+	pending := r.batch("transactions", `"id":"a","user":"x"`)
+	f, _ := r.registry.Feature("user_ever")
+	key := string(s.appendKey(nil, f.Series[0], "x"))
+	idsKey := string(s.appendKey(nil, pending.Identity(&pending.Touched[0]).Series, "x"))
+	if key == idsKey {
+		t.Fatal("the ids stand in the same key")
+	}
+	for _, foreign := range []string{key, idsKey} {
+		if err := s.redis.HSet(context.Background(), foreign, "a", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
+		if want := (&keyError{foreign, errForeign}).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
+			t.Errorf("%+v, %v, want %s", slices, err, want)
+		}
+		s.redis.Del(context.Background(), foreign)
+	}
+}
+
+// However an event arrives while it is asked with, it is counted once, also in
+// what is kept in another key than its id.
+func TestPendingThatArrivesMeanwhile(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		r := newRemembering(t, s)
+		for n := range 60 {
+			event := fmt.Sprintf(`"id":%d,"user":"x","device":"x"`, n)
+			pending, b := r.batch("transactions", event), r.batch("transactions", event)
+			written := make(chan error, 1)
+			go func() { written <- r.writer.Apply(context.Background(), b) }()
+			want := fmt.Sprintf("%d 0 %[1]d %[1]d %[1]d", n+1)
+			for arrived := false; !arrived; {
+				select {
+				case err := <-written:
+					if err != nil {
+						t.Fatal(err)
+					}
+					arrived = true
+				default:
+				}
+				if got := r.ask(s, pending); got != want {
+					t.Fatalf("%s, want %s", got, want)
+				}
+			}
+		}
+	})
+}
+
+// Ids are forgotten after their time, and above their number the oldest first.
+func TestIDsAreForgotten(t *testing.T) {
+	s := newStore(t, testkit.Redis(t).Client(t), 1)
+	start(t, s, transactions)
+	w := s.NewWriter()
+	counted := func(now int64) (n int64) {
+		read := state.Read{Series: ids, Entity: "d1", First: 0, Last: ids.TileOf(now)}
+		slices, err := s.Read(context.Background(), []state.Read{read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices[0].Count
+	}
+	offset := int64(0)
+	met := func(now int64, events int64) {
+		b := begin(t, s, transactions)
+		b.Now, b.Series = now, allSeries
+		for range events {
+			b.Touch(0, offset, []byte("d1"))
+			b.Add(state.Mutation{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
+			offset++
+			b.Sources[0].To = offset
+		}
+		apply(t, w, b)
+	}
+	met(100*day, 10)
+	met(100*day+300_000, 10)
+	met(100*day+300_000, 0)
+	if got := counted(100*day + 300_000); got != 20 {
+		t.Errorf("%d ids are known, want 20", got)
+	}
+	for n := range int64(40) {
+		met(100*day+900_000+n*1000, 1) // so many that the key is compacted
+	}
+	if got := counted(101 * day); got != int64(ids.Max) {
+		t.Errorf("%d ids are known, want %d", got, ids.Max)
+	}
+	pending := new(state.Batch)
+	pending.Touch(0, 0, []byte("d1"))
+	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: fmt.Append(nil, offset-1)})
+	pending.Touch(0, 1, []byte("d1"))
+	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
+	slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []state.Bucket{{Tile: 100, Value: value.Value{Type: value.Int, Num: 1}}}
+	if diff := cmp.Diff(want, slices[0].Cells); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A question with pending events is one round trip still.
+func TestPendingIsOneRoundTrip(t *testing.T) {
+	s := newStore(t, testkit.Redis(t).Client(t), 1)
+	r := newRemembering(t, s)
+	r.apply(r.batch("transactions", `"id":"a","user":"x","device":"x"`))
+	pending := r.batch("transactions", `"id":"b","user":"x","device":"x"`)
+	trips := new(tripCounter)
+	s.redis.AddHook(trips)
+	r.want(pending, "2 0 2 2 2")
+	if trips.pipelines != 1 || trips.commands != 0 {
+		t.Errorf("%d pipelines and %d commands", trips.pipelines, trips.commands)
+	}
+}
+
+// tripCounter counts what is sent.
+type tripCounter struct{ pipelines, commands int }
+
+func (c *tripCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *tripCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { c.commands++; return next(ctx, cmd) }
+}
+
+func (c *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { c.pipelines++; return next(ctx, cmds) }
+}

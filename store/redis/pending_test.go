@@ -1,0 +1,244 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
+)
+
+// pendingDefinitions are those of the conformance test, with the kinds and types
+// that are answered from the log alone.
+func pendingDefinitions() string {
+	var d strings.Builder
+	d.WriteString(strings.Replace(conformanceDefinitions(), "bool: bool\n", "bool: bool\n      location: location\n", 1))
+	given := map[string]string{
+		"k": "3", "n": "1", "p": "0.3", "half_life": "4s", "unit": "2s", "bins": "[-2, 1, 3]", "condition": "'int > 1'",
+		"error": "0.02",
+	}
+	windows := []string{
+		"10s", "1d, keep=2d, bounds='[]'", "7d, delay=1d", "lifetime", "calendar week tz Europe/Berlin, keep=2d", "tumbling 6h, keep=1d",
+		"fixed 1h, keep=1d", "session 20m, keep=1d, exclude=current", "last 3, exclude=current_time", "rolling 1d last 4, keep=1d",
+	}
+	for i, k := range aggregate.All {
+		spec := k.Spec()
+		types := spec.LogTypes
+		if _, ok := k.(aggregate.Mergeable); !ok {
+			types = spec.Types
+			if types == nil {
+				types = []value.Type{value.Null}
+			}
+		}
+		for _, t := range types {
+			for j, w := range windows {
+				size, options, _ := strings.Cut(w, ",")
+				arguments := []string{size, "event", "user"}
+				switch {
+				case spec.Types == nil:
+				case spec.FieldLast:
+					arguments = append(arguments, t.String())
+				default:
+					arguments = []string{size, "event", t.String(), "user"}
+				}
+				if options != "" {
+					arguments = append(arguments, options)
+				}
+				for _, p := range spec.Parameters {
+					arguments = append(arguments, p.Name+"="+given[p.Name])
+				}
+				fmt.Fprintf(&d, "  l%d_%s_%d: %s(%s)\n", i, t, j, spec.Name, strings.Join(arguments, ", "))
+			}
+		}
+	}
+	d.WriteString("  through: count(7d, event, SET(7d, event, user, string))\n")
+	d.WriteString("  derived: {expr: through / largest, default: 0}\n  largest: max(7d, event, int, user)\n")
+	return d.String()
+}
+
+// asIf is what the suites hold: both stores.
+type asIf interface {
+	Read(context.Context, []state.Read) ([]state.WindowState, error)
+	ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error)
+}
+
+// thinking reads as if what is pending had been applied.
+type thinking struct {
+	asIf
+	pending *state.Batch
+}
+
+func (s thinking) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+	return s.ReadAsIf(ctx, reads, s.pending)
+}
+
+// ask asks a store for all features of their entities, each at its moment.
+func ask(t testing.TB, s asIf, pending *state.Batch, asked []asking, now int64) []features.Answer {
+	t.Helper()
+	var reading features.Reading
+	reading.Reset(now)
+	for _, a := range asked {
+		reading.Want(a.feature, a.entity, a.at)
+	}
+	var from features.Reader = s
+	if pending != nil {
+		from = thinking{s, pending}
+	}
+	if err := reading.Read(context.Background(), from); err != nil {
+		t.Fatal(err)
+	}
+	answers := make([]features.Answer, len(asked))
+	for i := range asked {
+		reading.Next(&answers[i])
+	}
+	return answers
+}
+
+// compareAnswers says which answers differ.
+func compareAnswers(t testing.TB, asked []asking, want, got []features.Answer, what string) {
+	t.Helper()
+	for i, a := range asked {
+		if !reflect.DeepEqual(want[i], got[i]) {
+			t.Errorf("%s: %s of %q at %d (-want +got):\n%s", what, a.feature.Definition, a.entity, a.at, cmp.Diff(want[i], got[i]))
+		}
+	}
+}
+
+// A question with a pending event is answered as it will be once the event is
+// applied, for every kind and window, and nothing is changed by it.
+func TestPendingIsAsIfApplied(t *testing.T) {
+	registry, err := features.Parse("pending.yaml", []byte(pendingDefinitions()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := testkit.Redis(t).Client(t)
+	moved := map[aggregate.Function]int{}
+	for seed := range uint64(2) {
+		c := &conformance{
+			T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, store: newStore(t, client, 4), now: 1_532_496_076_032,
+		}
+		c.writer, c.mapper = c.store.NewWriter(), registry.NewMapper()
+		held := memory.NewKeyed(*c.store.secret.Load())
+		start(t, c.store, transactions)
+		for range 8 {
+			c.apply(held, c.records(c.random.IntN(40))...)
+			for kind, n := range c.pend(held) {
+				moved[kind] += n
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+	for _, kind := range aggregate.All {
+		if moved[kind] < 10 {
+			t.Errorf("pending events moved %d answers of %s", moved[kind], kind.Spec().Name)
+		}
+	}
+}
+
+// records makes the next records.
+func (c *conformance) records(n int) []features.Record {
+	list := make([]features.Record, n)
+	for i := range list {
+		value := c.event()
+		where := fmt.Sprintf(`,"location":{"lat":%d,"lon":%d}}`, c.random.IntN(90), c.random.IntN(180))
+		list[i] = features.Record{Partition: transactions, Timestamp: c.now, Value: append(value[:len(value)-1], where...)}
+	}
+	return list
+}
+
+// apply applies records to both stores as one batch.
+func (c *conformance) apply(held *memory.Store, records ...features.Record) {
+	c.Helper()
+	b := begin(c, c.store, transactions)
+	for _, r := range records {
+		r.Offset = int64(len(c.written))
+		c.written = append(c.written, r)
+		if _, err := c.mapper.Map(&r, 0, b); err != nil {
+			c.Fatal(err)
+		}
+		b.Sources[0].To = r.Offset + 1
+	}
+	if err := held.Apply(context.Background(), b); err != nil {
+		c.Fatal(err)
+	}
+	apply(c, c.writer, b)
+}
+
+// pend asks with one or two pending events, applies them, and asks again. It
+// returns how many answers of each kind they moved.
+func (c *conformance) pend(held *memory.Store) map[aggregate.Function]int {
+	c.Helper()
+	moved := map[aggregate.Function]int{}
+	records := c.records(1 + c.random.IntN(2))
+	pending, decoder := &state.Batch{}, c.registry.NewDecoder()
+	var asked []asking
+	for i := range records {
+		if _, err := c.mapper.Map(&records[i], 0, pending); err != nil {
+			c.Fatal(err)
+		}
+		events, err := decoder.Decode(&records[i])
+		if err != nil {
+			c.Fatal(err)
+		}
+		for _, f := range c.registry.Features {
+			other := strings.TrimPrefix(`0|u\|2`, strings.Repeat("0|", 2-len(f.By)))
+			entity, ok := events[0].Entity(nil, slices.Sorted(slices.Values(f.By)))
+			for _, at := range []int64{events[0].Time, c.now} {
+				at = max(at, c.now-f.Keep.Milliseconds())
+				asked = append(asked, asking{feature: f, entity: other, at: at})
+				if ok {
+					asked = append(asked, asking{feature: f, entity: string(entity), at: at})
+				}
+			}
+		}
+	}
+	stores := map[string]asIf{"Redis": c.store, "memory": held}
+	raw := c.raw()
+	before, thought := map[string][]features.Answer{}, map[string][]features.Answer{}
+	for name, s := range stores {
+		before[name] = ask(c, s, nil, asked, c.now)
+		thought[name] = ask(c, s, pending, asked, c.now)
+		compareAnswers(c, asked, before[name], ask(c, s, nil, asked, c.now), name+" was changed")
+	}
+	if diff := cmp.Diff(raw, c.raw()); diff != "" {
+		c.Errorf("Redis was changed (-before +after):\n%s", diff)
+	}
+	c.apply(held, records...)
+	for name, s := range stores {
+		after := ask(c, s, nil, asked, c.now)
+		compareAnswers(c, asked, after, thought[name], name)
+		for i := range asked {
+			if !reflect.DeepEqual(before[name][i], after[i]) {
+				moved[asked[i].feature.Kind]++
+			}
+		}
+	}
+	return moved
+}
+
+// raw is what Redis holds, by key.
+func (c *conformance) raw() map[string]string {
+	c.Helper()
+	keys, err := c.store.redis.Keys(context.Background(), "{"+c.store.namespace+":*").Result()
+	if err != nil {
+		c.Fatal(err)
+	}
+	held := map[string]string{}
+	for _, key := range keys {
+		held[key] = c.store.redis.Dump(context.Background(), key).Val()
+	}
+	return held
+}

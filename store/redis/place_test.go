@@ -1,0 +1,150 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// A call may be about thousands of partitions, as the look at all of them is once a
+// commit interval: Lua passes no more than some thousand values at once.
+func TestThousandsOfPartitionsInACall(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		const n = 4100
+		b := &state.Batch{EveryShard: true, Now: 7}
+		var partitions []state.Partition
+		var first []state.Placement
+		for id := range int32(n) {
+			p := state.Partition{Topic: "many", ID: id}
+			partitions = append(partitions, p)
+			first = append(first, state.Begin(p.Under("v"), 1, int64(id)))
+			b.Sources = append(b.Sources, state.PartitionRange{Partition: p.Under("v"), To: int64(id) + 5, Progress: slices.Clone(first[id].To)})
+		}
+		if placed, err := s.Place(ctx, first...); err != nil || placed != n {
+			t.Fatal(placed, err)
+		}
+		apply(t, s.NewWriter(), b)
+		claims, err := s.Claim(ctx, partitions, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, c := range claims {
+			if b.Sources[id].Behind || c.Progress[0] != (state.Position{Offset: int64(id) + 5}) || c.Held != 0 {
+				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Sources[id].Behind, c.Progress, c.Held)
+			}
+		}
+		// The old plan has lost them all, and is told so.
+		b.Sources[n-1].To++
+		apply(t, s.NewWriter(), b)
+		if slices.ContainsFunc(b.Sources, func(s state.PartitionRange) bool { return !s.Behind }) {
+			t.Error("a partition was applied by a plan that had lost it")
+		}
+		progress, err := s.Progress(ctx, partitions)
+		if err != nil || progress[n-1][0].Offset != n-1+5 {
+			t.Errorf("progress of the last partition %v, %v", progress[n-1], err)
+		}
+	})
+}
+
+// An owner that hung with records of a log that was truncated, or made anew, since
+// changes nothing when it wakes up, whatever offset the partition is at by then.
+func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		const log = "aaaaaaaa"
+		from := state.Position{Offset: 100, Epoch: 3, Log: log}
+		at := state.NoPosition
+		for _, found := range []state.Position{
+			{Offset: 100, Epoch: 5, Log: log},        // truncated to before, and grown again
+			{Offset: 150, Epoch: 5, Log: log},        // the same, and further
+			{Offset: 100, Epoch: 3, Log: "bbbbbbbb"}, // made anew
+			{Offset: 150, Epoch: 3, Log: "bbbbbbbb"},
+			{Offset: 80, Epoch: 3, Log: log}, // truncated
+			{Offset: 100, Epoch: -1, Log: log},
+		} {
+			p := state.Placement{Partition: transactions, From: []state.Position{at}, To: []state.Position{found}}
+			if placed, err := s.Place(ctx, p); err != nil || placed != 1 {
+				t.Fatal(placed, err)
+			}
+			b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
+			fill(b, 0, event{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1})
+			apply(t, s.NewWriter(), b)
+			if !b.Sources[0].Behind {
+				t.Errorf("records from %v on were applied at %v", from, found)
+			}
+			at = found
+		}
+		checkAll(t, s, nil)
+
+		// Further in the same log and epoch: another owner had the same records.
+		found := state.Position{Offset: 150, Epoch: 3, Log: log}
+		p := state.Placement{Partition: transactions, From: []state.Position{at}, To: []state.Position{found}}
+		if placed, err := s.Place(ctx, p); err != nil || placed != 1 {
+			t.Fatal(placed, err)
+		}
+		list := []event{{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1}}
+		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
+		fill(b, 0, list...)
+		apply(t, s.NewWriter(), b)
+		if want := (state.Position{Offset: 200, Epoch: 3, Log: log}); b.Sources[0].Behind || b.Sources[0].Progress[0] != want {
+			t.Errorf("%+v, want progress %v", b.Sources[0], want)
+		}
+		checkAll(t, s, list)
+	})
+}
+
+// A placement changes what is as it was found, and writes what log it is; the number
+// of partitions stays that of the first time.
+func TestPlace(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		was, is := state.LogID{Cluster: "c", Topic: "t1"}, state.LogID{Cluster: "c", Topic: "t2"}
+		position := func(offset int64, id state.LogID) state.Position {
+			return state.Position{Offset: offset, Epoch: -1, Log: id.Tag()}
+		}
+		place := func(want int, id state.LogID, partitions int, from, to []state.Position) {
+			t.Helper()
+			placed, err := s.Place(ctx, state.Placement{Partition: transactions.Under("v"), From: from, To: to, Log: id, Partitions: partitions})
+			if err != nil || placed != want {
+				t.Errorf("placed %d, %v; want %d", placed, err, want)
+			}
+		}
+		none := state.NoPosition
+		place(2, was, 6, []state.Position{none, none}, []state.Position{position(5, was), position(6, was)})
+		place(1, is, 9, []state.Position{position(5, was), position(7, was)}, []state.Position{position(0, is), position(0, is)})
+		place(0, is, 9, []state.Position{position(0, is), position(6, was)}, []state.Position{position(0, is), position(6, was)})
+		progress, err := s.Progress(ctx, []state.Partition{transactions})
+		if err != nil || !slices.Equal(progress[0], []state.Position{position(0, is), position(6, was)}) {
+			t.Errorf("progress %v, %v", progress, err)
+		}
+		for _, id := range []state.LogID{was, is} {
+			if got, err := s.Log(ctx, id.Tag()); err != nil || got != id {
+				t.Errorf("log %v, %v; want %v", got, err, id)
+			}
+		}
+		claims, err := s.Claim(ctx, []state.Partition{{Topic: transactions.Topic, ID: 7}}, "v")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := claims[0]
+		if c.Topic == nil || c.Topic.Partitions != 6 || state.Highest(c.Progress) >= 0 {
+			t.Errorf("a partition that was added is %+v, of a topic %+v", c, c.Topic)
+		}
+	})
+}
+
+// A namespace of another layout is refused with what to do.
+func TestOlderLayout(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		s.redis.HSet(context.Background(), layoutKey(s.namespace), formatField, "2")
+		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 3 only: "+
+			"use a version that knows layout 2, or another namespace, into which the log is read from its start", s.namespace)
+		if err := s.CheckLayout(context.Background()); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}

@@ -1,0 +1,344 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// A partition's progress stands under the version of the plan that is applied
+// to it, see state.Partition.Under. Who applies another plan must claim the
+// partition first; what is under way of the plan before finds no progress then,
+// and changes nothing. With the claim stands until when the plan before was
+// applied, in the same shard and by the same script.
+
+//go:embed find.lua
+var findSource string
+
+//go:embed claim.lua
+var claimSource string
+
+//go:embed place.lua
+var placeSource string
+
+//go:embed gap.lua
+var gapSource string
+
+//go:embed read.lua
+var readSource string
+
+// callPartitions is how many partitions one script call is about: it keeps
+// others waiting for some milliseconds at the most.
+const callPartitions = 500
+
+// Claim takes partitions for a plan, with one pipeline for all of them. It
+// returns one claim for each partition.
+func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string) ([]state.Claim, error) {
+	claims := make([]state.Claim, len(partitions))
+	for i := range claims {
+		claims[i].Progress = make([]state.Position, len(s.tags))
+		claims[i].Held = math.MaxInt64
+	}
+	var calls progressCalls
+	for first := 0; first < len(partitions); first += callPartitions {
+		some := partitions[first:min(first+callPartitions, len(partitions))]
+		args := []any{version, state.MaxAhead.Milliseconds()}
+		for _, p := range some {
+			args = append(args, p.Topic, p.ID)
+		}
+		for shard, tag := range s.tags {
+			calls.add(claimSource, tag, args, 3*len(some), func(reply []any) error {
+				for i := range some {
+					if err := takeClaim(&claims[first+i], shard, reply[3*i:]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := calls.send(ctx, s.redis); err != nil {
+		return nil, fmt.Errorf("claim %d partitions: %w", len(partitions), err)
+	}
+	return claims, nil
+}
+
+// takeClaim takes in what one shard replied of one partition.
+func takeClaim(c *state.Claim, shard int, reply []any) error {
+	var err error
+	if c.Progress[shard], err = parsePosition(reply[0]); err != nil {
+		return err
+	}
+	if text, _ := reply[1].(string); text != "" {
+		had, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no time that a plan has had a partition", text)
+		}
+		c.Held = min(c.Held, max(had, 0))
+	}
+	if text, _ := reply[2].(string); text != "" && c.Topic == nil {
+		seen, err := state.ParseFirstSeen(text)
+		if err != nil {
+			return err
+		}
+		c.Topic = &seen
+	}
+	return nil
+}
+
+// Place puts partitions' progress where applying has not led it, with one pipeline
+// for all of them. It returns how many positions of shards it has changed: fewer
+// than were asked for where one was not as it was found before.
+func (s *Store) Place(ctx context.Context, placements ...state.Placement) (placed int, err error) {
+	var calls progressCalls
+	for first := 0; first < len(placements); first += callPartitions {
+		some := placements[first:min(first+callPartitions, len(placements))]
+		for shard, tag := range s.tags {
+			var args []any
+			for i := range some {
+				args = appendPlacement(args, &some[i], shard)
+			}
+			if len(args) == 0 {
+				continue
+			}
+			calls.add(placeSource, tag, args, -1, func(reply []any) error {
+				n, ok := reply[0].(int64)
+				if !ok {
+					return errReply
+				}
+				placed += int(n)
+				return nil
+			})
+		}
+	}
+	if err := calls.send(ctx, s.redis); err != nil {
+		return placed, fmt.Errorf("place %d partitions: %w", len(placements), err)
+	}
+	return placed, nil
+}
+
+// Gap notes that records of a partition were passed over whose timestamps go up
+// to a moment, in milliseconds, or to that of the newest record applied.
+func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
+	var calls progressCalls
+	for _, tag := range s.tags {
+		calls.add(gapSource, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
+	}
+	if err := calls.send(ctx, s.redis); err != nil {
+		return fmt.Errorf("note a gap in %s: %w", progressField(p), err)
+	}
+	return nil
+}
+
+func appendPlacement(args []any, p *state.Placement, shard int) []any {
+	from, to := p.From[shard], p.To[shard]
+	if from == to {
+		return args
+	}
+	found, gap := "", ""
+	if from.Exists() {
+		found = from.String()
+	}
+	if p.Gap > 0 {
+		gap = strconv.FormatInt(p.Gap, 10)
+	}
+	topic, version, _ := strings.Cut(p.Partition.Topic, "@")
+	return append(args, topic, p.Partition.ID, version, found, to.String(), gap, p.Log.Text(), p.Partitions)
+}
+
+// Progress reads for each partition, by shard, its position under whatever plan,
+// with one pipeline, and a second one where a partition is not under the plan that
+// it is named with.
+func (s *Store) Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error) {
+	all := make([][]state.Position, len(partitions))
+	for i := range all {
+		all[i] = make([]state.Position, len(s.tags))
+	}
+	err := s.positions(ctx, s.tags, partitions, func(partition, shard int, at state.Position) { all[partition][shard] = at })
+	if err != nil {
+		return nil, fmt.Errorf("read the progress of %d partitions: %w", len(partitions), err)
+	}
+	return all, nil
+}
+
+// positions reads the positions of partitions in the shards of some tags.
+func (s *Store) positions(ctx context.Context, tags []string, partitions []state.Partition,
+	take func(partition, shard int, at state.Position),
+) error {
+	if len(partitions) == 0 || len(tags) == 0 {
+		return nil
+	}
+	fields := make([]string, len(partitions))
+	for i, p := range partitions {
+		fields[i] = progressField(p)
+	}
+	pipe := s.redis.Pipeline()
+	replies := make([]*redis.SliceCmd, len(tags))
+	for shard, tag := range tags {
+		replies[shard] = pipe.HMGet(ctx, progressKey(tag), fields...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	var calls progressCalls
+	for shard, tag := range tags {
+		var others []int // partitions that another plan has, or none
+		for i, held := range replies[shard].Val() {
+			at, err := parsePosition(held)
+			if err != nil {
+				return fmt.Errorf("%s: %w", progressKey(tag), err)
+			}
+			if !at.Exists() {
+				others = append(others, i)
+			}
+			take(i, shard, at)
+		}
+		for first := 0; first < len(others); first += callPartitions {
+			some := others[first:min(first+callPartitions, len(others))]
+			calls.add(readSource, tag, readArgs(partitions, some), len(some), func(reply []any) error {
+				for n, i := range some {
+					at, err := parsePosition(reply[n])
+					if err != nil {
+						return err
+					}
+					take(i, shard, at)
+				}
+				return nil
+			})
+		}
+	}
+	return calls.send(ctx, s.redis)
+}
+
+func readArgs(partitions []state.Partition, some []int) (args []any) {
+	for _, i := range some {
+		topic, version, _ := strings.Cut(partitions[i].Topic, "@")
+		args = append(args, topic, partitions[i].ID, version)
+	}
+	return args
+}
+
+// Applied says whether the record at an offset of a partition is applied in all
+// shards that reads look at; in all there are, without any reads. The partition
+// is that under a plan, or under whatever plan where this one does not have it.
+// It writes nothing, and is one round trip where the plan has the partition. In a
+// shard whose master does not answer it is not applied, as far as is known.
+func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
+	concerned := make([]bool, len(s.tags))
+	for _, r := range reads {
+		concerned[s.shardOf(r.Entity)] = true
+	}
+	var shards []int
+	var replies []*redis.StringCmd
+	var commands []redis.Cmder
+	for shard, tag := range s.tags {
+		if concerned[shard] || len(reads) == 0 {
+			shards = append(shards, shard)
+			replies = append(replies, redis.NewStringCmd(ctx, "hget", progressKey(tag), progressField(p)))
+			commands = append(commands, replies[len(replies)-1])
+		}
+	}
+	s.send(ctx, s.masters.question, commands, func(i int) int { return shards[i] })
+	var others []string // tags of shards in which another plan has the partition, or none
+	for i, reply := range replies {
+		tag := s.tags[shards[i]]
+		at, err := parsePosition(reply.Val())
+		switch failure := reply.Err(); {
+		case errors.Is(failure, state.ErrUnavailable):
+			return false, nil
+		case failure != nil && !errors.Is(failure, redis.Nil):
+			return false, fmt.Errorf("read the progress of %s: %w", progressField(p), failure)
+		case err != nil:
+			return false, fmt.Errorf("%s: %w", progressKey(tag), err)
+		case !at.Exists():
+			others = append(others, tag)
+		case at.Offset <= offset:
+			return false, nil
+		}
+	}
+	if len(others) == 0 {
+		return true, nil
+	}
+	progress := make([]state.Position, len(others))
+	err := s.positions(ctx, others, []state.Partition{p}, func(_, shard int, at state.Position) { progress[shard] = at })
+	if err != nil {
+		return false, fmt.Errorf("read the progress of %s: %w", progressField(p), err)
+	}
+	return state.Lowest(progress) > offset, nil
+}
+
+// Log is the log that a tag of a position stands for; zero where no shard knows.
+func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
+	pipe := s.redis.Pipeline()
+	replies := make([]*redis.StringCmd, len(s.tags))
+	for shard, shardTag := range s.tags {
+		replies[shard] = pipe.HGet(ctx, progressKey(shardTag), logField(tag))
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return state.LogID{}, fmt.Errorf("read what log %s is: %w", tag, err)
+	}
+	for _, reply := range replies {
+		if text := reply.Val(); text != "" {
+			return state.ParseLogID(text), nil
+		}
+	}
+	return state.LogID{}, nil
+}
+
+// parsePosition reads a position as a reply gives it: nil or "" is none.
+func parsePosition(reply any) (state.Position, error) {
+	text, _ := reply.(string)
+	return state.ParsePosition(text)
+}
+
+// progressCalls are calls of the scripts of progress, in one pipeline.
+type progressCalls []progressCall
+
+type progressCall struct {
+	source  string
+	key     string
+	args    []any
+	replies int               // how many values it must reply, -1 for one that is no list
+	take    func([]any) error // takes them in
+}
+
+func (c *progressCalls) add(source, tag string, args []any, replies int, take func([]any) error) {
+	*c = append(*c, progressCall{source, progressKey(tag), args, replies, take})
+}
+
+// send sends the calls, and takes in all replies if none failed.
+func (c progressCalls) send(ctx context.Context, client redis.UniversalClient) error {
+	if len(c) == 0 {
+		return nil
+	}
+	pipe := client.Pipeline()
+	replies := make([]*redis.Cmd, len(c))
+	for i, call := range c {
+		replies[i] = pipe.Eval(ctx, findSource+call.source, []string{call.key}, call.args...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for i, call := range c {
+		values := []any{replies[i].Val()}
+		if call.replies >= 0 {
+			values, _ = replies[i].Val().([]any)
+			if len(values) != call.replies {
+				return fmt.Errorf("%s: %w", call.key, errReply)
+			}
+		}
+		if err := call.take(values); err != nil {
+			return fmt.Errorf("%s: %w", call.key, err)
+		}
+	}
+	return nil
+}

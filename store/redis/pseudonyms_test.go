@@ -1,0 +1,97 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+)
+
+var (
+	secret      = []byte("0123456789abcdef")
+	otherSecret = []byte("fedcba9876543210")
+)
+
+// State under pseudonyms is written, read and inspected as any other, and no key
+// names an entity.
+func TestPseudonyms(t *testing.T) {
+	onEach(t, 3, func(t *testing.T, plain *Store) {
+		ctx := context.Background()
+		s := New(plain.redis, plain.namespace+"-hashed", 3, HashEntities(secret))
+		if err := s.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		start(t, s, transactions)
+		b := begin(t, s, transactions)
+		fill(b, 0, event{offset: 0, device: "jane.doe", user: "u1", time: 101 * day}, event{offset: 1, device: "jane.doe", user: "u2", time: 101 * day},
+			event{offset: 2, device: "john.roe", user: "u1", time: 101 * day})
+		apply(t, s.NewWriter(), b)
+		for entity, want := range map[string]int64{"jane.doe": 2, "john.roe": 1} {
+			slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
+			if err != nil || slices[0].Cells[0].Value.Num != want || slices[1].Cells[0].Value.Num != want {
+				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, slices, err, want)
+			}
+			held, err := s.Inspect(ctx, events.Group, entity)
+			if err != nil || len(held.Packed) == 0 || strings.Contains(held.Key, entity) {
+				t.Errorf("%s is held as %q, %d bytes, %v", entity, held.Key, len(held.Packed), err)
+			}
+			// HMAC-SHA256, cut to 16 bytes, is 22 characters of base64.
+			_, name, _ := strings.Cut(strings.SplitN(held.Key, "}", 2)[1], ":")
+			if len(name) != 22 {
+				t.Errorf("the pseudonym of %s is %q", entity, name)
+			}
+			// The shard is that of the entity, whatever it is called.
+			if want := state.Shard(state.EntityHash([]byte(entity)), 3); held.Shard != want {
+				t.Errorf("%s is in shard %d, want %d", entity, held.Shard, want)
+			}
+		}
+		if held, err := New(s.redis, s.namespace, 3).Inspect(ctx, events.Group, "jane.doe"); err != nil || held.Packed != nil {
+			t.Errorf("the state stands under the entity's own name: %q, %v", held.Key, err)
+		}
+	})
+}
+
+// The pseudonym is what anybody with the secret computes: openssl dgst -sha256 -hmac.
+func TestPseudonymIsHMAC(t *testing.T) {
+	s := New(nil, "ns", 1, HashEntities(secret))
+	got := string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe")))
+	if want := "{ns:0.abkc}g:m9NbAJ8T1CixOGvs8st7EA"; got != want {
+		t.Errorf("key %q, want %q", got, want)
+	}
+}
+
+// A namespace is used with the secret that it was made with, or refused.
+func TestNamespaceOfAnotherSecret(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		name := func(kind string) string { return s.namespace + "-" + kind }
+		open := func(kind string, secret []byte) *Store { return New(s.redis, name(kind), 2, HashEntities(secret)) }
+		for kind, key := range map[string][]byte{"plain": nil, "hashed": secret} {
+			if err := open(kind, key).Create(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := open(kind, key).Create(ctx); err != nil {
+				t.Errorf("%s again: %v", kind, err)
+			}
+		}
+		mark, otherMark := open("", secret).pseudonyms.mark, open("", otherSecret).pseudonyms.mark
+		for _, c := range []struct {
+			kind          string
+			key           []byte
+			found, wanted string
+		}{
+			{"plain", secret, "off", mark}, {"hashed", nil, mark, "off"},
+			{"hashed", otherSecret, mark, otherMark},
+		} {
+			want := fmt.Sprintf("namespace %q was made with hash_entities %s, not %s: use hash_entities %s, or another namespace",
+				name(c.kind), c.found, c.wanted, c.found)
+			for what, err := range map[string]error{"check": open(c.kind, c.key).CheckLayout(ctx), "create": open(c.kind, c.key).Create(ctx)} {
+				if fmt.Sprint(err) != want {
+					t.Errorf("%s of %s\ngot  %v\nwant %s", what, c.kind, err, want)
+				}
+			}
+		}
+	})
+}

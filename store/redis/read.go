@@ -1,0 +1,289 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+)
+
+// Read answers all reads with one pipeline, which is one round trip, or one to
+// each of a cluster's nodes concerned; readers at the same time share it. The
+// slices are in the order of the reads;
+// reads that stand in one key share one command. It writes nothing.
+func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+	return s.ReadAsIf(ctx, reads, nil)
+}
+
+// ReadAsIf answers all reads as Read would if a batch, which may be nil, had
+// just been applied, but for events that have arrived meanwhile; see
+// packed.Think. It writes nothing.
+func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
+	return slices, err
+}
+
+// readWith reads with commands that each master takes in a way. What stands at a
+// master that does not answer is not read: its slices say so, and the others are
+// answered. The error says that no master answers.
+func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
+	[]state.WindowState, state.Freshness, error) {
+	slices := make([]state.WindowState, len(reads))
+	lookups := s.lookups(reads)
+	shares := s.shareByMaster(ctx, lookups, pending)
+	commands := 0
+	for i := range shares {
+		commands += len(shares[i].commands)
+		shares[i].gathered = take(shares[i].master, shares[i].commands)
+	}
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(semconv.DBOperationBatchSize(commands))
+	}
+	var freshness state.Freshness
+	for _, share := range shares {
+		f, err := share.wait(ctx)
+		if err != nil {
+			return nil, freshness, fmt.Errorf("read features: %w", err)
+		}
+		freshness = freshness.With(f)
+	}
+	if err := s.unread(ctx, lookups, slices); err != nil {
+		return nil, freshness, fmt.Errorf("read features: %w", err)
+	}
+	secret, err := s.secretFor(ctx, reads, pending)
+	if err != nil {
+		return nil, freshness, fmt.Errorf("read features: %w", err)
+	}
+	for i := range lookups {
+		if !errors.Is(lookups[i].err(), state.ErrUnavailable) {
+			lookups[i].receive(reads, slices, pending, secret)
+		}
+	}
+	return slices, freshness, nil
+}
+
+// secretFor is the secret that reads need, if they do. It is looked for when the state
+// has been read: where there is none even then, there was no state.
+func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
+	if pending == nil && !slices.ContainsFunc(reads, func(r state.Read) bool { return r.Series.Layout() == state.Filters }) {
+		return packed.Secret{}, nil
+	}
+	return s.keyed(ctx)
+}
+
+// lookup is one state key to be read, and what reads it.
+type lookup struct {
+	key, group, entity string
+
+	reads []int // indices
+	held  *redis.StringCmd
+
+	// ids are series that say which pending events have arrived at the entity.
+	// Where they stand in another key, idsKey, both are read at one moment.
+	ids     []*state.Series
+	idsKey  string
+	both    *redis.SliceCmd
+	lengths [2]*redis.IntCmd // of both keys
+
+	lost error // why there is no master to ask
+}
+
+// entityKey is what a state key is made of.
+type entityKey struct{ group, entity string }
+
+// lookups gathers the reads by key.
+func (s *Store) lookups(reads []state.Read) []lookup {
+	var list []lookup
+	var last entityKey // of the read before, which is often that of the next one
+	var buf []byte
+	at, of, known := 0, make([]int, len(reads)), map[entityKey]int{}
+	for i := range reads {
+		if k := (entityKey{reads[i].Series.Group, reads[i].Entity}); i == 0 || k != last {
+			found := false
+			if at, found = known[k]; !found {
+				at = len(list)
+				known[k] = at
+				buf = s.appendKey(buf[:0], reads[i].Series, k.entity)
+				list = append(list, lookup{key: string(buf), group: k.group, entity: k.entity})
+			}
+			last = k
+		}
+		of[i] = at
+	}
+	shareOut(list, of)
+	return list
+}
+
+// shareOut gives the lookups the indices of their reads, of which there is one
+// for each element of of.
+func shareOut(list []lookup, of []int) {
+	counts := make([]int, len(list))
+	for _, at := range of {
+		counts[at]++
+	}
+	indices := make([]int, len(of))
+	for at, n := range counts {
+		list[at].reads, indices = indices[:0:n], indices[n:]
+	}
+	for i, at := range of {
+		list[at].reads = append(list[at].reads, i)
+	}
+}
+
+// appendKey appends the key that holds a series of an entity.
+func (s *Store) appendKey(dst []byte, series *state.Series, entity string) []byte {
+	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // it is only read
+	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
+}
+
+// shardOf is the shard of an entity.
+func (s *Store) shardOf(entity string) int {
+	return state.Shard(state.EntityHash(unsafe.Slice(unsafe.StringData(entity), len(entity))), len(s.tags)) // it is only read
+}
+
+// ask appends the commands.
+func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder {
+	if l.idsKey == "" {
+		l.held = redis.NewStringCmd(ctx, "get", l.key)
+		return append(commands, l.held)
+	}
+	// An event that is applied between two commands would be in one reply and not
+	// in the other. To MGET, a key that holds no string is none; to STRLEN it is
+	// an error, as it is to GET.
+	l.both = redis.NewSliceCmd(ctx, "mget", l.key, l.idsKey)
+	l.lengths = [...]*redis.IntCmd{redis.NewIntCmd(ctx, "strlen", l.key), redis.NewIntCmd(ctx, "strlen", l.idsKey)}
+	return append(commands, l.lengths[0], l.lengths[1], l.both)
+}
+
+// refused is why the keys cannot be read: that they hold no strings.
+func (l *lookup) refused() error {
+	if l.held != nil {
+		return notString(l.key, l.held.Err())
+	}
+	return errors.Join(notString(l.key, l.lengths[0].Err()), notString(l.idsKey, l.lengths[1].Err()))
+}
+
+// reply is what the key holds, and what the ids' key does.
+func (l *lookup) reply() (packed, ids []byte) {
+	if l.held != nil {
+		text, _ := l.held.Result() // its error is that there is no such key
+		packed = unsafe.Slice(unsafe.StringData(text), len(text))
+		return packed, packed
+	}
+	both := l.both.Val()
+	text, _ := both[0].(string)
+	idsText, _ := both[1].(string)
+	return []byte(text), []byte(idsText)
+}
+
+// receive takes the reply into the slices of the lookup's reads. Where it is
+// damaged they say so; what can still be told from it would be too little.
+func (l *lookup) receive(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) {
+	if err := l.take(reads, slices, pending, secret); err != nil {
+		for _, i := range l.reads {
+			slices[i] = state.WindowState{Err: err}
+		}
+	}
+}
+
+func (l *lookup) take(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) error {
+	if err := l.refused(); err != nil {
+		return err
+	}
+	packed, packedIDs := l.reply() // they are only read
+	if len(packed) == 0 && pending == nil {
+		return nil
+	}
+	held := statesPool.Get().(*states)
+	defer held.free()
+	held.secret = secret
+	for _, i := range l.reads {
+		held.reads = append(held.reads, held.want(reads[i].Series))
+	}
+	if err := held.merge(packed); err != nil {
+		return &keyError{l.key, err}
+	}
+	if pending != nil {
+		if err := l.think(held, packedIDs, pending); err != nil {
+			return err
+		}
+	}
+	for n, i := range l.reads {
+		of := &held.list[held.reads[n]]
+		slices[i] = of.state.Read(&reads[i])
+		slices[i].LostUntil = held.losses.Of(of.tag)
+	}
+	return nil
+}
+
+// states are those of some series of an entity. They come from a pool, and go
+// back there by free.
+type states struct {
+	list  []wanted
+	reads []int // by read, the index of its series in list
+	shelf packed.Shelf
+
+	secret packed.Secret // of the store whose states they are
+
+	losses packed.Losses
+}
+
+// wanted is the state of a series that reads look at.
+type wanted struct {
+	tag    uint32
+	series *state.Series
+	state  packed.State
+}
+
+var statesPool = sync.Pool{New: func() any { return new(states) }}
+
+// free ends the use of the states.
+func (s *states) free() {
+	for _, w := range s.list {
+		s.shelf.Put(w.series, w.state)
+	}
+	clear(s.list)
+	s.list, s.reads, s.losses, s.secret = s.list[:0], s.reads[:0], nil, packed.Secret{}
+	statesPool.Put(s)
+}
+
+// want makes room for a series, and returns its index.
+func (s *states) want(series *state.Series) int {
+	for i := range s.list {
+		if s.list[i].series == series {
+			return i
+		}
+	}
+	s.list = append(s.list, wanted{series.Tag(), series, s.shelf.Take(series, s.secret)})
+	return len(s.list) - 1
+}
+
+// of is the state of the series with a tag, nil where it is not wanted.
+func (s *states) of(tag uint32) packed.State {
+	for i := range s.list {
+		if s.list[i].tag == tag {
+			return s.list[i].state
+		}
+	}
+	return nil
+}
+
+// merge takes in what is packed of them.
+func (s *states) merge(data []byte) error {
+	return packed.Sections(data, func(tag uint32, body []byte) error {
+		if held := s.of(tag); held != nil {
+			return held.Merge(body)
+		}
+		_, err := s.losses.Take(tag, body)
+		return err
+	})
+}

@@ -1,0 +1,36 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// Reads of one key share a lookup, wherever they stand; entities of the same text
+// in two groups, such as a user and a card of one number, are two keys.
+func TestLookups(t *testing.T) {
+	client := redis.NewClient(&redis.Options{})
+	defer client.Close()
+	s := New(client, "n", 1)
+	reads := []state.Read{
+		{Series: events, Entity: "7"}, {Series: ever, Entity: "7"}, {Series: amount, Entity: "7"},
+		{Series: users, Entity: "8"}, {Series: users, Entity: "7"},
+	}
+	got := map[string]string{}
+	for _, l := range s.lookups(reads) {
+		got[l.key] = fmt.Sprint(l.group, " ", l.entity, " ", l.reads)
+	}
+	key := func(r state.Read) string { return string(s.appendKey(nil, r.Series, r.Entity)) }
+	want := map[string]string{
+		key(reads[0]): events.Group + " 7 [0 2 4]",
+		key(reads[1]): ever.Group + " 7 [1]",
+		key(reads[3]): users.Group + " 8 [3]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,63 @@
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+)
+
+// BenchmarkReceive takes what a key holds apart for nine reads: numbers of a
+// month and a few members, compacted but for the last three events.
+func BenchmarkReceive(b *testing.B) {
+	var data []byte
+	var packer packed.Packer
+	add := func(day int64) {
+		batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		fill(batch, 0, event{device: "d1", user: string(rune('a' + day%5)), time: day * 86_400_000, cents: day * 100})
+		for i := range batch.Ops {
+			if batch.Ops[i].Series == ever || batch.Ops[i].Series == approx {
+				continue
+			}
+			packer.Begin(batch.Ops[i].Series)
+			packer.Add(&batch.Ops[i])
+			data = packer.End(data)
+		}
+	}
+	for day := range int64(8) {
+		add(20_000 + day)
+	}
+	known := func(tag uint32) *state.Series {
+		for _, s := range allSeries {
+			if s.Tag() == tag {
+				return s
+			}
+		}
+		return nil
+	}
+	data, err := new(packed.Compactor).Compact(nil, data, known, func(uint32) bool { return false }, 0, packed.Nonce{1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	add(20_007)
+	add(20_007)
+	add(20_008)
+	l := lookup{held: redis.NewStringCmd(b.Context(), "get", "key")}
+	l.held.SetVal(string(data))
+	var reads []state.Read
+	for _, s := range []*state.Series{events, amount, weight, smallest, biggest, users, recent} {
+		l.reads = append(l.reads, len(reads))
+		reads = append(reads, state.Read{Series: s, Entity: "d1", First: 20_002 * day / s.Tile, Last: 20_008 * day / s.Tile})
+	}
+	slices := make([]state.WindowState, len(reads))
+	b.ReportAllocs()
+	for b.Loop() {
+		l.receive(reads, slices, nil, packed.Secret{})
+	}
+	if err := slices[0].Err; err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(len(data)), "bytes")
+}

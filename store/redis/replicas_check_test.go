@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// Each replica is found as questions would find it: one that keeps up, one that
+// lacks what its master has, one that is dead, and one that is a master.
+func TestCheckReplicas(t *testing.T) {
+	const within = 500 * time.Millisecond
+	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, master.Addr())
+	good, cut, dead, promoted := testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, link.Addr()),
+		testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, master.Addr())
+	client := oneMaster(master.Addr(), good.Addr(), cut.Addr(), dead.Addr(), promoted.Addr(), master.Addr())
+	defer client.Close()
+	check := func() map[string]Replica {
+		t.Helper()
+		s := New(master.Client(t), testkit.Namespace(t), 8, ReadFromReplicas(client, within, slog.New(slog.DiscardHandler)))
+		found, err := s.CheckReplicas(t.Context())
+		if err != nil || len(found) != 5 {
+			t.Fatalf("found %v, %v", found, err)
+		}
+		byAddress := map[string]Replica{}
+		for i, r := range found {
+			byAddress[r.Address] = r
+			if i > 0 && r.Address < found[i-1].Address {
+				t.Errorf("%s is found behind %s", r.Address, found[i-1].Address)
+			}
+		}
+		return byAddress
+	}
+	for address, r := range check() {
+		if isMaster := address == master.Addr(); isMaster != (r.Err != nil) || r.Staleness > within || r.Staleness == 0 && !isMaster {
+			t.Errorf("of %s while all is well: %+v", address, r)
+		}
+	}
+	link.Cut()
+	dead.Kill()
+	promoted.Promote()
+	if err := master.Client(t).Set(context.Background(), testkit.Namespace(t), "new", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	found := check()
+	deadPort := strings.TrimPrefix(dead.Addr(), "127.0.0.1") // go-redis drops a loopback's host
+	if r := found[good.Addr()]; r.Err != nil || r.Staleness == 0 || r.Staleness > within {
+		t.Errorf("of the one that keeps up: %+v", r)
+	}
+	for address, want := range map[string]string{
+		cut.Addr():      "it is staler than 500ms",
+		dead.Addr():     "dial tcp " + deadPort + ": connect: connection refused",
+		promoted.Addr(): "no master of its replication was seen for 500ms",
+		master.Addr():   "it is a master",
+	} {
+		if r := found[address]; r.Err == nil || r.Err.Error() != want {
+			t.Errorf("of %s: %+v, want %s", address, r, want)
+		}
+	}
+}
+
+// onceAsked calls a function when a server was asked INFO for the first time.
+type onceAsked struct {
+	sync.Once
+	then func()
+}
+
+func (*onceAsked) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*onceAsked) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o *onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		if c.Name() == "info" {
+			o.Do(o.then)
+		}
+		return err
+	}
+}
+
+// A replica that only lags, as after a short fault of its link, is given the time
+// to catch up.
+func TestCheckReplicasWaitsForOneThatLags(t *testing.T) {
+	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, master.Addr())
+	replica := testkit.NewRedisReplica(t, link.Addr())
+	link.Cut()
+	if err := master.Client(t).Set(context.Background(), testkit.Namespace(t), "new", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := oneMaster(master.Addr(), replica.Addr())
+	defer client.Close()
+	asked := &onceAsked{then: link.Heal}
+	client.OnNewNode(func(c *redis.Client) {
+		if c.Options().NodeAddress == replica.Addr() {
+			c.AddHook(asked)
+		}
+	})
+	s := New(master.Client(t), testkit.Namespace(t), 8, ReadFromReplicas(client, time.Minute, slog.New(slog.DiscardHandler)))
+	found, err := s.CheckReplicas(t.Context())
+	if err != nil || len(found) != 1 || found[0].Err != nil || found[0].Staleness == 0 {
+		t.Errorf("found %+v, %v", found, err)
+	}
+}

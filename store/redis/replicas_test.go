@@ -1,0 +1,251 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+)
+
+// replicated is a store that reads from replicas, and writes to their master.
+type replicated struct {
+	*Store
+	writer  *Writer
+	written int64
+}
+
+// newReplicated makes a store whose master has replicas at addresses.
+func newReplicated(t *testing.T, master redis.UniversalClient, replicas *redis.ClusterClient, within time.Duration) *replicated {
+	t.Helper()
+	t.Cleanup(func() { _ = replicas.Close() })
+	s := New(master, testkit.Namespace(t), 8, ReadFromReplicas(replicas, within, slog.New(slog.NewTextHandler(t.Output(), nil))))
+	if err := s.Create(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		s.WatchReplicas(ctx)
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	start(t, s, transactions)
+	return &replicated{Store: s, writer: s.NewWriter()}
+}
+
+// oneMaster is the client of a master and its replicas, as for redis.mode single.
+func oneMaster(addresses ...string) *redis.ClusterClient {
+	slots := redis.ClusterSlot{End: 16383}
+	for _, a := range addresses {
+		slots.Nodes = append(slots.Nodes, redis.ClusterNode{Addr: a})
+	}
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		ReadOnly: true, DialerRetries: 1, ReadTimeout: 500 * time.Millisecond,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return []redis.ClusterSlot{slots}, nil },
+	})
+}
+
+// write applies one event more of each device.
+func (r *replicated) write(t *testing.T, devices int) {
+	t.Helper()
+	b := begin(t, r.Store, transactions)
+	for d := range devices {
+		fill(b, 0, event{r.written, fmt.Sprint("d", d), "u1", 1000, 5})
+		r.written++
+	}
+	apply(t, r.writer, b)
+}
+
+// counts reads from replicas how many events of each device there are.
+func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness) {
+	t.Helper()
+	var reads []state.Read
+	for d := range devices {
+		reads = append(reads, state.Read{Series: ever, Entity: fmt.Sprint("d", d)})
+	}
+	slices, f, err := r.ReadReplica(context.Background(), reads, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]int64, devices)
+	for d := range counts {
+		for _, c := range slices[d].Cells {
+			counts[d] += c.Value.Num
+		}
+	}
+	return counts, f
+}
+
+// await reads until the answer is as wanted.
+func (r *replicated) await(t *testing.T, what string, want func(count int64, f state.Freshness) bool) {
+	t.Helper()
+	testkit.Eventually(t, 20*time.Second, what, func() (bool, string) {
+		counts, f := r.counts(t, 1)
+		return want(counts[0], f), fmt.Sprintf("%d events, %+v", counts[0], f)
+	})
+}
+
+// A replica answers and says how old its state may be; whatever it lacks was
+// written within that time.
+func TestReplicaAnswersWithItsStaleness(t *testing.T) {
+	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, master.Addr())
+	replica := testkit.NewRedisReplica(t, link.Addr())
+	const within = 4 * time.Second
+	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), within)
+	r.write(t, 1)
+	r.await(t, "an answer from the replica that has the event", func(n int64, f state.Freshness) bool {
+		return n == 1 && f.Replica && f.Staleness > 0 && f.Staleness < time.Second
+	})
+
+	link.Cut()
+	cut := time.Now()
+	r.write(t, 1)
+	for lacks := false; ; {
+		began := time.Now()
+		counts, f := r.counts(t, 1)
+		if !f.Replica {
+			if counts[0] != 2 || !lacks || time.Since(cut) < within-2*time.Second {
+				t.Fatalf("after %v the master answers %v: it was to after %v, and the replica before", time.Since(cut), counts, within)
+			}
+			break
+		}
+		lacks = lacks || counts[0] == 1
+		if counts[0] != 1 || f.Staleness > within || began.Sub(cut) > f.Staleness+time.Millisecond {
+			t.Fatalf("%v after the cut the replica answers %v, stale by %v", time.Since(cut), counts, f.Staleness)
+		}
+	}
+
+	link.Heal()
+	r.await(t, "an answer from the replica that has both", func(n int64, f state.Freshness) bool {
+		return n == 2 && f.Replica && f.Staleness < time.Second
+	})
+}
+
+// What a replica that dies does not answer, the master does; and where there is
+// another replica, that one.
+func TestMasterAnswersForDeadReplicas(t *testing.T) {
+	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	first, second := testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, master.Addr())
+	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), first.Addr(), second.Addr()), time.Minute)
+	r.write(t, 1)
+	fromReplica := func(n int64, f state.Freshness) bool { return n == 1 && f.Replica }
+	r.await(t, "an answer from a replica", fromReplica)
+	first.Kill()
+	for range 50 {
+		if counts, _ := r.counts(t, 1); counts[0] != 1 {
+			t.Fatalf("with one replica left: %v", counts)
+		}
+	}
+	r.await(t, "an answer from the other replica", fromReplica)
+	second.Kill()
+	for range 50 {
+		if counts, f := r.counts(t, 1); counts[0] != 1 || f != (state.Freshness{}) {
+			t.Fatalf("without replicas: %v, %+v", counts, f)
+		}
+	}
+}
+
+// A replica that was started again has nothing until it has synchronised; it
+// must not say so as if it were all there is.
+func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
+	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, master.Addr())
+	replica := testkit.NewRedisReplica(t, link.Addr())
+	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), time.Minute)
+	r.write(t, 1)
+	r.await(t, "an answer from the replica", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
+	link.Cut()
+	replica.Kill()
+	replica.Start() // as a master without data: nobody has told it otherwise
+	for range 20 {
+		if counts, f := r.counts(t, 1); counts[0] != 1 || f.Replica {
+			t.Fatalf("after a start without data: %v, %+v", counts, f)
+		}
+	}
+	host, port, _ := strings.Cut(link.Addr(), ":")
+	if err := replica.Client(t).ReplicaOf(context.Background(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if counts, f := r.counts(t, 1); counts[0] != 1 || f.Replica {
+			t.Fatalf("before it has synchronised: %v, %+v", counts, f)
+		}
+	}
+	link.Heal()
+	r.await(t, "an answer from the replica that has synchronised", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
+}
+
+// In a cluster each master has replicas of its own, or none.
+func TestReplicasOfACluster(t *testing.T) {
+	const devices = 40 // in the shards of all masters
+	c := testkit.RedisCluster(t)
+	c.AddReplica(t, 0)
+	c.AddReplica(t, 1)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ReadOnly: true})
+	r := newReplicated(t, c.Client(t), client, time.Minute)
+	r.write(t, devices)
+	want := make([]int64, devices)
+	for d := range want {
+		want[d] = 1
+	}
+	testkit.Eventually(t, 20*time.Second, "all events from replicas", func() (bool, string) {
+		counts, f := r.counts(t, devices)
+		return f.Replica && cmp.Equal(want, counts), fmt.Sprintf("%v, %+v", counts, f)
+	})
+}
+
+// What a replica is compared with is the replication that it belongs to.
+func TestFreshness(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	r := &replicas{within: 10 * time.Second, sights: map[string][]sight{}}
+	for i, offset := range []int64{100, 200, 200, 300} {
+		r.note(standing{id: "a", offset: offset, master: true}, at(i))
+	}
+	r.note(standing{id: "b", offset: 50, master: true}, at(4))
+	for _, test := range []struct {
+		name string
+		standing
+		now       int
+		staleness time.Duration // negative from the master
+		err       string
+	}{
+		{"has all", standing{"a", 300, false}, 4, time.Second, ""},
+		{"has more than was seen", standing{"a", 999, false}, 4, time.Second, ""},
+		{"has all but the last", standing{"a", 299, false}, 4, 2 * time.Second, ""},
+		{"has the first", standing{"a", 199, false}, 4, 4 * time.Second, ""},
+		{"has less than was ever seen", standing{"a", 99, false}, 4, 0, "it is staler than 10s"},
+		{"is the master", standing{"a", 300, true}, 4, -1, ""},
+		{"belongs to a master that was replaced", standing{"a", 300, false}, 13, 10 * time.Second, ""},
+		{"belonged to it for too long", standing{"a", 300, false}, 14, 0, "no master of its replication was seen for 10s"},
+		{"was master for too long", standing{"a", 300, true}, 14, 0, "no master of its replication was seen for 10s"},
+		{"is of another replication", standing{"c", 300, false}, 4, 0, "no master of its replication was seen for 10s"},
+		{"is a master nobody knows", standing{"c", 300, true}, 4, 0, "no master of its replication was seen for 10s"},
+	} {
+		r.now = func() time.Time { return at(test.now) }
+		f, err := r.freshness(test.standing)
+		want := state.Freshness{Replica: true, Staleness: test.staleness}
+		if test.staleness < 0 || test.err != "" {
+			want = state.Freshness{}
+		}
+		if f != want || fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
+			t.Errorf("%s: %+v, %v; want %+v, %s", test.name, f, err, want, test.err)
+		}
+	}
+	r.note(standing{id: "b", offset: 60, master: true}, at(13))
+	if n := len(r.sights["a"]); n != 1 {
+		t.Errorf("of those seen within 10s and before, %d are kept, want 1", n)
+	}
+}

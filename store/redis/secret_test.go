@@ -1,0 +1,253 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
+)
+
+// forged is another text of 16 bytes that has the xxHash of one.
+func forged(t *testing.T, text string) string {
+	const prime1, prime2, prime4, prime5 uint64 = 11400714785074694791, 14029467366897019727, 9650029242287828579, 2870177450012600261
+	inverse := func(p uint64) uint64 { // modulo 2^64, by Newton
+		x := p
+		for range 6 {
+			x *= 2 - p*x
+		}
+		return x
+	}
+	round := func(lane uint64) uint64 { return bits.RotateLeft64(lane*prime2, 31) * prime1 }
+	unround := func(h uint64) uint64 { return bits.RotateLeft64(h*inverse(prime1), -31) * inverse(prime2) }
+	after := func(lane uint64) uint64 {
+		h := prime5 + uint64(len(text))
+		return bits.RotateLeft64(h^round(lane), 27)*prime1 + prime4
+	}
+	first, second := binary.LittleEndian.Uint64([]byte(text)), binary.LittleEndian.Uint64([]byte(text[8:]))
+	other := binary.LittleEndian.AppendUint64(nil, first+1)
+	other = binary.LittleEndian.AppendUint64(other, unround(after(first+1)^after(first)^round(second)))
+	if xxhash.Sum64(other) != xxhash.Sum64String(text) || string(other) == text {
+		t.Fatalf("%q was not forged: %q", text, other)
+	}
+	return string(other)
+}
+
+var seenUsers = &state.Series{
+	ID: "seenx", Group: "devic", By: []string{"device"}, Measure: state.Seen, Type: value.String,
+	Tile: day, Keep: 8 * day, GroupKeep: 9 * day, Max: 100, Rate: 0.001,
+}
+
+// meeting is a batch of one event with an id, in which device "d" meets a user.
+func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
+	b := begin(t, s, transactions)
+	b.Now, b.Series = 100*day, []*state.Series{events, seenUsers, ids}
+	offset := b.Sources[0].Progress[0].Offset
+	b.Sources[0].To = offset + 1
+	b.Touch(0, offset, []byte("d"))
+	b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	b.Add(state.Mutation{Series: seenUsers, Tile: 100, Member: []byte(user)})
+	b.Add(state.Mutation{Series: ids, Tile: 100 * day / ids.Tile, Member: []byte(id)})
+	return b
+}
+
+// seen says of users whether "d" has met them, and how many events it counts with
+// what is pending.
+func seen(t *testing.T, s asIf, pending *state.Batch, users ...string) (met []bool, count int64) {
+	t.Helper()
+	reads := []state.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
+	slices, err := s.Read(t.Context(), reads)
+	if pending != nil {
+		slices, err = s.ReadAsIf(t.Context(), reads, pending)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range users {
+		met = append(met, slices[0].Filter != nil && slices[0].Filter.Has([]byte(user)))
+	}
+	for _, c := range slices[1].Cells {
+		count += c.Value.Num
+	}
+	return met, count
+}
+
+// A value that was made to have the xxHash of one that was met has not been met, and a
+// pending event whose id was made so has not arrived. Memory says so too.
+func TestForgedValuesAreNotSeen(t *testing.T) {
+	const user, id = "device-000000001", "event-0000000001"
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		held := memory.NewKeyed(*s.secret.Load())
+		b := meeting(t, s, user, id)
+		if err := held.Apply(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, s.NewWriter(), b)
+		// A process that answers and has not looked at the layout yet.
+		for name, from := range map[string]asIf{"redis": New(s.redis, s.namespace, 1), "memory": held} {
+			if met, _ := seen(t, from, nil, user, forged(t, user)); !met[0] || met[1] {
+				t.Errorf("%s: met: %v, forged: %v; want true and false", name, met[0], met[1])
+			}
+			if _, n := seen(t, from, meeting(t, s, user, id)); n != 1 {
+				t.Errorf("%s: with an event that has arrived there are %d; want 1", name, n)
+			}
+			if _, n := seen(t, from, meeting(t, s, user, forged(t, id))); n != 2 {
+				t.Errorf("%s: with an event of a forged id there are %d; want 2", name, n)
+			}
+		}
+	})
+}
+
+// Namespaces have secrets of their own, and processes that make one at once agree.
+func TestSecretsOfNamespaces(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		known := map[packed.Secret]string{}
+		for n := range 8 {
+			name := fmt.Sprint(s.namespace, "-", n)
+			makers := make([]*Store, 8)
+			var making sync.WaitGroup
+			for i := range makers {
+				makers[i] = New(s.redis, name, 1)
+				making.Go(func() {
+					if err := makers[i].Create(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			making.Wait()
+			if t.Failed() {
+				return
+			}
+			secret := *makers[0].secret.Load()
+			for _, m := range makers {
+				if *m.secret.Load() != secret {
+					t.Errorf("two processes that made namespace %s at once have two secrets", name)
+				}
+			}
+			if known[secret] != "" || secret == (packed.Secret{}) {
+				t.Errorf("namespace %s has the secret of %q", name, known[secret])
+			}
+			known[secret] = name
+		}
+	})
+}
+
+// overtaking lets something happen in front of the first command of a name.
+type overtaking struct {
+	name   string
+	happen func()
+	done   atomic.Bool
+}
+
+func (o *overtaking) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o *overtaking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == o.name && o.done.CompareAndSwap(false, true) {
+			o.happen()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (o *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A process that has found no namespace and is overtaken by one that makes it takes the
+// secret of that one.
+func TestSecretOfTheFirstHolds(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
+		s.redis.AddHook(&overtaking{name: "hsetnx", happen: func() {
+			if err := first.Create(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}})
+		if err := second.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kept := s.redis.HGet(t.Context(), layoutKey(first.namespace), secretField).Val()
+		if a, b := first.secret.Load().Text(), second.secret.Load().Text(); a != kept || b != kept {
+			t.Errorf("the first has %s, the second %s, and %s is kept", a, b, kept)
+		}
+	})
+}
+
+// An API that starts before its namespace answers from it as soon as there is one, and
+// goes on when it was emptied and made anew with another secret.
+func TestSecretIsLearnt(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		api := New(s.redis, s.namespace+"-late", 1)
+		if err := api.CheckLayout(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if met, n := seen(t, api, meeting(t, api, "u1", "e"), "u1"); !met[0] || n != 1 {
+			t.Errorf("a pending event where there is no namespace: met %v, %d events", met[0], n)
+		}
+		for _, user := range []string{"u1", "u2"} {
+			for _, key := range []string{layoutKey(api.namespace), progressKey(api.tags[0]), string(api.appendKey(nil, events, "d"))} {
+				if err := s.redis.Del(t.Context(), key).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			processor := New(s.redis, api.namespace, 1)
+			if err := processor.Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			start(t, processor, transactions)
+			apply(t, processor.NewWriter(), meeting(t, processor, user, "e"))
+			api.secretAsked.Store(0) // longer ago than maxSecretAge
+			met, _ := seen(t, api, nil, user)
+			for deadline := time.Now().Add(20 * time.Second); !met[0] && time.Now().Before(deadline); {
+				met, _ = seen(t, api, nil, user)
+			}
+			if !met[0] {
+				t.Errorf("%s was met, and is not found", user)
+			}
+		}
+	})
+}
+
+// A layout that has no secret, or what is none, is refused without showing it.
+func TestLayoutWithoutSecret(t *testing.T) {
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		for secret, found := range map[string]string{"": "no", "c2hvcnQ=": "a damaged"} {
+			if err := s.redis.HSet(t.Context(), layoutKey(s.namespace), secretField, secret).Err(); err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", s.namespace, found)
+			other := New(s.redis, s.namespace, 2)
+			for what, err := range map[string]error{"check": other.CheckLayout(t.Context()), "create": other.Create(t.Context())} {
+				if fmt.Sprint(err) != want {
+					t.Errorf("%s\ngot  %v\nwant %s", what, err, want)
+				}
+			}
+		}
+	})
+}
+
+// Nothing is hashed without the secret: state of a namespace that was never made is
+// not written.
+func TestWriterNeedsSecret(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		none := New(s.redis, s.namespace+"-none", 1)
+		err := none.NewWriter().Apply(t.Context(), meeting(t, s, "u", "e"))
+		if want := fmt.Sprintf("namespace %q has not been made", none.namespace); fmt.Sprint(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// A shard is in the slot in the middle of its part of all, also by the server's
+// count.
+func TestShardsAreInTheMiddlesOfTheirParts(t *testing.T) {
+	client := testkit.RedisCluster(t).Nodes[0].Client(t)
+	for _, shards := range []int{1, 3, 16, 64, 1000, clusterSlots} {
+		step := max(1, shards/40)
+		for shard := 0; shard < shards; shard += step {
+			tag := ShardTag("weir", shard, shards)
+			if !strings.HasPrefix(tag, fmt.Sprintf("{weir:%d.", shard)) || len(tag) != len(fmt.Sprintf("{weir:%d.}", shard))+suffixLength {
+				t.Fatalf("the tag of shard %d is %s", shard, tag)
+			}
+			slot, err := client.ClusterKeySlot(t.Context(), tag+"group:entity").Result()
+			if want := (2*shard + 1) * clusterSlots / (2 * shards); err != nil || int(slot) != want {
+				t.Errorf("shard %d of %d is in slot %d (%v), want %d", shard, shards, slot, err, want)
+			}
+		}
+	}
+}
+
+// Whatever the number of masters with equal stretches of slots, none has more than
+// one shard more than another.
+func TestShardsSpreadEvenly(t *testing.T) {
+	for _, namespace := range []string{"weir", "a", "fraud-2026"} {
+		for _, shards := range []int{16, 64, 100, 256} {
+			for masters := 1; masters <= 40; masters++ {
+				held := make([]int, masters)
+				for shard := range shards {
+					slot := slotOf(strings.Trim(ShardTag(namespace, shard, shards), "{}"))
+					held[slot*masters/clusterSlots]++
+				}
+				least, most := shards, 0
+				for _, n := range held {
+					least, most = min(least, n), max(most, n)
+				}
+				if most-least > 1 {
+					t.Errorf("%d shards of %s on %d masters: %v", shards, namespace, masters, held)
+				}
+			}
+		}
+	}
+}
+
+// Tags are part of the layout: they never change.
+func TestTags(t *testing.T) {
+	for shard, want := range []string{"{weir:0.at22}", "{weir:1.bbgb}", "{weir:2.abi4}"} {
+		if got := ShardTag("weir", shard, 16); got != want {
+			t.Errorf("shard %d: %s, want %s", shard, got, want)
+		}
+	}
+}
+
+func BenchmarkTags(b *testing.B) {
+	for b.Loop() {
+		for shard := range 1024 {
+			ShardTag("weir", shard, 1024)
+		}
+	}
+}

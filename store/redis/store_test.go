@@ -1,0 +1,295 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// servers are the kinds of Redis that the store must be right on. Mistakes with
+// two slots in one script show on the cluster only.
+var servers = map[string]func(testing.TB) redis.UniversalClient{
+	"miniredis": func(t testing.TB) redis.UniversalClient {
+		c := redis.NewClient(&redis.Options{Addr: testkit.Miniredis(t).Addr()})
+		t.Cleanup(func() { c.Close() })
+		return c
+	},
+	"redis":   func(t testing.TB) redis.UniversalClient { return testkit.Redis(t).Client(t) },
+	"cluster": func(t testing.TB) redis.UniversalClient { return testkit.RedisCluster(t).Client(t) },
+}
+
+// onEach runs a test on each kind of server, with an empty namespace.
+func onEach(t *testing.T, shards int, test func(t *testing.T, s *Store)) {
+	for name, client := range servers {
+		t.Run(name, func(t *testing.T) { test(t, newStore(t, client(t), shards)) })
+	}
+}
+
+func newStore(t testing.TB, client redis.UniversalClient, shards int) *Store {
+	s := New(client, testkit.Namespace(t), shards)
+	if err := s.Create(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const day = 24 * 60 * 60 * 1000
+
+// Series of every state kind, as the plan of a registry would make them.
+var (
+	events   = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	amount   = &state.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	weight   = &state.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	smallest = &state.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: state.Min, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	biggest  = &state.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: state.Max, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	users    = &state.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	approx   = &state.Series{ID: "hllog", Group: "devic", By: []string{"device"}, Measure: state.Approx, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	recent   = &state.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: state.Touch, Type: value.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
+	ever     = &state.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: state.CountEvents}
+	ids      = &state.Series{ID: "idsxx", Group: "devic", By: []string{"device"}, Measure: state.Identify, Tile: 1000, Keep: 600_000, GroupKeep: 9 * day, Max: 30}
+	history  = &state.Series{ID: "logxx", Group: "devic", By: []string{"device"}, Measure: state.Record, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 40}
+
+	allSeries = []*state.Series{events, amount, weight, smallest, biggest, users, approx, recent, ever, history, ids}
+)
+
+var (
+	transactions = state.Partition{Topic: "transactions", ID: 3}
+	logins       = state.Partition{Topic: "logins", ID: 0}
+)
+
+// event is what the tests write: at an offset, of a device.
+type event struct {
+	offset       int64
+	device, user string
+	time         int64
+	cents        int64
+}
+
+// fill maps events into a batch, as a plan with all the series above would.
+func fill(b *state.Batch, source int, list ...event) {
+	b.Series = allSeries
+	for _, e := range list {
+		b.Now = max(b.Now, e.time)
+		b.Touch(source, e.offset, []byte(e.device))
+		tile := state.FloorDiv(e.time, day)
+		b.Add(state.Mutation{Series: events, Tile: tile, Num: 1})
+		b.Add(state.Mutation{Series: amount, Tile: tile, Num: e.cents})
+		b.Add(state.Mutation{Series: weight, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(state.Mutation{Series: smallest, Tile: tile, Num: e.cents})
+		b.Add(state.Mutation{Series: biggest, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(state.Mutation{Series: users, Tile: tile, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: approx, Tile: tile, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: ever, Num: 1})
+		b.Sources[source].To = e.offset + 1
+	}
+}
+
+// begin makes a batch with the progress that the store has.
+func begin(t testing.TB, s *Store, partitions ...state.Partition) *state.Batch {
+	t.Helper()
+	b := new(state.Batch)
+	progress, err := s.Progress(context.Background(), partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range partitions {
+		b.Sources = append(b.Sources, state.PartitionRange{Partition: p, Progress: progress[i], To: state.Lowest(progress[i])})
+	}
+	return b
+}
+
+func start(t testing.TB, s *Store, partitions ...state.Partition) {
+	t.Helper()
+	for _, p := range partitions {
+		if _, err := s.Place(context.Background(), state.Begin(p, s.Shards(), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func apply(t testing.TB, w *Writer, b *state.Batch) {
+	t.Helper()
+	if err := w.Apply(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds reads everything of a device in a stretch of days.
+func holds(t testing.TB, s *Store, device string, from, to int64) string {
+	t.Helper()
+	var reads []state.Read
+	for _, series := range []*state.Series{events, amount, weight, smallest, biggest, users, approx} {
+		reads = append(reads, state.Read{Series: series, Entity: device, First: from, Last: to})
+	}
+	reads = append(reads, state.Read{Series: recent, Entity: device, First: from * day, Last: (to+1)*day - 1},
+		state.Read{Series: ever, Entity: device})
+	slices, err := s.Read(context.Background(), reads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return describe(slices)
+}
+
+// expected is what holds must say after the events.
+func expected(list []event, device string, from, to int64) string {
+	tiles := make([]map[int64]*state.Bucket, 5)
+	for i := range tiles {
+		tiles[i] = map[int64]*state.Bucket{}
+	}
+	values := [...]func(e event, c *state.Bucket, first bool){
+		func(_ event, c *state.Bucket, _ bool) { c.Value.Type = value.Int; c.Value.Num++ },
+		func(e event, c *state.Bucket, _ bool) {
+			c.Value.Type, c.Value.Scale = value.Decimal, 2
+			c.Value.Num += e.cents
+		},
+		func(e event, c *state.Bucket, _ bool) {
+			c.Value.Type = value.Float
+			c.Value.Flt += float64(e.cents) / 4
+		},
+		func(e event, c *state.Bucket, first bool) {
+			c.Value.Type, c.Value.Scale = value.Decimal, 2
+			if first || e.cents < c.Value.Num {
+				c.Value.Num = e.cents
+			}
+		},
+		func(e event, c *state.Bucket, first bool) {
+			c.Value.Type = value.Float
+			if v := float64(e.cents) / 4; first || v > c.Value.Flt {
+				c.Value.Flt = v
+			}
+		},
+	}
+	inWindow, lastSeen := map[string]bool{}, map[string]int64{}
+	all := int64(0)
+	for _, e := range list {
+		if e.device != device {
+			continue
+		}
+		all++
+		lastSeen[e.user] = max(lastSeen[e.user], e.time)
+		tile := state.FloorDiv(e.time, day)
+		if tile < from || tile > to {
+			continue
+		}
+		inWindow[e.user] = true
+		for i, add := range values {
+			c, there := tiles[i][tile]
+			if !there {
+				c = &state.Bucket{Tile: tile}
+				tiles[i][tile] = c
+			}
+			add(e, c, !there)
+		}
+	}
+	out := make([]state.WindowState, 9)
+	for i := range tiles {
+		for tile := from; tile <= to; tile++ {
+			if c := tiles[i][tile]; c != nil {
+				out[i].Cells = append(out[i].Cells, *c)
+			}
+		}
+	}
+	for user := range inWindow {
+		out[5].Members = append(out[5].Members, user)
+	}
+	out[6].Count = int64(len(inWindow))
+	for _, t := range lastSeen {
+		if day := state.FloorDiv(t, day); day >= from && day <= to {
+			out[7].Count++
+		} else if day > to {
+			out[7].After++
+		}
+	}
+	out[7].Capped = len(lastSeen) >= recent.Max && out[7].Count+out[7].After == int64(recent.Max)
+	if all > 0 {
+		out[8].Cells = []state.Bucket{{Value: value.Value{Type: value.Int, Num: all}}}
+	}
+	return describe(out)
+}
+
+func describe(list []state.WindowState) string {
+	text := ""
+	for _, s := range list {
+		slices.Sort(s.Members)
+		for _, c := range s.Cells {
+			text += fmt.Sprintf("%d=%s ", c.Tile, c.Value.AppendText(nil))
+		}
+		text += fmt.Sprintf("%q count=%d after=%d capped=%v\n", s.Members, s.Count, s.After, s.Capped)
+	}
+	return text
+}
+
+// randomEvents are events of a few devices on days 100 to 106, out of order,
+// some of them the same as others.
+func randomEvents(random *rand.Rand, n int) []event {
+	list := make([]event, n)
+	for i := range list {
+		list[i] = event{
+			offset: int64(i), device: fmt.Sprint("d", random.IntN(9)), user: fmt.Sprint("u", random.IntN(15)),
+			time: 100*day + random.Int64N(7*day), cents: random.Int64N(100000) - 50000,
+		}
+		if i > 0 && random.IntN(10) == 0 {
+			list[i] = list[i-1]
+			list[i].offset++
+		}
+	}
+	return list
+}
+
+func checkAll(t *testing.T, s *Store, list []event) {
+	t.Helper()
+	for i := range 9 {
+		device := fmt.Sprint("d", i)
+		for _, window := range [][2]int64{{100, 106}, {103, 103}, {101, 104}} {
+			got, want := holds(t, s, device, window[0], window[1]), expected(list, device, window[0], window[1])
+			if got != want {
+				t.Fatalf("device %s, days %v:\n%s\nwant:\n%s", device, window, got, want)
+			}
+		}
+	}
+}
+
+func TestLayout(t *testing.T) {
+	onEach(t, 8, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		if err := s.Create(ctx); err != nil {
+			t.Errorf("made twice: %v", err)
+		}
+		other := New(s.redis, s.namespace, 16)
+		err := other.Create(ctx)
+		want := fmt.Sprintf("namespace %q was made with shards 8, not 16: use shards 8, or another namespace", s.namespace)
+		if err == nil || err.Error() != want {
+			t.Errorf("error %q, want %q", err, want)
+		}
+	})
+}
+
+func TestClock(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		if now, err := s.Clock(ctx); now != 0 || err != nil {
+			t.Fatalf("clock of an empty namespace is %d, %v", now, err)
+		}
+		start(t, s, transactions)
+		w := s.NewWriter()
+		for _, e := range []event{{offset: 0, device: "a", time: 105 * day}, {offset: 1, device: "a", time: 104 * day}} {
+			b := begin(t, s, transactions)
+			fill(b, 0, e)
+			apply(t, w, b)
+		}
+		if now, err := s.Clock(ctx); now != 105*day || err != nil {
+			t.Errorf("clock is %d, %v; want the greatest time, %d", now, err, int64(105*day))
+		}
+	})
+}

@@ -1,0 +1,222 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+)
+
+// hung is a store on a cluster of three, of which one master can hang.
+type hung struct {
+	*Store
+	testing.TB
+	cluster *testkit.Cluster
+	node    *testkit.RedisServer
+	mine    []bool // by shard, whether the node holds it
+}
+
+// newHung makes the store; where masters hang, each call to one takes longer than
+// the calls of all the others together.
+func newHung(t testing.TB, options ...Option) *hung {
+	cluster := testkit.RedisCluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: 2 * time.Second, DialTimeout: 2 * time.Second,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	const shards = 24
+	h := &hung{TB: t, cluster: cluster, node: cluster.Nodes[0], mine: make([]bool, shards)}
+	h.Store = New(client, "hung", shards, append([]Option{Deadlines(250*time.Millisecond, 500*time.Millisecond)}, options...)...)
+	if err := h.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for shard, tag := range h.tags {
+		m, err := h.masters.of(t.Context(), tag)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.mine[shard] = m.address == h.node.Addr()
+	}
+	if !slices.Contains(h.mine, true) || !slices.Contains(h.mine, false) {
+		t.Fatalf("shards of the node that hangs: %v", h.mine)
+	}
+	return h
+}
+
+// device is the n-th device whose state is at the node that hangs, or is not.
+func (h *hung) device(n int, mine bool) string {
+	for i := 0; ; i++ {
+		device := fmt.Sprint("d", i)
+		if h.mine[h.shardOf(device)] != mine {
+			continue
+		}
+		if n--; n < 0 {
+			return device
+		}
+	}
+}
+
+// amount reads what was paid with devices.
+func (h *hung) amount(devices ...string) []state.WindowState {
+	h.Helper()
+	var reads []state.Read
+	for _, device := range devices {
+		reads = append(reads, state.Read{Series: events, Entity: device, First: 0, Last: 1 << 40})
+	}
+	slices, err := h.Read(h.Context(), reads)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return slices
+}
+
+// While one master of three hangs, what the others hold is read at once, and of
+// what it holds it is said that it cannot be; then all is read again.
+func TestOneMasterHangs(t *testing.T) {
+	h := newHung(t)
+	ctx := t.Context()
+	start(t, h.Store, transactions)
+	w := h.NewWriter()
+	b := begin(t, h.Store, transactions)
+	var devices []string
+	for n := range 10 {
+		for _, mine := range []bool{false, true} {
+			devices = append(devices, h.device(n, mine))
+			fill(b, 0, event{offset: int64(len(devices)), device: devices[len(devices)-1], user: "u", time: 100 * day, cents: 5})
+		}
+	}
+	b.EveryShard = true
+	apply(t, w, b)
+	before, err := h.History(ctx)
+	if err != nil || before.Missing != nil {
+		t.Fatal(before, err)
+	}
+	clock, err := h.Clock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	h.node.Pause()
+	h.amount(devices...) // this one opens the breaker
+	var took []time.Duration
+	for range 200 {
+		began := time.Now()
+		for i, s := range h.amount(devices...) {
+			if lost := i%2 == 1; lost != errors.Is(s.Err, state.ErrUnavailable) || lost == (len(s.Cells) > 0) {
+				t.Fatalf("device %d: %d cells, error %v", i, len(s.Cells), s.Err)
+			}
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	t.Logf("a read of 20 entities: median %v, of 100 one takes %v", took[len(took)/2], took[len(took)*99/100])
+	if half := took[len(took)/2]; half > 50*time.Millisecond {
+		t.Errorf("a read takes %v while a master hangs", half)
+	}
+
+	history, err := h.History(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, device := range devices {
+		lost := history.Missing(&state.Read{Series: events, Entity: device})
+		if errors.Is(lost, state.ErrUnavailable) != (i%2 == 1) {
+			t.Errorf("device %d: the history is missing: %v", i, lost)
+		}
+	}
+	if len(history.Marks) != len(before.Marks) {
+		t.Errorf("marks %v, were %v", history.Marks, before.Marks)
+	}
+	if now, err := h.Clock(ctx); err != nil || now != clock {
+		t.Errorf("the clock says %d (%v), want %d", now, err, clock)
+	}
+	concerned := func(device string) bool {
+		ok, err := h.Applied(ctx, transactions, 1, []state.Read{{Series: events, Entity: device}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if !concerned(devices[0]) || concerned(devices[1]) {
+		t.Error("an event is to be known as applied where the master answers, and only there")
+	}
+	if err := h.Ready(ctx); !errors.As(err, new(*partlyDown)) {
+		t.Errorf("ready: %v", err)
+	}
+
+	h.node.Resume()
+	untilServed(t, h.Store)
+	for i, s := range h.amount(devices...) {
+		if s.Err != nil || len(s.Cells) == 0 {
+			t.Errorf("device %d: %v, error %v", i, s.Cells, s.Err)
+		}
+	}
+	if err := h.Ready(ctx); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+}
+
+// While one master hangs, batches are applied in the shards of the others. Those of
+// its own lag, take nothing more, and get all of it when the partition is read again.
+func TestShardsOfAMasterThatHangsLag(t *testing.T) {
+	h := newHung(t)
+	start(t, h.Store, transactions)
+	w := h.NewWriter()
+	near, far := h.device(0, false), h.device(0, true)
+	b := begin(t, h.Store, transactions)
+	source := b.Sources[0]
+	source.Lagging = make([]bool, len(source.Progress))
+	next := int64(0)
+	batch := func(from, to int64) *state.Batch {
+		b := &state.Batch{Sources: []state.PartitionRange{source}, EveryShard: from%20 == 0}
+		for offset := from; offset < to; offset++ {
+			for _, device := range []string{near, far} {
+				fill(b, 0, event{offset: offset, device: device, user: "u" + device, time: 100 * day, cents: 5})
+			}
+		}
+		b.Sources[0].To = to
+		apply(t, w, b)
+		return b
+	}
+	batch(0, 10)
+	h.node.Pause()
+	for next = 10; next < 60; next += 10 {
+		began := time.Now()
+		b := batch(next, next+10)
+		if took := time.Since(began); next > 10 && took > 250*time.Millisecond {
+			t.Errorf("a batch takes %v while a master hangs", took)
+		}
+		if s := &b.Sources[0]; s.Behind || !s.Lags(h.shardOf(far)) || s.Lags(h.shardOf(near)) {
+			t.Fatalf("lagging: %v, behind: %v", s.Lagging, s.Behind)
+		}
+	}
+	if got := h.amount(near)[0].Cells; len(got) != 1 || got[0].Value.Num != 60 {
+		t.Errorf("%v where the master answers", got)
+	}
+	h.node.Resume()
+	untilServed(t, h.Store)
+	// It does not take what comes next, which would leave a hole.
+	batch(60, 70)
+	if got := h.amount(far)[0].Cells; len(got) != 1 || got[0].Value.Num > 20 {
+		t.Errorf("%v at the master that hung, before its shards have caught up", got)
+	}
+	progress, err := h.Progress(t.Context(), []state.Partition{transactions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.Progress, source.Lagging = progress[0], nil
+	for from := state.Lowest(progress[0]); from < 70; from += 10 {
+		batch(from, min(from+10, 70))
+	}
+	for _, device := range []string{near, far} {
+		if got := h.amount(device)[0].Cells; len(got) != 1 || got[0].Value.Num != 70 {
+			t.Errorf("%v, want 70", got)
+		}
+	}
+}
