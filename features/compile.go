@@ -261,16 +261,17 @@ func fieldIndex(s *Stream, name string) int {
 	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
 }
 
-// finish groups the series and gives the registry its series and its streams
-// their writes, in an order that the definitions' own does not change.
+// finish groups the series and gives the registry its series and what its
+// streams write, in an order that the definitions' own does not change.
 func (c *compiler) finish(r *Registry) {
 	byID := func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) }
 	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
+	r.writes = map[*Stream][]entityWrites{}
 	for stream, entities := range c.plans {
 		for _, key := range slices.Sorted(maps.Keys(entities)) {
 			e := entities[key]
 			slices.SortFunc(e.series, func(a, b seriesWrite) int { return byID(a.series, b.series) })
-			stream.writes = append(stream.writes, *e)
+			r.writes[stream] = append(r.writes[stream], *e)
 		}
 	}
 	keep := map[string]int64{} // of each group

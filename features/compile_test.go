@@ -215,7 +215,7 @@ func TestStreamWrites(t *testing.T) {
 	tx, _ := r.Stream("tx")
 	var got []string
 	filters := map[*expr.Expr]bool{}
-	for _, e := range tx.writes {
+	for _, e := range r.writes[tx] {
 		for _, w := range e.series {
 			line := fmt.Sprint(e.by, " ", w.series.Measure, " field ", w.field, " tile ", w.series.Tile)
 			if w.where != nil {
@@ -242,8 +242,8 @@ func TestStreamWrites(t *testing.T) {
 	if len(filters) != 1 {
 		t.Errorf("%d filters are evaluated, want 1", len(filters))
 	}
-	if login, _ := r.Stream("login"); login.writes != nil {
-		t.Errorf("login writes %v", login.writes)
+	if login, _ := r.Stream("login"); r.writes[login] != nil {
+		t.Errorf("login writes %v", r.writes[login])
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // Enrichment says where the events of a stream are written with the features
 // of a service as of each.
 type Enrichment struct {
+	Stream  *Stream
 	Service *Service
 	Topic   string
 }
@@ -28,13 +29,21 @@ type enrichment struct {
 	node   node
 }
 
+// Enrichment is that of a stream, nil where it has none.
+func (r *Registry) Enrichment(s *Stream) *Enrichment {
+	for _, e := range r.Enrichments {
+		if e.Stream == s {
+			return e
+		}
+	}
+	return nil
+}
+
 // EnrichedTopics lists the topics that enriched events are written to, sorted.
 func (r *Registry) EnrichedTopics() []string {
 	var topics []string
-	for _, s := range r.Streams {
-		if s.Enrich != nil {
-			topics = append(topics, s.Enrich.Topic)
-		}
+	for _, e := range r.Enrichments {
+		topics = append(topics, e.Topic)
 	}
 	slices.Sort(topics)
 	return slices.Compact(topics)
@@ -53,10 +62,11 @@ func (l *loader) enrich(e enrichment) {
 			words[key], _ = l.scalar(n, key)
 		}
 	}
-	e.stream.Enrich = &Enrichment{}
+	compiled := &Enrichment{Stream: e.stream}
+	l.registry.Enrichments = append(l.registry.Enrichments, compiled)
 	if w := words["topic"]; w.given() {
 		l.topic(w)
-		e.stream.Enrich.Topic = w.text
+		compiled.Topic = w.text
 		if round := l.readFrom(w.text, e.stream.Topic, nil); round != nil {
 			l.report(w.place, "enrich writes to topic %q, which stream %q reads: its events would come round for ever; name another topic",
 				w.text, round.Name)
@@ -71,7 +81,7 @@ func (l *loader) enrich(e enrichment) {
 		l.report(w.place, "%s", spelling.Unknown("service", w.text, slices.Collect(maps.Keys(l.services))))
 		return
 	}
-	e.stream.Enrich.Service = service
+	compiled.Service = service
 	for _, f := range service.Features {
 		if f != nil { // there is a finding about it
 			l.enrichable(e.stream, f, w)
@@ -89,7 +99,10 @@ func (l *loader) readFrom(topic, own string, seen []string) *Stream {
 		if s.Topic != topic {
 			continue
 		}
-		if topic == own || s.Enrich != nil && l.readFrom(s.Enrich.Topic, own, append(seen, topic)) != nil {
+		if topic == own {
+			return s
+		}
+		if e := l.registry.Enrichment(s); e != nil && l.readFrom(e.Topic, own, append(seen, topic)) != nil {
 			return s
 		}
 	}

@@ -133,7 +133,7 @@ var stateNames = [...]string{
 func (r *Registry) Explain() *Plan {
 	p := &Plan{}
 	for _, s := range r.Streams {
-		p.Streams = append(p.Streams, s.explain())
+		p.Streams = append(p.Streams, r.explainStream(s))
 	}
 	users := map[*state.Series][]string{}
 	for _, f := range r.Features {
@@ -158,10 +158,10 @@ func (r *Registry) Explain() *Plan {
 	return p
 }
 
-func (s *Stream) explain() StreamPlan {
-	p := StreamPlan{Name: s.Name, Topic: s.Topic, Entities: len(s.writes)}
+func (r *Registry) explainStream(s *Stream) StreamPlan {
+	p := StreamPlan{Name: s.Name, Topic: s.Topic, Entities: len(r.writes[s])}
 	filters := map[*expr.Expr]bool{}
-	for _, e := range s.writes {
+	for _, e := range r.writes[s] {
 		p.Operations += len(e.series)
 		for _, w := range e.series {
 			for _, e := range []*expr.Expr{w.where, w.condition} {
@@ -187,8 +187,8 @@ func (s *Stream) explain() StreamPlan {
 	if s.RememberIDs > 0 {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
-	if s.Enrich != nil {
-		p.Enrich = &EnrichmentPlan{Service: s.Enrich.Service.Name, Topic: s.Enrich.Topic}
+	if e := r.Enrichment(s); e != nil {
+		p.Enrich = &EnrichmentPlan{Service: e.Service.Name, Topic: e.Topic}
 	}
 	return p
 }

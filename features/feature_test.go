@@ -236,7 +236,7 @@ func TestEnrichedTopics(t *testing.T) {
 		t.Errorf("topics %q", got)
 	}
 	scored, _ := r.Stream("scored")
-	if scored.Enrich.Service.Name != "user_risk" || r.Streams[0].Enrich != nil {
-		t.Errorf("stream scored is enriched with %+v, login with %+v", scored.Enrich, r.Streams[0].Enrich)
+	if r.Enrichment(scored).Service.Name != "user_risk" || r.Enrichment(r.Streams[0]) != nil {
+		t.Errorf("stream scored is enriched with %+v, login with %+v", r.Enrichment(scored), r.Enrichment(r.Streams[0]))
 	}
 }

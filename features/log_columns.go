@@ -13,7 +13,7 @@ type LogColumn struct {
 // that is no log.
 func (r *Registry) LogColumns(s *state.Series) (list []LogColumn) {
 	for _, stream := range r.Streams {
-		for _, w := range stream.writes {
+		for _, w := range r.writes[stream] {
 			if w.log == nil || w.log.series != s {
 				continue
 			}

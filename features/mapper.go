@@ -77,12 +77,12 @@ type seriesPlan struct {
 func (r *Registry) NewMapper() *Mapper {
 	m := &Mapper{decoder: r.NewDecoder(), series: r.Series, plans: map[*Stream]*writePlan{}}
 	for _, s := range r.Streams {
-		m.plans[s] = newWritePlan(s)
+		m.plans[s] = newWritePlan(s, r.writes[s])
 	}
 	return m
 }
 
-func newWritePlan(s *Stream) *writePlan {
+func newWritePlan(s *Stream, writes []entityWrites) *writePlan {
 	p := &writePlan{stream: s, members: make([][]byte, len(s.Fields))}
 	whereOf, tileOf := map[string]int{}, map[int64]int{}
 	whereIndex := func(where *expr.Expr) int {
@@ -97,7 +97,7 @@ func newWritePlan(s *Stream) *writePlan {
 		}
 		return i
 	}
-	for _, w := range s.writes {
+	for _, w := range writes {
 		e := entityPlan{by: w.by, ids: w.ids}
 		if w.log != nil {
 			e.log = &logPlan{logWrite: w.log}

@@ -20,7 +20,7 @@ func (f *Feature) Units() []state.Unit { return f.units }
 func (r *Registry) makePlan() {
 	r.plan = &state.Plan{Units: map[string]state.Kept{}}
 	for _, s := range r.Streams {
-		for _, w := range s.writes {
+		for _, w := range r.writes[s] {
 			for _, sw := range w.series {
 				r.plan.Units[seriesUnit(s, sw.series)] = state.Kept{Keep: sw.series.Keep, Max: putOut(sw.series)}
 			}

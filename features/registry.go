@@ -16,7 +16,10 @@ type Registry struct {
 	Features []*Feature // by name
 	Services []*Service // by name
 	Series   []*state.Series
+	// Enrichments are those of the streams that have one, in their order.
+	Enrichments []*Enrichment
 
+	writes  map[*Stream][]entityWrites // what an event of each does; see Mapper
 	version string
 	plan    *state.Plan
 }
@@ -39,11 +42,6 @@ type Stream struct {
 	// LateToDeadLetter sends events to the dead-letter topic that come too late
 	// for some of their features.
 	LateToDeadLetter bool
-	// Enrich says where the stream's events are written with features as of
-	// each; nil for nowhere.
-	Enrich *Enrichment
-
-	writes []entityWrites // what each event does; see Mapper
 }
 
 // Kept is the value of a field as state keeps it.

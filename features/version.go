@@ -18,8 +18,8 @@ func (r *Registry) makeVersion() {
 		if s.Match != nil {
 			fmt.Fprintf(&b, "match %q\n", s.Match.Source)
 		}
-		if s.Enrich != nil {
-			fmt.Fprintf(&b, "enrich %s %s\n", s.Enrich.Service.Name, s.Enrich.Topic)
+		if e := r.Enrichment(s); e != nil {
+			fmt.Fprintf(&b, "enrich %s %s\n", e.Service.Name, e.Topic)
 		}
 		for _, f := range s.Fields {
 			fmt.Fprintf(&b, "field %s %s %d %s %t %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.Path)

@@ -68,7 +68,7 @@ func TestEnrichedEvents(t *testing.T) {
 func (s *scene) checkEnriched(name string) {
 	s.t.Helper()
 	stream, _ := s.registry.Stream(name)
-	got, repeated := s.firsts(stream.Enrich.Topic)
+	got, repeated := s.firsts(s.registry.Enrichment(stream).Topic)
 	decoder, compared, wrong := s.registry.NewDecoder(), 0, 0
 	loop := model.New(s.registry)
 	for p, records := range s.readAll(stream.Topic) {
@@ -87,7 +87,7 @@ func (s *scene) checkEnriched(name string) {
 			if len(rest) == 0 || header(rest[0], "weir-source-offset") != strconv.FormatInt(r.Offset, 10) {
 				s.t.Fatalf("%s: offset %d comes next; %d are left, from %v", p, r.Offset, len(rest), rest[:min(1, len(rest))])
 			}
-			n, differences := compareEnriched(stream, &events[0], loop, r, rest[0])
+			n, differences := compareEnriched(s.registry.Enrichment(stream), &events[0], loop, r, rest[0])
 			rest, compared = rest[1:], compared+n
 			for _, d := range differences {
 				if wrong++; wrong <= blackbox.Shown {
@@ -106,7 +106,7 @@ func (s *scene) checkEnriched(name string) {
 }
 
 // compareEnriched compares one event with the model that has applied it last.
-func compareEnriched(stream *features.Stream, e *features.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
+func compareEnriched(enrichment *features.Enrichment, e *features.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
 	var value struct {
 		Event    json.RawMessage
 		Features map[string]answer
@@ -117,7 +117,7 @@ func compareEnriched(stream *features.Stream, e *features.Event, loop *model.Mod
 	if !bytes.Equal(value.Event, in.Value) || !bytes.Equal(out.Key, in.Key) || out.Partition != in.Partition || !out.Timestamp.Equal(in.Timestamp) {
 		differences = append(differences, "the event is not as it came: "+string(out.Value))
 	}
-	for _, f := range stream.Enrich.Service.Features {
+	for _, f := range enrichment.Service.Features {
 		entity, ok := e.Entity(nil, slices.Sorted(slices.Values(f.By)))
 		got := value.Features[f.Name]
 		if !ok {

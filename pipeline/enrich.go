@@ -45,18 +45,15 @@ type enrichFeature struct {
 // enrichPlans are those of the streams that are enriched.
 func enrichPlans(r *features.Registry) map[*features.Stream]*enrichPlan {
 	plans := map[*features.Stream]*enrichPlan{}
-	for _, s := range r.Streams {
-		if s.Enrich == nil {
-			continue
-		}
-		plan := &enrichPlan{stream: s.Name, topic: s.Enrich.Topic}
-		for _, f := range s.Enrich.Service.Features {
+	for _, e := range r.Enrichments {
+		plan := &enrichPlan{stream: e.Stream.Name, topic: e.Topic}
+		for _, f := range e.Service.Features {
 			plan.features = append(plan.features, enrichFeature{
 				Feature: f, keys: slices.Sorted(slices.Values(f.By)), label: append(features.AppendString(nil, f.Name), ':'),
 				through: f.FanOut() > 0,
 			})
 		}
-		plans[s] = plan
+		plans[e.Stream] = plan
 	}
 	return plans
 }

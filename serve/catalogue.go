@@ -110,18 +110,18 @@ func newCatalogue(r *features.Registry) Catalogue {
 		c.Services = append(c.Services, service)
 	}
 	for _, s := range r.Streams {
-		c.Streams = append(c.Streams, describeStream(s))
+		c.Streams = append(c.Streams, describeStream(s, r.Enrichment(s)))
 	}
 	return c
 }
 
-func describeStream(s *features.Stream) CatalogueStream {
+func describeStream(s *features.Stream, e *features.Enrichment) CatalogueStream {
 	d := CatalogueStream{Name: s.Name, Topic: s.Topic}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
-	if s.Enrich != nil {
-		d.Enrich = &CatalogueEnrich{Service: s.Enrich.Service.Name, Topic: s.Enrich.Topic}
+	if e != nil {
+		d.Enrich = &CatalogueEnrich{Service: e.Service.Name, Topic: e.Topic}
 	}
 	return d
 }

@@ -91,14 +91,11 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 			list.fail("topic "+name, missingTopicsError{name})
 		}
 	}
-	for _, s := range registry.Streams {
-		if s.Enrich == nil {
-			continue
-		}
-		from, to := partitionsOf(found, s.Topic), partitionsOf(found, s.Enrich.Topic)
+	for _, e := range registry.Enrichments {
+		from, to := partitionsOf(found, e.Stream.Topic), partitionsOf(found, e.Topic)
 		if from > 0 && to > 0 && from != to {
-			list.warn("topic "+s.Enrich.Topic, "has %s, and %s has %d: enriched events go by their keys, not to the partition of the same number",
-				number(to, "partition"), s.Topic, from)
+			list.warn("topic "+e.Topic, "has %s, and %s has %d: enriched events go by their keys, not to the partition of the same number",
+				number(to, "partition"), e.Stream.Topic, from)
 		}
 	}
 }

@@ -27,9 +27,9 @@ func kafkaClient(cfg *config.Config) (*kafka.Client, error) {
 // says that one would be taken for another.
 func topicNames(r *features.Registry, cfg config.Kafka) ([]string, error) {
 	dead := cfg.DeadLetterTopic
-	for _, s := range r.Streams {
-		if s.Enrich != nil && s.Enrich.Topic == dead {
-			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, s.Name)
+	for _, e := range r.Enrichments {
+		if e.Topic == dead {
+			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, e.Stream.Name)
 		}
 	}
 	// A topic of enriched events may be read by another stream.
@@ -92,9 +92,9 @@ func ensureTopics(ctx context.Context, client *kafka.Client, cfg config.Kafka, r
 	request := &kafka.CreateTopicsRequest{}
 	for _, name := range missing {
 		partitions := 0
-		for _, s := range r.Streams {
-			if s.Enrich != nil && s.Enrich.Topic == name {
-				partitions = max(partitions, partitionsOf(found, s.Topic))
+		for _, e := range r.Enrichments {
+			if e.Topic == name {
+				partitions = max(partitions, partitionsOf(found, e.Stream.Topic))
 			}
 		}
 		if partitions == 0 {
