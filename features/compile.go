@@ -219,7 +219,7 @@ func (c *compiler) write(f *Feature, w seriesWrite) error {
 	if entities[entity] == nil {
 		entities[entity] = &entityWrites{}
 		for _, by := range w.series.By {
-			entities[entity].by = append(entities[entity].by, fieldIndex(f.Stream, by))
+			entities[entity].by = append(entities[entity].by, f.Stream.FieldIndex(by))
 		}
 		if f.Stream.RememberIDs > 0 {
 			ids, err := c.remember(f, w.series.By)
@@ -254,11 +254,6 @@ func (c *compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s.ID, s.Group = c.hash(identity, state.SeriesIDLength), c.hash(group, groupIDLength)
 	c.series[identity] = s
 	return s, c.own(f, s, identity, group)
-}
-
-// fieldIndex is the place of a field in its stream, -1 for none.
-func fieldIndex(s *Stream, name string) int {
-	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
 }
 
 // finish groups the series and gives the registry its series and what its
@@ -313,7 +308,7 @@ func seriesIdentity(s *state.Series, stream *Stream) string {
 	}
 	if s.Per != "" {
 		// What was dropped under a lower cap is not there under a higher one.
-		per := stream.Fields[fieldIndex(stream, s.Per)]
+		per := stream.Fields[stream.FieldIndex(s.Per)]
 		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\nmax %d\n", s.Per, per.Type, per.Scale, s.Keys, s.Max)
 	}
 	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), stream)
@@ -339,7 +334,7 @@ func groupIdentity(s *state.Series, stream *Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "group 1\nforever %t\n", s.Tile == 0)
 	for _, by := range s.By {
-		fmt.Fprintf(&b, "by %s %s\n", by, stream.Fields[fieldIndex(stream, by)].Type)
+		fmt.Fprintf(&b, "by %s %s\n", by, stream.Fields[stream.FieldIndex(by)].Type)
 	}
 	return b.String()
 }

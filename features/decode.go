@@ -36,7 +36,7 @@ type Event struct {
 // one of them is null or no field of its stream.
 func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 	for i, key := range keys {
-		field := fieldIndex(e.Stream, key)
+		field := e.Stream.FieldIndex(key)
 		if field < 0 || e.Values[field].IsNull() {
 			return dst, false
 		}
@@ -45,7 +45,7 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 	return dst, true
 }
 
-// Decoder reads records into events. It depends on the record and the registry
+// Decoder reads records into events. It depends on the record and its streams
 // only, never on the clock. It is not safe for concurrent use.
 //
 // A record is one JSON object, as encoding/json accepts it; of keys that stand
@@ -96,10 +96,10 @@ type fieldDecoder struct {
 	expr     *expr.Expr
 }
 
-// NewDecoder makes a decoder of the registry's streams.
-func (r *Registry) NewDecoder() *Decoder {
+// NewDecoder makes a decoder of streams.
+func NewDecoder(streams []*Stream) *Decoder {
 	d := &Decoder{topics: map[string]*topicDecoder{}}
-	for _, s := range r.Streams {
+	for _, s := range streams {
 		t := d.topics[s.Topic]
 		if t == nil {
 			t = &topicDecoder{tree: &pathNode{}}
@@ -249,7 +249,7 @@ func (d *Decoder) untyped(at span) value.Value {
 			}
 			return value.Value{Type: value.Decimal, Num: num, Scale: uint8(scale)}
 		}
-		if f, ok := parseFloat(text); ok {
+		if f, ok := value.ParseFloat(text); ok {
 			return value.Value{Type: value.Float, Flt: f}
 		}
 	}

@@ -91,7 +91,7 @@ func TestDecodeValues(t *testing.T) {
 			t.Errorf("%s: %v", c.members, err)
 			continue
 		}
-		i := fieldIndex(r.Streams[0], c.field)
+		i := r.Streams[0].FieldIndex(c.field)
 		if got := show(values[i]); got != c.want {
 			t.Errorf("%s: %s, want %s", c.members, got, c.want)
 		}

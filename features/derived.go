@@ -43,7 +43,7 @@ func (f *Feature) Key(name string) Field {
 		return f.Through.Set.Key(name)
 	}
 	if f.Stream != nil {
-		if i := fieldIndex(f.Stream, name); i >= 0 {
+		if i := f.Stream.FieldIndex(name); i >= 0 {
 			return f.Stream.Fields[i]
 		}
 	}

@@ -130,7 +130,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	case value.Bool:
 		v, ok = expr.Truth(w.text == "true"), w.text == "true" || w.text == "false"
 	case value.Float:
-		v.Flt, ok = parseFloat([]byte(w.text))
+		v.Flt, ok = value.ParseFloat([]byte(w.text))
 		ok = ok && isNumber
 	case value.Int, value.Decimal, value.Timestamp: // of which the last is in milliseconds
 		most := uint8(0)

@@ -113,7 +113,7 @@ func (l *loader) readFrom(topic, own string, seen []string) *Stream {
 // stream.
 func (l *loader) enrichable(s *Stream, f *Feature, w word) {
 	for i, by := range f.By {
-		at := fieldIndex(s, by)
+		at := s.FieldIndex(by)
 		switch {
 		case at < 0:
 			l.report(w.place, "feature %q of service %q is about field %q, which stream %q does not have; give it the field, or enrich with another service",
@@ -124,7 +124,7 @@ func (l *loader) enrichable(s *Stream, f *Feature, w word) {
 		}
 	}
 	if f.Membership() == aggregate.MembersNeeded {
-		at := fieldIndex(s, f.Field)
+		at := s.FieldIndex(f.Field)
 		if at < 0 || s.Fields[at].Type != f.Call.Type {
 			l.report(w.place, "feature %q of service %q asks whether the event's own %s was met before, and stream %q has no field %s of type %s; give it the field, or enrich with another service",
 				f.Name, w.text, f.Field, s.Name, f.Field, f.Call.Type)

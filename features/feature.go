@@ -201,7 +201,7 @@ func (l *loader) measured(d *definition, f *Feature, spec aggregate.Spec) int {
 
 // fieldNamed is the index of a field of a stream, -1 for none.
 func (l *loader) fieldNamed(s *Stream, w word) int {
-	i := fieldIndex(s, w.text)
+	i := s.FieldIndex(w.text)
 	if i < 0 && w.given() && len(s.Fields) > 0 {
 		var names []string
 		for _, f := range s.Fields {

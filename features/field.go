@@ -2,9 +2,6 @@ package features
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"unsafe"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/value"
@@ -51,7 +48,7 @@ func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (value.Value, error) 
 		if at.kind != isNumber {
 			return wrong()
 		}
-		flt, ok := parseFloat(d.raw(at))
+		flt, ok := value.ParseFloat(d.raw(at))
 		if !ok {
 			return wrong()
 		}
@@ -153,13 +150,6 @@ func (d *Decoder) degrees(slot int, limit float64) (float64, bool) {
 	if at.kind != isNumber {
 		return 0, false
 	}
-	f, ok := parseFloat(d.raw(at))
+	f, ok := value.ParseFloat(d.raw(at))
 	return f, ok && -limit <= f && f <= limit
-}
-
-// parseFloat reads a JSON number, not ok where it is too great. There is no
-// negative zero: it would be a value of its own among the members of a set.
-func parseFloat(text []byte) (float64, bool) {
-	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
-	return f + 0, err == nil && !math.IsInf(f, 0)
 }

@@ -73,6 +73,9 @@ type seriesPlan struct {
 	key                    func(dst []byte, v value.Value) []byte
 }
 
+// NewDecoder makes a decoder of the registry's streams.
+func (r *Registry) NewDecoder() *Decoder { return NewDecoder(r.Streams) }
+
 // NewMapper makes a mapper of the registry.
 func (r *Registry) NewMapper() *Mapper {
 	m := &Mapper{decoder: r.NewDecoder(), series: r.Series, plans: map[*Stream]*writePlan{}}

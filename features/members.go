@@ -37,7 +37,7 @@ func (f *Feature) kept(values []value.Value) []value.Value {
 	if f.Through != nil {
 		of = f.Through.Each
 	}
-	field := fieldIndex(of.Stream, of.Field)
+	field := of.Stream.FieldIndex(of.Field)
 	kept := make([]value.Value, len(values))
 	for i, v := range values {
 		kept[i] = of.Stream.Kept(field, v)
@@ -47,7 +47,7 @@ func (f *Feature) kept(values []value.Value) []value.Value {
 
 // Own is the value that an event has itself of the feature's field, the member
 // about which the event's own row asks; null where it lacks it.
-func (f *Feature) Own(e *Event) value.Value { return e.Values[fieldIndex(e.Stream, f.Field)] }
+func (f *Feature) Own(e *Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }
 
 // MayBeUncertain says whether answers may state how much greater their value may be;
 // see Answer.Uncertain.

@@ -198,6 +198,6 @@ func floatOf(text string) (float64, bool) {
 	if _, ok := value.ParseNumber([]byte(text)); !ok {
 		return 0, false
 	}
-	f, ok := parseFloat([]byte(text))
+	f, ok := value.ParseFloat([]byte(text))
 	return f, ok && !math.IsNaN(f)
 }

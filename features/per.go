@@ -77,7 +77,7 @@ func (f *Feature) merge(slices []state.WindowState, at int64) aggregate.Result {
 func (f *Feature) mergeWhole(slices []state.WindowState, at int64) aggregate.Result {
 	kind := f.Kind.(aggregate.Mergeable)
 	if f.Per != "" {
-		per := f.Stream.Fields[fieldIndex(f.Stream, f.Per)]
+		per := f.Stream.Fields[f.Stream.FieldIndex(f.Per)]
 		return aggregate.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
 	}
 	return kind.Merge(f.Call, at, slices)

@@ -26,12 +26,12 @@ streams:
 features:
   `+strings.Join(definitions, "\n  "))
 	tx, _ := r.Stream("tx")
-	amount, rate := fieldIndex(tx, "amount"), fieldIndex(tx, "rate")
+	amount, rate := tx.FieldIndex("amount"), tx.FieldIndex("rate")
 	held, mapper := memory.New(), r.NewMapper()
 	plan := mapper.plans[tx]
 	b := &state.Batch{}
 	e := Event{Stream: tx, Values: make([]value.Value, len(tx.Fields))}
-	e.Values[fieldIndex(tx, "user")] = value.Value{Type: value.String, Str: []byte("u")}
+	e.Values[tx.FieldIndex("user")] = value.Value{Type: value.String, Str: []byte("u")}
 	const start = int64(1_700_002_800_000)
 	n := int64(1)
 	for i := range int64(prime - 1) {

@@ -137,7 +137,7 @@ func (s *script) event(words []string) {
 	event := map[string]any{"ts": at}
 	for _, w := range words[1:] {
 		name, text, _ := strings.Cut(w, "=")
-		field := fieldIndex(stream, name)
+		field := stream.FieldIndex(name)
 		if field < 0 {
 			s.failf("unknown field %q", name)
 		}

@@ -162,14 +162,14 @@ func (l *loader) throughField(d *definition, set *Feature, spec aggregate.Spec) 
 		return nil
 	}
 	w := d.by[0]
-	switch i := fieldIndex(stream, w.text); {
+	switch i := stream.FieldIndex(w.text); {
 	case i < 0 && byDefault:
 		l.report(w.place, "the set is of %q, and stream %q has no such field; say which of its fields holds the members: %s",
 			set.Field, stream.Name, throughForm(d, spec))
 	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
 		l.report(w.place, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
 			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
-	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[fieldIndex(set.Stream, set.Field)].MaxBytes != value.MaxText:
+	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[set.Stream.FieldIndex(set.Field)].MaxBytes != value.MaxText:
 		l.report(d.through.place, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
 			set.Field, set.Stream.Name, value.MaxText)
 	default:

@@ -79,7 +79,7 @@ func (l *loader) fromTheLog(d *definition, kind aggregate.Function, w window.Win
 // measuredType is the type of the definition's field, Null where there is none.
 func (l *loader) measuredType(d *definition) value.Type {
 	if stream, ok := l.registry.Stream(d.stream.text); ok {
-		if i := fieldIndex(stream, d.field.text); i >= 0 {
+		if i := stream.FieldIndex(d.field.text); i >= 0 {
 			return stream.Fields[i].Type
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"math/bits"
 	"strconv"
+	"unsafe"
 )
 
 // Number is a decimal number taken apart: digits times 10^exp.
@@ -236,3 +237,11 @@ func ScanNumber(data []byte, i int) int {
 
 // IsDigit says whether a byte is a decimal digit of ASCII.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// ParseFloat reads a number in the syntax of JSON as a float, not ok where it is
+// too great. There is no negative zero: it would be a value of its own among the
+// members of a set.
+func ParseFloat(text []byte) (float64, bool) {
+	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+	return f + 0, err == nil && !math.IsInf(f, 0)
+}
