@@ -151,9 +151,9 @@ func (f *feed) readAll(b *testing.B, brokers []string) {
 	}
 }
 
-// record is one that was produced: where it stands, when it was made and when
+// producedRecord is one that was produced: where it stands, when it was made and when
 // the broker's acknowledgement came.
-type record struct {
+type producedRecord struct {
 	place
 	made, acknowledged time.Time
 }
@@ -177,11 +177,11 @@ func (f *feed) made(n int, start time.Time, over time.Duration) []*kgo.Record {
 // stream produces events, each when due says so, and returns where they stand.
 // The events were made before, so that the producer takes little of the cores
 // that it shares with what is measured.
-func (f *feed) stream(b *testing.B, events []*kgo.Record, due func(i int, now time.Time) bool) []record {
+func (f *feed) stream(b *testing.B, events []*kgo.Record, due func(i int, now time.Time) bool) []producedRecord {
 	// Nor does it stop to collect what it has made.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4 << 30))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	records := make([]record, len(events))
+	records := make([]producedRecord, len(events))
 	var failed atomic.Pointer[error]
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

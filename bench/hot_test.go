@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -65,7 +66,7 @@ func hot(b *testing.B, events int) {
 	for offset := int64(0); offset < int64(events); {
 		batch := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress}}}
 		for range 2000 {
-			rec := features.Record{Partition: partition, Offset: offset, Timestamp: now, Value: fmt.Appendf(nil,
+			rec := record.Record{Partition: partition, Offset: offset, Timestamp: now, Value: fmt.Appendf(nil,
 				`{"t":%d,"device":"d","user":"u%08d","agent":"%s%d","amount":1.5}`, now-offset%1000, offset, agent, offset)}
 			if _, err := mapper.Map(&rec, 0, batch); err != nil {
 				b.Fatal(err)

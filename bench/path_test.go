@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -167,7 +168,7 @@ func (p *path) mapOne(b *testing.B, topic string, offset, at int64, value []byte
 		})
 	}
 	p.batch.Sources[source].To = offset + 1
-	_, err := p.mapper.Map(&features.Record{
+	_, err := p.mapper.Map(&record.Record{
 		Partition: p.batch.Sources[source].Partition, Offset: offset, Timestamp: at, Value: value,
 	}, source, &p.batch)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -298,7 +299,7 @@ func loadEntities(b *testing.B, s *redisstore.Store, r *features.Registry, now t
 		if len(batch.Sources) == 0 {
 			batch.Sources = append(batch.Sources, state.PartitionRange{Partition: p, Progress: progress})
 		}
-		if _, err := mapper.Map(&features.Record{Partition: p, Offset: n, Timestamp: at, Value: value}, 0, batch); err != nil {
+		if _, err := mapper.Map(&record.Record{Partition: p, Offset: n, Timestamp: at, Value: value}, 0, batch); err != nil {
 			b.Fatal(err)
 		}
 		batch.Sources[0].To = n + 1

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -65,7 +66,7 @@ func handler() http.Handler {
 	} {
 		at := now.UnixMilli() - int64(3-i)
 		event := fmt.Appendf(nil, `{"id":"t%d","time":%d,"user_id":"u000001","device_id":"d000001",%s}`, i, at, rest)
-		record := features.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: event}
+		record := record.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: event}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {
 			panic(err)
 		}

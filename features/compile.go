@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -26,7 +27,7 @@ type compiler struct {
 	hash   func(text string, length int) string
 	series map[string]*state.Series // by identity
 	ids    map[string]owner         // by a series' ID or a group's
-	plans  map[*Stream]map[string]*entityWrites
+	plans  map[*record.Stream]map[string]*entityWrites
 }
 
 // owner is what an ID stands for, and the first feature that has it.
@@ -35,7 +36,7 @@ type owner struct{ identity, feature string }
 func newCompiler(hash func(string, int) string) *compiler {
 	return &compiler{
 		hash: hash, series: map[string]*state.Series{}, ids: map[string]owner{},
-		plans: map[*Stream]map[string]*entityWrites{},
+		plans: map[*record.Stream]map[string]*entityWrites{},
 	}
 }
 
@@ -261,7 +262,7 @@ func (c *compiler) remember(f *Feature, by []string) (*state.Series, error) {
 func (c *compiler) finish(r *Registry) {
 	byID := func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) }
 	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
-	r.writes = map[*Stream][]entityWrites{}
+	r.writes = map[*record.Stream][]entityWrites{}
 	for stream, entities := range c.plans {
 		for _, key := range slices.Sorted(maps.Keys(entities)) {
 			e := entities[key]
@@ -289,7 +290,7 @@ func (c *compiler) finish(r *Registry) {
 
 // tilesKept is the greatest number of tiles that a tiled series holds of one
 // entity: those from its horizon to the furthest event of the future.
-func tilesKept(s *state.Series, stream *Stream) int {
+func tilesKept(s *state.Series, stream *record.Stream) int {
 	if s.Tile == 0 {
 		return 1
 	}
@@ -299,7 +300,7 @@ func tilesKept(s *state.Series, stream *Stream) int {
 
 // seriesIdentity is the text of which a series' ID is the hash. It goes down
 // to the expressions of the derived fields that the series rests on.
-func seriesIdentity(s *state.Series, stream *Stream) string {
+func seriesIdentity(s *state.Series, stream *record.Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
 		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, s.Tile)
@@ -316,7 +317,7 @@ func seriesIdentity(s *state.Series, stream *Stream) string {
 
 // derivation names the expressions of the derived fields that a text of names
 // and expressions rests on.
-func derivation(rests string, stream *Stream) string {
+func derivation(rests string, stream *record.Stream) string {
 	var b strings.Builder
 	for _, f := range slices.Backward(stream.Fields) {
 		if f.Expr != nil && slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
@@ -330,7 +331,7 @@ func derivation(rests string, stream *Stream) string {
 var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // groupIdentity is the text of which a group's name is the hash.
-func groupIdentity(s *state.Series, stream *Stream) string {
+func groupIdentity(s *state.Series, stream *record.Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "group 1\nforever %t\n", s.Tile == 0)
 	for _, by := range s.By {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -38,7 +39,7 @@ func (f *Feature) Forgets() bool {
 
 // Key is the field that holds one of the feature's keys in its events. Of a
 // derived feature's parts it is the field with the greatest scale.
-func (f *Feature) Key(name string) Field {
+func (f *Feature) Key(name string) record.Field {
 	if f.Through != nil {
 		return f.Through.Set.Key(name)
 	}
@@ -47,7 +48,7 @@ func (f *Feature) Key(name string) Field {
 			return f.Stream.Fields[i]
 		}
 	}
-	var key Field
+	var key record.Field
 	for _, part := range f.Parts {
 		if !slices.Contains(part.By, name) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -14,7 +15,7 @@ import (
 // Enrichment says where the events of a stream are written with the features
 // of a service as of each.
 type Enrichment struct {
-	Stream  *Stream
+	Stream  *record.Stream
 	Service *Service
 	Topic   string
 }
@@ -25,12 +26,12 @@ var enrichKeys = []string{"service", "topic"}
 // enrichment is the enrich of a stream that is looked at once there are
 // services.
 type enrichment struct {
-	stream *Stream
+	stream *record.Stream
 	node   node
 }
 
 // Enrichment is that of a stream, nil where it has none.
-func (r *Registry) Enrichment(s *Stream) *Enrichment {
+func (r *Registry) Enrichment(s *record.Stream) *Enrichment {
 	for _, e := range r.Enrichments {
 		if e.Stream == s {
 			return e
@@ -91,7 +92,7 @@ func (l *loader) enrich(e enrichment) {
 
 // readFrom finds a stream by which what is written to a topic comes back to
 // the stream's own topic, at once or by way of other streams that are enriched.
-func (l *loader) readFrom(topic, own string, seen []string) *Stream {
+func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
 	if slices.Contains(seen, topic) {
 		return nil
 	}
@@ -111,7 +112,7 @@ func (l *loader) readFrom(topic, own string, seen []string) *Stream {
 
 // enrichable finds what keeps a feature from being answered at the events of a
 // stream.
-func (l *loader) enrichable(s *Stream, f *Feature, w word) {
+func (l *loader) enrichable(s *record.Stream, f *Feature, w word) {
 	for i, by := range f.By {
 		at := s.FieldIndex(by)
 		switch {

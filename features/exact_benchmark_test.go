@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -39,7 +40,7 @@ features:
 		at := now - 12*3_600_000 + i*86_400
 		value := fmt.Appendf(nil, `{"ts":%d,"user":"u","merchant":"m%d","amount":%d.25,"score":0.5,"ok":%t}`, at, i%20, i, i%3 == 0)
 		batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
-		if _, err := mapper.Map(&Record{Partition: state.Partition{Topic: "t"}, Timestamp: at, Value: value}, 0, batch); err != nil {
+		if _, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: at, Value: value}, 0, batch); err != nil {
 			b.Fatal(err)
 		}
 		log = append(log, batch.Ops[0].Member...)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
@@ -158,7 +159,7 @@ func (r *Registry) Explain() *Plan {
 	return p
 }
 
-func (r *Registry) explainStream(s *Stream) StreamPlan {
+func (r *Registry) explainStream(s *record.Stream) StreamPlan {
 	p := StreamPlan{Name: s.Name, Topic: s.Topic, Entities: len(r.writes[s])}
 	filters := map[*expr.Expr]bool{}
 	for _, e := range r.writes[s] {

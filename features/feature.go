@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -200,7 +201,7 @@ func (l *loader) measured(d *definition, f *Feature, spec aggregate.Spec) int {
 }
 
 // fieldNamed is the index of a field of a stream, -1 for none.
-func (l *loader) fieldNamed(s *Stream, w word) int {
+func (l *loader) fieldNamed(s *record.Stream, w word) int {
 	i := s.FieldIndex(w.text)
 	if i < 0 && w.given() && len(s.Fields) > 0 {
 		var names []string
@@ -213,7 +214,7 @@ func (l *loader) fieldNamed(s *Stream, w word) int {
 }
 
 // where compiles a filter, once for each canonical form.
-func (l *loader) where(s *Stream, w word) *expr.Expr {
+func (l *loader) where(s *record.Stream, w word) *expr.Expr {
 	e := l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, s.Variables(), value.Bool) })
 	if e == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/value"
 )
@@ -192,12 +193,12 @@ func TestStreamOptions(t *testing.T) {
 	tx, _ := r.Stream("tx")
 	type options struct {
 		Topic, Match, Format string
-		Timestamp            TimestampPath
+		Timestamp            record.TimestampPath
 		ID                   []string
 		MaxFuture            time.Duration
 		DeadLetter           bool
 	}
-	of := func(s *Stream) options {
+	of := func(s *record.Stream) options {
 		o := options{s.Topic, "", s.Format, s.Timestamp, s.ID, s.MaxFuture, s.LateToDeadLetter}
 		if s.Match != nil {
 			o.Match = s.Match.Source
@@ -205,13 +206,13 @@ func TestStreamOptions(t *testing.T) {
 		return o
 	}
 	if diff := cmp.Diff(options{
-		"app.events", `type == "login"`, "json", TimestampPath{[]string{"at"}, "rfc3339"},
+		"app.events", `type == "login"`, "json", record.TimestampPath{Path: []string{"at"}, Unit: "rfc3339"},
 		[]string{"meta", "id"}, 90 * time.Second, true,
 	}, of(login)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(options{
-		"transactions", "", "json", TimestampPath{[]string{"event", "ts"}, "ms"}, nil, 5 * time.Minute, false,
+		"transactions", "", "json", record.TimestampPath{Path: []string{"event", "ts"}, Unit: "ms"}, nil, 5 * time.Minute, false,
 	}, of(tx)); diff != "" {
 		t.Error(diff)
 	}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -58,7 +59,7 @@ type loader struct {
 	byTypes map[string]byType
 	// wheres are the filters of a stream's features by their canonical form, so
 	// that each is evaluated once for an event.
-	wheres map[*Stream]map[string]*expr.Expr
+	wheres map[*record.Stream]map[string]*expr.Expr
 }
 
 // named is a definition that has a name.
@@ -77,7 +78,7 @@ func newLoader() *loader {
 	return &loader{
 		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
 		compiled: map[string]*Feature{}, registry: &Registry{}, compiler: newCompiler(hashID),
-		byTypes: map[string]byType{}, wheres: map[*Stream]map[string]*expr.Expr{},
+		byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
 	}
 }
 

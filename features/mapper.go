@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -21,9 +22,9 @@ type Mapper struct {
 	// poison. 0 is no limit.
 	MaxRecordBytes int
 
-	decoder *Decoder
+	decoder *record.Decoder
 	series  []*state.Series
-	plans   map[*Stream]*writePlan
+	plans   map[*record.Stream]*writePlan
 	streams []string
 	entity  []byte
 	text    []byte
@@ -32,9 +33,9 @@ type Mapper struct {
 
 // Outcome is what became of a record that is no poison.
 type Outcome struct {
-	Stream  string   // the first that took it, by name; empty for none
-	Streams []string // all that took it; holds until the next Map
-	Events  []Event  // as each of them sees it; they hold until the next Map
+	Stream  string         // the first that took it, by name; empty for none
+	Streams []string       // all that took it; holds until the next Map
+	Events  []record.Event // as each of them sees it; they hold until the next Map
 	// Late says that the event came too late for some of its series: it was not
 	// applied to those.
 	Late bool
@@ -45,7 +46,7 @@ type Outcome struct {
 
 // writePlan is what an event of one stream does.
 type writePlan struct {
-	stream   *Stream
+	stream   *record.Stream
 	wheres   []*expr.Expr // the different ones
 	passed   []bool       // by where
 	tiles    []int64      // the different widths
@@ -74,18 +75,18 @@ type seriesPlan struct {
 }
 
 // NewDecoder makes a decoder of the registry's streams.
-func (r *Registry) NewDecoder() *Decoder { return NewDecoder(r.Streams) }
+func (r *Registry) NewDecoder() *record.Decoder { return record.NewDecoder(r.Streams) }
 
 // NewMapper makes a mapper of the registry.
 func (r *Registry) NewMapper() *Mapper {
-	m := &Mapper{decoder: r.NewDecoder(), series: r.Series, plans: map[*Stream]*writePlan{}}
+	m := &Mapper{decoder: r.NewDecoder(), series: r.Series, plans: map[*record.Stream]*writePlan{}}
 	for _, s := range r.Streams {
 		m.plans[s] = newWritePlan(s, r.writes[s])
 	}
 	return m
 }
 
-func newWritePlan(s *Stream, writes []entityWrites) *writePlan {
+func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
 	p := &writePlan{stream: s, members: make([][]byte, len(s.Fields))}
 	whereOf, tileOf := map[string]int{}, map[int64]int{}
 	whereIndex := func(where *expr.Expr) int {
@@ -130,10 +131,10 @@ func newWritePlan(s *Stream, writes []entityWrites) *writePlan {
 
 // Map adds to the batch what a record does; source is the index of its
 // partition in b.Sources. Its error is a *Poison: nothing was added then.
-func (m *Mapper) Map(rec *Record, source int, b *state.Batch) (Outcome, error) {
+func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, error) {
 	if m.MaxRecordBytes > 0 && len(rec.Value) > m.MaxRecordBytes {
-		return Outcome{}, &Poison{
-			Reason:  Oversized,
+		return Outcome{}, &record.Poison{
+			Reason:  record.Oversized,
 			Message: fmt.Sprintf("the record has %d bytes; the limit is %d", len(rec.Value), m.MaxRecordBytes),
 		}
 	}
@@ -164,11 +165,11 @@ func (m *Mapper) Map(rec *Record, source int, b *state.Batch) (Outcome, error) {
 }
 
 // filter evaluates each different filter once.
-func (p *writePlan) filter(e *Event) error {
+func (p *writePlan) filter(e *record.Event) error {
 	for i, w := range p.wheres {
 		passed, err := w.True(e.Values)
 		if err != nil {
-			return &Poison{Reason: BadExpression, Stream: p.stream.Name, Message: fmt.Sprintf("where %s: %v", w.Source, err)}
+			return &record.Poison{Reason: record.BadExpression, Stream: p.stream.Name, Message: fmt.Sprintf("where %s: %v", w.Source, err)}
 		}
 		p.passed[i] = passed
 	}
@@ -176,7 +177,7 @@ func (p *writePlan) filter(e *Event) error {
 }
 
 // write adds the event's operations and says whether it was late for any.
-func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *state.Batch) (late bool) {
+func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, b *state.Batch) (late bool) {
 	for i, width := range p.tiles {
 		p.tile[i] = 0
 		if width > 0 {
@@ -236,7 +237,7 @@ func (m *Mapper) write(e *Event, p *writePlan, offset int64, source int, b *stat
 
 // recordOf builds the event's record for a log, and says whether any feature
 // takes the event.
-func (m *Mapper) recordOf(log *logPlan, e *Event, p *writePlan) bool {
+func (m *Mapper) recordOf(log *logPlan, e *record.Event, p *writePlan) bool {
 	m.record = state.AppendLogTime(m.record[:0], e.Time)
 	taken := log.every
 	for i, c := range log.columns {
@@ -267,7 +268,7 @@ func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 
 // measure fills in the operation's amount or member, and says whether there is
 // one: nulls are passed over.
-func (m *Mapper) measure(op *state.Mutation, e *Event, p *writePlan, field int, b *state.Batch) bool {
+func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *writePlan, field int, b *state.Batch) bool {
 	measure := op.Series.Measure
 	switch measure {
 	case state.CountEvents, state.CountHolds:
@@ -308,7 +309,7 @@ func (m *Mapper) measure(op *state.Mutation, e *Event, p *writePlan, field int, 
 
 // key fills in the operation's key, where its series has such, and says whether
 // there is one: nulls are passed over.
-func (m *Mapper) key(op *state.Mutation, e *Event, p *writePlan, s *seriesPlan, b *state.Batch) bool {
+func (m *Mapper) key(op *state.Mutation, e *record.Event, p *writePlan, s *seriesPlan, b *state.Batch) bool {
 	if s.per < 0 {
 		return true
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -55,8 +56,8 @@ func parse(t testing.TB, definitions string) *Registry {
 
 const recorded = int64(1_700_000_000_000) // 2023-11-14 22:13:20 UTC
 
-func event(value string) *Record {
-	return &Record{
+func event(value string) *record.Record {
+	return &record.Record{
 		Partition: state.Partition{Topic: "events"}, Offset: 42, Timestamp: recorded,
 		Value: []byte(strings.ReplaceAll(value, "NOW", fmt.Sprint(recorded))),
 	}
@@ -88,7 +89,7 @@ func operations(b *state.Batch) []string {
 	return lines
 }
 
-func mustMap(t testing.TB, m *Mapper, rec *Record, b *state.Batch) Outcome {
+func mustMap(t testing.TB, m *Mapper, rec *record.Record, b *state.Batch) Outcome {
 	t.Helper()
 	out, err := m.Map(rec, 3, b)
 	if err != nil {
@@ -176,7 +177,7 @@ func TestMapKeysAndTimes(t *testing.T) {
 func TestMapUnmatched(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
-	for _, rec := range []*Record{event(`{"type":"login"}`), {Partition: state.Partition{Topic: "others"}, Value: []byte("x")}} {
+	for _, rec := range []*record.Record{event(`{"type":"login"}`), {Partition: state.Partition{Topic: "others"}, Value: []byte("x")}} {
 		if out := mustMap(t, m, rec, b); out.Stream != "" || len(out.Streams) != 0 {
 			t.Errorf("%+v", out)
 		}
@@ -206,7 +207,7 @@ func TestMapNulls(t *testing.T) {
 // What is late for one series is not for another, by the record's time alone.
 func TestMapLate(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
-	old := func(age int64) *Record {
+	old := func(age int64) *record.Record {
 		return event(strings.ReplaceAll(transaction, "NOW", fmt.Sprint(recorded-age)))
 	}
 	for _, c := range []struct {
@@ -259,8 +260,8 @@ func TestMapOversized(t *testing.T) {
 	m := parse(t, mapperDefinitions).NewMapper()
 	m.MaxRecordBytes = 10
 	_, err := m.Map(event(`{"a": 1234}`), 0, &state.Batch{})
-	var p *Poison
-	if !errors.As(err, &p) || p.Reason != Oversized || p.Error() != "the record has 11 bytes; the limit is 10" {
+	var p *record.Poison
+	if !errors.As(err, &p) || p.Reason != record.Oversized || p.Error() != "the record has 11 bytes; the limit is 10" {
 		t.Errorf("%v", err)
 	}
 	if _, err := m.Map(event(`{"a": 123}`), 0, &state.Batch{}); err != nil {
@@ -304,7 +305,7 @@ features:
   c: COUNT(1d, s, u, where='n * n * n > 5')
 `).NewMapper()
 	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &state.Batch{})
-	if p := (*Poison)(nil); !errors.As(err, &p) || p.Reason != BadExpression ||
+	if p := (*record.Poison)(nil); !errors.As(err, &p) || p.Reason != record.BadExpression ||
 		p.Error() != "stream s: where n * n * n > 5: the result of a calculation is too great" {
 		t.Errorf("%v", err)
 	}
@@ -358,12 +359,12 @@ func FuzzMapper(f *testing.F) {
 		if timestamp < -1 {
 			timestamp = -1
 		}
-		rec := &Record{Partition: state.Partition{Topic: "events"}, Timestamp: timestamp, Value: value}
+		rec := &record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: timestamp, Value: value}
 		b, again := &state.Batch{}, &state.Batch{}
 		out, err := r.NewMapper().Map(rec, 0, b)
 		if err != nil {
-			var p *Poison
-			if !errors.As(err, &p) || !slices.Contains(Reasons(), p.Reason) || p.Message == "" || len(b.Ops)+len(b.Touched) > 0 {
+			var p *record.Poison
+			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Message == "" || len(b.Ops)+len(b.Touched) > 0 {
 				t.Fatalf("%#v, %d operations", err, len(b.Ops))
 			}
 			return

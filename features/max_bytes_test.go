@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -40,7 +41,7 @@ features:
 	stored, mapper := memory.New(), r.NewMapper()
 	for i := range 4 {
 		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
-		rec := features.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: now, Value: fmt.Appendf(nil,
+		rec := record.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: now, Value: fmt.Appendf(nil,
 			`{"t":%d,"user":%q,"agent":"%s %d bot","page":"%s %d","shop":%q}`, now-10+i, "u"+long, long, i/2, long, i, "s"+long)}
 		if _, err := mapper.Map(&rec, 0, b); err != nil {
 			t.Fatal(err)

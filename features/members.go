@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -47,7 +48,7 @@ func (f *Feature) kept(values []value.Value) []value.Value {
 
 // Own is the value that an event has itself of the feature's field, the member
 // about which the event's own row asks; null where it lacks it.
-func (f *Feature) Own(e *Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }
+func (f *Feature) Own(e *record.Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }
 
 // MayBeUncertain says whether answers may state how much greater their value may be;
 // see Answer.Uncertain.

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -75,7 +76,7 @@ func TestAConditionTakesNoEvents(t *testing.T) {
 	} {
 		r := load(t, test.definitions...)
 		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
-		rec := &Record{
+		rec := &record.Record{
 			Partition: state.Partition{Topic: "transactions"}, Timestamp: 1_700_000_000_000,
 			Value: []byte(`{"ts":1700000000000,"user":"u",` + test.event + `}`),
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -55,7 +56,7 @@ func putOut(s *state.Series) int {
 
 // units names what a log keeps: each column; each filter whose events are
 // sure to be there; and all events, if they are.
-func (l *logWrite) units(s *Stream, name func(key string)) {
+func (l *logWrite) units(s *record.Stream, name func(key string)) {
 	for _, c := range l.columns {
 		text := ""
 		if c.where != nil {
@@ -128,12 +129,12 @@ func (f *Feature) needUnits() {
 }
 
 // seriesUnit names a series as events of the stream, as it is defined, feed it.
-func seriesUnit(stream *Stream, s *state.Series) string {
+func seriesUnit(stream *record.Stream, s *state.Series) string {
 	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))
 }
 
 // columnUnit names a column of a log, made of a field's name or an expression.
-func columnUnit(stream *Stream, s *state.Series, c state.Column, text string) string {
+func columnUnit(stream *record.Stream, s *state.Series, c state.Column, text string) string {
 	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text), c.Tag())
 }
 
@@ -142,7 +143,7 @@ func columnUnit(stream *Stream, s *state.Series, c state.Column, text string) st
 // part of a series' identity: a stream that is read in another way goes on with
 // the state it has, which is then complete since the change. Plans outlive a
 // release: what is hashed must not change but with its version.
-func origin(stream *Stream, rests string) string {
+func origin(stream *record.Stream, rests string) string {
 	var b strings.Builder
 	var fields []string
 	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",

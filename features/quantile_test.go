@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -30,7 +31,7 @@ features:
 	held, mapper := memory.New(), r.NewMapper()
 	plan := mapper.plans[tx]
 	b := &state.Batch{}
-	e := Event{Stream: tx, Values: make([]value.Value, len(tx.Fields))}
+	e := record.Event{Stream: tx, Values: make([]value.Value, len(tx.Fields))}
 	e.Values[tx.FieldIndex("user")] = value.Value{Type: value.String, Str: []byte("u")}
 	const start = int64(1_700_002_800_000)
 	n := int64(1)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -12,14 +13,14 @@ import (
 
 // Registry is what definitions compile to. It is never changed once loaded.
 type Registry struct {
-	Streams  []*Stream  // by name
-	Features []*Feature // by name
-	Services []*Service // by name
+	Streams  []*record.Stream // by name
+	Features []*Feature       // by name
+	Services []*Service       // by name
 	Series   []*state.Series
 	// Enrichments are those of the streams that have one, in their order.
 	Enrichments []*Enrichment
 
-	writes  map[*Stream][]entityWrites // what an event of each does; see Mapper
+	writes  map[*record.Stream][]entityWrites // what an event of each does; see Mapper
 	version string
 	plan    *state.Plan
 }
@@ -66,7 +67,7 @@ type Feature struct {
 	Description string
 	Owner       string
 	Definition  string // in the one-line form
-	Stream      *Stream
+	Stream      *record.Stream
 	By          []string // the entity's fields as the definition orders them
 	ByTypes     []value.Type
 	Kind        aggregate.Function
@@ -128,6 +129,6 @@ func (r *Registry) Service(name string) (*Service, bool) {
 }
 
 // Stream finds a stream by its name.
-func (r *Registry) Stream(name string) (*Stream, bool) {
-	return find(r.Streams, name, func(s *Stream) string { return s.Name })
+func (r *Registry) Stream(name string) (*record.Stream, bool) {
+	return find(r.Streams, name, func(s *record.Stream) string { return s.Name })
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -118,7 +119,7 @@ func (s *script) moment(text string) int64 {
 }
 
 // value reads a field's value into JSON.
-func (s *script) value(field Field, text string) any {
+func (s *script) value(field record.Field, text string) any {
 	switch field.Type {
 	case value.String:
 		return text
@@ -143,12 +144,12 @@ func (s *script) event(words []string) {
 		}
 		event[name] = s.value(stream.Fields[field], text)
 	}
-	record, err := json.Marshal(event)
+	rec, err := json.Marshal(event)
 	if err != nil {
 		s.failf("%v", err)
 	}
 	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
-	if _, err := s.mapper.Map(&Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: at, Value: record}, 0, b); err != nil {
+	if _, err := s.mapper.Map(&record.Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: at, Value: rec}, 0, b); err != nil {
 		s.failf("%v", err)
 	}
 	if err := s.state.Apply(context.Background(), b); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
@@ -122,7 +123,7 @@ func atLeast(least int, n float64) int { return max(least, int(math.Ceil(n))) }
 
 // keysWritten is the number of keys that an event of a stream is written to, if
 // it has all fields and passes all filters: one for each group of its series.
-func (r *Registry) keysWritten(stream *Stream) int {
+func (r *Registry) keysWritten(stream *record.Stream) int {
 	groups := map[string]bool{}
 	for _, s := range r.Series {
 		if s.Stream == stream.Name {
@@ -134,7 +135,7 @@ func (r *Registry) keysWritten(stream *Stream) int {
 
 // addStream adds the work for a stream's events, a second, and the keys that each
 // is written to.
-func (z *Sizing) addStream(s *Stream, events, keys float64) {
+func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 	if events == 0 {
 		return
 	}

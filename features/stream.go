@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
@@ -39,8 +40,8 @@ var (
 
 // stream compiles a stream. What is wrong with it is left out, so that its
 // features can be looked at all the same.
-func (l *loader) stream(d named) *Stream {
-	s := &Stream{Name: d.name.text, Format: formats[0], MaxFuture: defaultMaxFuture}
+func (l *loader) stream(d named) *record.Stream {
+	s := &record.Stream{Name: d.name.text, Format: formats[0], MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
 	keys := l.keyed(d.node, what, streamKeys...)
 	for _, key := range streamNeeds {
@@ -112,8 +113,8 @@ func (l *loader) topic(w word) {
 
 // timestamp compiles the place of an event's time: a path, or a mapping with
 // its unit.
-func (l *loader) timestamp(n node) TimestampPath {
-	t := TimestampPath{Unit: "ms"}
+func (l *loader) timestamp(n node) record.TimestampPath {
+	t := record.TimestampPath{Unit: "ms"}
 	if n.Kind == yaml.ScalarNode {
 		if w, ok := l.scalar(n, "timestamp"); ok {
 			t.Path = l.path(w)
@@ -137,8 +138,8 @@ func (l *loader) timestamp(n node) TimestampPath {
 
 // field compiles a field: its type, or a mapping. A derived one may use the
 // fields before it. The type is Null where it is not known.
-func (l *loader) field(e entry, before []Field) Field {
-	f := Field{Name: e.key.text, Path: []string{e.key.text}}
+func (l *loader) field(e entry, before []record.Field) record.Field {
+	f := record.Field{Name: e.key.text, Path: []string{e.key.text}}
 	if !isName(f.Name) {
 		l.report(e.key.place, "bad name %q of a field: "+nameRule, f.Name)
 	}
@@ -179,13 +180,13 @@ func (l *loader) field(e entry, before []Field) Field {
 			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
 		}
 		if f.Type != value.Null && (len(before) == 0 || settled(before)) {
-			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, variables(before), f.Type) })
+			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, record.VariablesOf(before), f.Type) })
 		}
 	}
 	return f
 }
 
-func (l *loader) decimal(f *Field, scale word) {
+func (l *loader) decimal(f *record.Field, scale word) {
 	switch {
 	case !scale.given():
 		if f.Type == value.Decimal {
@@ -202,7 +203,7 @@ func (l *loader) decimal(f *Field, scale word) {
 	}
 }
 
-func (l *loader) unit(f *Field, unit word) {
+func (l *loader) unit(f *record.Field, unit word) {
 	switch {
 	case !unit.given():
 	case f.Type != value.Timestamp && f.Type != value.Null:
@@ -225,7 +226,7 @@ func (l *loader) maxBytes(w word) int {
 	return n
 }
 
-func (l *loader) fieldMaxBytes(f *Field, w word) {
+func (l *loader) fieldMaxBytes(f *record.Field, w word) {
 	switch {
 	case !w.given():
 	case f.Type != value.String && f.Type != value.Null:
@@ -249,8 +250,8 @@ func (l *loader) fieldType(w word) value.Type {
 
 // settled says whether there are fields and the types of all are known. Where
 // not, there is a finding that says so.
-func settled(fields []Field) bool {
-	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f Field) bool { return f.Type == value.Null })
+func settled(fields []record.Field) bool {
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f record.Field) bool { return f.Type == value.Null })
 }
 
 // path takes a path of names with dots between them apart.

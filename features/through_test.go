@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -120,7 +121,7 @@ func logOf(t *testing.T, r *Registry, at int64, devices ...string) state.Log {
 	for _, device := range devices {
 		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 		value := fmt.Appendf(nil, `{"ts":%d,"user":"ann","device":%q,"fee":0}`, at, device)
-		if _, err := mapper.Map(&Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: value}, 0, b); err != nil {
+		if _, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: value}, 0, b); err != nil {
 			t.Fatal(err)
 		}
 		for _, op := range b.Ops {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -74,7 +75,7 @@ func (s *scene) checkEnriched(name string) {
 	for p, records := range s.readAll(stream.Topic) {
 		rest := got[p]
 		for _, r := range records {
-			record := features.Record{
+			record := record.Record{
 				Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: r.Value,
 			}
 			if loop.Apply(record) != nil {
@@ -106,7 +107,7 @@ func (s *scene) checkEnriched(name string) {
 }
 
 // compareEnriched compares one event with the model that has applied it last.
-func compareEnriched(enrichment *features.Enrichment, e *features.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
+func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
 	var value struct {
 		Event    json.RawMessage
 		Features map[string]answer

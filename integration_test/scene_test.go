@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -139,7 +140,7 @@ func (s *scene) write(events []generate.Event, how func([]generate.Event) ([]*kg
 func (s *scene) apply(r *kgo.Record) error {
 	at := place(r.Topic, r.Partition, r.Offset)
 	s.known[at] = true
-	err := s.model.Apply(features.Record{
+	err := s.model.Apply(record.Record{
 		Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
 		Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
 	})
@@ -374,7 +375,7 @@ func (s *scene) keepUp(ctx context.Context) error {
 func (s *scene) checkDeadLetters() {
 	s.t.Helper()
 	for place, letter := range readDead(s.t, s.broker, s.poison) {
-		if !slices.Contains(s.poison, place) && header(letter, "weir-reason") != string(features.Late) {
+		if !slices.Contains(s.poison, place) && header(letter, "weir-reason") != string(record.Late) {
 			s.t.Errorf("the record at %s went to the dead letters: %s", place, header(letter, "weir-message"))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -18,7 +19,7 @@ type Column struct {
 	Name      string
 	feature   *features.Feature // nil for a field
 	uncertain bool              // not the feature's value, but how much greater it may be
-	field     features.Field
+	field     record.Field
 	at        int // the field's place in the stream
 }
 
@@ -37,7 +38,7 @@ func columnsOf(f *features.Feature) []Column {
 // Columns finds columns by their names, features before fields. Without names
 // they are all features over the stream, in the order of their names. Where a cell
 // can hold no list, they are those that do not answer with one.
-func Columns(r *features.Registry, stream *features.Stream, names []string, lists bool) ([]Column, error) {
+func Columns(r *features.Registry, stream *record.Stream, names []string, lists bool) ([]Column, error) {
 	if stream.ID == nil {
 		return nil, fmt.Errorf("stream %s names no id, by which the events of a training set are known; add id: PATH to it", stream.Name)
 	}
@@ -71,10 +72,10 @@ func Columns(r *features.Registry, stream *features.Stream, names []string, list
 }
 
 // IDColumn is the name of the first column, that of the events' ids.
-func IDColumn(stream *features.Stream) string { return strings.Join(stream.ID, ".") }
+func IDColumn(stream *record.Stream) string { return strings.Join(stream.ID, ".") }
 
 // column finds the columns of a name.
-func column(r *features.Registry, stream *features.Stream, name string, lists bool) ([]Column, error) {
+func column(r *features.Registry, stream *record.Stream, name string, lists bool) ([]Column, error) {
 	if f, ok := r.Feature(name); ok {
 		if other := others(f, stream); other != nil {
 			return nil, fmt.Errorf("feature %q counts events of stream %s, and these are of %s", name, other.Name, stream.Name)
@@ -115,7 +116,7 @@ func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 // by.
 func (c *Column) category() (value.Type, uint8) {
 	fields := c.feature.Stream.Fields
-	of := fields[slices.IndexFunc(fields, func(f features.Field) bool { return f.Name == c.feature.Per })]
+	of := fields[slices.IndexFunc(fields, func(f record.Field) bool { return f.Name == c.feature.Per })]
 	return of.Type, of.Scale
 }
 
@@ -126,7 +127,7 @@ func listed(f *features.Feature) bool {
 
 // others is a stream on which a feature rests that is not this one; nil for
 // none.
-func others(f *features.Feature, stream *features.Stream) *features.Stream {
+func others(f *features.Feature, stream *record.Stream) *record.Stream {
 	for _, part := range f.Parts {
 		if other := others(part, stream); other != nil {
 			return other

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 )
 
 type csvSource struct {
@@ -33,7 +33,7 @@ type csvSource struct {
 //	timestamp           a number, else text in the form of the unit
 //
 // The id, if it is no field, and the names in a match are strings.
-func NewCSV(file string, r io.Reader, stream *features.Stream) (Source, error) {
+func NewCSV(file string, r io.Reader, stream *record.Stream) (Source, error) {
 	s := &csvSource{file: file, reader: csv.NewReader(r), line: 1}
 	s.reader.ReuseRecord = true
 	header, err := s.reader.Read()

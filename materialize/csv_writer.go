@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 )
 
 type csvWriter struct {
@@ -17,7 +18,7 @@ type csvWriter struct {
 // NewCSVWriter writes a CSV: a line of names, and one for each event. Nulls are
 // empty, and values by category an object in JSON, in the order of its names.
 // Its columns hold no lists.
-func NewCSVWriter(out io.Writer, stream *features.Stream, columns []Column) (Writer, error) {
+func NewCSVWriter(out io.Writer, stream *record.Stream, columns []Column) (Writer, error) {
 	w := &csvWriter{out: csv.NewWriter(out)}
 	header := []string{IDColumn(stream)}
 	for _, c := range columns {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -342,7 +343,7 @@ func TestReplayEqualsModel(t *testing.T) {
 	lines := strings.Split(in, "\n")
 	compared, capped, uncertain := 0, 0, 0
 	for i, e := range events {
-		err := plain.Apply(features.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
+		err := plain.Apply(record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,21 +435,21 @@ features: {}
 		if err != nil {
 			t.Fatal(err)
 		}
-		record, err := root.append(nil, []string{"0", cell, cell, ""})
+		rec, err := root.append(nil, []string{"0", cell, cell, ""})
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := decoder.Decode(&features.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: record})
+		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec})
 		if err == nil && (string(events[0].Values[0].Str) != cell || string(events[0].ID) != cell) {
-			t.Errorf("%q became %s, and then %q", cell, record, events[0].Values[0].Str)
+			t.Errorf("%q became %s, and then %q", cell, rec, events[0].Values[0].Str)
 		}
 		if err != nil && !strings.Contains(err.Error(), "UTF-8") {
-			t.Errorf("%q became %s: %v", cell, record, err)
+			t.Errorf("%q became %s: %v", cell, rec, err)
 		}
-		record, err = root.append(nil, []string{"0", "1", "", cell})
+		rec, err = root.append(nil, []string{"0", "1", "", cell})
 		if err == nil {
-			if _, err := decoder.Decode(&features.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: record}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
-				t.Errorf("%q became %s: %v", cell, record, err)
+			if _, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
+				t.Errorf("%q became %s: %v", cell, rec, err)
 			}
 		}
 	})

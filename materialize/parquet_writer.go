@@ -6,8 +6,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 )
 
 // rowGroupSize is how many bytes of values a row group holds: about what the
@@ -34,7 +34,7 @@ type parquetWriter struct {
 // A list is a LIST of such values, one of counts a LIST of groups of value and
 // count, one of bins a LIST of groups of from, to and count; values by category
 // are a MAP.
-func NewParquetWriter(out io.Writer, stream *features.Stream, columns []Column) (Writer, error) {
+func NewParquetWriter(out io.Writer, stream *record.Stream, columns []Column) (Writer, error) {
 	w := &parquetWriter{most: rowGroupSize}
 	root := parquetRoot{}
 	add := func(name string, node parquet.Node) { root.fields = append(root.fields, parquetField{node, name}) }

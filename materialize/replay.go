@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -35,7 +36,7 @@ type Summary struct {
 
 // Replay is one pass over a file.
 type Replay struct {
-	Stream  *features.Stream
+	Stream  *record.Stream
 	Columns []Column
 	State   State
 	// Progress, if there is one, is called after each event.
@@ -60,11 +61,11 @@ type Replay struct {
 // written. Errors about an event are a *LineError.
 func (r *Replay) Run(ctx context.Context, source Source, w Writer) (Summary, error) {
 	r.plan()
-	only := &features.Registry{Streams: []*features.Stream{r.Stream}}
+	only := &features.Registry{Streams: []*record.Stream{r.Stream}}
 	mapper := only.NewMapper()
 	batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	// A record without a time of its own is as old as its event: none is late.
-	record := features.Record{Partition: state.Partition{Topic: r.Stream.Topic}, Timestamp: -1}
+	record := record.Record{Partition: state.Partition{Topic: r.Stream.Topic}, Timestamp: -1}
 	for ; ; record.Offset++ {
 		if err := ctx.Err(); err != nil {
 			return r.summary, err
@@ -127,7 +128,7 @@ func (r *Replay) plan() {
 }
 
 // event applies an event and makes the cells of its row.
-func (r *Replay) event(ctx context.Context, e *features.Event, batch *state.Batch) error {
+func (r *Replay) event(ctx context.Context, e *record.Event, batch *state.Batch) error {
 	if e.ID == nil {
 		return fmt.Errorf("stream %s: %s: the event has no id", r.Stream.Name, IDColumn(r.Stream))
 	}
@@ -160,7 +161,7 @@ func (r *Replay) event(ctx context.Context, e *features.Event, batch *state.Batc
 
 // answer fills in cells of the event's row: before it is applied those of
 // features that are asked about its own value, and then those of the others.
-func (r *Replay) answer(ctx context.Context, e *features.Event, before bool) error {
+func (r *Replay) answer(ctx context.Context, e *record.Event, before bool) error {
 	asked := func(i int) bool {
 		f := r.Columns[i].feature
 		return f != nil && r.own[i] == before && !r.lacks[r.keyOf[i]] && !(before && f.Own(e).IsNull())

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -40,7 +40,7 @@ var forms = map[value.Type]form{
 }
 
 // newTree finds the columns that the events of a stream are read from.
-func newTree(stream *features.Stream, header []string) (*node, error) {
+func newTree(stream *record.Stream, header []string) (*node, error) {
 	root := &node{}
 	wanted := func(what string, path []string, f form) error {
 		n := root.add(path)

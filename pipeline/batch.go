@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -103,7 +104,7 @@ func (b *batch) fail(source int, err error) {
 }
 
 // count notes what became of a record.
-func (b *batch) count(o features.Outcome, err *features.Poison) {
+func (b *batch) count(o features.Outcome, err *record.Poison) {
 	switch {
 	case err != nil:
 		b.outcomes[outcome{err.Stream, dead}]++

@@ -9,7 +9,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -106,8 +106,8 @@ func (w *worker) passBroken(p *partition) {
 // are no record, and those that can be had are in the log.
 func newBrokenLetter(source int, p state.Partition, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
-	d := newDeadLetter(source, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &features.Poison{
-		Reason:  features.BrokenBatch,
+	d := newDeadLetter(source, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
+		Reason:  record.BrokenBatch,
 		Message: fmt.Sprintf("the batch of offsets %d to %s cannot be decoded: %v", e.Offset, last, e.Reason),
 	})
 	d.message.Headers = append(d.message.Headers, kafka.Header{Key: HeaderLastOffset, Value: []byte(last)})

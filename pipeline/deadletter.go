@@ -8,7 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -35,14 +35,14 @@ type deadLetter struct {
 	source    int
 	offset    int64
 	timestamp int64 // of the record, in ms
-	reason    features.Reason
+	reason    record.Reason
 	stream    string
 	path      string
 	message   kafka.Message
 }
 
 // newDeadLetter copies a record with the reason for which it is set aside.
-func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *features.Poison) deadLetter {
+func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *record.Poison) deadLetter {
 	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: headersOf(rec)}
 	for _, h := range [...][2]string{
 		{HeaderReason, string(poison.Reason)},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -43,8 +44,8 @@ type enrichFeature struct {
 }
 
 // enrichPlans are those of the streams that are enriched.
-func enrichPlans(r *features.Registry) map[*features.Stream]*enrichPlan {
-	plans := map[*features.Stream]*enrichPlan{}
+func enrichPlans(r *features.Registry) map[*record.Stream]*enrichPlan {
+	plans := map[*record.Stream]*enrichPlan{}
 	for _, e := range r.Enrichments {
 		plan := &enrichPlan{stream: e.Stream.Name, topic: e.Topic}
 		for _, f := range e.Service.Features {
@@ -90,7 +91,7 @@ type entity struct {
 }
 
 // newEnriched copies what is needed of an event.
-func newEnriched(plan *enrichPlan, e *features.Event, p state.Partition, rec *fetch.Record) *enriched {
+func newEnriched(plan *enrichPlan, e *record.Event, p state.Partition, rec *fetch.Record) *enriched {
 	n := &enriched{
 		plan: plan, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
 		entities: make([]entity, len(plan.features)),

@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
@@ -135,7 +136,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 		offsets[p]++
 		batch.Reset()
 		batch.Sources = batch.Sources[:1]
-		out, err := mapper.Map(&features.Record{
+		out, err := mapper.Map(&record.Record{
 			Partition: state.Partition{Topic: "payments", ID: int32(p)}, Offset: offset, Timestamp: m.Time.UnixMilli(), Value: m.Value,
 		}, 0, batch)
 		if err != nil || len(out.Events) == 0 {

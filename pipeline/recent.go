@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -16,7 +16,7 @@ type DeadLetter struct {
 	Partition state.Partition
 	Offset    int64
 	Timestamp int64 // of the record, in milliseconds
-	Reason    features.Reason
+	Reason    record.Reason
 	Stream    string // empty where no stream was found for it
 	Path      string // in the record, with dots; empty for the whole record
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -22,7 +23,7 @@ type worker struct {
 	poller     *fetch.Poller
 	mapper     *features.Mapper
 	plan       *state.Plan // of the mapper
-	enrich     map[*features.Stream]*enrichPlan
+	enrich     map[*record.Stream]*enrichPlan
 	tracing    tracing
 	recovery   recovery
 	applier    *applier
@@ -168,16 +169,16 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	b := w.current
 	w.begin(b)
 	source, before := b.source(w.from), len(b.Touched)
-	out, err := w.mapper.Map(&features.Record{
+	out, err := w.mapper.Map(&record.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
 	}, source, &b.Batch)
-	var poison *features.Poison
+	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
 		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, poison))
 	case out.LateToDeadLetter:
-		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, &features.Poison{
-			Reason: features.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
+		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, &record.Poison{
+			Reason: record.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
 		}))
 	}
 	if poison == nil {
@@ -203,7 +204,7 @@ func (w *worker) begin(b *batch) {
 }
 
 // enrichEvents notes the events of a record that are to be written.
-func (w *worker) enrichEvents(rec *fetch.Record, events []features.Event, source, before int) {
+func (w *worker) enrichEvents(rec *fetch.Record, events []record.Event, source, before int) {
 	for i := range events {
 		if plan := w.enrich[events[i].Stream]; plan != nil {
 			n := newEnriched(plan, &events[i], w.from.Partition, rec)

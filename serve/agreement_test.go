@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -41,7 +42,7 @@ func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok b
 	t.Helper()
 	now := noon.UnixMilli()
 	var batch state.Batch
-	record := &features.Record{
+	record := &record.Record{
 		Partition: state.Partition{Topic: "payments"}, Timestamp: now,
 		Value: fmt.Appendf(nil, `{"time": %d, %s}`, now, keys),
 	}

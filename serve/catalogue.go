@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
@@ -115,7 +116,7 @@ func newCatalogue(r *features.Registry) Catalogue {
 	return c
 }
 
-func describeStream(s *features.Stream, e *features.Enrichment) CatalogueStream {
+func describeStream(s *record.Stream, e *features.Enrichment) CatalogueStream {
 	d := CatalogueStream{Name: s.Name, Topic: s.Topic}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)

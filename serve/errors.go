@@ -19,7 +19,7 @@ type Error struct {
 	Key     string `json:"key,omitempty"`     // of the question or of an entity
 	Entity  *int   `json:"entity,omitempty"`  // index in the question's entities
 	Event   *int   `json:"event,omitempty"`   // index in the question's pending events
-	Reason  string `json:"reason,omitempty"`  // for which an event is poison; see features.Poison
+	Reason  string `json:"reason,omitempty"`  // for which an event is poison; see record.Poison
 	Path    string `json:"path,omitempty"`    // in the event, with dots
 	Nearest string `json:"nearest,omitempty"` // the name that was perhaps meant
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -85,7 +86,7 @@ func stored() map[string]state.WindowState {
 
 // registry holds features of every kind of key and answer.
 func registry() *features.Registry {
-	stream := &features.Stream{Name: "transaction", Topic: "transactions", RememberIDs: 90 * time.Minute, Fields: []features.Field{
+	stream := &record.Stream{Name: "transaction", Topic: "transactions", RememberIDs: 90 * time.Minute, Fields: []record.Field{
 		{Name: "device_id", Type: value.String}, {Name: "user_id", Type: value.String},
 		{Name: "b", Type: value.Bool}, {Name: "d", Type: value.Decimal, Scale: 2},
 		{Name: "i", Type: value.Int}, {Name: "s", Type: value.String}, {Name: "t", Type: value.Timestamp},
@@ -105,7 +106,7 @@ func registry() *features.Registry {
 	money := aggregate.Call{Type: value.Decimal, Scale: 2}
 	count, sum, nums := series("count", state.CountEvents, day), series("sum", state.Sum, day), series("nums", state.CountValues, day)
 	r := &features.Registry{
-		Streams: []*features.Stream{stream},
+		Streams: []*record.Stream{stream},
 		Features: []*features.Feature{
 			{
 				Name: "device_amount_7d", Definition: "SUM(7d, transaction, amount, device_id)", Kind: kind("sum", ""), Call: money,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -92,7 +93,7 @@ func everyState(t testing.TB, r *features.Registry) *memory.Store {
 	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	now := noon.UnixMilli()
 	event := func(topic, value string) {
-		record := features.Record{Partition: state.Partition{Topic: topic}, Timestamp: now, Value: []byte(value)}
+		record := record.Record{Partition: state.Partition{Topic: topic}, Timestamp: now, Value: []byte(value)}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -56,7 +57,7 @@ func memberHandler(t testing.TB) http.Handler {
 	now := noon.UnixMilli()
 	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	event := func(fields string) {
-		record := features.Record{Partition: state.Partition{Topic: "views"}, Timestamp: now, Value: fmt.Appendf(nil, `{"time":%d,%s}`, now, fields)}
+		record := record.Record{Partition: state.Partition{Topic: "views"}, Timestamp: now, Value: fmt.Appendf(nil, `{"time":%d,%s}`, now, fields)}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -52,9 +53,9 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 	if err != nil {
 		return 0, err
 	}
-	record := features.Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: q.now, Value: value}
-	outcome, err := mapper.Map(&record, 0, q.pending)
-	var poison *features.Poison
+	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: q.now, Value: value}
+	outcome, err := mapper.Map(&rec, 0, q.pending)
+	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
 		e := badEvent(i, "pending event %d cannot be used: %v", i, poison)
@@ -85,7 +86,7 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 }
 
 // pendingEvent takes a pending event apart.
-func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *features.Stream, event []byte, err error) {
+func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
 	if err != nil {
 		e := wrongItem("pending", "an object with stream and event, or a list of them", v)

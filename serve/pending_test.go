@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -73,7 +74,7 @@ func newBus(t *testing.T) *bus {
 func (b *bus) arrive(topic, event string) {
 	b.Helper()
 	batch := &state.Batch{}
-	record := &features.Record{Partition: state.Partition{Topic: topic}, Timestamp: noon.UnixMilli(), Value: []byte(event)}
+	record := &record.Record{Partition: state.Partition{Topic: topic}, Timestamp: noon.UnixMilli(), Value: []byte(event)}
 	if _, err := b.registry.NewMapper().Map(record, 0, batch); err != nil {
 		b.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 		t.Fatal(w.Body)
 	}
 	want := &state.Batch{}
-	if _, err := r.NewMapper().Map(&features.Record{Partition: state.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(), Value: []byte(event)}, 0, want); err != nil {
+	if _, err := r.NewMapper().Map(&record.Record{Partition: state.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(), Value: []byte(event)}, 0, want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(fmt.Sprintf("%s %+v", want.Touched[0].Entity, want.Ops), fmt.Sprintf("%s %+v", reader.pending.Touched[0].Entity, reader.pending.Ops)); diff != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -67,7 +68,7 @@ func newThroughWorld(t *testing.T, events int, random *rand.Rand, limits Limits)
 		if random.IntN(10) == 0 {
 			at -= random.Int64N(9) * 24 * 3_600_000 // late for some
 		}
-		record := features.Record{
+		record := record.Record{
 			Partition: state.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(),
 			Value: fmt.Appendf(nil, `{"time":%d,"user":"u|%d","device":"d%d","n":%d,"fee":%d.5}`,
 				at, random.IntN(5), random.IntN(6), random.IntN(5), random.IntN(9)),

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -92,7 +93,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 		}
 		n := random.Int64N(500)
 		times, cents = append(times, at), append(cents, n)
-		record := features.Record{
+		record := record.Record{
 			Partition: state.Partition{Topic: "payments"}, Offset: int64(i), Timestamp: at,
 			Value: fmt.Appendf(nil, `{"at": %d, "user": "u1", "cents": %d, "shop": "s%d"}`, at, n, n),
 		}

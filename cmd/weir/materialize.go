@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/state/packed"
@@ -115,7 +116,7 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 func (o *materializeOptions) parquet() bool { return filepath.Ext(o.output) == ".parquet" }
 
 // writer finds what writes the output by its name.
-func (o *materializeOptions) writer() (func(io.Writer, *features.Stream, []materialize.Column) (materialize.Writer, error), error) {
+func (o *materializeOptions) writer() (func(io.Writer, *record.Stream, []materialize.Column) (materialize.Writer, error), error) {
 	switch name := strings.TrimSuffix(o.output, ".gz"); {
 	case o.parquet():
 		return materialize.NewParquetWriter, nil
@@ -129,7 +130,7 @@ func (o *materializeOptions) writer() (func(io.Writer, *features.Stream, []mater
 }
 
 // source opens the input by its name.
-func (o *materializeOptions) source(in io.Reader, stream *features.Stream) (materialize.Source, error) {
+func (o *materializeOptions) source(in io.Reader, stream *record.Stream) (materialize.Source, error) {
 	name, compressed := strings.CutSuffix(o.input, ".gz")
 	format := filepath.Ext(name)
 	if format == ".parquet" {

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/state"
@@ -65,7 +66,7 @@ func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 			t.Fatalf("%s: %v", line, err)
 		}
 		s.clock = max(event.Time.UnixMilli(), event.Timestamp) + time.Second.Milliseconds()
-		record := features.Record{Partition: state.Partition{Topic: r.Topics()[0]}, Timestamp: s.clock, Value: bytes.TrimSpace(line)}
+		record := record.Record{Partition: state.Partition{Topic: r.Topics()[0]}, Timestamp: s.clock, Value: bytes.TrimSpace(line)}
 		batch.Reset()
 		outcome, err := mapper.Map(&record, 0, batch)
 		if err != nil || len(outcome.Streams) != 1 {

@@ -36,8 +36,8 @@ func drawOptions(r *rand.Rand) eventOptions {
 	}
 }
 
-// record is one record to write.
-type record struct {
+// message is one record to write.
+type message struct {
 	topic      string
 	key, value []byte
 	timestamp  int64 // in ms since 1970
@@ -52,7 +52,7 @@ type generator struct {
 	now    int64 // in ms
 	taken  map[int64]bool
 	count  int
-	again  []record
+	again  []message
 }
 
 func newGenerator(r *rand.Rand, o eventOptions) *generator {
@@ -63,7 +63,7 @@ func newGenerator(r *rand.Rand, o eventOptions) *generator {
 
 func (g *generator) chance(share float64) bool { return g.random.Float64() < share }
 
-func (g *generator) next() record {
+func (g *generator) next() message {
 	g.now += g.random.Int64N(2*g.Spacing.Milliseconds() + 1)
 	if len(g.again) > 0 && g.chance(0.05) {
 		e := g.again[0]
@@ -72,7 +72,7 @@ func (g *generator) next() record {
 		return e
 	}
 	g.count++
-	e := record{topic: payments, timestamp: g.now}
+	e := message{topic: payments, timestamp: g.now}
 	user := g.random.IntN(g.Users)
 	if g.chance(g.Hot) {
 		user = 0

@@ -9,7 +9,7 @@ import (
 // it back, and none of it counts.
 var hangTransaction = &fault{name: "transaction hung", lane: kafkaLane, happen: func(r *round, random *rand.Rand) {
 	g := newGenerator(random, r.plan.Options)
-	events := make([]record, 1+random.IntN(50))
+	events := make([]message, 1+random.IntN(50))
 	for i := range events {
 		events[i] = g.next()
 	}

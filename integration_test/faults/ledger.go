@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
@@ -44,7 +45,7 @@ func (l *ledger) diverge(p state.Partition, offset int64) { l.next[p] = min(l.ne
 func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
 	loop, poison = model.New(registry), map[string]bool{}
 	for _, r := range l.records {
-		err := loop.Apply(features.Record{
+		err := loop.Apply(record.Record{
 			Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
 			Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
 		})

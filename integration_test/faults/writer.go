@@ -38,7 +38,7 @@ func (w *writer) run() {
 		if w.round.kit.Failed() {
 			return
 		}
-		records := make([]record, n)
+		records := make([]message, n)
 		for i := range records {
 			records[i] = w.events.next()
 		}
@@ -54,7 +54,7 @@ func (w *writer) run() {
 func (w *writer) more(n int) {
 	w.plain = w.client()
 	defer w.plain.Close()
-	records := make([]record, n)
+	records := make([]message, n)
 	for i := range records {
 		records[i] = w.events.next()
 	}
@@ -62,7 +62,7 @@ func (w *writer) more(n int) {
 }
 
 // write writes events in one of the ways there are, again where that fails.
-func (w *writer) write(events []record) {
+func (w *writer) write(events []message) {
 	switch w.random.IntN(5) {
 	case 0:
 		w.transact(events, kgo.TryCommit)
@@ -78,7 +78,7 @@ func (w *writer) write(events []record) {
 // writeWithin bounds the writing of one chunk: no fault lasts as long.
 const writeWithin = time.Minute
 
-func (w *writer) send(events []record) {
+func (w *writer) send(events []message) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	if err := w.plain.ProduceSync(ctx, w.records(events)...).FirstErr(); err != nil {
@@ -88,7 +88,7 @@ func (w *writer) send(events []record) {
 
 // transact writes events in a transaction. One that fails is left as it is, for a producer of
 // the same name to end; its events are then written without.
-func (w *writer) transact(events []record, end kgo.TransactionEndTry) {
+func (w *writer) transact(events []message, end kgo.TransactionEndTry) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	if w.transactional == nil {
@@ -109,7 +109,7 @@ func (w *writer) transact(events []record, end kgo.TransactionEndTry) {
 }
 
 // hang writes events in a transaction that nobody ends before the broker does.
-func (w *writer) hang(events []record, timeout time.Duration) (release func()) {
+func (w *writer) hang(events []message, timeout time.Duration) (release func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	client := w.client(kgo.TransactionalID("hung"+w.round.suffix), kgo.TransactionTimeout(timeout))
@@ -119,7 +119,7 @@ func (w *writer) hang(events []record, timeout time.Duration) (release func()) {
 	return client.CloseAllowingRebalance
 }
 
-func (w *writer) records(events []record) []*kgo.Record {
+func (w *writer) records(events []message) []*kgo.Record {
 	records := make([]*kgo.Record, len(events))
 	for i, e := range events {
 		records[i] = &kgo.Record{Topic: e.topic + w.round.suffix, Key: e.key, Value: e.value, Timestamp: time.UnixMilli(e.timestamp)}

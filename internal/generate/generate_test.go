@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -43,10 +44,10 @@ func TestPoison(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, g := r.NewDecoder(), New(1, everything())
-	reasons := map[features.Reason]int{}
+	reasons := map[record.Reason]int{}
 	for range 20_000 {
 		e := g.Next()
-		events, err := d.Decode(&features.Record{
+		events, err := d.Decode(&record.Record{
 			Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value,
 		})
 		if (err != nil) != e.Poison {
@@ -55,14 +56,14 @@ func TestPoison(t *testing.T) {
 		if err == nil && len(events) != 1 {
 			t.Fatalf("%d streams take %s", len(events), e.Value)
 		}
-		var p *features.Poison
+		var p *record.Poison
 		if errors.As(err, &p) {
 			reasons[p.Reason]++
 		}
 	}
-	want := []features.Reason{
-		features.BadTimestamp, features.FutureTimestamp, features.MalformedJSON, features.MissingField,
-		features.MissingTimestamp, features.WrongType,
+	want := []record.Reason{
+		record.BadTimestamp, record.FutureTimestamp, record.MalformedJSON, record.MissingField,
+		record.MissingTimestamp, record.WrongType,
 	}
 	if got := slices.Sorted(maps.Keys(reasons)); !slices.Equal(got, want) {
 		t.Errorf("reasons %v, want %v", got, want)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/embedded"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -119,7 +120,7 @@ func applyRandom(t *rapid.T, s *redisstore.Store, m *Model, registry *features.R
 	mapper, now := registry.NewMapper(), recorded
 	for offset := range n {
 		now += rapid.Int64Range(0, 600).Draw(t, "seconds")
-		record := features.Record{
+		record := record.Record{
 			Partition: partition, Offset: int64(offset), Timestamp: now * 1000,
 			Value: fmt.Appendf(nil, `{"t":%d,"user":%q,"device":%q,"amount":%d.%02d,"status":%q}`,
 				now-rapid.Int64Range(0, 200).Draw(t, "behind"), rapid.SampledFrom([]string{"a", "b|"}).Draw(t, "user"),

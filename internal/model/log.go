@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -29,7 +29,7 @@ func (s *stream) shareLog(f *feature) {
 }
 
 // add notes event n of the stream if any of the features looks at it.
-func (l *log) add(e *features.Event, n int32) {
+func (l *log) add(e *record.Event, n int32) {
 	entity, ok := l.features[0].entity(nil, e.Values)
 	if !ok || l.features[0].late(e) {
 		return
@@ -40,7 +40,7 @@ func (l *log) add(e *features.Event, n int32) {
 }
 
 // takes says whether an event passes the feature's filter.
-func (f *feature) takes(e *features.Event) bool {
+func (f *feature) takes(e *record.Event) bool {
 	if f.where == nil {
 		return true
 	}

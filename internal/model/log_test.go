@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -93,9 +94,9 @@ features:
 }
 
 // exactEvent draws a record around a moment, each field being absent at times.
-func exactEvent(t *rapid.T) features.Record {
+func exactEvent(t *rapid.T) record.Record {
 	at := recorded*1000 + rapid.Int64Range(-40, 40).Draw(t, "time")*500
-	return features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
+	return record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
 }
 
 // eventAt draws an event of a time in milliseconds, each field being absent at

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -22,7 +23,7 @@ type replay struct {
 	mapper   *features.Mapper
 	store    *memory.Store
 	batch    state.Batch
-	record   features.Record
+	record   record.Record
 }
 
 func newReplay(t *testing.T, definitions string) *replay {
@@ -33,7 +34,7 @@ func newReplay(t *testing.T, definitions string) *replay {
 	}
 	return &replay{
 		TB: t, registry: r, mapper: r.NewMapper(), store: memory.New(), batch: state.Batch{Sources: make([]state.PartitionRange, 1), Now: recorded * 1000},
-		record: features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded * 1000},
+		record: record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded * 1000},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -20,8 +21,8 @@ import (
 // Model holds the events of a registry's streams. It is not safe for
 // concurrent use.
 type Model struct {
-	decoder *features.Decoder
-	streams map[*features.Stream]*stream
+	decoder *record.Decoder
+	streams map[*record.Stream]*stream
 	answers map[*features.Feature]*feature
 	derived map[string]*derived
 	strings map[string][]byte
@@ -56,7 +57,7 @@ type feature struct {
 // New makes an empty model.
 func New(r *features.Registry) *Model {
 	m := &Model{
-		decoder: r.NewDecoder(), streams: map[*features.Stream]*stream{}, answers: map[*features.Feature]*feature{},
+		decoder: r.NewDecoder(), streams: map[*record.Stream]*stream{}, answers: map[*features.Feature]*feature{},
 		derived: map[string]*derived{}, strings: map[string][]byte{},
 	}
 	for _, f := range r.Features {
@@ -100,7 +101,7 @@ func newFeature(f *features.Feature, s *stream) *feature {
 		Feature: f, stream: s, field: -1, per: -1, events: map[string][]int32{}, holds: map[int32]bool{},
 	}
 	index := func(name string) int {
-		return slices.IndexFunc(f.Stream.Fields, func(field features.Field) bool { return field.Name == name })
+		return slices.IndexFunc(f.Stream.Fields, func(field record.Field) bool { return field.Name == name })
 	}
 	for _, by := range slices.Sorted(slices.Values(f.By)) {
 		a.by = append(a.by, index(by))
@@ -115,7 +116,7 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	return a
 }
 
-func compile(source string, s *features.Stream) *expr.Expr {
+func compile(source string, s *record.Stream) *expr.Expr {
 	if source == "" {
 		return nil
 	}
@@ -126,8 +127,8 @@ func compile(source string, s *features.Stream) *expr.Expr {
 	return e
 }
 
-// Apply counts a record. Its error is that of features.Decoder.
-func (m *Model) Apply(rec features.Record) error {
+// Apply counts a record. Its error is that of record.Decoder.
+func (m *Model) Apply(rec record.Record) error {
 	events, err := m.decoder.Decode(&rec)
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (m *Model) Apply(rec features.Record) error {
 	return nil
 }
 
-func (m *Model) try(e *features.Event) error {
+func (m *Model) try(e *record.Event) error {
 	s := m.streams[e.Stream]
 	if s == nil {
 		return nil
@@ -155,14 +156,14 @@ func (m *Model) try(e *features.Event) error {
 				continue
 			}
 			if _, err := expr.True(e.Values); err != nil {
-				return &features.Poison{Reason: features.BadExpression, Stream: e.Stream.Name, Message: err.Error()}
+				return &record.Poison{Reason: record.BadExpression, Stream: e.Stream.Name, Message: err.Error()}
 			}
 		}
 	}
 	return nil
 }
 
-func (m *Model) add(e *features.Event) {
+func (m *Model) add(e *record.Event) {
 	s := m.streams[e.Stream]
 	if s == nil {
 		return
@@ -217,7 +218,7 @@ func (f *feature) entity(text []byte, values []value.Value) ([]byte, bool) {
 	return text, true
 }
 
-func (f *feature) late(e *features.Event) bool {
+func (f *feature) late(e *record.Event) bool {
 	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Late(e.Time, e.Now) })
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/state"
 )
@@ -54,7 +55,7 @@ func newFixture(t *testing.T) *fixture {
 // apply counts events that are given as seconds after recorded and members.
 func (f *fixture) apply(after int64, members string) {
 	f.Helper()
-	err := f.model.Apply(features.Record{
+	err := f.model.Apply(record.Record{
 		Partition: state.Partition{Topic: "pay"}, Timestamp: (recorded + max(after, 0)) * 1000,
 		Value: fmt.Appendf(nil, `{"t":%d,%s}`, recorded+after, members),
 	})
@@ -148,7 +149,7 @@ func TestLastSeen(t *testing.T) {
 
 func TestPoisonCountsNowhere(t *testing.T) {
 	f := newFixture(t)
-	err := f.model.Apply(features.Record{Partition: state.Partition{Topic: "pay"}, Value: []byte(`{"user":1}`)})
+	err := f.model.Apply(record.Record{Partition: state.Partition{Topic: "pay"}, Value: []byte(`{"user":1}`)})
 	if err == nil || !strings.Contains(err.Error(), "the event has no timestamp") {
 		t.Errorf("err = %v", err)
 	}
@@ -172,7 +173,7 @@ features:
 	for value, want := range map[string]bool{
 		`{"t":0,"u":"a","n":9223372036854775807}`: false, `{"t":0,"u":"a","n":3}`: true, `{"t":0,"u":"a"}`: true,
 	} {
-		rec := features.Record{Partition: state.Partition{Topic: "s"}, Value: []byte(value)}
+		rec := record.Record{Partition: state.Partition{Topic: "s"}, Value: []byte(value)}
 		_, mapErr := mapper.Map(&rec, 0, &state.Batch{})
 		if err := m.Apply(rec); (err == nil) != want || (mapErr == nil) != want {
 			t.Errorf("%s: the model says %v, the mapper %v", value, err, mapErr)
@@ -200,7 +201,7 @@ func TestMapperAgrees(t *testing.T) {
 	operations := map[string]int{} // by series and entity
 	for i := range 20_000 {
 		e := g.Next()
-		rec := features.Record{Partition: state.Partition{Topic: e.Topic}, Offset: int64(i), Timestamp: e.Timestamp, Value: e.Value}
+		rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Offset: int64(i), Timestamp: e.Timestamp, Value: e.Value}
 		b.Reset()
 		_, mapErr := mapper.Map(&rec, 0, b)
 		if err := m.Apply(rec); (err == nil) != (mapErr == nil) {
@@ -246,7 +247,7 @@ func BenchmarkModel(b *testing.B) {
 		for range 200_000 {
 			e := g.Next()
 			last = e.Timestamp
-			if err := m.Apply(features.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Value: e.Value}); err != nil {
+			if err := m.Apply(record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Value: e.Value}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -67,13 +68,13 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 	found, capped := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		model, mapper, stored := New(r), r.NewMapper(), memory.New()
-		var written []features.Record
+		var written []record.Record
 		for range rapid.IntRange(0, 40).Draw(t, "events") {
 			at := recorded*1000 + rapid.Int64Range(-40, 40).Draw(t, "time")*500
 			if rapid.IntRange(0, 9).Draw(t, "late") == 0 {
 				at -= 7_200_000 // for all but lifetimes
 			}
-			rec := features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
+			rec := record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
 			if n := len(written); n > 0 && rapid.IntRange(0, 9).Draw(t, "again") == 0 {
 				rec = written[rapid.IntRange(0, n-1).Draw(t, "which")]
 			}

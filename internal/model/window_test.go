@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -110,7 +111,7 @@ func (c *windowCheck) steps(from, to int64) int64 {
 func (c *windowCheck) event() {
 	c.now += max(0, c.steps(-2, 3))
 	at := c.now + min(c.steps(-6, 1), 1000)
-	rec := features.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: c.now, Value: eventAt(c.T, at)}
+	rec := record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: c.now, Value: eventAt(c.T, at)}
 	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	if _, err := c.mapper.Map(&rec, 0, b); err != nil {
 		c.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 )
 
 // Filter picks dead letters. What is empty picks all.
@@ -24,7 +24,7 @@ type Filter struct {
 // Check finds reasons that there are not.
 func (f *Filter) Check() error {
 	var known []string
-	for _, r := range features.Reasons() {
+	for _, r := range record.Reasons() {
 		known = append(known, string(r))
 	}
 	for _, r := range f.Reasons {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/topics"
 )
 
@@ -62,9 +62,9 @@ func (r *Replay) passed(l *Letter, source source) Why {
 	switch {
 	case l.Replayed:
 		return Before
-	case l.Reason == string(features.Late):
+	case l.Reason == string(record.Late):
 		return Counted
-	case l.Reason == string(features.BrokenBatch):
+	case l.Reason == string(record.BrokenBatch):
 		return Broken
 	case !slices.Contains(source.partitions, l.Source.Partition):
 		return NoTopic

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -18,7 +19,7 @@ import (
 // group is all series that stand in one key of an entity.
 type group struct {
 	name   string
-	keys   []features.Field // in the order of the entity's text
+	keys   []record.Field // in the order of the entity's text
 	series []*state.Series
 }
 
@@ -45,7 +46,7 @@ func groups(registry *features.Registry, names []string) ([]*group, error) {
 			stream, _ := registry.Stream(s.Stream)
 			g = &group{name: s.Group}
 			for _, by := range s.By {
-				i := slices.IndexFunc(stream.Fields, func(f features.Field) bool { return f.Name == by })
+				i := slices.IndexFunc(stream.Fields, func(f record.Field) bool { return f.Name == by })
 				g.keys = append(g.keys, stream.Fields[i])
 			}
 			byName[s.Group] = g
@@ -84,7 +85,7 @@ func of(list []*group, given map[string]string) ([]*group, error) {
 		if !slices.Contains(all, g.by()) {
 			all = append(all, g.by())
 		}
-		if slices.ContainsFunc(g.keys, func(f features.Field) bool { _, ok := given[f.Name]; return !ok }) {
+		if slices.ContainsFunc(g.keys, func(f record.Field) bool { _, ok := given[f.Name]; return !ok }) {
 			continue
 		}
 		found = append(found, g)
@@ -114,7 +115,7 @@ func (g *group) entity(given map[string]string) (string, error) {
 }
 
 // parse reads the value of a key.
-func parse(key features.Field, text string) (value.Value, bool) {
+func parse(key record.Field, text string) (value.Value, bool) {
 	v := value.Value{Type: key.Type, Scale: key.Scale}
 	var err error
 	switch key.Type {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -80,7 +81,7 @@ func fill(t *testing.T, s *redisstore.Store, r *features.Registry, events ...str
 	for i, event := range events {
 		b := &state.Batch{EveryShard: true, Series: r.Series}
 		b.Sources = []state.PartitionRange{{Partition: p, To: int64(i + 1), Progress: progress[0]}}
-		_, err := mapper.Map(&features.Record{Partition: p, Offset: int64(i), Timestamp: noon, Value: []byte(event)}, 0, b)
+		_, err := mapper.Map(&record.Record{Partition: p, Offset: int64(i), Timestamp: noon, Value: []byte(event)}, 0, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,24 +271,24 @@ func TestReadMistakes(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
-		field features.Field
+		field record.Field
 		text  string
 		want  string // empty where it is none
 	}{
-		{features.Field{Type: value.String}, `a|b\`, `a\|b\\`},
-		{features.Field{Type: value.Int}, "007", "7"},
-		{features.Field{Type: value.Int}, "7.5", ""},
-		{features.Field{Type: value.Bool}, "true", "true"},
-		{features.Field{Type: value.Bool}, "yes", ""},
-		{features.Field{Type: value.Decimal, Scale: 2}, "1.50", "1.5"},
-		{features.Field{Type: value.Decimal, Scale: 2}, "-3", "-3"},
-		{features.Field{Type: value.Decimal, Scale: 2}, "1.505", ""},
-		{features.Field{Type: value.Decimal, Scale: 2}, "99999999999999999999", ""},
-		{features.Field{Type: value.Decimal, Scale: 2}, "x", ""},
-		{features.Field{Type: value.Timestamp}, "2025-01-01T12:00:00Z", "1735732800000"},
-		{features.Field{Type: value.Timestamp}, "1735732800000", "1735732800000"},
-		{features.Field{Type: value.Timestamp}, "noon", ""},
-		{features.Field{Type: value.Float}, "1", ""},
+		{record.Field{Type: value.String}, `a|b\`, `a\|b\\`},
+		{record.Field{Type: value.Int}, "007", "7"},
+		{record.Field{Type: value.Int}, "7.5", ""},
+		{record.Field{Type: value.Bool}, "true", "true"},
+		{record.Field{Type: value.Bool}, "yes", ""},
+		{record.Field{Type: value.Decimal, Scale: 2}, "1.50", "1.5"},
+		{record.Field{Type: value.Decimal, Scale: 2}, "-3", "-3"},
+		{record.Field{Type: value.Decimal, Scale: 2}, "1.505", ""},
+		{record.Field{Type: value.Decimal, Scale: 2}, "99999999999999999999", ""},
+		{record.Field{Type: value.Decimal, Scale: 2}, "x", ""},
+		{record.Field{Type: value.Timestamp}, "2025-01-01T12:00:00Z", "1735732800000"},
+		{record.Field{Type: value.Timestamp}, "1735732800000", "1735732800000"},
+		{record.Field{Type: value.Timestamp}, "noon", ""},
+		{record.Field{Type: value.Float}, "1", ""},
 	} {
 		v, ok := parse(c.field, c.text)
 		got := ""

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -173,7 +174,7 @@ type conformance struct {
 	mapper   *features.Mapper
 	model    *model.Model
 	now      int64 // time of the newest record, in ms
-	written  []features.Record
+	written  []record.Record
 	compared int
 	// stated is the number of members that may be said to have been met though
 	// they were not, by the answers' rates, and falsely the number of those that were.
@@ -191,7 +192,7 @@ func (c *conformance) batch() *state.Batch {
 	c.Helper()
 	b := begin(c, c.store, transactions)
 	for range c.random.IntN(60) {
-		r := features.Record{Partition: transactions, Offset: int64(len(c.written))}
+		r := record.Record{Partition: transactions, Offset: int64(len(c.written))}
 		if n := len(c.written); n > 0 && c.random.IntN(10) == 0 {
 			r.Value = c.written[c.random.IntN(n)].Value // a duplicate, be it of long ago
 		} else {

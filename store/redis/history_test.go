@@ -36,8 +36,8 @@ func unitOf(s *state.Series) state.Unit {
 	return state.Unit{Key: s.ID + ".x", Topic: "transactions", Kept: state.Kept{Keep: s.Keep}, Future: future, Tile: 1}
 }
 
-// record is an event in a partition's log; its offset is its place.
-type record struct {
+// loggedRecord is an event in a partition's log; its offset is its place.
+type loggedRecord struct {
 	device          string
 	time, timestamp int64
 }
@@ -58,7 +58,7 @@ type histories struct {
 	t      *testing.T
 	s      *Store
 	random *rand.Rand
-	logs   map[state.Partition][]record
+	logs   map[state.Partition][]loggedRecord
 	owners []*applying
 	told   map[string]int // what the history said of the series, by kind of answer
 }
@@ -167,7 +167,7 @@ func TestStateIsAsCompleteAsItSays(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			one := newStore(t, s.redis, 4)
 			one.namespace = s.namespace // plans are those of all
-			h := &histories{t: t, s: one, random: random, logs: map[state.Partition][]record{}, told: told}
+			h := &histories{t: t, s: one, random: random, logs: map[state.Partition][]loggedRecord{}, told: told}
 			for id := range int32(2) {
 				h.logs[state.Partition{Topic: "transactions", ID: id}] = nil
 			}
@@ -194,7 +194,7 @@ func (h *histories) run(steps int) {
 		for range h.random.IntN(8) {
 			clock += h.random.Int64N(20)
 			stamp := clock - h.random.Int64N(400)
-			h.logs[p] = append(h.logs[p], record{device(h.random.IntN(devices)), stamp + future - h.random.Int64N(20), stamp})
+			h.logs[p] = append(h.logs[p], loggedRecord{device(h.random.IntN(devices)), stamp + future - h.random.Int64N(20), stamp})
 		}
 		if len(h.owners) == 0 || h.random.IntN(6) == 0 {
 			version := "both"

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -64,7 +65,7 @@ func (r *remembering) batch(topic string, members ...string) *state.Batch {
 	r.Helper()
 	b := begin(r, r.store, transactions)
 	for _, m := range members {
-		record := features.Record{
+		record := record.Record{
 			Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: paid, Value: fmt.Appendf(nil, `{"at":%d,%s}`, paid, m),
 		}
 		r.offset++

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -149,18 +150,18 @@ func TestPendingIsAsIfApplied(t *testing.T) {
 }
 
 // records makes the next records.
-func (c *conformance) records(n int) []features.Record {
-	list := make([]features.Record, n)
+func (c *conformance) records(n int) []record.Record {
+	list := make([]record.Record, n)
 	for i := range list {
 		value := c.event()
 		where := fmt.Sprintf(`,"location":{"lat":%d,"lon":%d}}`, c.random.IntN(90), c.random.IntN(180))
-		list[i] = features.Record{Partition: transactions, Timestamp: c.now, Value: append(value[:len(value)-1], where...)}
+		list[i] = record.Record{Partition: transactions, Timestamp: c.now, Value: append(value[:len(value)-1], where...)}
 	}
 	return list
 }
 
 // apply applies records to both stores as one batch.
-func (c *conformance) apply(held *memory.Store, records ...features.Record) {
+func (c *conformance) apply(held *memory.Store, records ...record.Record) {
 	c.Helper()
 	b := begin(c, c.store, transactions)
 	for _, r := range records {

@@ -1,4 +1,4 @@
-package features
+package record_test
 
 import (
 	"bytes"
@@ -10,7 +10,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -48,7 +50,7 @@ streams:
 `
 
 // decodeOne decodes a record with `"e": {"t": 0}` and more members.
-func decodeOne(t testing.TB, d *Decoder, members string) ([]value.Value, error) {
+func decodeOne(t testing.TB, d *record.Decoder, members string) ([]value.Value, error) {
 	t.Helper()
 	if !strings.Contains(members, `"e"`) {
 		members = `"e":{"t":0},` + members
@@ -116,51 +118,51 @@ func TestDecodePoison(t *testing.T) {
 	d := parse(t, decodeDefinitions).NewDecoder()
 	for _, c := range []struct {
 		members string
-		reason  Reason
+		reason  record.Reason
 		message string
 	}{
-		{`"str":1`, WrongType, "str: expected a string, found 1"},
-		{`"str":{}`, WrongType, "str: expected a string, found an object"},
-		{"\"str\":\"\xff\"", InvalidUTF8, "str: the string is not valid UTF-8"},
-		{`"int":"1"`, WrongType, "int: expected an integer of 64 bits, found a string"},
-		{`"int":1.5`, WrongType, "int: expected an integer of 64 bits, found 1.5"},
-		{`"int":9223372036854775808`, WrongType, "int: expected an integer of 64 bits, found 9223372036854775808"},
-		{`"int":true`, WrongType, "int: expected an integer of 64 bits, found a bool"},
-		{`"int":1` + strings.Repeat("0", 60), WrongType, "int: expected an integer of 64 bits, found 1" + strings.Repeat("0", 39) + "…"},
-		{`"float":1e999`, WrongType, "float: expected a number that a 64-bit float holds, found 1e999"},
-		{`"float":"1"`, WrongType, "float: expected a number that a 64-bit float holds, found a string"},
-		{`"dec":1.234`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1.234"},
-		{`"dec":1e20`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1e20"},
-		{`"dec":"1,5"`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
-		{`"dec":"+1"`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
-		{`"dec":""`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
-		{`"dec":[]`, WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found an array"},
-		{`"bool":0`, WrongType, "bool: expected a bool, found 0"},
-		{`"at":1.5`, WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 1.5"},
-		{`"at":"today"`, WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
-		{`"at":253402300800000`, WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 253402300800000"},
-		{`"loc":{"lat":90.1,"lon":0}`, WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
-		{`"loc":{"lat":1}`, WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
-		{`"loc":[1,2]`, WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an array`},
-		{`"e":{"t":0,"a":"x"}`, WrongType, "e.a: expected an object, found a string"},
-		{`"e":{}`, MissingTimestamp, "e.t: the event has no timestamp"},
-		{`"e":{"t":null}`, MissingTimestamp, "e.t: the event has no timestamp"},
-		{`"e":null`, MissingTimestamp, "e.t: the event has no timestamp"},
-		{`"e":1`, BadTimestamp, "e: expected an object, found 1"},
-		{`"e":{"t":"1700000000000"}`, BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found a string"},
-		{`"e":{"t":1e300}`, BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found 1e300"},
-		{`"e":{"t":-62135596800001}`, BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135596800001"},
-		{`"e":{"t":0},"str":"\x"`, MalformedJSON, "malformed JSON at byte 21 of 24"},
-		{`"e":{"t":01}`, MalformedJSON, "malformed JSON at byte 11 of 14"},
-		{`"e":{"t":NaN}`, MalformedJSON, "malformed JSON at byte 10 of 15"},
-		{`"e":{"t":0},`, MalformedJSON, "malformed JSON at byte 14 of 15"},
+		{`"str":1`, record.WrongType, "str: expected a string, found 1"},
+		{`"str":{}`, record.WrongType, "str: expected a string, found an object"},
+		{"\"str\":\"\xff\"", record.InvalidUTF8, "str: the string is not valid UTF-8"},
+		{`"int":"1"`, record.WrongType, "int: expected an integer of 64 bits, found a string"},
+		{`"int":1.5`, record.WrongType, "int: expected an integer of 64 bits, found 1.5"},
+		{`"int":9223372036854775808`, record.WrongType, "int: expected an integer of 64 bits, found 9223372036854775808"},
+		{`"int":true`, record.WrongType, "int: expected an integer of 64 bits, found a bool"},
+		{`"int":1` + strings.Repeat("0", 60), record.WrongType, "int: expected an integer of 64 bits, found 1" + strings.Repeat("0", 39) + "…"},
+		{`"float":1e999`, record.WrongType, "float: expected a number that a 64-bit float holds, found 1e999"},
+		{`"float":"1"`, record.WrongType, "float: expected a number that a 64-bit float holds, found a string"},
+		{`"dec":1.234`, record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1.234"},
+		{`"dec":1e20`, record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1e20"},
+		{`"dec":"1,5"`, record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
+		{`"dec":"+1"`, record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
+		{`"dec":""`, record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a string"},
+		{`"dec":[]`, record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found an array"},
+		{`"bool":0`, record.WrongType, "bool: expected a bool, found 0"},
+		{`"at":1.5`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 1.5"},
+		{`"at":"today"`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
+		{`"at":253402300800000`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 253402300800000"},
+		{`"loc":{"lat":90.1,"lon":0}`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
+		{`"loc":{"lat":1}`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
+		{`"loc":[1,2]`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an array`},
+		{`"e":{"t":0,"a":"x"}`, record.WrongType, "e.a: expected an object, found a string"},
+		{`"e":{}`, record.MissingTimestamp, "e.t: the event has no timestamp"},
+		{`"e":{"t":null}`, record.MissingTimestamp, "e.t: the event has no timestamp"},
+		{`"e":null`, record.MissingTimestamp, "e.t: the event has no timestamp"},
+		{`"e":1`, record.BadTimestamp, "e: expected an object, found 1"},
+		{`"e":{"t":"1700000000000"}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found a string"},
+		{`"e":{"t":1e300}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found 1e300"},
+		{`"e":{"t":-62135596800001}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135596800001"},
+		{`"e":{"t":0},"str":"\x"`, record.MalformedJSON, "malformed JSON at byte 21 of 24"},
+		{`"e":{"t":01}`, record.MalformedJSON, "malformed JSON at byte 11 of 14"},
+		{`"e":{"t":NaN}`, record.MalformedJSON, "malformed JSON at byte 10 of 15"},
+		{`"e":{"t":0},`, record.MalformedJSON, "malformed JSON at byte 14 of 15"},
 	} {
 		members := c.members
 		if strings.HasSuffix(members, ",") {
 			members += " "
 		}
 		_, err := decodeOne(t, d, members)
-		var p *Poison
+		var p *record.Poison
 		if !errors.As(err, &p) || p.Reason != c.reason || p.Stream != "s" || p.Error() != "stream s: "+c.message {
 			t.Errorf("%s: %v; want %s: %s", c.members, err, c.reason, c.message)
 		}
@@ -375,7 +377,7 @@ func TestRecordWithoutTime(t *testing.T) {
 
 // reference reads a field by way of encoding/json and math/big; not ok is
 // poison.
-func reference(f *Field, v any) (value.Value, bool) {
+func reference(f *record.Field, v any) (value.Value, bool) {
 	if v == nil {
 		return value.Value{}, true
 	}
@@ -425,7 +427,7 @@ func FuzzDecode(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	fields := []Field{
+	fields := []record.Field{
 		{Name: "str", Type: value.String, Path: []string{"str"}},
 		{Name: "int", Type: value.Int, Path: []string{"int"}},
 		{Name: "float", Type: value.Float, Path: []string{"float"}},
@@ -433,21 +435,21 @@ func FuzzDecode(f *testing.F) {
 		{Name: "bool", Type: value.Bool, Path: []string{"bool"}},
 		{Name: "deep", Type: value.String, Path: []string{"e", "a", "b"}},
 	}
-	r := &Registry{Streams: []*Stream{{
-		Name: "s", Topic: "events", Timestamp: TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
+	r := &features.Registry{Streams: []*record.Stream{{
+		Name: "s", Topic: "events", Timestamp: record.TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
 	}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := r.NewDecoder()
-		rec := &Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: data}
+		rec := &record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: data}
 		events, err := d.Decode(rec)
-		var p *Poison
+		var p *record.Poison
 		if err != nil && !errors.As(err, &p) {
 			t.Fatalf("%v is no poison", err)
 		}
-		if malformed := p != nil && p.Reason == MalformedJSON; malformed == json.Valid(data) {
+		if malformed := p != nil && p.Reason == record.MalformedJSON; malformed == json.Valid(data) {
 			t.Fatalf("malformed %t, but json.Valid is so too", malformed)
 		}
-		if !utf8.Valid(data) || p != nil && p.Reason == MalformedJSON {
+		if !utf8.Valid(data) || p != nil && p.Reason == record.MalformedJSON {
 			return
 		}
 		decoder := json.NewDecoder(bytes.NewReader(data))

@@ -1,4 +1,4 @@
-package features
+package record
 
 import (
 	"fmt"

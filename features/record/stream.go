@@ -1,4 +1,7 @@
-package features
+// Package record turns the records of topics into typed events: it says where
+// in a record the fields of a stream stand, reads them, and says of a record
+// that cannot be used why.
+package record
 
 import (
 	"slices"
@@ -59,9 +62,10 @@ type Field struct {
 }
 
 // Variables are the fields as expressions name them, in their order.
-func (s *Stream) Variables() []expr.Variable { return variables(s.Fields) }
+func (s *Stream) Variables() []expr.Variable { return VariablesOf(s.Fields) }
 
-func variables(fields []Field) []expr.Variable {
+// VariablesOf are fields as expressions name them, in their order.
+func VariablesOf(fields []Field) []expr.Variable {
 	list := make([]expr.Variable, len(fields))
 	for i, f := range fields {
 		list[i] = expr.Variable{Name: f.Name, Type: f.Type, Scale: f.Scale}
