@@ -77,10 +77,14 @@ type seriesPlan struct {
 // NewDecoder makes a decoder of the registry's streams.
 func (r *Registry) NewDecoder() *record.Decoder { return record.NewDecoder(r.Streams) }
 
-// NewMapper makes a mapper of the registry.
-func (r *Registry) NewMapper() *Mapper {
-	m := &Mapper{decoder: r.NewDecoder(), series: r.Series, plans: map[*record.Stream]*writePlan{}}
-	for _, s := range r.Streams {
+// NewMapper makes a mapper of the registry: of all its streams, or of those
+// given alone.
+func (r *Registry) NewMapper(only ...*record.Stream) *Mapper {
+	if only == nil {
+		only = r.Streams
+	}
+	m := &Mapper{decoder: record.NewDecoder(only), series: r.Series, plans: map[*record.Stream]*writePlan{}}
+	for _, s := range only {
 		m.plans[s] = newWritePlan(s, r.writes[s])
 	}
 	return m

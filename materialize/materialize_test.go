@@ -81,7 +81,7 @@ func materialize(t *testing.T, r *features.Registry, stream, format, input strin
 		}
 	}
 	var out strings.Builder
-	replay := Replay{Stream: s, Columns: columns, State: memory.New()}
+	replay := Replay{Registry: r, Stream: s, Columns: columns, State: memory.New()}
 	w, err := NewCSVWriter(&out, s, columns)
 	if err != nil {
 		t.Fatal(err)

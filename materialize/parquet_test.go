@@ -35,7 +35,7 @@ func toParquet(t *testing.T, r *features.Registry, stream, input string, most in
 		t.Fatal(err)
 	}
 	w.(*parquetWriter).most = most
-	replay := Replay{Stream: s, Columns: columns, State: memory.New()}
+	replay := Replay{Registry: r, Stream: s, Columns: columns, State: memory.New()}
 	if _, err := replay.Run(context.Background(), NewLines("in.ndjson", strings.NewReader(input)), w); err != nil {
 		t.Fatal(err)
 	}

@@ -36,9 +36,10 @@ type Summary struct {
 
 // Replay is one pass over a file.
 type Replay struct {
-	Stream  *record.Stream
-	Columns []Column
-	State   State
+	Registry *features.Registry
+	Stream   *record.Stream
+	Columns  []Column
+	State    State
 	// Progress, if there is one, is called after each event.
 	Progress func(Summary)
 
@@ -61,8 +62,7 @@ type Replay struct {
 // written. Errors about an event are a *LineError.
 func (r *Replay) Run(ctx context.Context, source Source, w Writer) (Summary, error) {
 	r.plan()
-	only := &features.Registry{Streams: []*record.Stream{r.Stream}}
-	mapper := only.NewMapper()
+	mapper := r.Registry.NewMapper(r.Stream)
 	batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	// A record without a time of its own is as old as its event: none is late.
 	record := record.Record{Partition: state.Partition{Topic: r.Stream.Topic}, Timestamp: -1}

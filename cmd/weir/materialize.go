@@ -99,7 +99,7 @@ func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err err
 	if err != nil {
 		return err
 	}
-	replay := materialize.Replay{Stream: stream, Columns: columns, State: memory.NewKeyed(packed.NewSecret()), Progress: progress.show}
+	replay := materialize.Replay{Registry: registry, Stream: stream, Columns: columns, State: memory.NewKeyed(packed.NewSecret()), Progress: progress.show}
 	var summary materialize.Summary
 	err = whole(o.output, func(out io.Writer) error {
 		w, err := newWriter(out, stream, columns)

@@ -135,7 +135,7 @@ func TestFirstVisits(t *testing.T) {
 	}
 	var out strings.Builder
 	source := materialize.NewLines("events.ndjson", bytes.NewReader(read(t, folder, "events.ndjson")))
-	replay := materialize.Replay{Stream: stream, Columns: columns, State: memory.New()}
+	replay := materialize.Replay{Registry: r, Stream: stream, Columns: columns, State: memory.New()}
 	writer, err := materialize.NewCSVWriter(&out, stream, columns)
 	if err != nil {
 		t.Fatal(err)
