@@ -1,7 +1,6 @@
 package features
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -108,16 +107,17 @@ func (f *Feature) entityOf(part int, entity string) string {
 
 // derive answers a derived feature by its parts. The value is found where that
 // of any part is, and null where the expression cannot be computed. Where a part
-// could not be read there is none, whatever the default.
-func (f *Feature) derive(a *Answer, r *Reading, at int64) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, since: state.MinTime, told: math.MaxInt64}
+// could not be read there is none, whatever the default. It is whole if each part is.
+func (f *Feature) derive(a *Answer, r *Reading, at int64, c *Completeness) {
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime}
 	a.From, a.To = f.Covers(at, r.now)
+	whole := *a // as far as all parts are
 	values := make([]value.Value, len(f.Parts))
 	var p Answer
 	for i, part := range f.Parts {
-		r.answer(&p, part, at)
+		r.answer(&p, part, at, c.part(i))
 		values[i] = p.Value
-		a.told, a.since = min(a.told, p.told), max(a.since, p.since)
+		whole.restOn(&p)
 		a.Exact = a.Exact && p.Exact
 		a.StandardError = max(a.StandardError, p.StandardError)
 		a.RelativeError = max(a.RelativeError, p.RelativeError)
@@ -143,4 +143,5 @@ func (f *Feature) derive(a *Answer, r *Reading, at int64) {
 			a.Status = NullValue
 		}
 	}
+	a.restOn(&whole)
 }

@@ -148,7 +148,7 @@ func TestAnswersAreCompleteByWhatTheyRestOn(t *testing.T) {
 	} {
 		a := test.answer
 		a.Status, a.Exact, a.since = NotFound, true, state.MinTime
-		a.Complete(test.since)
+		a.complete(test.since)
 		if a.CompleteSince != test.want {
 			t.Errorf("%s: complete since %d, want %d", name, a.CompleteSince, test.want)
 		}

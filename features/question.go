@@ -62,7 +62,7 @@ type Answer struct {
 	Oldest int64
 	// CompleteSince is the event time from which on all events are in the state
 	// that the value is of, in milliseconds; state.MinTime where all there ever were
-	// are, as Complete finds out.
+	// are. The answer is whole, and not Incomplete, if From is not before it.
 	CompleteSince int64
 	// Err is, with Damaged and Unavailable, what is wrong in the store. It is for the
 	// operator.
@@ -74,24 +74,6 @@ type Answer struct {
 	// told is the first millisecond of the event times that value and From rest
 	// on: From, or one before it; state.MinTime for all there ever was.
 	told int64
-}
-
-// Complete says since when the answer is complete, given the event time from
-// which on the state holds all events that the feature needs; see state.History.
-// Nothing of the answer is sure while events pass the state by, and where events
-// that passed it by may have begun a window elsewhere: the answer is complete
-// since a moment behind its end then. An answer that begins before it is
-// complete is Incomplete, and not exact.
-func (a *Answer) Complete(since int64) {
-	since = max(since, a.since)
-	looksWhole := a.From >= since
-	if since == state.MaxTime || looksWhole && a.told < since {
-		since = max(a.From, a.To) + 1
-	}
-	a.CompleteSince = since
-	if a.From < since {
-		a.Status, a.Exact = Incomplete, false
-	}
 }
 
 // reads lists what must be read to answer a feature over a stream at a moment,

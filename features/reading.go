@@ -177,32 +177,39 @@ func (r *Reading) err(from, to int) error {
 	return nil
 }
 
-// Next fills in the answer that was wanted next.
-func (r *Reading) Next(a *Answer) {
+// Next fills in the answer that was wanted next, of a feature whose state lacks
+// nothing but what was lost of the entity's.
+func (r *Reading) Next(a *Answer) { r.NextSince(a, &everything) }
+
+// NextSince fills in the answer that was wanted next, of a feature whose state is
+// as complete as that.
+func (r *Reading) NextSince(a *Answer, c *Completeness) {
 	w := &r.wishes[r.next]
 	r.next++
-	r.answer(a, w.feature, w.at)
+	r.answer(a, w.feature, w.at, c)
 }
 
-func (r *Reading) answer(a *Answer, f *Feature, at int64) {
+func (r *Reading) answer(a *Answer, f *Feature, at int64, c *Completeness) {
 	switch {
 	case f.Parts != nil:
-		f.derive(a, r, at)
+		f.derive(a, r, at, c)
 	case f.Through != nil:
 		r.hop++
-		r.second(a, &r.hops[r.hop-1])
+		r.second(a, &r.hops[r.hop-1], c)
 	default:
 		r.need += len(f.Series)
-		r.overStream(a, f, r.need-len(f.Series), r.need, at)
+		if r.overStream(a, f, r.need-len(f.Series), r.need, at) {
+			a.complete(c.since)
+		}
 	}
 }
 
 // overStream answers a feature over a stream from what was read for some of the
-// needs.
-func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
+// needs, and says whether that could be read.
+func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) (read bool) {
 	if err := r.err(from, to); err != nil {
 		f.unread(a, err, at, r.now)
-		return
+		return false
 	}
 	r.merge(a, f, from, to, at)
 	for _, position := range r.needs[from:to] {
@@ -210,14 +217,16 @@ func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) {
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
 		}
 	}
-	if r.held != state.MinTime {
-		f.expired(a, r.held)
-	}
+	f.expired(a, r.held)
+	return !a.Status.Unread()
 }
 
 // expired tells the answer of events whose state may have expired before it was to
 // be pruned. It is told only where that matters: the moment moves with the clock.
 func (f *Feature) expired(a *Answer, held int64) {
+	if held == state.MinTime {
+		return
+	}
 	for _, s := range f.Series {
 		if s.GroupKeep == 0 {
 			continue

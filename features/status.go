@@ -10,7 +10,7 @@ const (
 	NotFound  Status = "NOT_FOUND"  // no event in the window: the neutral value
 	// Incomplete says that the state does not hold all events of the window yet,
 	// because the feature is younger than that: the value is of those it holds. It
-	// stands in the place of the three above; see Answer.Complete.
+	// stands in the place of the three above; see Answer.CompleteSince.
 	Incomplete Status = "INCOMPLETE"
 	// OutsideMaxAge says that the moment lies further back than what is kept, or
 	// that an enriched event came later than that: there is no value.

@@ -59,13 +59,25 @@ func (r *Reading) goThrough(h *hop) {
 
 // second answers a second hop. What it covers is what the second hop does; it is
 // exact and whole if both are, and there is none where the list could not be read.
-func (r *Reading) second(a *Answer, h *hop) {
+// Of no members nothing can be missing.
+func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
 	r.need += len(h.Set.Series)
-	r.overStream(a, h.Each, h.need, h.to, h.at)
+	read := r.overStream(a, h.Each, h.need, h.to, h.at)
 	if err := cmp.Or(h.first.Err, r.err(h.set, h.set+len(h.Set.Series))); err != nil {
 		h.Each.unread(a, err, h.at, r.now)
+		return
 	}
-	a.told, a.since = min(a.told, h.first.told), max(a.since, h.first.since)
+	if !read {
+		return
+	}
+	since := c.part(1).since
+	if h.need == h.to {
+		since = state.MinTime
+	}
+	a.complete(since)
+	h.Set.expired(&h.first, r.held) // which was not known when the list was read
+	h.first.complete(c.part(0).since)
+	a.restOn(&h.first)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
 }

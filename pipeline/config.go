@@ -98,7 +98,7 @@ type Config struct {
 	CommitInterval time.Duration // by default 1 s
 	// Settle is how long a plan has a partition before it is applied, where it
 	// lacks what another one kept: longer than anybody relies on a history that
-	// was read before.
+	// was read before; see MaxHistoryAge.
 	Settle           time.Duration // by default 500 ms
 	RegisterInterval time.Duration // between two Register; by default 1 min
 	ShutdownTimeout  time.Duration // for flushing when partitions are given up; by default 20 s

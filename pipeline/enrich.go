@@ -206,9 +206,8 @@ type enricher struct {
 
 	complained time.Time // when damaged state was logged last
 
-	history   *state.History // tells what may have expired; of historyAt
-	historyAt time.Time
-	held      int64 // see features.Reading.Held
+	past  *past
+	known known // by the history that the batch was last told by
 
 	due     []*enriched // of the batch, those to be written
 	reading features.Reading
@@ -239,7 +238,7 @@ func (e *enricher) answer(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	if err := e.outlived(ctx); err != nil {
+	if err := e.look(ctx); err != nil {
 		return err
 	}
 	failures := map[int]error{}
@@ -266,21 +265,15 @@ func (e *enricher) answer(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// lagAge is how old the least lag may be that answers rest on: where the lag grows,
-// it stays as it is.
-const lagAge = 10 * time.Second
-
-// outlived finds out since when nothing has expired of the state that was read. It
-// matters where events come late, as after an outage.
-func (e *enricher) outlived(ctx context.Context) (err error) {
-	now := time.Now()
-	if e.history == nil || now.Sub(e.historyAt) > lagAge {
-		if e.history, err = e.store.History(ctx); err != nil {
-			return err
-		}
-		e.historyAt = now
+// look finds out since when the state that was read holds all events, and nothing of
+// it has expired. An event is told what a question would be told now: when it is
+// written again, its features may be complete that were not before.
+func (e *enricher) look(ctx context.Context) error {
+	history, err := e.past.get(ctx)
+	if err != nil {
+		return err
 	}
-	e.held = e.history.HeldSince(now.UnixMilli())
+	e.known.look(history, e.past.now())
 	return nil
 }
 
@@ -383,15 +376,14 @@ func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err erro
 // state, or after that.
 func (e *enricher) ask(ctx context.Context, n *enriched, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
-	e.reading.Held(e.held)
+	e.reading.Held(e.known.held)
 	n.want(&e.reading, before)
 	if err := e.reading.Read(ctx, features.Followed{State: stored}); err != nil {
 		return err
 	}
 	for i := range n.wanted(before) {
 		a := &n.answers[i]
-		e.reading.Next(a)
-		a.Complete(state.MinTime) // but for what was dropped of the entity
+		e.reading.NextSince(a, e.known.completeness(n.plan.features[i].Feature))
 		if a.Err != nil {
 			e.damaged(a.Err)
 		} else if before {

@@ -27,6 +27,7 @@ type Processor struct {
 	health  *health
 	stats   stats
 	dead    *kafka.Writer
+	past    *past
 
 	definitions *definitions
 }
@@ -37,6 +38,7 @@ func New(cfg Config) *Processor {
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
 		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry),
+		past: &past{read: func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, now: time.Now},
 	}
 	p.health.set("group", errNotMember)
 	return p
@@ -193,7 +195,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 	a := &applier{
 		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.NewWriter(), dead: p.dead,
 		enrich: &enricher{
-			store: p.cfg.Store, metrics: p.metrics, log: p.log,
+			store: p.cfg.Store, past: p.past, metrics: p.metrics, log: p.log,
 			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
 		},
 		gap:     p.cfg.Store.Gap,

@@ -138,11 +138,7 @@ func (q *question) plan() {
 // encode folds what was read and writes the response. The error is that it is too
 // large, or that there is no room for it.
 func (q *question) encode(ctx context.Context, history *state.History) error {
-	q.reading.Held(history.HeldSince(q.now))
-	q.since = q.since[:0]
-	for _, p := range q.plans {
-		q.since = append(q.since, p.completeSince(history))
-	}
+	q.complete(history)
 	out := append(q.out, `{"at":`...)
 	out = strconv.AppendInt(out, q.at, 10)
 	if q.pending != nil {
@@ -192,7 +188,6 @@ func (q *question) appendAnswer(dst []byte, a *features.Answer, i int) []byte {
 	if !hasValue(a) {
 		return a.AppendJSON(dst)
 	}
-	a.Complete(q.since[i])
 	if first, end := q.members.of(i); first < end {
 		return q.appendMembers(dst, a, first)
 	}
@@ -216,7 +211,7 @@ func (q *question) fits(ctx context.Context, bytes int) error {
 // next fills in the next answer, of plan i.
 func (q *question) next(a *features.Answer, i int) {
 	if q.oldest[i] == reached {
-		q.reading.Next(a)
+		q.reading.NextSince(a, q.since[i])
 		q.meet(a)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -82,19 +83,24 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 // completeness is what a history says of a feature.
 type completeness struct {
 	history *state.History
-	since   int64
+	of      *features.Completeness
 }
 
-// completeSince is the event time from which on the feature's state is
-// complete by the history; state.MinTime where there is none.
-func (p *plan) completeSince(history *state.History) int64 {
-	if history == nil {
-		return state.MinTime
-	}
+// completeness is what a history says of the feature; nil is no history.
+func (p *plan) completeness(history *state.History) *features.Completeness {
 	c := p.complete.Load()
 	if c == nil || c.history != history {
-		c = &completeness{history, history.CompleteSince(p.Units())}
+		c = &completeness{history, p.Completeness(history)}
 		p.complete.Store(c)
 	}
-	return c.since
+	return c.of
+}
+
+// complete finds out what a history says of what is asked; nil is no history.
+func (q *question) complete(history *state.History) {
+	q.reading.Held(history.HeldSince(q.now))
+	q.since = q.since[:0]
+	for _, p := range q.plans {
+		q.since = append(q.since, p.completeness(history))
+	}
 }

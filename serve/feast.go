@@ -267,22 +267,19 @@ func partialSince(a *features.Answer) int64 {
 // and then of the features, over the entities. A value's event timestamp is up
 // to when it counts.
 func (q *question) encodeColumns(ctx context.Context, history *state.History) error {
-	q.reading.Held(history.HeldSince(q.now))
+	q.complete(history)
 	byPlan := make([]column, len(q.plans))
 	var value []byte
 	size := 0
 	var a features.Answer
 	for e, first := range q.first {
-		for i, p := range q.plans {
+		for i := range q.plans {
 			c := &byPlan[i]
 			before := c.size()
 			if first != e {
 				c.repeat(first)
 			} else {
 				q.next(&a, i)
-				if hasValue(&a) {
-					a.Complete(p.completeSince(history))
-				}
 				value = a.AppendValue(value[:0])
 				c.add(value, a.Status, a.To, partialSince(&a))
 			}

@@ -66,7 +66,7 @@ type question struct {
 	reading features.Reading
 	// oldest is by plan the oldest moment that can be asked for, or reached.
 	oldest []int64
-	since  []int64 // by plan, see plan.completeSince
+	since  []*features.Completeness // by plan
 
 	parser fastjson.Parser
 	body   []byte

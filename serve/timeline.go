@@ -44,18 +44,14 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err != nil {
 		return err
 	}
-	q.reading.Held(history.HeldSince(q.now))
-	q.since = append(q.since[:0], p.completeSince(history))
+	q.complete(history)
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
 	q.out = append(append(q.out, q.waited...), q.readFrom...)
 	q.out = append(q.out, `,"bars":[`...)
 	for i := range bars {
 		var a features.Answer
-		q.reading.Next(&a)
+		q.reading.NextSince(&a, q.since[0])
 		q.meet(&a)
-		if hasValue(&a) {
-			a.Complete(q.since[0])
-		}
 		if i > 0 {
 			q.out = append(q.out, ',')
 		}

@@ -89,6 +89,12 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 // answer is what the store answers.
 func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, at, now int64) features.Answer {
 	t.Helper()
+	return answerSince(t, s, f, f.Completeness(nil), entity, at, now)
+}
+
+// answerSince is the answer of a feature whose state is as complete as that.
+func answerSince(t *rapid.T, s features.Reader, f *features.Feature, c *features.Completeness, entity string, at, now int64) features.Answer {
+	t.Helper()
 	var r features.Reading
 	r.Reset(now)
 	r.Want(f, entity, at)
@@ -96,7 +102,7 @@ func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, a
 		t.Fatal(err)
 	}
 	var a features.Answer
-	r.Next(&a)
+	r.NextSince(&a, c)
 	return a
 }
 

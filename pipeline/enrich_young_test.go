@@ -1,0 +1,114 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
+)
+
+const youngDefinitions = `
+streams:
+  payment:
+    topic: payments
+    timestamp: at
+    fields: {user: string, shop: string}
+    max_future: 0s
+    enrich: {service: risk, topic: payments.enriched}
+features:
+  old: COUNT(1d, payment, user)
+services:
+  risk: [old]
+`
+
+// countsHistories counts how often the history is read.
+type countsHistories struct {
+	pipeline.Store
+	read *atomic.Int64
+}
+
+func (s countsHistories) History(ctx context.Context) (*state.History, error) {
+	s.read.Add(1)
+	return s.Store.History(ctx)
+}
+
+// An event's features that are younger than their windows say so, as an answer does,
+// until the window lies behind their birth; and the history is not read for each.
+func TestEnrichWithYoungFeatures(t *testing.T) {
+	b := newBenchOf(t, youngDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
+	reads := new(atomic.Int64)
+	b.config.Store = countsHistories{b.store, reads}
+	b.config.MaxEvents = 1
+	write := func(seconds ...int64) {
+		for _, s := range seconds {
+			b.write(kafka.Message{Topic: "payments", Key: []byte{0}, Time: time.UnixMilli(at + s*1000),
+				Value: fmt.Appendf(nil, `{"at":%d,"user":"u","shop":"s"}`, at+s*1000)})
+		}
+	}
+	b.run()
+	write(0)
+	b.committed(1)
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	grown := strings.Replace(youngDefinitions, "services:", `  young: COUNT(5s, payment, user, tile=1s)
+  both: {expr: young + old}
+  listed: COUNT(1d, payment, SET(5s, payment, user, shop, tile=1s))
+services:`, 1)
+	var err error
+	if b.config.Registry, err = features.Parse("test.yaml", []byte(strings.Replace(grown, "[old]", "[old, young, both, listed]", 1))); err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	write(1, 2, 10)
+	b.committed(4)
+	var many []int64
+	for i := range int64(200) {
+		many = append(many, 11+i)
+	}
+	before, began := reads.Load(), time.Now()
+	write(many...)
+	b.committed(4 + len(many))
+	if n, most := reads.Load()-before, 2+int64(time.Since(began)/pipeline.MaxHistoryAge); n > most {
+		t.Errorf("the history was read %d times for %d batches in %s, want %d at the most", n, len(many), time.Since(began), most)
+	}
+	var got []string
+	for _, m := range b.output(enrichedTopic, partitions)[0][:4] {
+		got = append(got, statuses(string(m.Value)))
+	}
+	want := []string{
+		"old 1 PRESENT exact",
+		"old 2 PRESENT exact, young 1 INCOMPLETE, both 3 INCOMPLETE, listed 1 INCOMPLETE",
+		"old 3 PRESENT exact, young 2 INCOMPLETE, both 5 INCOMPLETE, listed 2 INCOMPLETE",
+		"old 4 PRESENT exact, young 1 PRESENT exact, both 5 PRESENT exact, listed 3 INCOMPLETE",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("written was\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// statuses says what an enriched event's features are worth.
+func statuses(event string) string {
+	var all []string
+	_, event, _ = strings.Cut(event, `"features":{`)
+	for _, f := range strings.Split(event, "},") {
+		name, rest, _ := strings.Cut(f, `":{"value":`)
+		value, rest, _ := strings.Cut(rest, `,"status":"`)
+		status, rest, _ := strings.Cut(rest, `"`)
+		if text := strings.Trim(name, `"`) + " " + value + " " + status; strings.Contains(rest, `"exact":true`) {
+			all = append(all, text+" exact")
+		} else {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/state"
+)
+
+// MaxHistoryAge is the greatest age of a history that enriched events rest on, as of
+// one that answers over HTTP do: less than Config.Settle.
+const MaxHistoryAge = 400 * time.Millisecond
+
+// past keeps the history of the state that was read last, for all workers: events
+// are told by it how complete their features are without reading it for each batch.
+type past struct {
+	read func(context.Context) (*state.History, error)
+	now  func() time.Time
+
+	mu   sync.Mutex
+	last *state.History
+	at   time.Time // before last was read
+}
+
+// get is a history that is not older than MaxHistoryAge.
+func (p *past) get(ctx context.Context) (*state.History, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	if p.last != nil && now.Sub(p.at) < MaxHistoryAge {
+		return p.last, nil
+	}
+	history, err := p.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if history.Missing != nil { // of some shards it is not known
+		return nil, fmt.Errorf("read the history: %w", state.ErrUnavailable)
+	}
+	p.last, p.at = history, now
+	return history, nil
+}
+
+// known is what a history says of the features of enriched events.
+type known struct {
+	history *state.History
+	held    int64 // see features.Reading.Held
+	of      map[*features.Feature]*features.Completeness
+}
+
+// look takes up a history at a moment of the clock.
+func (k *known) look(h *state.History, now time.Time) {
+	k.held = h.HeldSince(now.UnixMilli())
+	if k.history != h {
+		k.history, k.of = h, map[*features.Feature]*features.Completeness{}
+	}
+}
+
+// completeness is that of a feature.
+func (k *known) completeness(f *features.Feature) *features.Completeness {
+	c := k.of[f]
+	if c == nil {
+		c = f.Completeness(k.history)
+		k.of[f] = c
+	}
+	return c
+}
