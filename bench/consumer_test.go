@@ -27,6 +27,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -239,8 +240,7 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 	defer client.Close()
 	state := redisstore.New(client, namespace, cfg.Shards)
 	processor := pipeline.New(pipeline.Config{
-		Registry: registry, Store: state,
-		NewWriter: func() pipeline.Writer { return &watchedWriter{state.NewWriter(), p} },
+		Registry: registry, Store: watchedStore{state, p},
 		Transport: &kafka.Transport{}, Brokers: o.Brokers,
 		Group: namespace, DeadLetterTopic: deadLetters, Workers: cfg.Processor.WorkerCount(),
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
@@ -264,9 +264,19 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 	return nil
 }
 
+// watchedStore is a store whose writers are watched.
+type watchedStore struct {
+	store.Store
+	progress *progress
+}
+
+func (s watchedStore) NewWriter() store.Writer {
+	return &watchedWriter{s.Store.NewWriter(), s.progress}
+}
+
 // watchedWriter notes what the writer applies.
 type watchedWriter struct {
-	pipeline.Writer
+	store.Writer
 	progress *progress
 }
 

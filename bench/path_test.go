@@ -16,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -127,7 +128,7 @@ func apply(b *testing.B, size int) {
 type path struct {
 	mapper   *features.Mapper
 	store    *redisstore.Store
-	writer   *redisstore.Writer
+	writer   store.Writer
 	batch    state.Batch
 	events   int
 	size     int

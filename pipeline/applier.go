@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // applier is the applying goroutine of a worker: for each batch it writes the
@@ -16,7 +17,7 @@ import (
 type applier struct {
 	todo    chan *batch
 	done    chan *batch // gets every batch of todo back
-	writer  Writer
+	writer  store.Writer
 	dead    messageWriter
 	enrich  *enricher
 	gap     func(ctx context.Context, p state.Partition, until int64) error

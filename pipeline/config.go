@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -11,45 +10,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
-	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
-
-// Store keeps the state and, with it, how far each shard has applied each
-// partition.
-type Store interface {
-	// Create makes the namespace where it is not there yet.
-	Create(ctx context.Context) error
-	// Register tells of a plan that is in use at a moment.
-	Register(ctx context.Context, p *state.Plan, now time.Time) error
-	// Claim takes partitions for a plan: batches of other plans change nothing of
-	// them any more. It returns a claim for each.
-	Claim(ctx context.Context, partitions []state.Partition, version string) ([]state.Claim, error)
-	// Progress reads for each partition its positions by shard.
-	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
-	// Place puts the progress of partitions where applying has not led it, in those
-	// shards where it is as it was found before. It returns in how many it was.
-	Place(ctx context.Context, placements ...state.Placement) (int, error)
-	// Available is nil where a shard can be reached, as far as is known.
-	Available(ctx context.Context, shard int) error
-	// History is which plans the state was written by.
-	History(ctx context.Context) (*state.History, error)
-	// Follow reads what reads look at, to be followed in memory. Neither this nor
-	// what it is extended by may be older than what Progress says later.
-	Follow(ctx context.Context, reads []state.Read) (state.Snapshot, error)
-	// Gap notes that records of a partition were passed over whose timestamps go
-	// up to a moment, in milliseconds.
-	Gap(ctx context.Context, p state.Partition, until int64) error
-	// Log is what the tag of a position stands for; zero where that is not known.
-	Log(ctx context.Context, tag string) (state.LogID, error)
-}
-
-// Writer applies batches for one goroutine. Apply marks the sources that the
-// store has gone back in time on, and shards that it could not reach while it could
-// others; its errors say that the store could not be reached or does not write, and
-// it may be called again with the same batch.
-type Writer interface {
-	Apply(ctx context.Context, b *state.Batch) error
-}
 
 // Start is from where the partitions of a topic are read that the namespace has
 // never seen. One that is added to a topic later is read from its start.
@@ -64,9 +26,8 @@ const (
 // Config says what a Processor works on. All fields are required, but for those
 // with a default.
 type Config struct {
-	Registry  *features.Registry // to begin with; see Processor.Reload
-	Store     Store
-	NewWriter func() Writer
+	Registry *features.Registry // to begin with; see Processor.Reload
+	Store    store.Store
 
 	Transport *kafka.Transport
 	Brokers   []string

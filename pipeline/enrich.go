@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -199,7 +200,7 @@ func (n *enriched) size() int {
 // Their state is read in a second round trip, of the same progress, and then
 // the batch is added to all of it at once.
 type enricher struct {
-	store   Store
+	store   store.Store
 	writer  enrichedWriter
 	metrics *metrics
 	log     *slog.Logger

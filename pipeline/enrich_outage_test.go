@@ -10,7 +10,6 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/pipeline"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -42,7 +41,7 @@ func TestEnrichAfterAnOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBenchOf(t, outageDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 			b.store = redisstore.New(b.redis, testkit.Namespace(t), 2, redisstore.Slack(test.slack))
-			b.config.Store, b.config.NewWriter = b.store, func() pipeline.Writer { return b.store.NewWriter() }
+			b.config.Store = b.store
 			began := time.Now()
 			write := func(from, n int) {
 				for i := from; i < from+n; i++ {

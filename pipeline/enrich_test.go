@@ -23,8 +23,8 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
 )
@@ -297,7 +297,7 @@ const (
 
 // crashing lets a process crash at a call of its writers.
 type crashing struct {
-	pipeline.Writer
+	store.Writer
 	calls   *atomic.Int64
 	at      int64
 	how     crash
@@ -352,16 +352,16 @@ func TestEnrichOverCrashes(t *testing.T) {
 			crashed := make(chan struct{})
 			calls := new(atomic.Int64)
 			at := 1 + random.Int64N(4)
-			b.config.NewWriter = func() pipeline.Writer {
+			b.config.Store = writing{b.store, func() store.Writer {
 				return crashing{b.store.NewWriter(), calls, at, crash(i) % crashes, crashed}
-			}
+			}}
 			b.run()
 			await(t, crashed, "a crash")
 			if err := b.stop(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		b.config.NewWriter = func() pipeline.Writer { return b.store.NewWriter() }
+		b.config.Store = b.store
 		b.run()
 		b.committed(900)
 		if n := b.checkEnriched(sent); n == 0 {
@@ -469,7 +469,7 @@ func TestEnrichWhereRedisGoesBackInTime(t *testing.T) {
 
 // held delays what is read of the state until it is let.
 type held struct {
-	pipeline.Store
+	store.Store
 	once *sync.Once
 	read chan struct{} // closed once the first reading is done
 	let  chan struct{}
@@ -498,8 +498,8 @@ func TestEnrichFromWhatIsOutdated(t *testing.T) {
 	b.run()
 	await(t, hung.read, "a reading")
 	crashed, calls := make(chan struct{}), new(atomic.Int64)
-	b.config.NewWriter = func() pipeline.Writer { return crashing{b.store.NewWriter(), calls, 3, crashBehind, crashed} }
-	b.config.Group, b.config.Store, b.config.MaxEvents = group+"-other", b.store, few
+	b.config.Store = writing{b.store, func() store.Writer { return crashing{b.store.NewWriter(), calls, 3, crashBehind, crashed} }}
+	b.config.Group, b.config.MaxEvents = group+"-other", few
 	b.run()
 	await(t, crashed, "a crash")
 	if err := b.stop(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 const youngDefinitions = `
@@ -32,7 +33,7 @@ services:
 
 // countsHistories counts how often the history is read.
 type countsHistories struct {
-	pipeline.Store
+	store.Store
 	read *atomic.Int64
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -71,7 +72,7 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	b.config = pipeline.Config{
-		Registry: registry, Store: b.store, NewWriter: func() pipeline.Writer { return b.store.NewWriter() },
+		Registry: registry, Store: b.store,
 		Transport: transport, Brokers: b.broker.ListenAddrs(),
 		Group: testkit.Namespace(t), DeadLetterTopic: deadLetters, Workers: 2,
 		CommitInterval: 50 * time.Millisecond, MaxEvents: 100,
@@ -231,9 +232,17 @@ func TestEventsAreApplied(t *testing.T) {
 	}
 }
 
+// writing is a store with other writers.
+type writing struct {
+	store.Store
+	newWriter func() store.Writer
+}
+
+func (w writing) NewWriter() store.Writer { return w.newWriter() }
+
 // slowStore answers questions about the progress once it is let.
 type slowStore struct {
-	pipeline.Store
+	store.Store
 	let chan struct{}
 }
 

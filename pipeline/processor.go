@@ -193,7 +193,7 @@ func (p *Processor) work(ctx, patient context.Context, name string, registry *fe
 	})
 	defer poller.Close()
 	a := &applier{
-		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.NewWriter(), dead: p.dead,
+		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead,
 		enrich: &enricher{
 			store: p.cfg.Store, past: p.past, metrics: p.metrics, log: p.log,
 			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},

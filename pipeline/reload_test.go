@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // registryOf is that of the tests' definitions with more lines, and with events
@@ -221,7 +222,7 @@ func (b *bench) awaitAssigned(n int64) {
 
 // spy is a store and its writer, seen at work.
 type spy struct {
-	pipeline.Store
+	store.Store
 	mu      sync.Mutex
 	claimed map[string]time.Time // by version, the last claim
 	applied map[string]time.Time // by version, the first batch with events
@@ -241,7 +242,7 @@ func (s *spy) Claim(ctx context.Context, p []state.Partition, version string) ([
 
 // spyingWriter notes when a plan is first applied; hold, where set, keeps it.
 type spyingWriter struct {
-	pipeline.Writer
+	store.Writer
 	spy  *spy
 	hold func()
 }
@@ -263,8 +264,7 @@ func (w spyingWriter) Apply(ctx context.Context, b *state.Batch) error {
 
 func (b *bench) watch(hold func()) *spy {
 	s := &spy{Store: b.store, claimed: map[string]time.Time{}, applied: map[string]time.Time{}}
-	b.config.Store = s
-	b.config.NewWriter = func() pipeline.Writer { return spyingWriter{b.store.NewWriter(), s, hold} }
+	b.config.Store = writing{s, func() store.Writer { return spyingWriter{b.store.NewWriter(), s, hold} }}
 	return s
 }
 

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // traced is payment i, of the first partition, with a header traceparent.
@@ -111,7 +111,7 @@ func TestSpanOfABatch(t *testing.T) {
 
 // shyWriter takes a batch the second time.
 type shyWriter struct {
-	pipeline.Writer
+	store.Writer
 	asked int
 }
 
@@ -129,7 +129,7 @@ func TestSpanTellsOfTroubles(t *testing.T) {
 	b.config.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
 	b.config.Workers = 1
 	b.config.CommitInterval = time.Minute // an empty batch is not the first
-	b.config.NewWriter = func() pipeline.Writer { return &shyWriter{Writer: b.store.NewWriter()} }
+	b.config.Store = writing{b.store, func() store.Writer { return &shyWriter{Writer: b.store.NewWriter()} }}
 	b.write(payment(0))
 	b.run()
 	b.await(1)

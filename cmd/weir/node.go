@@ -197,7 +197,6 @@ func (n *node) addProcessor(metrics prometheus.Registerer) error {
 	n.processor = pipeline.New(pipeline.Config{
 		Registry:  n.reloader.registry(),
 		Store:     n.store,
-		NewWriter: func() pipeline.Writer { return n.store.NewWriter() },
 		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
 		Isolation: isolation(n.cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
 		SetBrokenAside:  k.OnBrokenBatch == "set_aside",

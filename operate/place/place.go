@@ -10,14 +10,8 @@ import (
 
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
-
-// Store keeps the progress.
-type Store interface {
-	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
-	Log(ctx context.Context, tag string) (state.LogID, error)
-	Place(ctx context.Context, placements ...state.Placement) (int, error)
-}
 
 // Brokers look up the logs of partitions.
 type Brokers interface {
@@ -58,7 +52,7 @@ func (t Target) in(l *fetch.Log, tag string) state.Position {
 
 // Planner works out what placing partitions means.
 type Planner struct {
-	Store   Store
+	Store   store.Progress
 	Brokers Brokers
 	Version string // of the plan under which partitions are placed that no plan has
 	// Again also places shards back that are further than the target.
@@ -179,7 +173,7 @@ func (p *Planner) step(id state.Partition, log *fetch.Log, progress []state.Posi
 
 // Apply does what the steps say. It is an error where something has moved since
 // they were planned; what was placed stays so.
-func Apply(ctx context.Context, store Store, steps []Step) error {
+func Apply(ctx context.Context, progress store.Progress, steps []Step) error {
 	var placements []state.Placement
 	want := 0
 	for i := range steps {
@@ -188,7 +182,7 @@ func Apply(ctx context.Context, store Store, steps []Step) error {
 			want += s.First + s.Adopting + s.Forward + s.Back
 		}
 	}
-	placed, err := store.Place(ctx, placements...)
+	placed, err := progress.Place(ctx, placements...)
 	if err != nil {
 		return err
 	}

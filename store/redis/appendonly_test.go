@@ -20,7 +20,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 			client := server.Client(t)
 			s := newStore(t, client, 1)
 			start(t, s, transactions)
-			w := s.NewWriter()
+			w := s.newWriter()
 			write := func(from int64) {
 				t.Helper()
 				for from < 27 {

@@ -34,7 +34,7 @@ func TestApplied(t *testing.T) {
 		check("before", under, 0, false, here)
 		b := begin(t, s, under)
 		fill(b, 0, event{offset: 4, device: here, user: "u1", time: 101 * day})
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		check("after", under, 4, true, here)
 		check("an earlier one", under, 0, true, here)
 		check("the next one", under, 5, false, here)
@@ -46,7 +46,7 @@ func TestApplied(t *testing.T) {
 
 		b = begin(t, s, under)
 		b.EveryShard, b.Sources[0].To = true, 5
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		check("in both, once all have moved", under, 4, true, here, elsewhere)
 		check("in all, once all have moved", under, 4, true)
 		check("another partition", state.Partition{Topic: transactions.Topic, ID: 7}.Under("v1"), 0, false, here)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
 )
 
 const (
@@ -27,8 +28,8 @@ const (
 	passBytes = 128 << 10
 )
 
-// Writer applies batches. It has memory of its own and serves one goroutine.
-type Writer struct {
+// writer applies batches. It has memory of its own and serves one goroutine.
+type writer struct {
 	store    *Store
 	byShard  [][]int32 // indices in Batch.Touched
 	combiner combiner
@@ -61,9 +62,11 @@ type move struct {
 }
 
 // NewWriter returns a writer for one goroutine.
-func (s *Store) NewWriter() *Writer {
+func (s *Store) NewWriter() store.Writer { return s.newWriter() }
+
+func (s *Store) newWriter() *writer {
 	s.written.Do(func() { s.expiry = newExpiries(len(s.tags), s.slack) })
-	w := &Writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
+	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
 	}
@@ -87,7 +90,7 @@ func (s *Store) NewWriter() *Writer {
 // An error means that Redis could not be reached or would not write. What was
 // confirmed until then stands in the sources' Progress; applying the batch
 // again goes on from there, and nothing counts twice.
-func (w *Writer) Apply(ctx context.Context, b *state.Batch) error {
+func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	for shard := range w.byShard {
 		w.byShard[shard] = w.byShard[shard][:0]
 	}
@@ -126,7 +129,7 @@ func (w *Writer) Apply(ctx context.Context, b *state.Batch) error {
 }
 
 // learnSecret has what is packed hashed with the namespace's secret.
-func (w *Writer) learnSecret(ctx context.Context) (err error) {
+func (w *writer) learnSecret(ctx context.Context) (err error) {
 	w.packer.Secret, err = w.store.keyed(ctx)
 	if err == nil && w.packer.Secret == (packed.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
@@ -136,7 +139,7 @@ func (w *Writer) learnSecret(ctx context.Context) (err error) {
 
 // send sends the calls, and before them what is to be replaced, which changes no
 // answer. Each command has its own error then.
-func (w *Writer) send(ctx context.Context) {
+func (w *writer) send(ctx context.Context) {
 	shards, commands := w.replace(ctx)
 	for _, c := range w.calls {
 		shards, commands = append(shards, c.shard), append(commands, c.cmd)
@@ -145,7 +148,7 @@ func (w *Writer) send(ctx context.Context) {
 }
 
 // encode makes the calls for what is still to be applied.
-func (w *Writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
+func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
@@ -175,7 +178,7 @@ func (w *Writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 // encodeShard makes the calls for what is still to be applied to a shard, but for
 // the last, whose operations are left with the combiner. Full says that the rest
 // must wait for the next pipeline.
-func (w *Writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
+func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
 	before := -1 // the one touched before
 	for _, i := range w.byShard[shard] {
 		t := &b.Touched[i]
@@ -200,7 +203,7 @@ func (w *Writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at 
 // call makes the script call for what the combiner holds, moving the sources
 // from at to last, and lets the next one go on there, if there is more for the
 // shard. Full says that it must not go on in this pipeline.
-func (w *Writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
+func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
 	start := len(w.args)
 	c := scriptCall{shard: shard, more: more}
 	for i := range b.Sources {
@@ -261,7 +264,7 @@ func moved(at state.Position, s *state.PartitionRange, offset int64) state.Posit
 
 // spare writes which keys are not to be handed out: those that a call before this
 // one may have handed out.
-func (w *Writer) spare(keys []stateKey) {
+func (w *writer) spare(keys []stateKey) {
 	if len(w.appended) == 0 {
 		w.num(0)
 		return
@@ -278,7 +281,7 @@ func (w *Writer) spare(keys []stateKey) {
 
 // pack writes the operations on one state key as one argument, and returns its
 // length.
-func (w *Writer) pack(k *stateKey) int {
+func (w *writer) pack(k *stateKey) int {
 	data, ops := w.bytes, w.combiner.ops
 	for i := k.first; i >= 0; i = ops[i].next {
 		if ops[i].packed {
@@ -301,15 +304,15 @@ func (w *Writer) pack(k *stateKey) int {
 
 // arg takes w.bytes with one argument appended. The argument is passed as a
 // pointer to a string, which unlike a string or a slice costs no allocation.
-func (w *Writer) arg(grown []byte) {
+func (w *writer) arg(grown []byte) {
 	n := len(w.bytes)
 	w.bytes = grown // where it was moved, earlier texts stand on in the old memory
 	w.text(viewString(grown[n:]))
 }
 
-func (w *Writer) num(n int64) { w.arg(strconv.AppendInt(w.bytes, n, 10)) }
+func (w *writer) num(n int64) { w.arg(strconv.AppendInt(w.bytes, n, 10)) }
 
-func (w *Writer) text(s string) {
+func (w *writer) text(s string) {
 	w.texts = append(w.texts, s)
 	w.args = append(w.args, &w.texts[len(w.texts)-1])
 }
@@ -319,7 +322,7 @@ func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len
 
 // settle takes in the replies. Of several calls for one shard, those behind
 // one that was not applied could not be applied either and are passed over.
-func (w *Writer) settle(ctx context.Context, b *state.Batch, verify []bool) error {
+func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) error {
 	var first error
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
 	failed := -1 // the shard whose earlier call was not applied
@@ -362,7 +365,7 @@ func (w *Writer) settle(ctx context.Context, b *state.Batch, verify []bool) erro
 var errReply = errors.New("the script gave an answer of an unknown form")
 
 // settleCall takes in one reply and says whether the call was applied.
-func (w *Writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
+func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
 	if len(reply) == 0 {
 		return false, errReply
 	}

@@ -23,7 +23,7 @@ func TestApplyEqualsPlainLoop(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		start(t, s, transactions)
 		list := randomEvents(random, 1000)
-		w := s.NewWriter()
+		w := s.newWriter()
 		for rest := list; len(rest) > 0; {
 			n := min(1+random.IntN(300), len(rest))
 			b := begin(t, s, transactions)
@@ -40,7 +40,7 @@ func TestProgressTable(t *testing.T) {
 	list := randomEvents(rand.New(rand.NewPCG(3, 4)), 60)
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		first := begin(t, s, transactions)
 		fill(first, 0, list[:30]...)
 		again := begin(t, s, transactions)
@@ -99,7 +99,7 @@ func TestBehindLeavesOthersAlone(t *testing.T) {
 		list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 5}}
 		fill(b, 0, event{offset: 7, device: "d1", user: "u2", time: 101 * day, cents: 900})
 		fill(b, 1, list...)
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		if !b.Sources[0].Behind || b.Sources[1].Behind {
 			t.Errorf("behind: %v, %v; want only the first", b.Sources[0].Behind, b.Sources[1].Behind)
 		}
@@ -120,7 +120,7 @@ func TestLongBatchIsCut(t *testing.T) {
 		}
 		b := begin(t, s, transactions)
 		fill(b, 0, list...)
-		w := s.NewWriter()
+		w := s.newWriter()
 		w.byShard[0] = nil
 		apply(t, w, b)
 		if len(w.calls) != 0 || b.Sources[0].Progress[0].Offset != 500 {
@@ -145,7 +145,7 @@ func TestEveryShard(t *testing.T) {
 		b := begin(t, s, transactions)
 		b.EveryShard = true
 		fill(b, 0, event{offset: 4, device: "d1", user: "u1", time: 101 * day})
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		progress, err := s.Progress(context.Background(), []state.Partition{transactions})
 		if err != nil || state.Lowest(progress[0]) != 5 || state.Highest(progress[0]) != 5 {
 			t.Errorf("progress %v, %v; want 5 in every shard", progress, err)
@@ -170,7 +170,7 @@ func TestScriptForgotten(t *testing.T) {
 		} else if err := s.redis.ScriptFlush(context.Background()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		checkAll(t, s, list)
 	})
 }
@@ -185,7 +185,7 @@ func TestRefused(t *testing.T) {
 		fill(b, 0,
 			event{offset: 0, device: "d2", user: "u1", time: 101 * day},
 			event{offset: 1, device: "d1", user: "u1", time: 101 * day})
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		if b.Refused != 1 || !strings.Contains(b.Refusal, "WRONGTYPE") {
 			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
 		}
@@ -212,7 +212,7 @@ func TestForeignString(t *testing.T) {
 		s.redis.Set(ctx, key, foreign, 0)
 		b := begin(t, s, transactions)
 		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		shown := strings.TrimSuffix(key, "d1") + "…"
 		const what = "the state is damaged: the section at byte 0 reaches beyond the end, at byte "
 		if want := fmt.Sprintf("key %q: %s%d", shown, what, s.redis.StrLen(ctx, key).Val()); b.Refused != 1 || b.Refusal != want || b.RefusedKey != key {
@@ -247,7 +247,7 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 	list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 7}}
 	b := begin(t, s, transactions)
 	fill(b, 0, list...)
-	w := s.NewWriter()
+	w := s.newWriter()
 	if err := w.Apply(ctx, b); err == nil || !strings.Contains(err.Error(), "OOM") {
 		t.Fatalf("error %v, want one of the full memory", err)
 	}
@@ -299,7 +299,7 @@ func TestRandomHistories(t *testing.T) {
 type owner struct {
 	t    *testing.T
 	s    *Store
-	w    *Writer
+	w    *writer
 	logs [2][]event
 	at   [2]int64
 	prog [2][]state.Position
@@ -307,7 +307,7 @@ type owner struct {
 }
 
 func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
-	o := &owner{t: t, s: s, w: s.NewWriter(), logs: logs}
+	o := &owner{t: t, s: s, w: s.newWriter(), logs: logs}
 	o.rewind(0)
 	o.rewind(1)
 	return o
@@ -400,7 +400,7 @@ func shardKeys(t *testing.T, s *Store, shard int) []string {
 func TestSumsLeave64Bits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		total := new(big.Int)
 		for i := range int64(60) {
 			b := begin(t, s, transactions)

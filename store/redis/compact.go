@@ -75,7 +75,7 @@ func (c *compactor) learn(series []*state.Series) {
 
 // replace makes calls that put what was folded in the place of what it was made
 // of, if that is still there; what was appended since stays behind it.
-func (w *Writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
+func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
 	w.sent = w.sent[:0]
 	slices.SortStableFunc(w.folded, func(a, b foldedKey) int { return a.shard - b.shard })
 	for rest := w.folded; len(rest) > 0; {
@@ -104,7 +104,7 @@ func (w *Writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 // compact folds what heavy keys hold. Keys whose state is damaged are counted as
 // refused by the batch. What could not be folded or replaced will be found heavy
 // again.
-func (w *Writer) compact(ctx context.Context, b *state.Batch) error {
+func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	heavy := w.heavy
 	w.heavy = nil
 	for _, cmd := range w.sent {
@@ -141,7 +141,7 @@ func (w *Writer) compact(ctx context.Context, b *state.Batch) error {
 }
 
 // fold compacts what a key holds.
-func (w *Writer) fold(h heavyKey, now int64) ([]byte, error) {
+func (w *writer) fold(h heavyKey, now int64) ([]byte, error) {
 	known := w.known[w.groupOf(h)]
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
@@ -150,7 +150,7 @@ func (w *Writer) fold(h heavyKey, now int64) ([]byte, error) {
 }
 
 // groupOf is the group whose state a key holds.
-func (w *Writer) groupOf(h heavyKey) string {
+func (w *writer) groupOf(h heavyKey) string {
 	group, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
 	return group
 }

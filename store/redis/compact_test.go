@@ -15,7 +15,7 @@ import (
 
 // tend lets a writer compact what it has found heavy: with one batch it is folded,
 // with the next one replaced.
-func tend(t *testing.T, s *Store, w *Writer) (refused int, refusal, key string) {
+func tend(t *testing.T, s *Store, w *writer) (refused int, refusal, key string) {
 	for range 2 {
 		b := begin(t, s, transactions)
 		b.Series, b.EveryShard = allSeries, true
@@ -33,7 +33,7 @@ func TestCompactionPrunes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
 		most := int64(0)
 		for i := range int64(400) {
@@ -62,7 +62,7 @@ func TestCompactionPrunes(t *testing.T) {
 func TestCompactionLeavesTheUnknown(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		list := randomEvents(rand.New(rand.NewPCG(3, 4)), 200)
 		for i, e := range list {
 			b := begin(t, s, transactions)
@@ -88,7 +88,7 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		}
 		register("old", amount, 25*time.Hour)
 		register("lately", weight, 23*time.Hour)
-		w := s.NewWriter()
+		w := s.newWriter()
 		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
 		for event.offset < 20 {
 			b := begin(t, s, transactions)
@@ -172,7 +172,7 @@ func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
 		list := &unlisted{key: usedKey(s.namespace), on: true}
 		s.redis.AddHook(list)
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
-		w := s.NewWriter()
+		w := s.newWriter()
 		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
 		write := func() error {
 			b := begin(t, s, transactions)
@@ -221,8 +221,8 @@ func compactTooLate(t *testing.T, before int) {
 			list[i].device = "d1"
 		}
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
-		writer := func() *Writer { // one that compacts when the test says so
-			w := s.NewWriter()
+		writer := func() *writer { // one that compacts when the test says so
+			w := s.newWriter()
 			w.heavy = []heavyKey{{0, key, []byte(s.redis.Get(ctx, key).Val())}}
 			w.learn(allSeries)
 			return w
@@ -230,7 +230,7 @@ func compactTooLate(t *testing.T, before int) {
 		write := func(list []event) {
 			b := begin(t, s, transactions)
 			fill(b, 0, list...)
-			w := s.NewWriter()
+			w := s.newWriter()
 			apply(t, w, b)
 		}
 		write(list[:before])

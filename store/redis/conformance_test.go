@@ -145,7 +145,7 @@ func TestEveryKindEqualsItsModel(t *testing.T) {
 				T: t, random: rand.New(rand.NewPCG(seed, 11)), registry: registry, model: model.New(registry),
 				store: newStore(t, s.redis, 4), now: 1_532_496_076_032,
 			}
-			c.writer, c.mapper = c.store.NewWriter(), registry.NewMapper()
+			c.writer, c.mapper = c.store.newWriter(), registry.NewMapper()
 			start(t, c.store, transactions)
 			for range 12 {
 				c.write()
@@ -170,7 +170,7 @@ type conformance struct {
 	random   *rand.Rand
 	registry *features.Registry
 	store    *Store
-	writer   *Writer
+	writer   *writer
 	mapper   *features.Mapper
 	model    *model.Model
 	now      int64 // time of the newest record, in ms

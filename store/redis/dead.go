@@ -32,7 +32,7 @@ func (o *obituaries) has(tag uint32) bool { return o.tags[tag] }
 // series may come back to life while the list is read, so where it names one it
 // is read once more, after what it is about: what was appended to a series since
 // it came back is not in what was read.
-func (w *Writer) mourn(ctx context.Context, heavy []heavyKey) error {
+func (w *writer) mourn(ctx context.Context, heavy []heavyKey) error {
 	if !w.meets(heavy, func(uint32) bool { return true }) {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (w *Writer) mourn(ctx context.Context, heavy []heavyKey) error {
 
 // meets says whether heavy keys hold a series that is not known, of which
 // something is true.
-func (w *Writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
+func (w *writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
 	for _, h := range heavy {
 		known := w.known[w.groupOf(h)]
 		// What is damaged is told where it is folded.
@@ -60,7 +60,7 @@ func (w *Writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
 }
 
 // readObituaries lists the dead: series that were used, and not for long.
-func (w *Writer) readObituaries(ctx context.Context) error {
+func (w *writer) readObituaries(ctx context.Context) error {
 	used, err := w.store.SeriesUsed(ctx)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func TestDrop(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
 				ctx := t.Context()
 				start(t, s, transactions)
-				w := s.NewWriter()
+				w := s.newWriter()
 				write := func(offset int64) {
 					b := begin(t, s, transactions)
 					fill(b, 0, event{offset: offset, device: "d1", user: "u", time: (100 + offset) * day})

@@ -70,8 +70,8 @@ func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
 		start(t, s, transactions)
 		other := New(s.redis, s.namespace, 1)
 		slow := countOf(t, s, 0, 100*day, "d1", "d2")
-		apply(t, other.NewWriter(), countOf(t, other, 0, 100*day, "d1"))
-		apply(t, s.NewWriter(), slow)
+		apply(t, other.newWriter(), countOf(t, other, 0, 100*day, "d1"))
+		apply(t, s.newWriter(), slow)
 		wantTimesToLive(t, s, 2)
 	})
 }
@@ -81,7 +81,7 @@ func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
 func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w, emptied := s.NewWriter(), false
+		w, emptied := s.newWriter(), false
 		for i := range int64(200) {
 			apply(t, w, countOf(t, s, i, 300*day, "d1"))
 			slices, err := s.Read(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}})

@@ -145,7 +145,7 @@ func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, s, transactions)
-	w, b := s.NewWriter(), begin(t, s, transactions)
+	w, b := s.newWriter(), begin(t, s, transactions)
 	fill(b, 0, event{device: "d1", user: "u1", time: 100 * day, cents: 5})
 	link.Cut()
 	if err := w.Apply(ctx, b); err == nil {
@@ -166,7 +166,7 @@ func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
 		write := func(offset int64) *state.Batch {
 			b := begin(t, s, transactions)

@@ -26,7 +26,7 @@ func TestFollowingIsAsApplying(t *testing.T) {
 				T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, model: model.New(registry),
 				store: newStore(t, s.redis, 4), now: 1_532_496_076_032,
 			}
-			c.writer, c.mapper = c.store.NewWriter(), registry.NewMapper()
+			c.writer, c.mapper = c.store.newWriter(), registry.NewMapper()
 			start(t, c.store, transactions)
 			for range 6 {
 				b := c.batch()

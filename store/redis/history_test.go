@@ -46,7 +46,7 @@ type loggedRecord struct {
 type applying struct {
 	version  string
 	p        state.Partition
-	writer   *Writer
+	writer   *writer
 	progress []state.Position
 	position int64
 	newest   int64 // timestamp of a record met since it began
@@ -72,7 +72,7 @@ func (h *histories) claim(p state.Partition, version string) *applying {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return &applying{version: version, p: p, writer: h.s.NewWriter(), progress: claims[0].Progress, position: state.Lowest(claims[0].Progress)}
+	return &applying{version: version, p: p, writer: h.s.newWriter(), progress: claims[0].Progress, position: state.Lowest(claims[0].Progress)}
 }
 
 // apply applies the next records as the owner knows its partition; it may be
@@ -271,7 +271,7 @@ func TestClaims(t *testing.T) {
 		marks(mark("one", state.MaxTime))
 
 		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 10, Epoch: 3, Progress: []state.Position{seven, seven}}}, EveryShard: true, Now: 5000}
-		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
+		if err := s.newWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 			t.Fatal(err, b.Sources[0])
 		}
 		if held := claim("two", ten, ten); held != 0 {
@@ -279,7 +279,7 @@ func TestClaims(t *testing.T) {
 		}
 		marks(mark("one", 5000), mark("two", state.MaxTime))
 		late := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 12, Epoch: 3, Progress: []state.Position{ten, ten}}}, EveryShard: true, Now: 6000}
-		if err := s.NewWriter().Apply(ctx, late); err != nil || !late.Sources[0].Behind {
+		if err := s.newWriter().Apply(ctx, late); err != nil || !late.Sources[0].Behind {
 			t.Errorf("a batch of a plan that has lost the partition was applied: %v", err)
 		}
 		progress, err := s.Progress(ctx, []state.Partition{transactions})
@@ -316,7 +316,7 @@ func TestManyPlans(t *testing.T) {
 				Sources:    []state.PartitionRange{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []state.Position{at}}},
 				EveryShard: true, Now: 1000 + n,
 			}
-			if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
+			if err := s.newWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 				t.Fatal(err, b.Sources[0])
 			}
 			if _, err := s.Claim(ctx, []state.Partition{transactions}, fmt.Sprint("v", n+1)); err != nil {
@@ -406,7 +406,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 1, Progress: state.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
-		if err := s.NewWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
+		if err := s.newWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
 			t.Fatal(err, b.Sources[0])
 		}
 		for shard, tag := range s.tags {

@@ -88,7 +88,7 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 		start(t, s, transactions)
 		watch := &traffic{}
 		s.redis.AddHook(watch)
-		w := s.NewWriter()
+		w := s.newWriter()
 		var list []event
 		greatest := 0
 		for batch := range 10 {
@@ -140,7 +140,7 @@ func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
 		fill(b, 0, list...)
 		b.Sources[1].To = 7 // of events that touch nothing
 		b.EveryShard = true
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		for i, want := range []int64{2000, 7} {
 			if got := b.Sources[i].Progress[0]; got.Offset != want {
 				t.Errorf("the progress of source %v is %v, want %d", i, got, want)

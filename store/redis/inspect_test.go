@@ -16,7 +16,7 @@ func TestInspect(t *testing.T) {
 		b := begin(t, s, transactions, logins)
 		fill(b, 0, event{offset: 0, device: "d1", user: "u1", time: 101 * day})
 		b.EveryShard = true
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		shard := state.Shard(state.EntityHash([]byte("d1")), s.Shards())
 		for group, kept := range map[string]bool{users.Group: false, ever.Group: true} {
 			h, err := s.Inspect(ctx, group, "d1")

@@ -10,7 +10,7 @@ import (
 func TestLeastLag(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		least := func() (lag *int64) {
 			t.Helper()
 			h, err := s.History(t.Context())

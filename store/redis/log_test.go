@@ -16,7 +16,7 @@ import (
 func TestLogIsKeptAndTrimmed(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		random := rand.New(rand.NewPCG(8, 9))
 		number := state.NewColumn(1, value.Int, 0)
 		text := state.NewColumn(2, value.String, 0)
@@ -81,7 +81,7 @@ func TestLogTakesBursts(t *testing.T) {
 			b.Touch(0, i, []byte("d1"))
 			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
 		}
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestLogTakesBursts(t *testing.T) {
 func TestLogDropsByTime(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
-		w, held := s.NewWriter(), memory.NewKeyed(*s.secret.Load())
+		w, held := s.newWriter(), memory.NewKeyed(*s.secret.Load())
 		random := rand.New(rand.NewPCG(12, 13))
 		order := random.Perm(200)
 		logged := func(b *state.Batch, offset int64, time int) {

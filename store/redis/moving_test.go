@@ -41,7 +41,7 @@ func (h *hung) halfMoved(shard int, to *testkit.RedisServer, keys int) (slot int
 func TestSlotMovesKeyByKey(t *testing.T) {
 	h := newHung(t)
 	start(t, h.Store, transactions)
-	w := h.NewWriter()
+	w := h.newWriter()
 	shard := h.shardOf(h.device(0, true))
 	var devices []string // of the shard, and one of another master
 	for n := 0; len(devices) < 8; n++ {

@@ -44,7 +44,7 @@ type remembering struct {
 	registry *features.Registry
 	mapper   *features.Mapper
 	store    *Store
-	writer   *Writer
+	writer   *writer
 	memory   *memory.Store
 	offset   int64
 }
@@ -57,7 +57,7 @@ func newRemembering(t testing.TB, s *Store) *remembering {
 		t.Fatal(err)
 	}
 	start(t, s, transactions)
-	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.NewWriter(), memory: memory.NewKeyed(*s.secret.Load())}
+	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.newWriter(), memory: memory.NewKeyed(*s.secret.Load())}
 }
 
 // batch maps payments that are given as members of JSON.
@@ -190,7 +190,7 @@ func TestPendingThatArrivesMeanwhile(t *testing.T) {
 func TestIDsAreForgotten(t *testing.T) {
 	s := newStore(t, testkit.Redis(t).Client(t), 1)
 	start(t, s, transactions)
-	w := s.NewWriter()
+	w := s.newWriter()
 	counted := func(now int64) (n int64) {
 		read := state.Read{Series: ids, Entity: "d1", First: 0, Last: ids.TileOf(now)}
 		slices, err := s.Read(context.Background(), []state.Read{read})

@@ -129,7 +129,7 @@ func TestPendingIsAsIfApplied(t *testing.T) {
 		c := &conformance{
 			T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, store: newStore(t, client, 4), now: 1_532_496_076_032,
 		}
-		c.writer, c.mapper = c.store.NewWriter(), registry.NewMapper()
+		c.writer, c.mapper = c.store.newWriter(), registry.NewMapper()
 		held := memory.NewKeyed(*c.store.secret.Load())
 		start(t, c.store, transactions)
 		for range 8 {

@@ -27,7 +27,7 @@ func TestThousandsOfPartitionsInACall(t *testing.T) {
 		if placed, err := s.Place(ctx, first...); err != nil || placed != n {
 			t.Fatal(placed, err)
 		}
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		claims, err := s.Claim(ctx, partitions, "w")
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestThousandsOfPartitionsInACall(t *testing.T) {
 		}
 		// The old plan has lost them all, and is told so.
 		b.Sources[n-1].To++
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		if slices.ContainsFunc(b.Sources, func(s state.PartitionRange) bool { return !s.Behind }) {
 			t.Error("a partition was applied by a plan that had lost it")
 		}
@@ -72,7 +72,7 @@ func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
 			}
 			b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
 			fill(b, 0, event{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1})
-			apply(t, s.NewWriter(), b)
+			apply(t, s.newWriter(), b)
 			if !b.Sources[0].Behind {
 				t.Errorf("records from %v on were applied at %v", from, found)
 			}
@@ -89,7 +89,7 @@ func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
 		list := []event{{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1}}
 		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
 		fill(b, 0, list...)
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		if want := (state.Position{Offset: 200, Epoch: 3, Log: log}); b.Sources[0].Behind || b.Sources[0].Progress[0] != want {
 			t.Errorf("%+v, want progress %v", b.Sources[0], want)
 		}

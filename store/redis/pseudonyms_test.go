@@ -27,7 +27,7 @@ func TestPseudonyms(t *testing.T) {
 		b := begin(t, s, transactions)
 		fill(b, 0, event{offset: 0, device: "jane.doe", user: "u1", time: 101 * day}, event{offset: 1, device: "jane.doe", user: "u2", time: 101 * day},
 			event{offset: 2, device: "john.roe", user: "u1", time: 101 * day})
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		for entity, want := range map[string]int64{"jane.doe": 2, "john.roe": 1} {
 			slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
 			if err != nil || slices[0].Cells[0].Value.Num != want || slices[1].Cells[0].Value.Num != want {

@@ -50,6 +50,9 @@ func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *sl
 // ReadReplica answers all reads as ReadAsIf does, but from replicas where they
 // do, and says how old the state may be.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
+	if s.replicas == nil {
+		return s.readWith(ctx, (*master).ask, reads, pending)
+	}
 	return s.readWith(ctx, (*master).askNearby, reads, pending)
 }
 

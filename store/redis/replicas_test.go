@@ -18,7 +18,7 @@ import (
 // replicated is a store that reads from replicas, and writes to their master.
 type replicated struct {
 	*Store
-	writer  *Writer
+	writer  *writer
 	written int64
 }
 
@@ -41,7 +41,7 @@ func newReplicated(t *testing.T, master redis.UniversalClient, replicas *redis.C
 		<-ended
 	})
 	start(t, s, transactions)
-	return &replicated{Store: s, writer: s.NewWriter()}
+	return &replicated{Store: s, writer: s.newWriter()}
 }
 
 // oneMaster is the client of a master and its replicas, as for redis.mode single.

@@ -94,7 +94,7 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 		if err := held.Apply(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		apply(t, s.NewWriter(), b)
+		apply(t, s.newWriter(), b)
 		// A process that answers and has not looked at the layout yet.
 		for name, from := range map[string]asIf{"redis": New(s.redis, s.namespace, 1), "memory": held} {
 			if met, _ := seen(t, from, nil, user, forged(t, user)); !met[0] || met[1] {
@@ -208,7 +208,7 @@ func TestSecretIsLearnt(t *testing.T) {
 				t.Fatal(err)
 			}
 			start(t, processor, transactions)
-			apply(t, processor.NewWriter(), meeting(t, processor, user, "e"))
+			apply(t, processor.newWriter(), meeting(t, processor, user, "e"))
 			api.secretAsked.Store(0) // longer ago than maxSecretAge
 			met, _ := seen(t, api, nil, user)
 			for deadline := time.Now().Add(20 * time.Second); !met[0] && time.Now().Before(deadline); {
@@ -245,7 +245,7 @@ func TestWriterNeedsSecret(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		none := New(s.redis, s.namespace+"-none", 1)
-		err := none.NewWriter().Apply(t.Context(), meeting(t, s, "u", "e"))
+		err := none.newWriter().Apply(t.Context(), meeting(t, s, "u", "e"))
 		if want := fmt.Sprintf("namespace %q has not been made", none.namespace); fmt.Sprint(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

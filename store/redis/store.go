@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
 )
 
 // format is the version of the layout of keys and values, and formatField where it
@@ -28,6 +29,8 @@ var applySource string
 
 //go:embed compact.lua
 var compactSource string
+
+var _ store.Store = (*Store)(nil)
 
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {

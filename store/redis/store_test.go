@@ -118,7 +118,7 @@ func start(t testing.TB, s *Store, partitions ...state.Partition) {
 	}
 }
 
-func apply(t testing.TB, w *Writer, b *state.Batch) {
+func apply(t testing.TB, w *writer, b *state.Batch) {
 	t.Helper()
 	if err := w.Apply(context.Background(), b); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestClock(t *testing.T) {
 			t.Fatalf("clock of an empty namespace is %d, %v", now, err)
 		}
 		start(t, s, transactions)
-		w := s.NewWriter()
+		w := s.newWriter()
 		for _, e := range []event{{offset: 0, device: "a", time: 105 * day}, {offset: 1, device: "a", time: 104 * day}} {
 			b := begin(t, s, transactions)
 			fill(b, 0, e)

@@ -82,7 +82,7 @@ func TestOneMasterHangs(t *testing.T) {
 	h := newHung(t)
 	ctx := t.Context()
 	start(t, h.Store, transactions)
-	w := h.NewWriter()
+	w := h.newWriter()
 	b := begin(t, h.Store, transactions)
 	var devices []string
 	for n := range 10 {
@@ -167,7 +167,7 @@ func TestOneMasterHangs(t *testing.T) {
 func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 	h := newHung(t)
 	start(t, h.Store, transactions)
-	w := h.NewWriter()
+	w := h.newWriter()
 	near, far := h.device(0, false), h.device(0, true)
 	b := begin(t, h.Store, transactions)
 	source := b.Sources[0]
