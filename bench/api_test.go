@@ -92,7 +92,7 @@ func answer(redisAddr string) error {
 	s := redisstore.New(client, namespace, questionShards)
 	mux := http.NewServeMux()
 	mux.Handle("/", serve.New(serve.Config{
-		Registry: func() *features.Registry { return registry }, Reader: s, History: s.History,
+		Registry: func() *features.Registry { return registry }, Reader: s,
 	}))
 	mux.HandleFunc("/floor", func(w http.ResponseWriter, r *http.Request) { floor(w, r, client, registry) })
 	mux.HandleFunc("/usage", func(w http.ResponseWriter, _ *http.Request) {

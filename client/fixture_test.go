@@ -58,7 +58,9 @@ func handler() http.Handler {
 	if err != nil {
 		panic(err)
 	}
-	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{
+		Sources: []state.PartitionRange{{Partition: state.Partition{Topic: "transactions"}, To: 3}},
+	}
 	for i, rest := range []string{
 		`"amount":12.30,"merchant_id":"m000001","country":"DE","abroad":true`,
 		`"amount":7.45,"merchant_id":"m000002","country":"DE"`,
@@ -76,9 +78,6 @@ func handler() http.Handler {
 	}
 	return serve.New(serve.Config{
 		Registry: func() *features.Registry { return r }, Reader: clocked{stored},
-		Applied: func(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
-			return p.ID == 0 && offset < 3, nil
-		},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return now },
 	})
 }

@@ -54,7 +54,7 @@ func TestAccess(t *testing.T) {
 		"a certificate and a token":     {both, "/v1/features", "Bearer " + goodToken, true, 200, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHandler(&fakeReader{}, func(c *Config) { test.access(&c.Access) })
+			h := newHandler(&fakeReader{}, func(c *setup) { test.access(&c.Access) })
 			r := httptest.NewRequest("GET", test.path, nil)
 			r.TLS = &tls.ConnectionState{}
 			if test.certificate {
@@ -77,7 +77,7 @@ func TestAccess(t *testing.T) {
 
 // A request that came without encryption has no certificate.
 func TestCertificateWithoutTLS(t *testing.T) {
-	h := newHandler(&fakeReader{}, func(c *Config) { c.Access.Certificate = true })
+	h := newHandler(&fakeReader{}, func(c *setup) { c.Access.Certificate = true })
 	if w := do(t, h, "GET", "/v1/features", ""); w.Code != http.StatusForbidden {
 		t.Errorf("status %d, want 403", w.Code)
 	}
@@ -85,7 +85,7 @@ func TestCertificateWithoutTLS(t *testing.T) {
 
 func TestStrangersAreCounted(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	h := newHandler(&fakeReader{}, func(c *Config) { tokenOnly(&c.Access); c.Registerer = metrics })
+	h := newHandler(&fakeReader{}, func(c *setup) { tokenOnly(&c.Access); c.Registerer = metrics })
 	do(t, h, "POST", query, good)
 	do(t, h, "GET", "/v1/features", "")
 	want := `# HELP weir_requests_refused_total Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.
@@ -129,7 +129,7 @@ func TestHosts(t *testing.T) {
 		{"evil.com", withToken, 200},
 		{"evil.com", func(*Access) {}, 200}, // nobody has said which names there are
 	} {
-		h := newHandler(&fakeReader{}, func(c *Config) { test.access(&c.Access) })
+		h := newHandler(&fakeReader{}, func(c *setup) { test.access(&c.Access) })
 		r := httptest.NewRequest("GET", "/v1/features", nil)
 		r.Host = test.host
 		r.Header.Set("Authorization", "Bearer "+goodToken)
@@ -146,7 +146,7 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	metrics := prometheus.NewRegistry()
-	h := newHandler(&fakeReader{}, func(c *Config) { own(&c.Access); c.Registerer = metrics })
+	h := newHandler(&fakeReader{}, func(c *setup) { own(&c.Access); c.Registerer = metrics })
 	ask := func(path string) *httptest.ResponseRecorder {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
 		r.Host = "evil.com:8080"

@@ -49,7 +49,7 @@ func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok b
 	_, poison := r.NewMapper().Map(record, 0, &batch)
 
 	reader := &fakeReader{}
-	h := newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	w := do(t, h, "POST", query, fmt.Sprintf(`{"features": ["asked"], "entities": [{%s}]}`, keys))
 	if w.Code != http.StatusOK {
 		if poison == nil && len(batch.Touched) > 0 {

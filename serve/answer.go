@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // answer answers the question in q.body; encode leaves the response in q.out.
@@ -62,11 +63,11 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 // event that it has waited for is applied at the master.
 func (h *handler) read(ctx context.Context, q *question) error {
 	var freshness state.Freshness
-	var reader features.Reader = storeReader{h.Reader, q.pending}
-	if h.Replicas != nil && q.wait == nil {
-		reader = replicaReader{h.Replicas, q.pending, &freshness}
+	reader := storeReader{h.Reader, q.pending, nil}
+	if h.FromReplicas && q.wait == nil {
+		reader.freshness = &freshness
 	}
-	if err := q.reading.Read(ctx, h.tracing.reader(reader, q)); err != nil || h.Replicas == nil {
+	if err := q.reading.Read(ctx, h.tracing.reader(reader, q)); err != nil || !h.FromReplicas {
 		return err
 	}
 	if !freshness.Replica {
@@ -80,38 +81,29 @@ func (h *handler) read(ctx context.Context, q *question) error {
 	return nil
 }
 
-// replicaReader reads from replicas, and notes how old what it has read may be.
-// Its errors are the store's.
-type replicaReader struct {
-	replicas  func(context.Context, []state.Read, *state.Batch) ([]state.WindowState, state.Freshness, error)
-	pending   *state.Batch // nil for none
-	freshness *state.Freshness
-}
-
-func (r replicaReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
-	slices, freshness, err := r.replicas(ctx, reads, r.pending)
-	if err != nil {
-		return nil, &storeError{err}
-	}
-	*r.freshness = r.freshness.With(freshness)
-	return slices, nil
-}
-
 // storeReader is a reader whose errors are the store's. It reads as if what is
 // pending had been applied.
 type storeReader struct {
-	Reader
-	pending *state.Batch // nil for none
+	store     store.Reader
+	pending   *state.Batch     // nil for none
+	freshness *state.Freshness // where set, replicas may answer, and it gets how old their state may be
 }
 
 func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []state.WindowState, err error) {
-	if r.pending == nil {
-		slices, err = r.Reader.Read(ctx, reads)
-	} else {
-		slices, err = r.ReadAsIf(ctx, reads, r.pending)
+	var freshness state.Freshness
+	switch {
+	case r.freshness != nil:
+		slices, freshness, err = r.store.ReadReplica(ctx, reads, r.pending)
+	case r.pending != nil:
+		slices, err = r.store.ReadAsIf(ctx, reads, r.pending)
+	default:
+		slices, err = r.store.Read(ctx, reads)
 	}
 	if err != nil {
 		return nil, &storeError{err}
+	}
+	if r.freshness != nil {
+		*r.freshness = r.freshness.With(freshness)
 	}
 	return slices, nil
 }

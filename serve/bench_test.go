@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkQuestion(b *testing.B) {
 	for i := range slices {
 		slices[i].Cells = []state.Bucket{{Tile: 1, Value: value.Value{Type: value.Int, Num: int64(i)}}}
 	}
-	h := newHandler(instant{slices}, func(c *Config) {
+	h := newHandler(instant{slices: slices}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.Now = time.Now
 	})
@@ -63,7 +64,10 @@ func BenchmarkQuestion(b *testing.B) {
 }
 
 // instant answers every question alike.
-type instant struct{ slices []state.WindowState }
+type instant struct {
+	store.Reader
+	slices []state.WindowState
+}
 
 func (r instant) Read(context.Context, []state.Read) ([]state.WindowState, error) {
 	return r.slices, nil
@@ -71,7 +75,8 @@ func (r instant) Read(context.Context, []state.Read) ([]state.WindowState, error
 func (r instant) ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error) {
 	return r.slices, nil
 }
-func (r instant) Clock(context.Context) (int64, error) { return 0, nil }
+func (r instant) Clock(context.Context) (int64, error)            { return 0, nil }
+func (r instant) History(context.Context) (*state.History, error) { return nil, nil }
 
 type discard struct {
 	header http.Header

@@ -67,7 +67,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 	const clients, inFlight, answer = 150, 32 << 20, 1 << 20
 	const atOnce = inFlight / int(stages) / answer
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(longValue(10_000), func(c *Config) {
+		h := newHandler(longValue(10_000), func(c *setup) {
 			c.Limits.InFlight, c.Limits.Answer, c.Now = inFlight, answer, time.Now
 		})
 		body := `{"features":["device_max_name_7d"],"entities":[` + entitiesOf(100) + `]}`
@@ -115,7 +115,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 // Who waits in line is answered when there is room, in the same memory.
 func TestWaitingInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(longValue(10_000), func(c *Config) {
+		h := newHandler(longValue(10_000), func(c *setup) {
 			c.Limits.InFlight, c.Limits.Answer, c.Now = 4<<20, 1<<20, time.Now
 		})
 		body := `{"features":["device_max_name_7d"],"entities":[` + entitiesOf(100) + `]}`
@@ -142,7 +142,7 @@ func TestWaitingInLine(t *testing.T) {
 // too; and nothing stays held.
 func TestBodiesInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(longValue(1), func(c *Config) {
+		h := newHandler(longValue(1), func(c *setup) {
 			c.Limits.InFlight, c.Limits.Body, c.Now = 4<<20, 512<<10, time.Now
 		})
 		long := `{"features":["device_max_name_7d"],"entities":[{"device_id":"d1","x":"` + strings.Repeat("x", 400<<10) + `"}]}`
@@ -241,7 +241,7 @@ func TestClientsThatHangUp(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			r := httptest.NewRequestWithContext(ctx, "POST", query, strings.NewReader(good))
 			reader := hangUp(r, cancel)
-			h := newHandler(reader, func(c *Config) { c.Registerer, c.Logger = metrics, logTo(log) })
+			h := newHandler(reader, func(c *setup) { c.Registerer, c.Logger = metrics, logTo(log) })
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != 499 || w.Body.Len() > 0 || log.Len() > 0 {
@@ -254,7 +254,7 @@ func TestClientsThatHangUp(t *testing.T) {
 	}
 	// A store that breaks off is one that fails, whatever it calls that.
 	metrics := prometheus.NewRegistry()
-	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *Config) { c.Registerer = metrics })
+	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *setup) { c.Registerer = metrics })
 	if w := do(t, h, "POST", query, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {
 		t.Errorf("%d %s, counted as %s", w.Code, w.Body, outcomes(t, metrics))
 	}

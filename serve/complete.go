@@ -22,7 +22,7 @@ const (
 
 // histories keeps the last history that was read.
 type histories struct {
-	read    func(context.Context) (*state.History, error) // nil where there is none
+	read    func(context.Context) (*state.History, error)
 	now     func() time.Time
 	last    atomic.Pointer[datedHistory]
 	reading chan struct{} // holds one token while nobody reads
@@ -40,11 +40,9 @@ func newHistories(read func(context.Context) (*state.History, error), now func()
 }
 
 // get is a history that is not too old for an answer from state that has been
-// read, and was not read before a moment; nil where there is none.
+// read, and was not read before a moment; nil where the
+// store keeps none.
 func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.History, error) {
-	if h.read == nil {
-		return nil, nil
-	}
 	usable := func(age time.Duration) *datedHistory {
 		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age && !last.at.Before(notBefore) {
 			return last

@@ -53,7 +53,7 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 	ask := func(t *testing.T, body string, more ...state.PlanEpoch) string {
 		t.Helper()
 		r, history := partlyKept(t, more...)
-		h := newHandler(&fakeReader{clock: noon.UnixMilli()}, func(c *Config) {
+		h := newHandler(&fakeReader{clock: noon.UnixMilli()}, func(c *setup) {
 			c.Registry = func() *features.Registry { return r }
 			c.History = func(context.Context) (*state.History, error) { return history, nil }
 		})
@@ -105,7 +105,7 @@ features:
 		},
 		Plans: map[string]*state.Plan{now.Version: now},
 	}
-	h := newHandler(&fakeReader{}, func(c *Config) {
+	h := newHandler(&fakeReader{}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.History = func(context.Context) (*state.History, error) { return history, nil }
 	})
@@ -185,7 +185,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 		return make([]state.WindowState, len(reads)), nil
 	}}
 	var failure error
-	h := newHandler(reader, func(c *Config) {
+	h := newHandler(reader, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.History = func(context.Context) (*state.History, error) {
 			order = append(order, "history")
@@ -200,7 +200,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 	}
 
 	failure = errors.New("dial tcp 10.0.0.1:6379: refused")
-	h = newHandler(reader, func(c *Config) {
+	h = newHandler(reader, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.History = func(context.Context) (*state.History, error) { return nil, failure }
 	})
@@ -211,7 +211,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 
 func TestReadinessTellsOfDefinitions(t *testing.T) {
 	definitions := Definitions{Version: "abc"}
-	h := newHandler(&fakeReader{}, func(c *Config) { c.Definitions = func() Definitions { return definitions } })
+	h := newHandler(&fakeReader{}, func(c *setup) { c.Definitions = func() Definitions { return definitions } })
 	for want, reload := range map[string]*Reload{
 		`{"ready":true,"checks":[],"definitions":{"version":"abc"}}`:                                                                                          nil,
 		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":true}}}`:                                 {At: noon, Taken: true},

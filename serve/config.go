@@ -10,21 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
-
-// Reader reads the state that questions are answered from.
-type Reader interface {
-	features.Reader
-	// ReadAsIf answers all reads in one round trip as Read would if a batch had
-	// just been applied, but for events that have arrived meanwhile and whose
-	// identities are remembered. It changes nothing.
-	ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error)
-	// Clock is the greatest timestamp of a record applied, in milliseconds; 0
-	// if there is none. It is asked for only when a question's moment lies far
-	// back.
-	Clock(ctx context.Context) (int64, error)
-}
 
 // Check is one condition of being ready to answer.
 type Check struct {
@@ -63,19 +50,12 @@ type Config struct {
 	// Registry is asked for at every question, so that definitions may be
 	// replaced while questions are served. It never returns nil.
 	Registry func() *features.Registry
-	Reader   Reader
-	// Replicas, where set, reads as ReadAsIf does, with nil for no batch, but from
-	// replicas where they do, and says how old the state may be. Questions that wait
-	// for an event, the history and the clock are left to masters.
-	Replicas func(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error)
-	// History reads which plans the state was written by. Answers say since when
-	// their state is complete by it; nil leaves that out.
-	History func(ctx context.Context) (*state.History, error)
-	// Applied says whether the record at an offset of a partition is in all state
-	// that reads look at; in all there is, without any reads. Questions may wait
-	// for it; nil is never.
-	Applied func(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error)
-	Checks  []Check // of /readyz, run at once
+	Reader   store.Reader
+	// FromReplicas has questions read from replicas where these may answer; answers
+	// say where they come from. Questions that wait for an event, the history and the
+	// clock are left to masters.
+	FromReplicas bool
+	Checks       []Check // of /readyz, run at once
 	// Definitions is what /readyz tells of them; nil leaves that out.
 	Definitions func() Definitions
 	Limits      Limits

@@ -32,7 +32,7 @@ func TestDamagedEntity(t *testing.T) {
 	}
 	var log bytes.Buffer
 	registry, now := prometheus.NewRegistry(), noon
-	h := newHandler(reader, func(c *Config) {
+	h := newHandler(reader, func(c *setup) {
 		c.Registerer, c.Gatherer = registry, registry
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.Now = func() time.Time { return now }
@@ -84,7 +84,7 @@ func TestQuestionDuringCatchUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := noon.Add(-5 * time.Hour)
-	h := newHandler(&fakeReader{clock: clock.UnixMilli()}, func(c *Config) {
+	h := newHandler(&fakeReader{clock: clock.UnixMilli()}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.History = func(context.Context) (*state.History, error) {
 			topics := []state.PlanEpoch{{Topic: "payments", Version: r.Plan().Version, Last: state.MaxTime}}

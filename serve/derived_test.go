@@ -46,7 +46,7 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 			reader.slices[s.ID+" "+entity] = state.WindowState{Cells: []state.Bucket{{Value: count}}}
 		}
 	}
-	w := do(t, newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } }), method, target, body)
+	w := do(t, newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } }), method, target, body)
 	texts := [][]string{}
 	for _, call := range reader.calls {
 		var entities []string

@@ -226,7 +226,7 @@ func TestRefusals(t *testing.T) {
 	for _, test := range refusals {
 		t.Run(test.name, func(t *testing.T) {
 			reader := &fakeReader{slices: stored(), clock: noon.UnixMilli()}
-			h := newHandler(reader, func(c *Config) { c.Limits = Limits{Body: 2000, Values: 6} })
+			h := newHandler(reader, func(c *setup) { c.Limits = Limits{Body: 2000, Values: 6} })
 			w := do(t, h, test.method, test.target, test.body)
 			if w.Code != test.status {
 				t.Errorf("status %d, want %d", w.Code, test.status)

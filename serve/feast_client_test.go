@@ -55,7 +55,7 @@ func TestFeastClient(t *testing.T) {
 		}
 		return slices, nil
 	}
-	h := newHandler(&fakeReader{read: read}, func(c *Config) {
+	h := newHandler(&fakeReader{read: read}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.Replicas = func(ctx context.Context, reads []state.Read, _ *state.Batch) ([]state.WindowState, state.Freshness, error) {
 			slices, err := read(ctx, reads)

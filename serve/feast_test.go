@@ -13,13 +13,14 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 const feastPath = "/get-online-features"
 
 // feastHandler serves the fixture, and a feature named in Feast's full way.
-func feastHandler(reader Reader) http.Handler {
-	return newHandler(reader, func(c *Config) {
+func feastHandler(reader store.Reader) http.Handler {
+	return newHandler(reader, func(c *setup) {
 		r := registry()
 		f, _ := r.Feature("device_tx_7d")
 		full := *f
@@ -86,7 +87,7 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 	r, history := partlyKept(t)
 	ask := func(now time.Time) string {
 		t.Helper()
-		h := newHandler(&fakeReader{}, func(c *Config) {
+		h := newHandler(&fakeReader{}, func(c *setup) {
 			c.Registry, c.Now = func() *features.Registry { return r }, func() time.Time { return now }
 			c.History = func(context.Context) (*state.History, error) { return history, nil }
 		})

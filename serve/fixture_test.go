@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -58,7 +59,18 @@ func (r *fakeReader) ReadAsIf(ctx context.Context, reads []state.Read, pending *
 	return r.Read(ctx, reads)
 }
 
+func (r *fakeReader) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
+	slices, err := r.ReadAsIf(ctx, reads, pending)
+	return slices, state.Freshness{}, err
+}
+
 func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
+
+func (r *fakeReader) History(context.Context) (*state.History, error) { return nil, nil }
+
+func (r *fakeReader) Applied(context.Context, state.Partition, int64, []state.Read) (bool, error) {
+	return false, nil
+}
 
 // stored is what the fake reader holds.
 func stored() map[string]state.WindowState {
@@ -161,20 +173,59 @@ func registry() *features.Registry {
 	return r
 }
 
-// newHandler serves the fixture from a reader; change alters its Config.
-func newHandler(reader Reader, change func(*Config)) http.Handler {
+// setup is a handler's Config, and what its reader is to answer otherwise.
+type setup struct {
+	Config
+	History  func(context.Context) (*state.History, error)
+	Applied  func(context.Context, state.Partition, int64, []state.Read) (bool, error)
+	Replicas func(context.Context, []state.Read, *state.Batch) ([]state.WindowState, state.Freshness, error)
+}
+
+// scripted is a reader that answers some questions as a test wants.
+type scripted struct {
+	store.Reader
+	s *setup
+}
+
+func (r scripted) History(ctx context.Context) (*state.History, error) {
+	if r.s.History == nil {
+		return r.Reader.History(ctx)
+	}
+	return r.s.History(ctx)
+}
+
+func (r scripted) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
+	if r.s.Applied == nil {
+		return r.Reader.Applied(ctx, p, offset, reads)
+	}
+	return r.s.Applied(ctx, p, offset, reads)
+}
+
+func (r scripted) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
+	if r.s.Replicas == nil {
+		return r.Reader.ReadReplica(ctx, reads, pending)
+	}
+	return r.s.Replicas(ctx, reads, pending)
+}
+
+// newHandler serves the fixture from a reader; change alters the setup.
+func newHandler(reader store.Reader, change func(*setup)) http.Handler {
 	r := registry()
 	metrics := prometheus.NewRegistry()
-	c := Config{
+	s := &setup{Config: Config{
 		Registry: func() *features.Registry { return r },
 		Reader:   reader, Registerer: metrics, Gatherer: metrics,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now:    func() time.Time { return noon },
-	}
+	}}
 	if change != nil {
-		change(&c)
+		change(s)
 	}
-	return New(c)
+	s.FromReplicas = s.FromReplicas || s.Replicas != nil
+	if s.History != nil || s.Applied != nil || s.Replicas != nil {
+		s.Reader = scripted{s.Reader, s}
+	}
+	return New(s.Config)
 }
 
 // do asks a handler; what is asked and answered must be as /openapi.yaml says.

@@ -121,7 +121,7 @@ func FuzzEndpoints(f *testing.F) {
 	r := everyRegistry(f)
 	stored := clocked{everyState(f, r)}
 	var log bytes.Buffer
-	h := newHandler(stored, func(c *Config) {
+	h := newHandler(stored, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.Limits = fuzzLimits
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -42,13 +42,10 @@ func New(c Config) http.Handler {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Applied == nil {
-		c.Applied = func(context.Context, state.Partition, int64, []state.Read) (bool, error) { return false, nil }
-	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
 	h.budgets = newBudgets(h.limits.InFlight)
-	h.history = newHistories(h.tracing.historyReader(c.History), c.Now)
+	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
 
 	mux := http.NewServeMux()
 	for _, route := range []struct {

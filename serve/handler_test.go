@@ -51,7 +51,7 @@ func TestStoreFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log.Reset()
-			h := newHandler(test.reader, func(c *Config) {
+			h := newHandler(test.reader, func(c *setup) {
 				c.Limits.Timeout = time.Millisecond
 				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			})
@@ -81,7 +81,7 @@ func TestDefectsStayInside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			h := newHandler(&fakeReader{read: read}, func(c *Config) {
+			h := newHandler(&fakeReader{read: read}, func(c *setup) {
 				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				r := registry()
 				f, _ := r.Feature("device_tx_7d")
@@ -174,7 +174,7 @@ func TestReadiness(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHandler(&fakeReader{}, func(c *Config) { c.Checks, c.Limits.Timeout = test.checks, 10*time.Millisecond })
+			h := newHandler(&fakeReader{}, func(c *setup) { c.Checks, c.Limits.Timeout = test.checks, 10*time.Millisecond })
 			w := do(t, h, "GET", "/readyz", "")
 			if w.Code != test.status || w.Body.String() != test.want+"\n" {
 				t.Errorf("%d %s\nwant %d %s", w.Code, w.Body, test.status, test.want)
@@ -200,7 +200,7 @@ func TestCatalogue(t *testing.T) {
 // Definitions may be replaced between two questions.
 func TestRegistryIsReplaced(t *testing.T) {
 	registries := []*features.Registry{{}, registry()}
-	h := newHandler(&fakeReader{slices: stored()}, func(c *Config) {
+	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
 		c.Registry = func() *features.Registry { return registries[0] }
 	})
 	if w := do(t, h, "POST", query, good); w.Code != http.StatusNotFound {
@@ -215,7 +215,7 @@ func TestRegistryIsReplaced(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	reader := &fakeReader{slices: stored()}
-	h := newHandler(reader, func(c *Config) { c.Registerer, c.Gatherer = metrics, metrics })
+	h := newHandler(reader, func(c *setup) { c.Registerer, c.Gatherer = metrics, metrics })
 	do(t, h, "POST", query, `{"features": ["device_tx_7d", "device_avg_7d"], "entities": [{"device_id": "d1"}, {"device_id": "d2"}]}`)
 	do(t, h, "POST", query, `{}`)
 	reader.err = errors.New("down")
@@ -289,7 +289,7 @@ func (halfDown) Degraded() bool { return true }
 // A probe that waits for a second is to see why.
 func TestReadinessIsToldWithinHalfASecond(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	h := newHandler(&fakeReader{}, func(c *Config) { c.Checks = []Check{{"redis", hangs}, {"processor", hangs}} })
+	h := newHandler(&fakeReader{}, func(c *setup) { c.Checks = []Check{{"redis", hangs}, {"processor", hangs}} })
 	began := time.Now()
 	w := do(t, h, "GET", "/readyz", "")
 	if took := time.Since(began); took > 500*time.Millisecond || w.Code != 503 {

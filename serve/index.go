@@ -14,6 +14,7 @@ import (
 // index is a registry made ready for questions.
 type index struct {
 	registry  *features.Registry
+	version   string // of its plan
 	plans     map[string]*plan
 	services  map[string][]*plan
 	catalogue []byte // JSON
@@ -51,6 +52,9 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		services:  make(map[string][]*plan, len(r.Services)),
 		catalogue: appendJSON(nil, newCatalogue(r)),
 		mappers:   sync.Pool{New: func() any { return r.NewMapper() }},
+	}
+	if p := r.Plan(); p != nil {
+		x.version = p.Version
 	}
 	var sets []*keySet
 	for _, f := range r.Features {

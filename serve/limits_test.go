@@ -45,7 +45,7 @@ func TestAnswerTooLarge(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ask := func(most int64) (status int, body string) {
-				h := newHandler(state, func(c *Config) {
+				h := newHandler(state, func(c *setup) {
 					c.Registry, c.Limits.Answer = func() *features.Registry { return r }, most
 				})
 				w := do(t, h, "POST", test.target, test.body)

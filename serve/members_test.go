@@ -72,7 +72,7 @@ func memberHandler(t testing.TB) http.Handler {
 	if err := stored.Apply(context.Background(), batch); err != nil {
 		t.Fatal(err)
 	}
-	return newHandler(&fakeReader{read: stored.Read}, func(c *Config) {
+	return newHandler(&fakeReader{read: stored.Read}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.Limits.Values = 12
 	})

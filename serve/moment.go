@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/valyala/fastjson"
+
+	"github.com/weir-stream/weir/store"
 )
 
 // maxAhead is how far ahead a question may ask. Nothing is known there; but
@@ -36,7 +38,7 @@ const reached = math.MinInt64
 // reach finds the features whose state does not reach back to the moment:
 // neither by the clock on the wall nor, as in a replay of history, by that of
 // the records.
-func (q *question) reach(ctx context.Context, reader Reader) error {
+func (q *question) reach(ctx context.Context, reader store.Reader) error {
 	q.oldest = q.oldest[:0]
 	var clock int64
 	asked := false

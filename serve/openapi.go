@@ -1,8 +1,9 @@
 package serve
 
 import (
-	_ "embed"
 	"net/http"
+
+	_ "embed"
 )
 
 //go:embed openapi.yaml

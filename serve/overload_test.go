@@ -28,7 +28,7 @@ func TestOverload(t *testing.T) {
 		return make([]state.WindowState, 1), nil
 	}}
 	metrics := prometheus.NewRegistry()
-	h := newHandler(reader, func(c *Config) { c.Limits.Concurrent, c.Registerer = 1, metrics })
+	h := newHandler(reader, func(c *setup) { c.Limits.Concurrent, c.Registerer = 1, metrics })
 	ask := func() *httptest.ResponseRecorder { return do(t, h, "POST", query, good) }
 	var first sync.WaitGroup
 	first.Go(func() {
@@ -62,7 +62,7 @@ func TestOverload(t *testing.T) {
 // An answer may take as long as its limit allows, whatever the server's own.
 func TestLongTimeout(t *testing.T) {
 	var deadline time.Time
-	h := newHandler(&fakeReader{}, func(c *Config) { c.Limits.Timeout = 5 * time.Minute })
+	h := newHandler(&fakeReader{}, func(c *setup) { c.Limits.Timeout = 5 * time.Minute })
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder(), at: &deadline}
 	h.ServeHTTP(w, httptest.NewRequest("POST", query, strings.NewReader(good)))
 	if left := time.Until(deadline); w.Code != http.StatusOK || left < 5*time.Minute || left > 6*time.Minute {
@@ -81,7 +81,7 @@ func TestPanicsAreCounted(t *testing.T) {
 	var log bytes.Buffer
 	metrics := prometheus.NewRegistry()
 	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) { panic("a defect") }}
-	h := newHandler(reader, func(c *Config) {
+	h := newHandler(reader, func(c *setup) {
 		c.Registerer, c.Logger = metrics, slog.New(slog.NewTextHandler(&log, nil))
 	})
 	w := do(t, h, "POST", query, good)

@@ -66,7 +66,7 @@ func newBus(t *testing.T) *bus {
 		t.Fatal(err)
 	}
 	b := &bus{T: t, registry: r, store: memory.New()}
-	b.handler = newHandler(clocked{b.store}, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	b.handler = newHandler(clocked{b.store}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	return b
 }
 
@@ -210,7 +210,7 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	const event = `{"a\u0074": 1532520000000, "user": "\ud83d\ude00 \\ \ud800", "device": "d\/\"1", "id": 1e3, "at": 1532520000001}`
 	w := do(t, h, "POST", query, `{"features": ["devices"], "entities": [{"user": "u1"}], "pending": {"stream": "login", "event": `+event+`}}`)
 	if w.Code != http.StatusOK {

@@ -56,7 +56,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			reader := &fakeReader{slices: stored()}
 			replica := &replicaOf{reader, []state.Freshness{test.fresh}, 0}
-			h := newHandler(reader, func(c *Config) {
+			h := newHandler(reader, func(c *setup) {
 				c.Replicas = replica.read
 				c.Applied = func(context.Context, state.Partition, int64, []state.Read) (bool, error) { return true, nil }
 			})
@@ -78,7 +78,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 		return make([]state.WindowState, len(reads)), nil
 	}}
 	replica := &replicaOf{reader, []state.Freshness{{Replica: true, Staleness: time.Second}}, 0}
-	h := newHandler(reader, func(c *Config) {
+	h := newHandler(reader, func(c *setup) {
 		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
 	})
 	w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}],
@@ -100,7 +100,7 @@ func TestStalenessOfTheSecondDegree(t *testing.T) {
 		return slices, nil
 	}}
 	replica := &replicaOf{reader, []state.Freshness{{Replica: true, Staleness: time.Second}, {}}, 0}
-	h := newHandler(reader, func(c *Config) {
+	h := newHandler(reader, func(c *setup) {
 		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
 	})
 	w := do(t, h, "POST", query, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}]}`)
@@ -111,7 +111,7 @@ func TestStalenessOfTheSecondDegree(t *testing.T) {
 
 func TestNeitherReplicaNorMaster(t *testing.T) {
 	reader := &fakeReader{err: errors.New("down")}
-	h := newHandler(reader, func(c *Config) { c.Replicas = (&replicaOf{reader, make([]state.Freshness, 1), 0}).read })
+	h := newHandler(reader, func(c *setup) { c.Replicas = (&replicaOf{reader, make([]state.Freshness, 1), 0}).read })
 	w := do(t, h, "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
 	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {

@@ -27,7 +27,7 @@ func schemathesis(t *testing.T) string {
 func TestSchemathesis(t *testing.T) {
 	program := schemathesis(t)
 	r := everyRegistry(t)
-	server := httptest.NewServer(newHandler(clocked{everyState(t, r)}, func(c *Config) {
+	server := httptest.NewServer(newHandler(clocked{everyState(t, r)}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 	}))
 	defer server.Close()

@@ -68,7 +68,7 @@ func TestShutdownEnds(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
-	h := newHandler(reader, func(c *Config) { c.Limits.Timeout = time.Minute })
+	h := newHandler(reader, func(c *setup) { c.Limits.Timeout = time.Minute })
 	s, err := Start("127.0.0.1:0", h, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)

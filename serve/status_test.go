@@ -43,7 +43,7 @@ func TestStatusOfAProcessor(t *testing.T) {
 	for _, seconds := range []float64{0.0005, 1, 5} {
 		freshness.Observe(seconds)
 	}
-	h := newHandler(&fakeReader{}, func(c *Config) {
+	h := newHandler(&fakeReader{}, func(c *setup) {
 		c.Gatherer = metrics
 		c.DeadLetters = func() []DeadLetter {
 			return []DeadLetter{{Topic: "payments", Partition: 1, Offset: 40, Timestamp: 1532496076032, Stream: "payment", Reason: "late", Path: "at"}}
@@ -64,7 +64,7 @@ func TestStatusOfAProcessor(t *testing.T) {
 }
 
 func TestStatusThatCannotBeGathered(t *testing.T) {
-	h := newHandler(&fakeReader{}, func(c *Config) {
+	h := newHandler(&fakeReader{}, func(c *setup) {
 		c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, errors.New("secret") })
 	})
 	w := do(t, h, "GET", "/v1/status", "")

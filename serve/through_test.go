@@ -59,7 +59,7 @@ func newThroughWorld(t *testing.T, events int, random *rand.Rand, limits Limits)
 	}
 	w := &throughWorld{state: memory.New(), model: model.New(r), registry: r}
 	w.reader = &fakeReader{read: w.state.Read, clock: noon.UnixMilli()}
-	w.handler = newHandler(w.reader, func(c *Config) {
+	w.handler = newHandler(w.reader, func(c *setup) {
 		c.Registry, c.Limits = func() *features.Registry { return r }, limits
 	})
 	mapper := r.NewMapper()

@@ -45,7 +45,7 @@ func timelineHandler(t *testing.T, reader *fakeReader) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	return newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 }
 
 type timelineAnswer struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // tracing makes spans of questions. Its zero value makes none.
@@ -102,14 +103,14 @@ func waited(span trace.Span, applied bool, looks int, err error) {
 }
 
 // historyReader makes a span of each time that a question reads the history.
-func (t tracing) historyReader(read func(context.Context) (*state.History, error)) func(context.Context) (*state.History, error) {
-	if t.tracer == nil || read == nil {
-		return read
+func (t tracing) historyReader(from store.Reader) func(context.Context) (*state.History, error) {
+	if t.tracer == nil {
+		return from.History
 	}
 	return func(ctx context.Context) (*state.History, error) {
 		ctx, span := t.tracer.Start(ctx, "history", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
 		defer span.End()
-		history, err := read(ctx)
+		history, err := from.History(ctx)
 		if err != nil {
 			span.SetStatus(codes.Error, err.Error())
 		}

@@ -40,14 +40,14 @@ func TestPartOfTheStoreIsAway(t *testing.T) {
 			return nil
 		}}, nil
 	}
-	for name, change := range map[string]func(*Config, *fakeReader){
-		"the state":   func(c *Config, r *fakeReader) { c.Reader = awayReader{r} },
-		"the history": func(c *Config, _ *fakeReader) { c.History = missing },
+	for name, change := range map[string]func(*setup, *fakeReader){
+		"the state":   func(c *setup, r *fakeReader) { c.Reader = awayReader{r} },
+		"the history": func(c *setup, _ *fakeReader) { c.History = missing },
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			reader := &fakeReader{slices: stored()}
-			h := newHandler(reader, func(c *Config) { c.Registerer = registry; change(c, reader) })
+			h := newHandler(reader, func(c *setup) { c.Registerer = registry; change(c, reader) })
 			ask := func(path, body string, none string, others ...string) {
 				t.Helper()
 				method := "POST"

@@ -19,6 +19,7 @@ import (
 type wait struct {
 	partition state.Partition
 	offset    int64
+	version   string // of the plan that processors should apply to it
 	timeout   time.Duration
 }
 
@@ -84,7 +85,7 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 		}
 		return n
 	}
-	q.wait = &wait{timeout: defaultWait}
+	q.wait = &wait{timeout: defaultWait, version: x.version}
 	q.wait.partition = state.Partition{Topic: string(topic), ID: int32(number("partition", math.MaxInt32))}
 	q.wait.offset = number("offset", math.MaxInt64)
 	if parts["timeout_ms"] != nil {
@@ -147,7 +148,7 @@ func (q *question) look(ctx context.Context, h *handler) (applied bool, looks in
 	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
 		looks++
 		// By the whole question's time: even one that does not wait looks once.
-		applied, err = h.Applied(ctx, q.wait.partition, q.wait.offset, reads)
+		applied, err = h.Reader.Applied(ctx, q.wait.partition.Under(q.wait.version), q.wait.offset, reads)
 		if err != nil || applied || !sleep(waiting, pause) {
 			return applied, looks, err
 		}

@@ -23,6 +23,7 @@ type arrival struct {
 	began     time.Time
 	looks     int
 	partition state.Partition
+	version   string // of the plan that the record is looked for under
 	offset    int64
 	entities  []string // of the last look's reads
 }
@@ -33,6 +34,7 @@ func (a *arrival) applied(_ context.Context, p state.Partition, offset int64, re
 	}
 	a.looks++
 	a.partition, a.offset, a.entities = p, offset, nil
+	a.partition.Topic, a.version, _ = strings.Cut(p.Topic, "@")
 	for _, r := range reads {
 		a.entities = append(a.entities, r.Entity)
 	}
@@ -50,7 +52,7 @@ func waitingHandler(t testing.TB, a *arrival) http.Handler {
 	read := func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		return make([]state.WindowState, len(reads)), nil
 	}
-	return newHandler(&fakeReader{read: read}, func(c *Config) {
+	return newHandler(&fakeReader{read: read}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		if a != nil {
 			c.Applied = a.applied
@@ -89,7 +91,7 @@ func TestWaiting(t *testing.T) {
 					t.Errorf("took %v and %d looks, want %v and %d", took, a.looks, test.took, test.looks)
 				}
 				want := state.Partition{Topic: "views", ID: 3}
-				if diff := cmp.Diff([]string{"u1", "u2"}, a.entities); diff != "" || a.partition != want || a.offset != 1234 {
+				if diff := cmp.Diff([]string{"u1", "u2"}, a.entities); diff != "" || a.partition != want || a.version == "" || a.offset != 1234 {
 					t.Errorf("looked for %v of %v (-want +got):\n%s", a.offset, a.partition, diff)
 				}
 			})
@@ -143,7 +145,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := &first{record: 944092800000, plan: r.Plan()}
-			h := newHandler(f, func(c *Config) {
+			h := newHandler(f, func(c *setup) {
 				c.Registry = func() *features.Registry { return r }
 				c.Applied, c.History, c.Now = f.applied, f.history, time.Now
 			})
@@ -172,7 +174,7 @@ func TestWaitingByParameter(t *testing.T) {
 				t.Errorf("%d %s, want %s", w.Code, w.Body, test.want)
 			}
 			want := state.Partition{Topic: "views", ID: 3}
-			if a.looks != 4 || a.partition != want || a.offset != 1234 || len(a.entities) == 0 || a.entities[0] != "u1" {
+			if a.looks != 4 || a.partition != want || a.version == "" || a.offset != 1234 || len(a.entities) == 0 || a.entities[0] != "u1" {
 				t.Errorf("%d looks for %v of %v, at %v", a.looks, a.offset, a.partition, a.entities)
 			}
 		})
@@ -193,7 +195,7 @@ features:
 	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		return make([]state.WindowState, len(reads)), nil
 	}}
-	h := newHandler(reader, func(c *Config) { c.Registry = func() *features.Registry { return r } })
+	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	w := do(t, h, "GET", "/v1/features/events?wait_for=views/3/1234", "")
 	if w.Code != 200 || strings.Contains(w.Body.String(), "waited") || !strings.Contains(w.Body.String(), `"entity":{"wait_for":"views/3/1234"}`) {
 		t.Errorf("%d %s", w.Code, w.Body)

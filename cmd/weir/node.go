@@ -20,7 +20,6 @@ import (
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/serve"
-	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -75,10 +74,7 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 	handler := serve.New(serve.Config{
 		DeadLetters: n.deadLetters(),
 		Registry:    n.reloader.registry,
-		Reader:      n.store,
-		Replicas:    n.readReplica(),
-		History:     n.store.History,
-		Applied:     n.applied,
+		Reader:      n.store, FromReplicas: n.replicas != nil,
 		Definitions: n.reloader.definitions,
 		Checks:      checks,
 		Limits: serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
@@ -144,19 +140,6 @@ func (n *node) closeRedis() error {
 		err = errors.Join(err, n.replicas.Close())
 	}
 	return err
-}
-
-// readReplica reads from replicas; nil where questions are read from masters.
-func (n *node) readReplica() func(context.Context, []state.Read, *state.Batch) ([]state.WindowState, state.Freshness, error) {
-	if n.replicas == nil {
-		return nil
-	}
-	return n.store.ReadReplica
-}
-
-// applied asks the store under the plan that the processors should have.
-func (n *node) applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
-	return n.store.Applied(ctx, p.Under(n.reloader.registry().Plan().Version), offset, reads)
 }
 
 // deadLetters tells of the last that the processor has set aside; nil without one.

@@ -1,14 +1,18 @@
 // Package memory keeps state in the process's memory: what package redisstore keeps
 // in Redis, with the same meaning, for replays of history that end with the
-// process. It knows no progress: every batch applied counts.
+// process. It claims no partitions: every batch applied counts.
 package memory
 
 import (
 	"context"
+	"strings"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
 )
+
+var _ store.Reader = (*Store)(nil)
 
 // Store is the state of one replay. It serves one goroutine.
 type Store struct {
@@ -16,6 +20,8 @@ type Store struct {
 	// swept is the number of entries that the last sweep over all has left.
 	swept int
 	now   int64 // the greatest of the batches applied
+	// ends are by partition the offset behind the last record applied.
+	ends map[state.Partition]int64
 
 	secret packed.Secret
 }
@@ -38,12 +44,15 @@ func New() *Store { return NewKeyed(packed.Secret{}) }
 
 // NewKeyed returns an empty store that hashes values with a secret.
 func NewKeyed(secret packed.Secret) *Store {
-	return &Store{entries: map[key]*entry{}, secret: secret}
+	return &Store{entries: map[key]*entry{}, ends: map[state.Partition]int64{}, secret: secret}
 }
 
 // Apply applies a batch; there is no error.
 func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 	s.now = max(s.now, b.Now)
+	for i := range b.Sources {
+		s.ends[b.Sources[i].Partition] = b.Sources[i].To
+	}
 	for i := range b.Touched {
 		t := &b.Touched[i]
 		for j := t.From; j < t.To; j++ {
@@ -96,7 +105,10 @@ func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState
 
 // ReadAsIf answers all reads as Read would if a batch had just been applied, but
 // for events that have arrived meanwhile; see packed.Think. It changes nothing.
-func (s *Store) ReadAsIf(_ context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+	if pending == nil {
+		return s.Read(ctx, reads)
+	}
 	slices := make([]state.WindowState, len(reads))
 	for i := range reads {
 		r := &reads[i]
@@ -110,6 +122,24 @@ func (s *Store) ReadAsIf(_ context.Context, reads []state.Read, pending *state.B
 		slices[i] = thought[r.Series].Read(r)
 	}
 	return slices, nil
+}
+
+// ReadReplica is ReadAsIf: there are no replicas.
+func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
+	slices, err := s.ReadAsIf(ctx, reads, pending)
+	return slices, state.Freshness{}, err
+}
+
+// Clock is the greatest timestamp of a record applied, in milliseconds.
+func (s *Store) Clock(context.Context) (int64, error) { return s.now, nil }
+
+// History is nil: one plan has written all there is.
+func (s *Store) History(context.Context) (*state.History, error) { return nil, nil }
+
+// Applied says whether a record was applied, under whatever plan.
+func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
+	p.Topic, _, _ = strings.Cut(p.Topic, "@")
+	return s.ends[p] > offset, nil
 }
 
 // copied is the state of a series of an entity, to be changed.
