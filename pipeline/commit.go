@@ -2,9 +2,13 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
+
+	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/pipeline/group"
 	"github.com/weir-stream/weir/state"
@@ -13,7 +17,7 @@ import (
 // committer commits offsets to Kafka beside the work. They only tell others how
 // far the group is; where it goes on stands in the store.
 type committer struct {
-	generation *group.Generation
+	generation atomic.Pointer[group.Generation] // the present one
 	log        *slog.Logger
 	wake       chan struct{}
 	done       chan struct{}
@@ -23,9 +27,9 @@ type committer struct {
 	closed  bool
 }
 
-func newCommitter(g *group.Generation, log *slog.Logger) *committer {
+func newCommitter(log *slog.Logger) *committer {
 	c := &committer{
-		generation: g, log: log,
+		log:  log,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		pending: make(map[state.Partition]int64),
 	}
@@ -65,7 +69,9 @@ func (c *committer) run() {
 		c.pending = make(map[state.Partition]int64)
 		c.mu.Unlock()
 		if len(pending) > 0 {
-			if err := c.generation.Commit(context.Background(), pending); err != nil {
+			err := c.generation.Load().Commit(context.Background(), pending)
+			// While the group forms its next generation it takes none; partitions go on meanwhile.
+			if err != nil && !errors.Is(err, kafka.RebalanceInProgress) && !errors.Is(err, kafka.IllegalGeneration) {
 				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too great until the next commit", "error", err)
 			}
 		}

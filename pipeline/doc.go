@@ -1,7 +1,8 @@
 // Package pipeline carries events from Kafka into the store, each counted once.
 //
-// A Processor is a member of a consumer group. In each generation of the group
-// it shares its partitions out to workers. A worker is two goroutines and two
+// A Processor is a member of a consumer group. It shares out to workers what the
+// group gives it; when that changes, only the partitions that come or go are touched.
+// A worker is two goroutines and two
 // batches that go round between them:
 //
 //	fetch.Poller -> decode -> Mapper.Map -> batch ==> dead letters -> enriched events -> Writer.Apply

@@ -35,8 +35,11 @@ func (h *health) err() error {
 	var all []error
 	degraded := true
 	for what, err := range h.problems {
-		_, lags := errors.AsType[*LaggingError](err)
-		degraded = degraded && lags
+		d, ok := errors.AsType[interface {
+			error
+			Degraded() bool
+		}](err)
+		degraded = degraded && ok && d.Degraded()
 		all = append(all, fmt.Errorf("%s: %w", what, err))
 	}
 	slices.SortFunc(all, func(a, b error) int {

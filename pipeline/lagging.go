@@ -29,6 +29,9 @@ func (e *LaggingError) Error() string {
 
 func (e *LaggingError) Unwrap() error { return e.Err }
 
+// Degraded says that the processor works.
+func (*LaggingError) Degraded() bool { return true }
+
 // errNotApplied is why shards lag whose master answers again by now.
 var errNotApplied = errors.New("their calls got no answer")
 
@@ -80,7 +83,7 @@ func (w *worker) unavailable(ctx context.Context, p *partition) error {
 func (w *worker) catchUp(ctx context.Context) {
 	var due []*partition
 	for _, p := range w.partitions {
-		if len(p.lags) == 0 || time.Now().Before(p.catchUpAt) || w.unavailable(ctx, p) != nil {
+		if len(p.lags) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || w.unavailable(ctx, p) != nil {
 			continue
 		}
 		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)

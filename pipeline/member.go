@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -22,33 +23,76 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 	if !p.waitForTopics(ctx, slices.Concat(topics, registry.EnrichedTopics())) {
 		return nil
 	}
+	commits := newCommitter(p.log)
+	c := &consumer{p: p, topics: topics, commit: commits.commit}
 	member := group.New(group.Config{
 		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...),
-		Group: p.cfg.Group, InstanceID: p.cfg.GroupInstanceID, Topics: topics,
+		Group: p.cfg.Group, InstanceID: p.cfg.GroupInstanceID, Topics: topics, Release: c.release,
 		SessionTimeout: p.cfg.SessionTimeout, RebalanceTimeout: p.cfg.RebalanceTimeout,
 		HeartbeatInterval: p.cfg.HeartbeatInterval, Logger: p.log,
 	})
 	defer p.leave(member)
+	defer commits.close()
+	defer c.close()
+	ctx, fail := context.WithCancelCause(ctx)
+	var carrying sync.WaitGroup
+	defer carrying.Wait()
+	defer fail(nil)
+	carrying.Go(func() {
+		if err := c.run(ctx); err != nil {
+			fail(err)
+		}
+	})
+	if err := p.follow(ctx, member, c, commits); err != nil {
+		return err
+	}
+	fail(nil)
+	carrying.Wait()
+	return failure(ctx)
+}
+
+// follow carries what each generation of the group gives this member, until the
+// context ends.
+func (p *Processor) follow(ctx context.Context, member *group.Member, c *consumer, commits *committer) error {
 	joining := trouble{log: p.log, what: "joining the consumer group"}
 	for ctx.Err() == nil {
-		generation, err := member.Next(ctx)
+		g, err := member.Next(ctx)
 		if _, fenced := errors.AsType[*group.FencedError](err); fenced {
 			return err
 		}
 		if err != nil {
 			if ctx.Err() == nil {
+				if c.carries() {
+					err = &awayError{err}
+				}
 				p.health.set("group", err)
 				wait(ctx, joining.failed(err))
 			}
 			continue
 		}
 		joining.over()
-		if err := p.generation(ctx, generation, topics); err != nil {
-			return err
+		commits.generation.Store(g)
+		p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(g.Partitions))
+		c.take(g.Partitions)
+		p.health.clear("group")
+		select {
+		case <-g.Done():
+			p.log.Info("the consumer group rebalances; the partitions at hand go on", "generation", g.ID)
+		case <-ctx.Done():
 		}
 	}
 	return nil
 }
+
+// awayError says that the group cannot be joined while partitions are carried.
+type awayError struct{ err error }
+
+func (e *awayError) Error() string {
+	return fmt.Sprintf("the partitions at hand go on, but no others can be taken: %v", e.err)
+}
+
+func (e *awayError) Unwrap() error { return e.err }
+func (*awayError) Degraded() bool  { return true }
 
 // leave leaves the group, so that others take over at once.
 func (p *Processor) leave(member *group.Member) {

@@ -139,11 +139,12 @@ func (m *metrics) setLag(p state.Partition, lag fetch.Lag) {
 	m.openAge.WithLabelValues(p.Topic, id).Set(lag.OpenFor.Seconds())
 }
 
-// resetLag forgets the lags of partitions that are given up.
-func (m *metrics) resetLag() {
-	m.lag.Reset()
-	m.open.Reset()
-	m.openAge.Reset()
+// forget forgets the lag of a partition that is given up.
+func (m *metrics) forget(p state.Partition) {
+	id := strconv.Itoa(int(p.ID))
+	for _, gauge := range []*prometheus.GaugeVec{m.lag, m.open, m.openAge} {
+		gauge.DeleteLabelValues(p.Topic, id)
+	}
 }
 
 // assigned tells of the partitions that the processor has from now on. Counters

@@ -11,7 +11,7 @@ import (
 type partition struct {
 	state.Partition
 	under    state.Partition  // the name of its progress, with the version of the plan
-	progress []state.Position // by shard; shared with the batches under way
+	progress []state.Position // by shard, nil while it is not carried; shared with the batches under way
 	lagging  []bool           // by shard, see state.PartitionRange; shared likewise
 	// confirmed is the progress that was known when the partition was last abandoned; nil
 	// for none. Where a shard has less then, the store has gone back in time.
@@ -22,6 +22,10 @@ type partition struct {
 	// in is the batch being filled that has a share of the partition, at index.
 	in    *batch
 	index int
+
+	resuming bool     // recovery looks where to go on
+	attempt  int      // of recovery
+	leaving  *leaving // nil unless the group has taken it away
 
 	// A partition that cannot go on is read again at retryAt; zero if it goes on.
 	retryAt time.Time
@@ -46,11 +50,14 @@ func (p *partition) has(progress []state.Position) bool {
 	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
 }
 
+// carried says whether the partition is read and applied.
+func (p *partition) carried() bool { return p.progress != nil }
+
 // wentBack says whether a shard has less progress in the same log than it had when
 // the partition was abandoned.
-func (p *partition) wentBack() bool {
+func (p *partition) wentBack(progress []state.Position) bool {
 	for shard, at := range p.confirmed {
-		if now := p.progress[shard]; now.Log == at.Log && now.Offset < at.Offset {
+		if now := progress[shard]; now.Log == at.Log && now.Offset < at.Offset {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -28,12 +29,14 @@ type recovery struct {
 	brokers brokers
 }
 
-// resumption is how a partition goes on: from where its progress was set to, or not
-// before some time, or not at all for now.
+// resumption is how a partition goes on: from its progress, or not before some
+// time, or not at all for now.
 type resumption struct {
-	known fetch.Known
-	early time.Duration
-	err   error
+	progress []state.Position // by shard
+	known    fetch.Known      // the lowest
+	placed   bool             // the progress was changed, so that less of it is no surprise
+	early    time.Duration
+	err      error
 }
 
 // looks is how often what was found may make it necessary to look again: a position
@@ -42,10 +45,9 @@ const looks = 5
 
 var errUnsettled = errors.New("its progress changes while it is looked at")
 
-// resume claims partitions and sets their position to the lowest progress of all
-// shards. Whatever their number it is a pipeline to the store and a few requests to
+// resume claims partitions and finds the lowest progress of all shards. Whatever their number it is a pipeline to the store and a few requests to
 // each leader; each of them goes on or fails by itself.
-func (r *recovery) resume(ctx context.Context, partitions []*partition) []resumption {
+func (r *recovery) resume(ctx context.Context, partitions []state.Partition) []resumption {
 	done := make([]resumption, len(partitions))
 	pending := make([]int, len(partitions))
 	for i := range pending {
@@ -70,7 +72,7 @@ func (r *recovery) resume(ctx context.Context, partitions []*partition) []resump
 
 // round looks at partitions once. It returns those that were placed, and are to be
 // looked at again.
-func (r *recovery) round(ctx context.Context, partitions []*partition, pending []int, done []resumption) (again []int, err error) {
+func (r *recovery) round(ctx context.Context, partitions []state.Partition, pending []int, done []resumption) (again []int, err error) {
 	findings, err := r.find(ctx, partitions, pending)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,9 @@ func (r *recovery) round(ctx context.Context, partitions []*partition, pending [
 			placements = append(placements, *v.placement)
 			verdicts[i] = v
 		default:
-			done[i] = r.ready(partitions[i], &findings[n])
+			placed := done[i].placed
+			done[i] = ready(&findings[n])
+			done[i].placed = placed
 			if done[i].early, err = r.early(ctx, findings[n].claim.Held); err != nil {
 				return nil, err
 			}
@@ -101,28 +105,23 @@ func (r *recovery) round(ctx context.Context, partitions []*partition, pending [
 		return nil, err
 	}
 	for _, i := range again {
-		partitions[i].confirmed = nil // its progress is placed, and less of it no surprise
-		r.tell(partitions[i].Partition, verdicts[i])
+		done[i].placed = true
+		r.tell(partitions[i], verdicts[i])
 	}
 	return again, nil
 }
 
-// ready sets a partition to its lowest progress.
-func (r *recovery) ready(p *partition, f *finding) resumption {
-	p.progress, p.epoch = f.claim.Progress, -1
-	p.lagging, p.lags = make([]bool, len(p.progress)), nil
-	lowest := slices.MinFunc(p.progress, func(a, b state.Position) int { return int(min(max(a.Offset-b.Offset, -1), 1)) })
-	p.position = lowest.Offset
-	for _, at := range p.progress {
-		p.epoch = max(p.epoch, at.Epoch)
-	}
-	return resumption{known: fetch.Known{
+// ready has a partition go on from its lowest progress.
+func ready(f *finding) resumption {
+	progress := f.claim.Progress
+	lowest := slices.MinFunc(progress, func(a, b state.Position) int { return cmp.Compare(a.Offset, b.Offset) })
+	return resumption{progress: progress, known: fetch.Known{
 		Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID,
 	}}
 }
 
 // find claims partitions, and asks for all that is needed to judge them.
-func (r *recovery) find(ctx context.Context, partitions []*partition, pending []int) ([]finding, error) {
+func (r *recovery) find(ctx context.Context, partitions []state.Partition, pending []int) ([]finding, error) {
 	if err := r.cfg.Store.Create(ctx); err != nil {
 		return nil, err
 	}
@@ -131,7 +130,7 @@ func (r *recovery) find(ctx context.Context, partitions []*partition, pending []
 	}
 	ids := make([]state.Partition, len(pending))
 	for n, i := range pending {
-		ids[n] = partitions[i].Partition
+		ids[n] = partitions[i]
 	}
 	claims, err := r.cfg.Store.Claim(ctx, ids, r.plan.Version)
 	if err != nil {
@@ -142,8 +141,8 @@ func (r *recovery) find(ctx context.Context, partitions []*partition, pending []
 		return nil, err
 	}
 	findings := make([]finding, len(pending))
-	for n, i := range pending {
-		findings[n] = finding{partition: ids[n], under: partitions[i].under, claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}}
+	for n := range pending {
+		findings[n] = finding{partition: ids[n], under: ids[n].Under(r.plan.Version), claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}}
 	}
 	if err := r.findLogs(ctx, findings); err != nil {
 		return nil, err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// worker carries some of a generation's partitions. Its fields belong to the
+// worker carries some of the member's partitions. Its fields belong to the
 // mapping goroutine; the applying one gets a batch at a time.
 type worker struct {
 	cfg        *Config
@@ -30,6 +30,9 @@ type worker struct {
 	health     *health
 	partitions map[state.Partition]*partition
 	commit     func(map[state.Partition]int64)
+	changes    chan change
+	resumed    chan resumed // what recovery has found
+	recovering sync.WaitGroup
 
 	current *batch // being filled
 	spare   *batch // empty; nil while it is applied
@@ -49,6 +52,7 @@ type worker struct {
 func (w *worker) run(ctx context.Context) error {
 	fetches := make(chan fetchResult)
 	ctx, cancel := context.WithCancel(ctx)
+	defer w.recovering.Wait()
 	defer cancel()
 	go w.poll(ctx, fetches)
 	commits := time.NewTicker(w.cfg.CommitInterval)
@@ -62,7 +66,6 @@ func (w *worker) run(ctx context.Context) error {
 			w.stopped(p, "")
 		}
 	}()
-	w.resume(ctx, slices.Collect(maps.Values(w.partitions))...)
 	for {
 		w.mapFetched()
 		if w.ready() {
@@ -80,8 +83,13 @@ func (w *worker) run(ctx context.Context) error {
 			}
 		case b := <-w.applier.done:
 			w.takeBack(ctx, b)
+			w.forgetReleased()
+		case c := <-w.changes:
+			w.change(ctx, c)
+		case found := <-w.resumed:
+			w.goOn(ctx, found)
 		case <-commits.C:
-			w.due = true
+			w.due = len(w.partitions) > 0
 			w.retry(ctx)
 			w.catchUp(ctx)
 		case <-w.lingers.C:
@@ -120,8 +128,10 @@ func (w *worker) take(ctx context.Context, result fetchResult) error {
 	gone, isGone := errors.AsType[fetch.PositionError](result.err)
 	switch {
 	case isGone:
-		w.log.Warn("the position is not in the log", "error", gone)
-		w.resume(ctx, w.partitions[gone.Of()])
+		if p := w.partitions[gone.Of()]; p != nil && p.leaving == nil {
+			w.log.Warn("the position is not in the log", "error", gone)
+			w.resume(ctx, p)
+		}
 		return nil
 	case result.err != nil:
 		return result.err
@@ -234,7 +244,7 @@ func (w *worker) hand() {
 		// script says if a shard has gone back in time.
 		b.EveryShard, w.due = true, false
 		for _, p := range w.partitions {
-			if p.retryAt.IsZero() && p != b.kept {
+			if p.carried() && p != b.kept {
 				b.source(p)
 			}
 		}
@@ -258,6 +268,9 @@ func (w *worker) takeBack(ctx context.Context, b *batch) {
 			continue // it has been resumed since
 		}
 		switch {
+		case p.leaving != nil && (b.failures[i] != nil || b.Sources[i].Behind):
+			w.abandon(p) // the next owner reads it again
+		case p.leaving != nil:
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
 		case b.Sources[i].Behind:
@@ -295,43 +308,6 @@ func (w *worker) reportLag(p *partition) {
 	}
 }
 
-// resume reads partitions from where the store is in them. Nothing that is under
-// way of them counts any more. One that cannot go on is stopped.
-func (w *worker) resume(ctx context.Context, partitions ...*partition) {
-	if len(partitions) == 0 {
-		return
-	}
-	for _, p := range partitions {
-		w.abandon(p)
-		p.lags = nil
-	}
-	for i, found := range w.recovery.resume(ctx, partitions) {
-		p := partitions[i]
-		switch {
-		case found.err != nil && ctx.Err() != nil:
-			p.progress, p.retryAt = nil, time.Now() // this is the end, and no trouble of the partition
-		case found.err != nil:
-			w.stop(p, found.err)
-		case found.early > 0:
-			p.progress = nil
-			p.retryAt = time.Now().Add(found.early)
-			w.settles.Reset(found.early)
-		default:
-			if p.wentBack() { // while it did not answer, so that no batch was refused
-				w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
-				w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
-			}
-			p.confirmed = nil
-			p.retryAt = time.Time{}
-			if !p.broken.is() { // what it was stopped by may still be there
-				w.stopped(p, "")
-				w.health.clear(p.String())
-			}
-			w.poller.Resume(p.Topic, p.ID, found.known)
-		}
-	}
-}
-
 // stop leaves a partition alone until it is time to try again.
 func (w *worker) stop(p *partition, err error) {
 	w.abandon(p)
@@ -362,21 +338,15 @@ func (w *worker) abandon(p *partition) {
 		p.confirmed = slices.Clone(p.progress)
 	}
 	p.progress = nil // what comes back of it tells nothing new
+	w.dropFetched(p)
+}
+
+// dropFetched drops the records at hand if they are the partition's.
+func (w *worker) dropFetched(p *partition) {
 	if w.from == p && w.fetched != nil {
 		w.fetched.Release()
 		w.fetched = nil
 	}
-}
-
-// retry resumes the partitions whose time to wait is over.
-func (w *worker) retry(ctx context.Context) {
-	var due []*partition
-	for _, p := range w.partitions {
-		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) {
-			due = append(due, p)
-		}
-	}
-	w.resume(ctx, due...)
 }
 
 // flush applies what was mapped and commits it, as far as the time to shut

@@ -62,8 +62,8 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 // batch: a second share would find the same progress, and count twice what both
 // hold.
 func TestABatchHasOneShareOfAPartition(t *testing.T) {
-	p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8}
-	other := &partition{Partition: state.Partition{Topic: "logins"}}
+	p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
+	other := &partition{Partition: state.Partition{Topic: "logins"}, progress: make([]state.Position, 1)}
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, current: newBatch(), spare: newBatch(), due: true,
 		applier:    &applier{todo: make(chan *batch, 1)},

@@ -3,10 +3,13 @@ package group
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/state"
 )
 
 // A static member that comes back is given what it had, whatever topics it reads
@@ -57,4 +60,20 @@ func parseAssignment(raw []byte) (owned map[string][]int32, topics string, err e
 		owned[topic.Topic] = topic.Partitions
 	}
 	return owned, string(assignment.UserData), nil
+}
+
+// sorted are partitions by topic and ID.
+func sorted(owned map[string][]int32) []state.Partition {
+	var all []state.Partition
+	for _, topic := range slices.Sorted(maps.Keys(owned)) {
+		for _, id := range slices.Sorted(slices.Values(owned[topic])) {
+			all = append(all, state.Partition{Topic: topic, ID: id})
+		}
+	}
+	return all
+}
+
+// without are the partitions of one assignment that are not in another.
+func without(owned, other map[string][]int32) []state.Partition {
+	return slices.DeleteFunc(sorted(owned), func(p state.Partition) bool { return slices.Contains(other[p.Topic], p.ID) })
 }

@@ -4,18 +4,18 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
 
-// Generation is what a member was given, until the group rebalances.
+// Generation is what a member was given, until the group rebalances. Its partitions
+// stay with the member beyond that, until they are released.
 type Generation struct {
 	ID         int32
 	Partitions []state.Partition // by topic and ID
@@ -26,20 +26,17 @@ type Generation struct {
 	rebalance context.CancelFunc
 	quit      context.CancelFunc // ends the heartbeats
 	beats     sync.WaitGroup
-	lost      atomic.Bool // the coordinator cannot be reached, or is another one
 }
 
 // begin starts the heartbeats of the generation that was joined.
 func (m *Member) begin(leads bool) *Generation {
-	g := &Generation{ID: m.generation, member: m.id, m: m}
-	for _, topic := range slices.Sorted(maps.Keys(m.owned)) {
-		for _, id := range slices.Sorted(slices.Values(m.owned[topic])) {
-			g.Partitions = append(g.Partitions, state.Partition{Topic: topic, ID: id})
-		}
-	}
+	g := &Generation{ID: m.generation, Partitions: sorted(m.owned), member: m.id, m: m}
 	var ctx context.Context
 	ctx, g.quit = context.WithCancel(context.Background())
 	g.over, g.rebalance = context.WithCancel(ctx)
+	if len(m.leaving) > 0 {
+		g.rebalance() // others wait for them
+	}
 	g.beats.Go(func() { g.beat(ctx) })
 	if leads {
 		g.beats.Go(func() { g.watch(ctx) })
@@ -78,22 +75,23 @@ func (g *Generation) beat(ctx context.Context) {
 			g.rebalance()
 		case isRefusal(err):
 			g.m.cfg.Logger.Warn("out of the consumer group, joining again", "error", err)
-			g.lost.Store(true)
 			g.rebalance()
 			return
 		case time.Since(last) > g.m.cfg.SessionTimeout:
 			g.m.cfg.Logger.Warn("no heartbeat reaches the consumer group, joining again", "error", err)
-			g.lost.Store(true)
 			g.rebalance()
 			return
+		default:
+			// The group may have moved to another broker, and goes on there.
+			g.m.coordinator.Store(fetch.AnyBroker)
 		}
 	}
 }
 
 // isRefusal tells an answer of the coordinator from a failure to reach it.
 func isRefusal(err error) bool {
-	_, ok := errors.AsType[kafka.Error](err)
-	return ok
+	code, ok := errors.AsType[kafka.Error](err)
+	return ok && code != kafka.NotCoordinatorForGroup && code != kafka.GroupCoordinatorNotAvailable && code != kafka.GroupLoadInProgress
 }
 
 func (g *Generation) heartbeat(ctx context.Context) error {
@@ -131,7 +129,8 @@ func (g *Generation) watch(ctx context.Context) {
 	}
 }
 
-// Commit tells Kafka how far partitions are applied.
+// Commit tells Kafka how far partitions are applied. It is refused while the group
+// forms its next generation.
 func (g *Generation) Commit(ctx context.Context, offsets map[state.Partition]int64) error {
 	request := kmsg.NewPtrOffsetCommitRequest()
 	request.Group, request.MemberID, request.Generation, request.InstanceID = g.m.cfg.Group, g.member, g.ID, g.m.instance()

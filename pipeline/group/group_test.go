@@ -1,16 +1,19 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
@@ -28,7 +31,8 @@ type running struct {
 	mu         sync.Mutex
 	generation *Generation
 	joined     int
-	err        error // that ended it
+	released   []state.Partition // by Next, ever
+	err        error             // that ended it
 }
 
 func config(t *testing.T, broker *testkit.Broker, group, instance string, topics ...string) Config {
@@ -44,7 +48,13 @@ func config(t *testing.T, broker *testkit.Broker, group, instance string, topics
 // run joins until it is stopped, which leaves the group.
 func run(t *testing.T, cfg Config) *running {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{t: t, m: New(cfg), over: make(chan struct{})}
+	r := &running{t: t, over: make(chan struct{})}
+	cfg.Release = func(partitions []state.Partition) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.released = append(r.released, partitions...)
+	}
+	r.m = New(cfg)
 	r.stop = sync.OnceFunc(func() { cancel(); <-r.over })
 	t.Cleanup(r.stop)
 	go func() {
@@ -175,6 +185,92 @@ func TestMembersShare(t *testing.T) {
 	})
 	if err != nil || reply.Topics[topic][0].CommittedOffset != 7 {
 		t.Errorf("committed %+v, %v", reply, err)
+	}
+}
+
+// A member that has another one's partitions taken from it releases these alone,
+// each once.
+func TestRebalanceIsCooperative(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic, group := testkit.CreateTopic(t, broker, 6), testkit.Namespace(t)
+	a := run(t, config(t, broker, group, "", topic))
+	before := share(t, 6, a)[0]
+	b := run(t, config(t, broker, group, "", topic))
+	after := share(t, 3, a, b)
+	b.stop()
+	again := share(t, 6, a)[0]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if slices.SortFunc(a.released, compare); !slices.Equal(a.released, after[1]) {
+		t.Errorf("a released %v, b was given %v", a.released, after[1])
+	}
+	if !slices.Equal(before, again) {
+		t.Errorf("a had %v, and has %v after b has left", before, again)
+	}
+}
+
+func compare(a, b state.Partition) int {
+	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
+}
+
+// A member that the broker has given up releases all that it had before it joins again.
+func TestMemberThatWasGivenUp(t *testing.T) {
+	broker := testkit.Kafka(t)
+	topic, group := testkit.CreateTopic(t, broker, 2), testkit.Namespace(t)
+	a := run(t, config(t, broker, group, "", topic))
+	g := share(t, 2, a)[0]
+	had, _, _ := a.now()
+	leaver := New(config(t, broker, group, "", topic)) // an operator takes it out of the group
+	leaver.id = had.member
+	if err := leaver.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, time.Minute, "a is a member again", func() (bool, string) {
+		now, _, err := a.now()
+		return now != nil && now.member != had.member && len(now.Partitions) == 2, fmt.Sprint(err)
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !slices.Equal(a.released, g) {
+		t.Errorf("it released %v of %v", a.released, g)
+	}
+}
+
+// When the group moves to another broker, its members follow and do not join again.
+func TestCoordinatorMoves(t *testing.T) {
+	broker := testkit.Kfake(t, map[string]int{"payments": 2})
+	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
+	t.Cleanup(transport.CloseIdleConnections)
+	found, beats := make(chan struct{}, 100), make(chan struct{}, 100)
+	var refused atomic.Int32
+	broker.ControlKey(int16(kmsg.FindCoordinator), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		found <- struct{}{}
+		return nil, nil, false
+	})
+	broker.ControlKey(int16(kmsg.Heartbeat), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		beats <- struct{}{}
+		if refused.Add(1) > 3 {
+			return nil, nil, false
+		}
+		response := r.ResponseKind().(*kmsg.HeartbeatResponse)
+		response.Version, response.ErrorCode = r.GetVersion(), int16(kafka.NotCoordinatorForGroup)
+		return response, nil, true
+	})
+	a := run(t, Config{
+		Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...), Group: "g", Topics: []string{"payments"},
+		SessionTimeout: 10 * time.Second, RebalanceTimeout: 20 * time.Second, HeartbeatInterval: 20 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	for range 8 {
+		<-beats
+	}
+	for range 4 { // when it joined, and after each refusal
+		<-found
+	}
+	if g, joined, err := a.now(); joined != 1 || g == nil || len(a.released) > 0 {
+		t.Errorf("joined %d times, released %v: %v", joined, a.released, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -16,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // Config says which group is joined, and how. All but InstanceID is required.
@@ -27,6 +29,10 @@ type Config struct {
 	// after a restart.
 	InstanceID string
 	Topics     []string
+	// Release is called by Next with partitions that go to other members. It stops
+	// them, and returns when nothing is under way for them any more; within half of
+	// SessionTimeout, for no heartbeat is sent meanwhile.
+	Release func([]state.Partition)
 
 	SessionTimeout    time.Duration // without heartbeats, after which the broker takes the member for dead
 	RebalanceTimeout  time.Duration // for all members to call Next once the group rebalances
@@ -51,19 +57,22 @@ type Member struct {
 	requests *fetch.Requests
 	balancer kgo.GroupBalancer
 
-	coordinator int32  // fetch.AnyBroker while it is not known
-	id          string // empty before the broker has given one
+	coordinator atomic.Int32 // fetch.AnyBroker while it is not known
+	id          string       // empty before the broker has given one
 	current     *Generation
 	owned       map[string][]int32 // of the generation that was joined last
+	leaving     []state.Partition  // taken away by it, and not released yet
 	generation  int32
 }
 
 // New returns a member that has not joined yet.
 func New(cfg Config) *Member {
-	return &Member{
-		cfg: cfg, requests: fetch.NewRequests(cfg.Transport, cfg.Bootstrap, ""), balancer: kgo.StickyBalancer(),
-		coordinator: fetch.AnyBroker, generation: -1,
+	m := &Member{
+		cfg: cfg, requests: fetch.NewRequests(cfg.Transport, cfg.Bootstrap, ""), balancer: kgo.CooperativeStickyBalancer(),
+		generation: -1,
 	}
+	m.coordinator.Store(fetch.AnyBroker)
+	return m
 }
 
 const (
@@ -73,8 +82,9 @@ const (
 )
 
 // Next joins the group, anew where a generation is over, and returns the next
-// generation. Its error is a *FencedError, which no waiting will mend, or one
-// after which it may be called again.
+// generation. The partitions of the last one stay with the member meanwhile, except
+// those that Release is called with. Its error is a *FencedError, which no waiting
+// will mend, or one after which it may be called again.
 func (m *Member) Next(ctx context.Context) (*Generation, error) {
 	m.stop()
 	for {
@@ -101,20 +111,32 @@ func (m *Member) again(err error) bool {
 		if errors.Is(err, kafka.UnknownMemberId) {
 			m.id = ""
 		}
-		m.owned, m.generation = nil, -1
+		m.lose()
 		return known
 	case errors.Is(err, kafka.FencedInstanceID):
 		return false
 	}
-	m.coordinator = fetch.AnyBroker
+	m.coordinator.Store(fetch.AnyBroker)
 	return false
+}
+
+// lose releases everything: the group has gone on without the member.
+func (m *Member) lose() {
+	m.leaving = append(m.leaving, sorted(m.owned)...)
+	m.release()
+	m.owned, m.generation = nil, -1
+}
+
+// release releases what the group has taken away.
+func (m *Member) release() {
+	if len(m.leaving) > 0 {
+		m.cfg.Release(m.leaving)
+		m.leaving = nil
+	}
 }
 
 // join joins and gets an assignment, once.
 func (m *Member) join(ctx context.Context) (*Generation, error) {
-	if err := m.findCoordinator(ctx); err != nil {
-		return nil, err
-	}
 	request := kmsg.NewPtrJoinGroupRequest()
 	request.Group, request.MemberID, request.InstanceID = m.cfg.Group, m.id, m.instance()
 	request.SessionTimeoutMillis = int32(m.cfg.SessionTimeout.Milliseconds())
@@ -141,6 +163,8 @@ func (m *Member) join(ctx context.Context) (*Generation, error) {
 			return nil, err
 		}
 	}
+	// Only now: until all have joined, nobody else could have them.
+	m.release()
 	return m.sync(ctx, sync, response, leads)
 }
 
@@ -159,6 +183,7 @@ func (m *Member) sync(ctx context.Context, request *kmsg.SyncGroupRequest, joine
 	if err != nil {
 		return nil, fmt.Errorf("group %q: read the assignment: %w", m.cfg.Group, err)
 	}
+	m.leaving = without(m.owned, owned)
 	m.owned, m.generation = owned, joined.Generation
 	if topics != m.topics() {
 		return nil, errOtherTopics
@@ -211,22 +236,23 @@ func (m *Member) partitions(ctx context.Context, topics []string) (map[string]in
 	return counts, nil
 }
 
-// findCoordinator looks up the broker that looks after the group.
-func (m *Member) findCoordinator(ctx context.Context) error {
-	if m.coordinator != fetch.AnyBroker {
-		return nil
+// findCoordinator returns the broker that looks after the group.
+func (m *Member) findCoordinator(ctx context.Context) (int32, error) {
+	if known := m.coordinator.Load(); known != fetch.AnyBroker {
+		return known, nil
 	}
 	request := kmsg.NewPtrFindCoordinatorRequest()
 	request.CoordinatorKey = m.cfg.Group
-	response, err := do[*kmsg.FindCoordinatorResponse](ctx, m, requestTimeout, request)
+	response, err := m.requests.Do(ctx, requestTimeout, fetch.AnyBroker, request)
 	if err != nil {
-		return err
+		return 0, fmt.Errorf("group %q: %w", m.cfg.Group, err)
 	}
-	if err := m.refusal("find the coordinator of", response.ErrorCode); err != nil {
-		return err
+	found := response.(*kmsg.FindCoordinatorResponse)
+	if err := m.refusal("find the coordinator of", found.ErrorCode); err != nil {
+		return 0, err
 	}
-	m.coordinator = response.NodeID
-	return nil
+	m.coordinator.Store(found.NodeID)
+	return found.NodeID, nil
 }
 
 // Leave ends the membership. A static member stays one, for when it comes back.
@@ -241,7 +267,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	member.MemberID = m.id
 	request.Members = append(request.Members, member)
 	response, err := do[*kmsg.LeaveGroupResponse](ctx, m, requestTimeout, request)
-	m.id, m.owned, m.generation = "", nil, -1
+	m.id, m.owned, m.leaving, m.generation = "", nil, nil, -1
 	if err != nil {
 		return err
 	}
@@ -252,9 +278,6 @@ func (m *Member) Leave(ctx context.Context) error {
 func (m *Member) stop() {
 	if m.current != nil {
 		m.current.end()
-		if m.current.lost.Load() {
-			m.coordinator = fetch.AnyBroker
-		}
 		m.current = nil
 	}
 }
@@ -282,7 +305,11 @@ func (m *Member) instance() *string {
 
 // do sends a request to the coordinator.
 func do[R kmsg.Response](ctx context.Context, m *Member, timeout time.Duration, request kmsg.Request) (r R, err error) {
-	response, err := m.requests.Do(ctx, timeout, m.coordinator, request)
+	coordinator, err := m.findCoordinator(ctx)
+	if err != nil {
+		return r, err
+	}
+	response, err := m.requests.Do(ctx, timeout, coordinator, request)
 	if err != nil {
 		return r, fmt.Errorf("group %q: %w", m.cfg.Group, err)
 	}

@@ -1,0 +1,91 @@
+package pipeline
+
+import (
+	"context"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// change is what a worker is to carry more, or less.
+type change struct {
+	take     []state.Partition
+	release  []state.Partition
+	released chan<- struct{}   // closed once they are flushed
+	abandon  []state.Partition // of those to be released, with no more waiting
+}
+
+// change takes partitions, or begins to release them.
+func (w *worker) change(ctx context.Context, c change) {
+	var taken []*partition
+	for _, id := range c.take {
+		p := &partition{
+			Partition: id, under: id.Under(w.plan.Version),
+			trouble: trouble{log: w.log.With("topic", id.Topic, "partition", id.ID), what: "carrying the partition"},
+		}
+		w.partitions[id] = p
+		taken = append(taken, p)
+	}
+	w.resume(ctx, taken...)
+	if len(c.release) > 0 {
+		w.release(c.release, c.released)
+	}
+	for _, id := range c.abandon {
+		if p := w.partitions[id]; p != nil {
+			w.abandon(p)
+			w.forget(p)
+		}
+	}
+	w.forgetReleased()
+}
+
+// release reads no more of partitions, and has what was mapped of them applied in
+// every shard: then the next owner goes on where this one ends.
+func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
+	left := &leaving{released: released}
+	for _, id := range ids {
+		p := w.partitions[id]
+		if p == nil {
+			continue
+		}
+		p.leaving = left
+		left.partitions++
+		w.poller.Remove(p.Topic, p.ID)
+		w.dropFetched(p)
+		if p.carried() && p != w.current.kept {
+			w.current.source(p)
+			w.due = true
+		}
+	}
+	if left.partitions == 0 {
+		close(released)
+	}
+}
+
+// leaving is some partitions that are released together.
+type leaving struct {
+	partitions int // not flushed yet
+	released   chan<- struct{}
+}
+
+// forgetReleased forgets the partitions that are to be released and of which
+// nothing is under way any more.
+func (w *worker) forgetReleased() {
+	for _, p := range w.partitions {
+		if p.leaving != nil && p.in == nil {
+			w.forget(p)
+		}
+	}
+}
+
+// forget ends the carrying of a partition.
+func (w *worker) forget(p *partition) {
+	w.poller.Remove(p.Topic, p.ID)
+	w.stopped(p, "")
+	delete(w.partitions, p.Partition)
+	if p.leaving == nil {
+		return
+	}
+	if p.leaving.partitions--; p.leaving.partitions == 0 {
+		close(p.leaving.released)
+	}
+}

@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// consumer carries the partitions that the group has given this member. They change
+// while it runs: what is taken joins what is carried already, and what is released
+// leaves it, and all others go on.
+type consumer struct {
+	p      *Processor
+	topics []string // that the member reads
+	commit func(map[state.Partition]int64)
+
+	mu       sync.Mutex
+	assigned []state.Partition
+	pool     *pool // nil while definitions are replaced, and at the end
+}
+
+// run carries partitions until the context ends, by the definitions that there are,
+// and gives them up flushed.
+func (c *consumer) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		registry, replaced := c.p.definitions.present()
+		if !slices.Equal(registry.Topics(), c.topics) {
+			<-ctx.Done() // this membership is about to end
+			break
+		}
+		present, cancel := until(ctx, replaced)
+		pool := newPool(present, c.p, registry, c.commit)
+		c.mu.Lock()
+		c.pool = pool
+		pool.take(c.assigned)
+		c.mu.Unlock()
+		<-pool.ctx.Done()
+		c.mu.Lock() // whoever releases partitions now waits until they are flushed
+		err := pool.end()
+		c.pool = nil
+		c.mu.Unlock()
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take carries partitions from now on, beside those that it has.
+func (c *consumer) take(partitions []state.Partition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var taken []state.Partition
+	for _, id := range partitions {
+		if !slices.Contains(c.assigned, id) {
+			taken = append(taken, id)
+			c.p.health.set(partitionName(id), errNotResumed)
+		}
+	}
+	c.assigned = append(c.assigned, taken...)
+	c.count()
+	if c.pool != nil && len(taken) > 0 {
+		c.pool.take(taken)
+	}
+}
+
+// release gives partitions up, flushed. Where the store does not take what is under
+// way of them in time, that is left to whoever carries them next.
+func (c *consumer) release(partitions []state.Partition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pool != nil {
+		c.pool.release(partitions, min(c.p.cfg.ShutdownTimeout, c.p.cfg.SessionTimeout/3))
+	}
+	c.assigned = slices.DeleteFunc(c.assigned, func(id state.Partition) bool { return slices.Contains(partitions, id) })
+	for _, id := range partitions {
+		c.p.health.clear(partitionName(id))
+		c.p.metrics.forget(id)
+	}
+	c.count()
+}
+
+// carries says whether there is any partition.
+func (c *consumer) carries() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.assigned) > 0
+}
+
+func (c *consumer) count() {
+	c.p.metrics.assigned(c.assigned)
+	c.p.stats.assigned.Store(int64(len(c.assigned)))
+}
+
+// close forgets all partitions, once run has ended.
+func (c *consumer) close() { c.release(slices.Clone(c.assigned)) }
+
+// patience returns a context for what is under way when another one ends: it has
+// some time more.
+func patience(ctx context.Context, longer time.Duration) (context.Context, context.CancelFunc) {
+	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(longer, giveUp) })
+	return patient, func() { stop(); giveUp() }
+}

@@ -1,0 +1,215 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline/group"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// idle is a member of the group that carries nothing. While it does not call Next,
+// a rebalance does not come to its end.
+func (b *bench) idle(topic string) *group.Member {
+	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
+	b.t.Cleanup(transport.CloseIdleConnections)
+	m := group.New(group.Config{
+		Transport: transport, Bootstrap: kafka.TCP(b.config.Brokers...), Group: b.config.Group, Topics: []string{topic},
+		Release:        func([]state.Partition) {},
+		SessionTimeout: time.Minute, RebalanceTimeout: time.Minute, HeartbeatInterval: 50 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	b.t.Cleanup(func() { _ = m.Leave(context.Background()) })
+	return m
+}
+
+// joinUntil has a member join until it has so many partitions.
+func joinUntil(t *testing.T, m *group.Member, n int) *group.Generation {
+	t.Helper()
+	for {
+		g, err := m.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(g.Partitions) == n {
+			return g
+		}
+		<-g.Done()
+	}
+}
+
+// gaps measures how long partitions were not applied, from one batch with events of
+// them to the next.
+type gaps struct {
+	mu      sync.Mutex
+	last    map[int32]time.Time
+	longest map[int32]time.Duration
+}
+
+type gapsWriter struct {
+	store.Writer
+	gaps *gaps
+}
+
+func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
+	err := w.Writer.Apply(ctx, b)
+	w.gaps.mu.Lock()
+	defer w.gaps.mu.Unlock()
+	now := time.Now()
+	for i := range b.Touched {
+		id := b.Sources[b.Touched[i].Source].Partition.ID
+		if last, ok := w.gaps.last[id]; ok {
+			w.gaps.longest[id] = max(w.gaps.longest[id], now.Sub(last))
+		}
+		w.gaps.last[id] = now
+	}
+	return err
+}
+
+// While the group rebalances, however long that takes, the partitions that stay with
+// a processor are applied.
+func TestPartitionsGoOnDuringARebalance(t *testing.T) {
+	broker := testkit.Kafka(t)
+	const partitions = 6
+	b, topic := newKafkaBench(t, broker, partitions)
+	b.config.HeartbeatInterval, b.config.SessionTimeout, b.config.RebalanceTimeout = 50*time.Millisecond, time.Minute, time.Minute
+	lines := &logLines{}
+	b.config.Logger = slog.New(slog.NewTextHandler(lines, nil))
+	measured := &gaps{last: map[int32]time.Time{}, longest: map[int32]time.Duration{}}
+	b.config.Store = writing{b.store, func() store.Writer { return gapsWriter{b.store.NewWriter(), measured} }}
+	b.run()
+	client, n := producer(t, broker), 0
+	// write has each of some partitions take an event, and waits until all are applied.
+	write := func(ids ...int32) {
+		t.Helper()
+		var records []*kgo.Record
+		for _, id := range ids {
+			m := payment(n)
+			records = append(records, &kgo.Record{Topic: topic, Partition: id, Timestamp: m.Time, Value: m.Value})
+			n++
+		}
+		if err := client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		b.expect(n)
+	}
+	write(0, 1, 2, 3, 4, 5)
+
+	// An idle member joins. What goes to it is no longer applied here, and the rest is.
+	first := b.idle(topic)
+	given := joinUntil(t, first, partitions/2)
+	var kept []int32
+	for id := range int32(partitions) {
+		if !slices.Contains(given.Partitions, state.Partition{Topic: topic, ID: id}) {
+			kept = append(kept, id)
+		}
+	}
+	// Another one joins, and the first holds the rebalance up.
+	rebalances := lines.count("the consumer group rebalances")
+	joined := make(chan *group.Generation, 1)
+	second := b.idle(topic)
+	go func() {
+		g, err := second.Next(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- g
+	}()
+	testkit.Eventually(t, time.Minute, "the processor joins again", func() (bool, string) {
+		return lines.count("the consumer group rebalances") > rebalances, ""
+	})
+	measured.mu.Lock()
+	clear(measured.last)
+	clear(measured.longest)
+	measured.mu.Unlock()
+	for range 100 {
+		write(kept...)
+	}
+	select {
+	case <-joined:
+		t.Fatal("the rebalance was not held up")
+	default:
+	}
+	if err := first.Leave(t.Context()); err != nil { // all of its partitions are free
+		t.Fatal(err)
+	}
+	if g := <-joined; len(g.Partitions) != partitions/2 {
+		t.Errorf("the second idle member was given %v", g.Partitions)
+	}
+	write(kept...)
+	for _, id := range kept {
+		measured.mu.Lock()
+		t.Logf("partition %d: the longest gap is %v", id, measured.longest[id])
+		if measured.longest[id] > 5*time.Second {
+			t.Errorf("partition %d was not applied for %v", id, measured.longest[id])
+		}
+		measured.mu.Unlock()
+	}
+	if s := b.processor.Stats(); s.Assigned != partitions/2 {
+		t.Errorf("%d partitions are assigned, want %d", s.Assigned, partitions/2)
+	}
+}
+
+// Without the group's coordinator the partitions at hand go on, and the processor's
+// readiness says what is wrong.
+func TestGroupAway(t *testing.T) {
+	b := newBench(t)
+	b.config.HeartbeatInterval, b.config.SessionTimeout = 20*time.Millisecond, 6*time.Second
+	b.run()
+	b.write(payments(0, 30)...)
+	b.expect(30)
+	back := b.loseGroup()
+	testkit.Eventually(t, time.Minute, "the processor degraded", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		part, ok := err.(interface{ Degraded() bool })
+		return ok && part.Degraded() && strings.Contains(err.Error(), "the partitions at hand go on"), fmt.Sprint(err)
+	})
+	b.write(payments(30, 60)...)
+	b.expect(60)
+	back()
+	testkit.Eventually(t, time.Minute, "the processor ready", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+	b.write(payments(60, 90)...)
+	b.expect(90)
+}
+
+// loseGroup has the broker say that it does not look after the group, or has it look
+// after it again.
+func (b *bench) loseGroup() (back func()) {
+	var away atomic.Bool
+	away.Store(true)
+	refuse := func(code kafka.Error, with func(kmsg.Response, int16)) func(kmsg.Request) (kmsg.Response, error, bool) {
+		return func(r kmsg.Request) (kmsg.Response, error, bool) {
+			b.broker.KeepControl()
+			if !away.Load() {
+				return nil, nil, false
+			}
+			response := r.ResponseKind()
+			response.SetVersion(r.GetVersion())
+			with(response, int16(code))
+			return response, nil, true
+		}
+	}
+	b.broker.ControlKey(int16(kmsg.FindCoordinator), refuse(kafka.GroupCoordinatorNotAvailable, func(r kmsg.Response, code int16) {
+		r.(*kmsg.FindCoordinatorResponse).ErrorCode = code
+	}))
+	b.broker.ControlKey(int16(kmsg.Heartbeat), refuse(kafka.NotCoordinatorForGroup, func(r kmsg.Response, code int16) {
+		r.(*kmsg.HeartbeatResponse).ErrorCode = code
+	}))
+	return func() { away.Store(false) }
+}

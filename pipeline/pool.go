@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// pool is the workers that carry partitions by one registry. A worker begins with
+// the first partition that it is given.
+type pool struct {
+	p        *Processor
+	registry *features.Registry
+	commit   func(map[state.Partition]int64)
+
+	ctx     context.Context // of the workers
+	fail    context.CancelCauseFunc
+	patient context.Context // of what they have under way when it ends
+	giveUp  context.CancelFunc
+	running sync.WaitGroup
+	workers []*worker // nil where none has begun
+	load    []int     // number of partitions, by worker
+	of      map[state.Partition]int
+}
+
+func newPool(ctx context.Context, p *Processor, registry *features.Registry, commit func(map[state.Partition]int64)) *pool {
+	ctx, fail := context.WithCancelCause(ctx)
+	patient, giveUp := patience(ctx, p.cfg.ShutdownTimeout)
+	return &pool{
+		p: p, registry: registry, commit: commit, ctx: ctx, fail: fail, patient: patient, giveUp: giveUp,
+		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), of: make(map[state.Partition]int),
+	}
+}
+
+// end waits until the workers have flushed. Its error is that of a worker that
+// failed.
+func (s *pool) end() error {
+	s.fail(nil)
+	s.running.Wait()
+	s.giveUp()
+	if err := context.Cause(s.ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// take gives each partition to the worker that has fewest.
+func (s *pool) take(partitions []state.Partition) {
+	shares := make([][]state.Partition, len(s.workers))
+	for _, id := range partitions {
+		least := 0
+		for i := range s.load {
+			if s.load[i] < s.load[least] {
+				least = i
+			}
+		}
+		s.load[least]++
+		s.of[id] = least
+		shares[least] = append(shares[least], id)
+	}
+	for i, share := range shares {
+		if len(share) > 0 {
+			s.send(i, change{take: share})
+		}
+	}
+}
+
+// release has partitions flushed and given up. What is not through in time is
+// left under way.
+func (s *pool) release(partitions []state.Partition, within time.Duration) {
+	shares := make(map[int][]state.Partition)
+	for _, id := range partitions {
+		if i, ok := s.of[id]; ok {
+			shares[i] = append(shares[i], id)
+			s.load[i]--
+			delete(s.of, id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, within)
+	defer cancel()
+	var waiting sync.WaitGroup
+	for i, share := range shares {
+		waiting.Go(func() {
+			released := make(chan struct{})
+			s.send(i, change{release: share, released: released})
+			select {
+			case <-released:
+			case <-ctx.Done():
+				s.send(i, change{abandon: share})
+			}
+		})
+	}
+	waiting.Wait()
+}
+
+// send has a worker change what it carries, unless it is about to end.
+func (s *pool) send(i int, c change) {
+	if s.workers[i] == nil {
+		s.begin(i)
+	}
+	select {
+	case s.workers[i].changes <- c:
+	case <-s.ctx.Done():
+	}
+}
+
+// begin makes a worker and runs it.
+func (s *pool) begin(i int) {
+	p := s.p
+	poller := fetch.NewPoller(fetch.PollerConfig{
+		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...), Isolation: p.cfg.Isolation,
+		MinBytes: p.cfg.FetchMinBytes, MaxBytes: p.cfg.FetchMaxBytes,
+		PartitionMaxBytes: p.cfg.FetchPartitionMaxBytes, MaxWait: p.cfg.FetchMaxWait, Logger: p.log,
+	})
+	a := s.newApplier(fmt.Sprintf("worker %d", i))
+	w := &worker{
+		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
+		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrichPlans(s.registry), applier: a, commit: s.commit,
+		tracing: p.tracing,
+		recovery: recovery{
+			cfg: &p.cfg, metrics: p.metrics, log: p.log, brokers: poller, plan: s.registry.Plan(),
+		},
+		partitions: make(map[state.Partition]*partition), current: newBatch(), spare: newBatch(),
+		changes: make(chan change), resumed: make(chan resumed),
+	}
+	w.mapper.MaxRecordBytes = p.cfg.MaxRecordBytes
+	s.workers[i] = w
+	var applying sync.WaitGroup
+	applying.Go(func() { a.run(s.patient) })
+	s.running.Go(func() {
+		defer poller.Close()
+		defer applying.Wait()
+		defer close(a.todo)
+		defer p.health.clear(a.name)
+		if err := w.run(s.ctx); err != nil {
+			s.fail(err)
+		}
+	})
+}
+
+func (s *pool) newApplier(name string) *applier {
+	p := s.p
+	return &applier{
+		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead,
+		enrich: &enricher{
+			store: p.cfg.Store, past: p.past, metrics: p.metrics, log: p.log,
+			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
+		},
+		gap:     p.cfg.Store.Gap,
+		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
+		trouble: trouble{log: p.log, what: "applying to Redis"},
+	}
+}

@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// resumed is what recovery has found of partitions.
+type resumed struct {
+	partitions []*partition
+	attempts   []int // of each, when it was asked
+	found      []resumption
+}
+
+// resume has recovery find where the store is in partitions. Nothing that is under
+// way of them counts any more. The others go on meanwhile: it may take long, where a
+// broker or a Redis master does not answer.
+func (w *worker) resume(ctx context.Context, partitions ...*partition) {
+	if len(partitions) == 0 {
+		return
+	}
+	r := resumed{partitions: partitions}
+	targets := make([]state.Partition, len(partitions))
+	for i, p := range partitions {
+		w.abandon(p)
+		p.lags, p.retryAt = nil, time.Time{}
+		p.attempt++
+		p.resuming = true
+		r.attempts = append(r.attempts, p.attempt)
+		targets[i] = p.Partition
+	}
+	w.recovering.Go(func() {
+		r.found = w.recovery.resume(ctx, targets)
+		select {
+		case w.resumed <- r:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// goOn reads partitions from where the store is in them. One that cannot go on is
+// stopped.
+func (w *worker) goOn(ctx context.Context, r resumed) {
+	for i, p := range r.partitions {
+		if w.partitions[p.Partition] != p || p.leaving != nil || p.attempt != r.attempts[i] {
+			continue // it was given up since
+		}
+		p.resuming = false
+		found := &r.found[i]
+		switch {
+		case found.err != nil && ctx.Err() != nil: // this is the end, and no trouble of the partition
+		case found.err != nil:
+			w.stop(p, found.err)
+		case found.early > 0:
+			p.retryAt = time.Now().Add(found.early)
+			w.settles.Reset(found.early)
+		default:
+			w.readFrom(p, found)
+		}
+	}
+}
+
+// readFrom reads a partition from the lowest progress of all shards.
+func (w *worker) readFrom(p *partition, found *resumption) {
+	if !found.placed && p.wentBack(found.progress) { // while it did not answer, so that no batch was refused
+		w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
+		w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+	}
+	p.progress, p.lagging = found.progress, make([]bool, len(found.progress))
+	p.position, p.epoch = found.known.Offset, -1
+	for _, at := range p.progress {
+		p.epoch = max(p.epoch, at.Epoch)
+	}
+	p.confirmed = nil
+	if !p.broken.is() { // what it was stopped by may still be there
+		w.stopped(p, "")
+		w.health.clear(p.String())
+	}
+	w.poller.Resume(p.Topic, p.ID, found.known)
+}
+
+// retry resumes the partitions whose time to wait is over.
+func (w *worker) retry(ctx context.Context) {
+	var due []*partition
+	for _, p := range w.partitions {
+		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) && p.leaving == nil {
+			due = append(due, p)
+		}
+	}
+	w.resume(ctx, due...)
+}
