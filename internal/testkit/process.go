@@ -73,6 +73,9 @@ func (p *process) end(sig syscall.Signal) error {
 		return nil
 	}
 	_ = cmd.Process.Signal(sig) // fails only when it has exited
+	if sig == syscall.SIGKILL {
+		killFamily(cmd.Process.Pid)
+	}
 	select {
 	case <-exited:
 		return nil
