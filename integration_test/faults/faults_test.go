@@ -25,7 +25,7 @@ func TestRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	trials := newTrials(binary, false)
-	defer trials.close()
+	defer trials.close(false)
 	plans := map[string]*plan{}
 	for _, topology := range topologies {
 		plans[topology] = draw(seedOfTest, topology, []string{truncateLog.name, remakeTopic.name})

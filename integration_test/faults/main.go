@@ -67,7 +67,7 @@ func run(length time.Duration, seed, from uint64, only, without string, race, ke
 	asked, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(asked, stop) // the first signal lets the round end, the second ends it
 	t := newTrials(binary, keep)
-	defer t.close()
+	defer t.close(false)
 	next := func() uint64 { s := from; from++; return s }
 	switch {
 	case seed != 0:

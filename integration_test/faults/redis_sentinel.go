@@ -55,9 +55,13 @@ func (s *sentinel) named() string {
 	return address
 }
 
-// settled waits until the master that the Sentinel names is one, and the other follows it.
+// settled waits until the master that the Sentinel names is one that it will not replace, and
+// the other follows it.
 func (s *sentinel) settled(k *kit) {
 	wait(k, time.Minute, "the Sentinel's master and its replica", func() (bool, string) {
+		if ok, detail := s.watcher.Content(); !ok {
+			return false, detail
+		}
 		master := s.master(0)
 		if !master.isMaster() {
 			return false, s.named() + " is no master"

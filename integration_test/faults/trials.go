@@ -62,14 +62,14 @@ func (t *trials) play(p *plan) result {
 	failed := len(res.Failures) > 0
 	r.kit.close(t.keep && failed)
 	if failed {
-		t.close()
+		t.close(t.keep)
 	}
 	return res
 }
 
-// close ends the servers.
-func (t *trials) close() {
-	t.kit.close(false)
+// close ends the servers, and takes their files away unless they are to be kept.
+func (t *trials) close(keep bool) {
+	t.kit.close(keep)
 	t.kit, t.broker, t.cluster = t.newKit(), nil, nil
 }
 

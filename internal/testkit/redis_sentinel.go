@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,6 +18,9 @@ type Sentinel struct {
 	addr, name string
 	client     *redis.SentinelClient
 }
+
+// downAfter is how long a primary must not answer for its Sentinel to replace it.
+const downAfter = time.Second
 
 // NewSentinel starts a Sentinel of the test's own, a local redis-server, that
 // watches a primary under a name and returns once it knows so many replicas. It
@@ -38,9 +42,9 @@ func NewSentinel(t testing.TB, name string, primary *RedisServer, replicas int) 
 port %d
 dir %s
 sentinel monitor %s %s %s 1
-sentinel down-after-milliseconds %[3]s 1000
+sentinel down-after-milliseconds %[3]s %[6]d
 sentinel failover-timeout %[3]s 5000
-`, port, dir, name, host, primaryPort)
+`, port, dir, name, host, primaryPort, downAfter.Milliseconds())
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -70,4 +74,20 @@ func (s *Sentinel) Master(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return net.JoinHostPort(parts[0], parts[1]), nil
+}
+
+// Content says whether the Sentinel has heard of the present master just now and is about no
+// failover; if not, what it says of it. One that has begun goes on, also when the old master is
+// there again, and what that takes meanwhile is lost.
+func (s *Sentinel) Content() (ok bool, detail string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	master, err := s.client.Master(ctx, s.name).Result()
+	if err != nil {
+		return false, err.Error()
+	}
+	heard, err := strconv.ParseInt(master["last-ok-ping-reply"], 10, 64)
+	ok = err == nil && heard < downAfter.Milliseconds() && master["flags"] == "master"
+	return ok, fmt.Sprintf("the Sentinel says of %s:%s that it is %q, and was heard %s ms ago",
+		master["ip"], master["port"], master["flags"], master["last-ok-ping-reply"])
 }

@@ -192,7 +192,7 @@ func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	if got.Status == features.Incomplete {
 		got.Status = statusOf(want)
 		precise, _ := precision(f)
-		got.Exact = precise && want.Uncertain == 0 && !want.Capped
+		got.Exact = precise && got.StandardError == 0 && want.Uncertain == 0 && !want.Capped
 	}
 	got.CompleteSince = nil
 	return got
