@@ -187,11 +187,23 @@ func pause(random *rand.Rand, least, most time.Duration) {
 // appliedWithin bounds how long all may take to be applied when nothing is broken any more.
 const appliedWithin = 3 * time.Minute
 
-// awaitApplied waits until every shard has applied every partition to its end.
+// awaitApplied waits until every shard has applied every partition to its end. Meanwhile an
+// operator ends transactions that the broker has forgotten.
 func (r *round) awaitApplied() {
+	var looked time.Time
 	wait(r.kit, appliedWithin, "everything is applied", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
+		if time.Since(looked) > operatorLooks {
+			looked = time.Now()
+			n, err := r.kafka.abortHanging(ctx)
+			if err != nil {
+				return false, err.Error()
+			}
+			for range n {
+				r.happened("transaction forgotten by the broker")
+			}
+		}
 		partitions := r.kafka.partitions()
 		ends, err := r.kafka.ends(ctx)
 		if err != nil {
