@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fail(err)
 	}
-	if binary, err = blackbox.Build(dir, blackbox.Race); err != nil {
+	if binary, err = blackbox.Build(dir, testkit.Race); err != nil {
 		_ = os.RemoveAll(dir)
 		fail(err)
 	}

@@ -229,12 +229,13 @@ type spy struct {
 }
 
 func (s *spy) Claim(ctx context.Context, p []state.Partition, version string) ([]state.Claim, error) {
+	at := time.Now() // Redis takes its own moment somewhat later: before the reply
 	claims, err := s.Store.Claim(ctx, p, version)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range claims {
 		if c.Held == 0 {
-			s.claimed[version] = time.Now()
+			s.claimed[version] = at
 		}
 	}
 	return claims, err

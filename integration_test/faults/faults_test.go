@@ -20,7 +20,7 @@ func TestRounds(t *testing.T) {
 	t.Setenv("WEIR_TEST_SOURCE", "local") // faults reach into files and processes
 	testkit.Command(t, "redis-server", "Redis 6.2 or later")
 	testkit.Command(t, "java", "a Java runtime, 17 or later")
-	binary, err := blackbox.Build(t.TempDir(), blackbox.Race)
+	binary, err := blackbox.Build(t.TempDir(), testkit.Race)
 	if err != nil {
 		t.Fatal(err)
 	}
