@@ -126,7 +126,7 @@ func (t TLS) config(key string) (*tls.Config, error) {
 // connects when first used. The error names the setting that TLS cannot work
 // with.
 func (c *Config) RedisClient() (redis.UniversalClient, error) {
-	options, err := c.redisOptions()
+	options, err := c.RedisOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (c *Config) RedisReplicas() (*redis.ClusterClient, error) {
 	if c.Redis.ReadFrom != "replica" {
 		return nil, nil
 	}
-	options, err := c.redisOptions()
+	options, err := c.RedisOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,8 @@ func (c *Config) singleWithReplicas(options *redis.ClusterOptions) *redis.Cluste
 	return options
 }
 
-func (c *Config) redisOptions() (*redis.UniversalOptions, error) {
+// RedisOptions are what RedisClient makes its client of.
+func (c *Config) RedisOptions() (*redis.UniversalOptions, error) {
 	r := &c.Redis
 	encryption, err := r.TLS.config("redis.tls")
 	if err != nil {

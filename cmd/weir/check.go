@@ -67,7 +67,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		list.fail("kafka", err)
 		return
 	}
-	topics, err := topicNames(registry, cfg.Kafka)
+	topics, err := topicNames(registry, cfg.Kafka.DeadLetterTopic)
 	if err != nil {
 		list.fail("topics", err)
 		return

@@ -114,6 +114,7 @@ func (o *demoOptions) load() (*features.Registry, error) {
 // demo is a node with all that it needs in the same process.
 type demo struct {
 	*demoOptions
+	cfg    *config.Config
 	node   *node
 	writer *kafka.Writer
 	made   generate.Options
@@ -158,6 +159,7 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	cfg.Features = o.features
 	cfg.Kafka.CreateTopics, cfg.Kafka.TopicPartitions, cfg.Kafka.TopicReplication = true, demoPartitions, 1
 	cfg.Shards = demoShards
+	d.cfg = cfg
 	cfg.Log.Level = "warn"
 	log, _ := newLogger(screen, cfg.Log)
 	redis.SetLogger(redisLog{log})
@@ -165,7 +167,7 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	if err != nil {
 		return nil, err
 	}
-	topics, err := topicNames(registry, cfg.Kafka)
+	topics, err := topicNames(registry, cfg.Kafka.DeadLetterTopic)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ var errAllApplied = errors.New("all events are applied")
 
 // introduce says what runs where.
 func (d *demo) introduce() {
-	c := d.node.cfg
+	c := d.cfg
 	fmt.Fprintf(d.screen, `Weir runs in this process, with nothing kept when it ends:
 
   broker      %s  (topics %s; dead letters in %s)

@@ -11,27 +11,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/redis/go-redis/v9"
-	"github.com/segmentio/kafka-go"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
-	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // node is one process: a processor, an API or both, wired to Kafka and Redis.
 type node struct {
-	cfg       *config.Config
-	access    *access
+	*wiring
 	reloader  *reloader
-	redis     redis.UniversalClient
-	replicas  *redis.ClusterClient // nil where questions are read from masters
-	store     *redisstore.Store
-	kafka     *kafka.Client       // nil without the role of a processor
 	processor *pipeline.Processor // nil without the role
 	api       *serve.Server
 	profiles  *profiles            // nil without
@@ -44,25 +37,23 @@ type node struct {
 // newNode wires a process and begins to answer on api.listen. Nothing is asked
 // of Kafka and Redis yet. Run the node; it closes what newNode has opened.
 func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *slog.Logger) (*node, error) {
-	access, err := newAccess(cfg.API, log)
+	w, err := newWiring(cfg, roles, log)
 	if err != nil {
 		return nil, err
 	}
-	client, err := cfg.RedisClient()
-	if err != nil {
-		return nil, err
-	}
-	n := &node{cfg: cfg, access: access, redis: client, log: log}
-	if err := n.openStore(roles); err != nil {
-		return nil, errors.Join(err, n.closeRedis())
-	}
-	if err := n.startTracing(); err != nil {
+	return startNode(w, registry, roles, log)
+}
+
+// startNode starts what the settings have made.
+func startNode(w *wiring, registry *features.Registry, roles roles, log *slog.Logger) (n *node, err error) {
+	n = &node{wiring: w, log: log}
+	if n.tracing, n.endTracing, err = tracing.Start(context.Background(), w.spans); err != nil {
 		return nil, errors.Join(err, n.closeRedis())
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		poolMetrics{client, n.replicas, n.unavailable})
-	n.reloader = newReloader(cfg.Features, registry, n.take, log, metrics)
+		poolMetrics{n.redis, n.replicas, n.unavailable})
+	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
 	checks := []serve.Check{{Name: "redis", Check: n.store.Ready}}
 	if roles.processor {
@@ -71,52 +62,23 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 		}
 		checks = append(checks, serve.Check{Name: "processor", Check: n.processor.Ready})
 	}
-	handler := serve.New(serve.Config{
-		DeadLetters: n.deadLetters(),
-		Registry:    n.reloader.registry,
-		Reader:      n.store, FromReplicas: n.replicas != nil,
-		Definitions: n.reloader.definitions,
-		Checks:      checks,
-		Limits: serve.Limits{Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
-			Answer: int64(cfg.API.MaxAnswerBytes), Concurrent: cfg.API.MaxConcurrent, InFlight: int64(cfg.API.MaxInFlight)},
-		Access:   n.access.rules(),
-		Gatherer: metrics, Registerer: metrics, TracerProvider: n.tracing, Logger: log,
-	})
+	c := w.asking
+	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
+	c.Gatherer, c.Registerer, c.TracerProvider = metrics, metrics, n.tracing
+	handler := serve.New(c)
 	if !roles.api {
 		handler = withoutQuestions(handler)
 	}
-	if n.api, err = serve.StartTLS(cfg.API.Listen, handler, n.access.tls(), log); err != nil {
+	if n.api, err = serve.StartTLS(w.listen, handler, n.access.tls(), log); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	if roles.api {
 		n.access.warn(n.api.Addr())
 	}
-	if n.profiles, err = startProfiles(cfg.Profiles.Listen, n.access.hosts(), log); err != nil {
+	if n.profiles, err = startProfiles(w.profilesAt, n.access.hosts(), log); err != nil {
 		return nil, errors.Join(err, n.api.Shutdown(context.Background()), n.close())
 	}
 	return n, nil
-}
-
-// openStore makes the store of the state, and lets questions read from replicas
-// where the settings say so.
-func (n *node) openStore(roles roles) (err error) {
-	var reading []redisstore.Option
-	if roles.api {
-		if n.replicas, reading, err = openReplicas(n.cfg, n.log); err != nil {
-			return err
-		}
-	}
-	n.store, err = newStore(n.cfg, n.redis, append(reading, redisstore.NoteMasters(n.noteMaster))...)
-	return err
-}
-
-// noteMaster tells of a Redis master that does not answer, or does again.
-func (n *node) noteMaster(address string, err error) {
-	if err != nil {
-		n.log.Error("a Redis master does not answer; it is asked again in the background", "address", address, "error", err)
-		return
-	}
-	n.log.Info("a Redis master answers again", "address", address)
 }
 
 // unavailable is how many Redis masters do not answer, and how many shards they hold.
@@ -132,15 +94,6 @@ func (n *node) unavailable() (masters, shards int) {
 
 // close closes what a node has opened that was never run.
 func (n *node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
-
-// closeRedis ends the connections to Redis.
-func (n *node) closeRedis() error {
-	err := n.redis.Close()
-	if n.replicas != nil {
-		err = errors.Join(err, n.replicas.Close())
-	}
-	return err
-}
 
 // deadLetters tells of the last that the processor has set aside; nil without one.
 func (n *node) deadLetters() func() []serve.DeadLetter {
@@ -168,30 +121,12 @@ func withoutQuestions(handler http.Handler) http.Handler {
 }
 
 func (n *node) addProcessor(metrics prometheus.Registerer) error {
-	if _, err := topicNames(n.reloader.registry(), n.cfg.Kafka); err != nil {
+	if _, err := topicNames(n.reloader.registry(), n.topics.deadLetters); err != nil {
 		return err
 	}
-	transport, err := n.cfg.KafkaTransport()
-	if err != nil {
-		return err
-	}
-	k, p := n.cfg.Kafka, n.cfg.Processor
-	n.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
-	n.processor = pipeline.New(pipeline.Config{
-		Registry:  n.reloader.registry(),
-		Store:     n.store,
-		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
-		Isolation: isolation(n.cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
-		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
-		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
-		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
-		CommitInterval: p.CommitInterval, ShutdownTimeout: p.ShutdownTimeout,
-		SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, HeartbeatInterval: k.HeartbeatInterval,
-		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
-		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
-		Settle:  serve.MaxHistoryAge + 100*time.Millisecond,
-		Metrics: metrics, TracerProvider: n.tracing, Logger: n.log,
-	})
+	c := n.applying
+	c.Registry, c.Store, c.Metrics, c.TracerProvider, c.Logger = n.reloader.registry(), n.store, metrics, n.tracing, n.log
+	n.processor = pipeline.New(c)
 	return nil
 }
 
@@ -207,19 +142,11 @@ func (n *node) take(ctx context.Context, r *features.Registry) error {
 	if len(r.Streams) == 0 {
 		return errNoStreams
 	}
-	if err := ensureTopics(ctx, n.kafka, n.cfg.Kafka, r); err != nil {
+	if err := ensureTopics(ctx, n.kafka, n.topics, r); err != nil {
 		return err
 	}
 	n.processor.Reload(r)
 	return nil
-}
-
-// isolation is that with which events are read.
-func isolation(cfg *config.Config) fetch.Isolation {
-	if cfg.Kafka.Isolation == "read_uncommitted" {
-		return fetch.ReadUncommitted
-	}
-	return fetch.ReadCommitted
 }
 
 // run works until the context ends, then lets what is under way finish in the
@@ -273,7 +200,7 @@ func (n *node) answer(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.API.ShutdownTimeout)
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.lastAnswers)
 	defer cancel()
 	if err := n.api.Shutdown(patient); err != nil {
 		n.log.Warn("questions were cut off", "error", err)
@@ -291,7 +218,7 @@ func (n *node) process(ctx context.Context) error {
 		return err
 	}
 	err := n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
-		return ensureTopics(ctx, n.kafka, n.cfg.Kafka, n.reloader.registry())
+		return ensureTopics(ctx, n.kafka, n.topics, n.reloader.registry())
 	})
 	if err != nil {
 		return err

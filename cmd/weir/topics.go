@@ -25,8 +25,7 @@ func kafkaClient(cfg *config.Config) (*kafka.Client, error) {
 
 // topicNames are the topics that a processor needs, dead letters last. The error
 // says that one would be taken for another.
-func topicNames(r *features.Registry, cfg config.Kafka) ([]string, error) {
-	dead := cfg.DeadLetterTopic
+func topicNames(r *features.Registry, dead string) ([]string, error) {
 	for _, e := range r.Enrichments {
 		if e.Topic == dead {
 			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, e.Stream.Name)
@@ -77,16 +76,23 @@ func findTopics(ctx context.Context, client *kafka.Client, names []string) (*kaf
 	return found, nil
 }
 
+// topicSettings are those about topics.
+type topicSettings struct {
+	create                  bool   // those that are missing
+	deadLetters             string // the topic of dead letters
+	partitions, replication int    // of topics that are created; -1 for the brokers' default
+}
+
 // ensureTopics creates the topics that are missing, if the settings allow it;
 // those of enriched events with as many partitions as what they are made of has.
-func ensureTopics(ctx context.Context, client *kafka.Client, cfg config.Kafka, r *features.Registry) error {
-	names, err := topicNames(r, cfg)
+func ensureTopics(ctx context.Context, client *kafka.Client, settings topicSettings, r *features.Registry) error {
+	names, err := topicNames(r, settings.deadLetters)
 	if err != nil {
 		return err
 	}
 	found, err := findTopics(ctx, client, names)
 	missing, ok := errors.AsType[missingTopicsError](err)
-	if !ok || !cfg.CreateTopics {
+	if !ok || !settings.create {
 		return err
 	}
 	request := &kafka.CreateTopicsRequest{}
@@ -98,10 +104,10 @@ func ensureTopics(ctx context.Context, client *kafka.Client, cfg config.Kafka, r
 			}
 		}
 		if partitions == 0 {
-			partitions = cfg.TopicPartitions
+			partitions = settings.partitions
 		}
 		request.Topics = append(request.Topics, kafka.TopicConfig{
-			Topic: name, NumPartitions: partitions, ReplicationFactor: cfg.TopicReplication,
+			Topic: name, NumPartitions: partitions, ReplicationFactor: settings.replication,
 		})
 	}
 	made, err := client.CreateTopics(ctx, request)

@@ -2,27 +2,15 @@ package main
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
-
-	"github.com/weir-stream/weir/internal/tracing"
 )
-
-// startTracing makes the node's provider of spans.
-func (n *node) startTracing() (err error) {
-	info, _ := debug.ReadBuildInfo()
-	n.tracing, n.endTracing, err = tracing.Start(context.Background(), tracing.Config{
-		Endpoint: n.cfg.Tracing.Endpoint, SampleRatio: n.cfg.Tracing.SampleRatio, Version: releaseOf(info, release), Logger: n.log,
-	})
-	return err
-}
 
 // lastMoment gets, once the context has ended, until when a process may take to
 // stop: as long as questions have for it, and events where there is a processor.
 func (n *node) lastMoment(ctx context.Context) <-chan time.Time {
-	patience := n.cfg.API.ShutdownTimeout
+	patience := n.lastAnswers
 	if n.processor != nil {
-		patience = max(patience, n.cfg.Processor.ShutdownTimeout)
+		patience = max(patience, n.lastEvents)
 	}
 	moment := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { moment <- time.Now().Add(patience) })

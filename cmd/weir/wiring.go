@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/tracing"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/serve"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+// wiring is what the settings make of a process. A node takes all that it has of
+// them from here, so that a test can tell whether each setting has its place.
+type wiring struct {
+	redis       redis.UniversalClient
+	replicas    *redis.ClusterClient // nil where questions are read from masters
+	store       *redisstore.Store
+	access      *access
+	definitions []string
+	asking      serve.Config
+	listen      string
+	profilesAt  string // where profiles are served; empty for nowhere
+	spans       tracing.Config
+	lastAnswers time.Duration // how long questions have once the process ends
+
+	// Of a processor; zero without the role.
+	kafka      *kafka.Client
+	applying   pipeline.Config
+	topics     topicSettings
+	lastEvents time.Duration // how long events have once the process ends
+}
+
+// newWiring makes the parts of a process. Nothing is asked of Kafka and Redis yet.
+func newWiring(cfg *config.Config, roles roles, log *slog.Logger) (*wiring, error) {
+	access, err := newAccess(cfg.API, log)
+	if err != nil {
+		return nil, err
+	}
+	info, _ := debug.ReadBuildInfo()
+	w := &wiring{
+		access: access, definitions: cfg.Features, listen: cfg.API.Listen,
+		profilesAt: cfg.Profiles.Listen, lastAnswers: cfg.API.ShutdownTimeout,
+		spans: tracing.Config{
+			Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio, Version: releaseOf(info, release), Logger: log,
+		},
+	}
+	if roles.processor {
+		if err := w.addProcessor(cfg); err != nil {
+			return nil, err
+		}
+	}
+	if w.redis, err = cfg.RedisClient(); err != nil {
+		return nil, err
+	}
+	if err := w.addStore(cfg, roles, log); err != nil {
+		return nil, errors.Join(err, w.closeRedis())
+	}
+	w.asking = serve.Config{
+		Reader: w.store, FromReplicas: w.replicas != nil,
+		Limits: serve.Limits{
+			Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
+			Answer: int64(cfg.API.MaxAnswerBytes), Concurrent: cfg.API.MaxConcurrent, InFlight: int64(cfg.API.MaxInFlight),
+		},
+		Access: access.rules(), Logger: log,
+	}
+	return w, nil
+}
+
+// addStore makes the store of the state, and lets questions read from replicas
+// where the settings say so.
+func (w *wiring) addStore(cfg *config.Config, roles roles, log *slog.Logger) (err error) {
+	var reading []redisstore.Option
+	if roles.api {
+		if w.replicas, reading, err = openReplicas(cfg, log); err != nil {
+			return err
+		}
+	}
+	w.store, err = newStore(cfg, w.redis, append(reading, redisstore.NoteMasters(noteMaster(log)))...)
+	return err
+}
+
+func (w *wiring) addProcessor(cfg *config.Config) error {
+	transport, err := cfg.KafkaTransport()
+	if err != nil {
+		return err
+	}
+	k, p := cfg.Kafka, cfg.Processor
+	w.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
+	w.topics = topicSettings{create: k.CreateTopics, deadLetters: k.DeadLetterTopic, partitions: k.TopicPartitions, replication: k.TopicReplication}
+	w.lastEvents = p.ShutdownTimeout
+	w.applying = pipeline.Config{
+		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
+		Isolation: isolation(cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
+		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
+		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
+		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
+		CommitInterval: p.CommitInterval, ShutdownTimeout: p.ShutdownTimeout,
+		SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, HeartbeatInterval: k.HeartbeatInterval,
+		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
+		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
+		Settle: serve.MaxHistoryAge + 100*time.Millisecond,
+	}
+	return nil
+}
+
+// closeRedis ends the connections to Redis.
+func (w *wiring) closeRedis() error {
+	err := w.redis.Close()
+	if w.replicas != nil {
+		err = errors.Join(err, w.replicas.Close())
+	}
+	return err
+}
+
+// isolation is that with which events are read.
+func isolation(cfg *config.Config) fetch.Isolation {
+	if cfg.Kafka.Isolation == "read_uncommitted" {
+		return fetch.ReadUncommitted
+	}
+	return fetch.ReadCommitted
+}
+
+// noteMaster tells of a Redis master that does not answer, or does again.
+func noteMaster(log *slog.Logger) func(address string, err error) {
+	return func(address string, err error) {
+		if err != nil {
+			log.Error("a Redis master does not answer; it is asked again in the background", "address", address, "error", err)
+			return
+		}
+		log.Info("a Redis master answers again", "address", address)
+	}
+}

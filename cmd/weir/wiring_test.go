@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+// A setting that no part of the process gets is none: set to another value than its
+// default, each one changes what a process is made of.
+func TestEverySettingIsWired(t *testing.T) {
+	values := otherValues(t)
+	for _, key := range settingKeys(reflect.TypeFor[config.Config](), "") {
+		t.Run(key, func(t *testing.T) {
+			given := values[key]
+			if given.value == nil {
+				given.value = otherThan(t, key)
+			}
+			without := made(t, given.with)
+			set := maps.Clone(given.with)
+			if set == nil {
+				set = map[string]any{}
+			}
+			set[key] = given.value
+			if made(t, given.with) != without {
+				t.Fatal("the same settings make different parts: the comparison would say nothing")
+			}
+			if made(t, set) == without {
+				t.Errorf("%s changes no part of a process: wire it in wiring.go", key)
+			}
+		})
+	}
+}
+
+// setting is a value that is not the default, and the settings that it needs.
+type setting struct {
+	value any
+	with  map[string]any
+}
+
+// otherValues are those that cannot be made out of the default, or not alone.
+func otherValues(t *testing.T) map[string]setting {
+	authority := testkit.NewAuthority(t)
+	cert, key := authority.Issue("weir")
+	other, otherKey := authority.Issue("other")
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	secret := file("secret", "a secret of more than sixteen bytes\n")
+	login := map[string]any{"kafka.sasl.mechanism": "plain", "kafka.sasl.username": "weir"}
+	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
+	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
+	encrypted := map[string]any{"api.tls.cert": cert, "api.tls.key": key}
+	values := map[string]setting{
+		"features":                     {value: []string{"other.yaml"}},
+		"kafka.brokers":                {value: []string{"broker:9092"}},
+		"kafka.start":                  {value: "latest"},
+		"kafka.isolation":              {value: "read_uncommitted"},
+		"kafka.on_data_loss":           {value: "continue"},
+		"kafka.on_broken_batch":        {value: "set_aside"},
+		"kafka.max_record_bytes":       {value: 1 << 19},
+		"kafka.topic_partitions":       {value: 7},
+		"kafka.topic_replication":      {value: 3},
+		"kafka.sasl.mechanism":         {value: "scram-sha-512", with: login},
+		"kafka.sasl.username":          {value: "somebody", with: login},
+		"kafka.sasl.password":          {value: "secret", with: login},
+		"kafka.sasl.password_file":     {value: secret, with: login},
+		"redis.mode":                   {value: "cluster"},
+		"redis.addresses":              {value: []string{"redis:6379"}},
+		"redis.master_name":            {value: "other", with: sentinel},
+		"redis.read_from":              {value: "replica", with: map[string]any{"redis.mode": "cluster"}},
+		"redis.replicas":               {value: []string{"other:6379"}, with: replica},
+		"redis.max_staleness":          {value: "3s", with: replica},
+		"redis.password_file":          {value: secret},
+		"redis.sentinel_username":      {value: "weir", with: sentinel},
+		"redis.sentinel_password":      {value: "secret", with: sentinel},
+		"redis.sentinel_password_file": {value: secret, with: sentinel},
+		"store.hash_entities.key_file": {value: secret},
+		"api.tokens_file":              {value: file("tokens", strings.Repeat("t", 40)+"\n")},
+		"api.hosts":                    {value: []string{"weir.example.com"}},
+		"api.listen":                   {value: "127.0.0.1:7777"},
+		"api.tls.cert":                 {value: other, with: encrypted},
+		"api.tls.key":                  {value: otherKey, with: encrypted},
+		"api.tls.client_ca":            {value: authority.CA, with: encrypted},
+		"log.level":                    {value: "debug"},
+		"log.format":                   {value: "json"},
+		"profiles.listen":              {value: "127.0.0.1:7778"},
+		"tracing.endpoint":             {value: "http://localhost:4318/v1/traces"},
+		"tracing.sample_ratio":         {value: 0.5},
+	}
+	for _, server := range []string{"kafka", "redis"} {
+		on := map[string]any{server + ".tls.enabled": true}
+		pair := map[string]any{server + ".tls.enabled": true, server + ".tls.cert": cert, server + ".tls.key": key}
+		values[server+".tls.ca"] = setting{value: authority.CA, with: on}
+		values[server+".tls.server_name"] = setting{value: "other", with: on}
+		values[server+".tls.insecure_skip_verify"] = setting{value: true, with: on}
+		values[server+".tls.cert"] = setting{value: other, with: pair}
+		values[server+".tls.key"] = setting{value: otherKey, with: pair}
+	}
+	return values
+}
+
+// settingKeys are the keys of all settings.
+func settingKeys(t reflect.Type, prefix string) (keys []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := prefix + f.Tag.Get("key")
+		if f.Type.Kind() == reflect.Struct {
+			keys = append(keys, settingKeys(f.Type, key+".")...)
+		} else {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// otherThan is a value that differs from a setting's default.
+func otherThan(t *testing.T, key string) any {
+	v := reflect.ValueOf(*config.Default())
+	for name := range strings.SplitSeq(key, ".") {
+		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("key") == name {
+				v = v.Field(i)
+				break
+			}
+		}
+	}
+	switch d, ok := v.Interface().(time.Duration); {
+	case ok:
+		return (d + time.Millisecond).String()
+	case v.Kind() == reflect.Bool:
+		return !v.Bool()
+	case v.CanInt():
+		return v.Int() + 1
+	case v.Kind() == reflect.String:
+		return v.String() + "other"
+	}
+	t.Fatalf("there is no other value of %s: name one in otherValues", key)
+	return nil
+}
+
+// made describes what settings make of a process, or why they make none.
+func made(t *testing.T, settings map[string]any) string {
+	t.Helper()
+	var text strings.Builder
+	for key, value := range settings {
+		if list, ok := value.([]string); ok {
+			value = "[" + strings.Join(list, ", ") + "]"
+		}
+		fmt.Fprintf(&text, "%s: %v\n", key, value)
+	}
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWiring(cfg, roles{processor: true, api: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err.Error() // such as for a key that does not fit its certificate
+	}
+	defer func() {
+		if err := w.closeRedis(); err != nil {
+			t.Error(err)
+		}
+	}()
+	options, err := cfg.RedisOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	logger, _ := newLogger(&log, cfg.Log)
+	logger.Debug("debug")
+	logger.Info("info")
+	d := &describing{seen: map[uintptr]bool{}}
+	d.add(reflect.ValueOf(*w))
+	d.add(reflect.ValueOf(w.access.tls()))
+	d.add(reflect.ValueOf(*options))
+	fmt.Fprintf(d, "%T %T %d %v", w.redis, w.replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))
+	if w.replicas != nil {
+		slots := w.replicas.Options().ClusterSlots
+		if slots != nil {
+			list, err := slots(t.Context())
+			fmt.Fprint(d, list, err)
+		}
+	}
+	return d.String()
+}
+
+// describing writes what values hold, unexported fields and what they point to as
+// well, but not settings themselves and nothing that has a life of its own.
+type describing struct {
+	strings.Builder
+	seen map[uintptr]bool
+}
+
+var opaque = []reflect.Type{
+	reflect.TypeFor[config.API](), reflect.TypeFor[redis.Client](), reflect.TypeFor[redis.ClusterClient](), reflect.TypeFor[slog.Logger](),
+}
+
+func (d *describing) add(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || d.seen[v.Pointer()] {
+			d.WriteString("- ")
+			return
+		}
+		d.seen[v.Pointer()] = true
+		d.add(v.Elem())
+	case reflect.Interface:
+		if !v.IsNil() {
+			d.WriteString(v.Elem().Type().String() + " ")
+			d.add(v.Elem())
+		}
+	case reflect.Struct:
+		if slices.Contains(opaque, v.Type()) {
+			return
+		}
+		for i := range v.NumField() {
+			d.WriteString(v.Type().Field(i).Name + ": ")
+			d.add(v.Field(i))
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			d.add(v.Index(i))
+		}
+	case reflect.Map:
+		var entries []string
+		for _, key := range v.MapKeys() {
+			entry := &describing{seen: d.seen}
+			entry.add(key)
+			entry.add(v.MapIndex(key))
+			entries = append(entries, entry.String())
+		}
+		slices.Sort(entries)
+		d.WriteString(strings.Join(entries, ""))
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		fmt.Fprintf(d, "%v ", v.IsNil())
+	default:
+		fmt.Fprintf(d, "%v ", v)
+	}
+}
