@@ -26,7 +26,7 @@ func (r *round) compare() {
 		r.awaitComplete(url, registry)
 	}
 	differences := newKit("comparison", r.failure)
-	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.plan.Interlude != nil}
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.plan.Interlude != nil, Members: members}
 	c.All(registry, clock, r.moments(clock)...)
 	for name, n := range c.Incomplete {
 		if strings.HasPrefix(name, "always_") && n > 0 {

@@ -71,6 +71,15 @@ var fieldOf = map[value.Type][]string{
 	value.Bool: {"ok"}, value.Timestamp: {"moment"}, value.Location: {"place"},
 }
 
+// members are those that questions name, by the field: some that are met often, and one never.
+var members = map[string][]value.Value{
+	"shop":  {text("s0"), text("s5"), text("s11"), text("s12")},
+	"ip":    {text("10.0.0.0"), text("10.0.1.3"), text("10.0.4.7"), text("10.0.9.9")},
+	"units": {{Type: value.Int, Num: -3}, {Type: value.Int, Num: 5}, {Type: value.Int, Num: 77}},
+}
+
+func text(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
+
 // parameters are what parameters of kinds are given.
 var parameters = map[string]string{
 	"k": "3", "n": "2", "p": "0.3", "half_life": "1d", "unit": "1h", "bins": "[1, 3, 6]", "condition": "'units > 1'",
@@ -114,7 +123,7 @@ func drawFeatures(r *rand.Rand, each int) (all []feature) {
 	for i, kind := range aggregate.All {
 		spec := kind.Spec()
 		if spec.Members == aggregate.MembersNeeded {
-			continue // nothing to compare without members
+			spec.Types = []value.Type{value.String, value.Int} // those of members
 		}
 		for j := range each {
 			f := feature{fmt.Sprintf("f%d_%d", i, j), drawFeature(r, spec)}

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +27,10 @@ type Answer struct {
 	Capped    bool
 	// StandardError is relative; 0 where none is stated.
 	StandardError float64 `json:"standard_error"`
+	// Members are what is answered about the members that the question names;
+	// FalsePositiveRate is that of a true among them.
+	Members           []Member
+	FalsePositiveRate float64 `json:"false_positive_rate"`
 
 	From          *int64
 	To            int64
@@ -42,6 +43,8 @@ type Question struct {
 	Entities []json.RawMessage `json:"entities"`
 	At       int64             `json:"at"`
 	Pending  json.RawMessage   `json:"pending,omitempty"`
+	// Members are named for each feature.
+	Members map[string][]json.RawMessage `json:"members,omitempty"`
 }
 
 // Ask asks the API at a URL and returns the answers by entity, each by feature.
@@ -71,6 +74,12 @@ func Ask(url string, q Question) ([]map[string]Answer, error) {
 	answers := make([]map[string]Answer, len(reply.Results))
 	for i, r := range reply.Results {
 		answers[i] = r.Features
+		for name, a := range r.Features {
+			if a.Members != nil {
+				a.Status = a.Members[0].Status // all have the same
+				r.Features[name] = a
+			}
+		}
 	}
 	return answers, nil
 }
@@ -89,11 +98,15 @@ type Comparison struct {
 	// Gaps bears such answers too, and compares them all the same: a log has lost
 	// records that the state still has.
 	Gaps bool
+	// Members are named for features that need some, by their field. Those that lack
+	// them here are not asked for.
+	Members map[string][]value.Value
 
 	Compared, Wrong int
-	Incomplete      map[string]int   // answers passed over, by feature
-	Complete        map[string]int   // of a feature with a birth, those compared
-	Since           map[string]int64 // by such a feature
+	falsePositives
+	Incomplete map[string]int   // answers passed over, by feature
+	Complete   map[string]int   // of a feature with a birth, those compared
+	Since      map[string]int64 // by such a feature
 }
 
 // All asks for every feature of every entity at the moments and compares the
@@ -102,7 +115,7 @@ type Comparison struct {
 func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	c.T.Helper()
 	c.Incomplete, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int64{}
-	for _, group := range byEntity(r) {
+	for _, group := range c.groups(r) {
 		var entities []string
 		for _, f := range group {
 			entities = append(entities, c.Model.Entities(f)...)
@@ -118,23 +131,32 @@ func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 			}
 			cost := len(asked)
 			for _, f := range asked {
-				cost += f.FanOut()
+				cost += f.FanOut() + len(c.membersOf(f))
 			}
 			for chunk := range slices.Chunk(entities, maxValues/cost) {
 				c.chunk(asked, chunk, at)
 			}
 		}
 	}
+	if problem := c.problem(); problem != "" {
+		c.Wrong++
+		c.T.Errorf("%s", problem)
+	}
 	if c.Wrong > 0 {
 		c.T.Errorf("%d of %d answers differ from the model", c.Wrong, c.Compared)
 	}
 }
 
-// byEntity groups features whose entities are of the same fields.
-func byEntity(r *features.Registry) map[string][]*features.Feature {
+// groups are the features whose entities are of the same fields, those that need members apart.
+func (c *Comparison) groups(r *features.Registry) map[string][]*features.Feature {
 	groups := map[string][]*features.Feature{}
 	for _, f := range r.Features {
 		by := strings.Join(slices.Sorted(slices.Values(f.By)), ",")
+		if f.Membership() == aggregate.MembersNeeded {
+			if by += " with members"; c.membersOf(f) == nil {
+				continue
+			}
+		}
 		groups[by] = append(groups[by], f)
 	}
 	return groups
@@ -148,6 +170,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 	q := Question{At: at}
 	for _, f := range asked {
 		q.Features = append(q.Features, f.Name)
+		q.name(f, c.membersOf(f))
 	}
 	for _, entity := range entities {
 		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
@@ -161,7 +184,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 	for i, entity := range entities {
 		for _, f := range asked {
 			got := answers[i][f.Name]
-			want := c.Model.Answer(f, entity, at)
+			want := c.want(f, entity, at)
 			if got.CompleteSince != nil && c.Gaps {
 				got = bearGap(got, f, want)
 			}
@@ -178,6 +201,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				got.CompleteSince = nil
 			}
 			c.Compared++
+			c.note(got, want)
 			if difference := Differs(got, f, want); difference != "" {
 				if c.Wrong++; c.Wrong <= Shown {
 					c.T.Errorf("%s of %s at %d: %s (%s)", f.Name, entity, at, difference, f.Definition)
@@ -192,7 +216,7 @@ func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	if got.Status == features.Incomplete {
 		got.Status = statusOf(want)
 		precise, _ := precision(f)
-		got.Exact = precise && got.StandardError == 0 && want.Uncertain == 0 && !want.Capped
+		got.Exact = precise && got.StandardError == 0 && got.FalsePositiveRate == 0 && want.Uncertain == 0 && !want.Capped
 	}
 	got.CompleteSince = nil
 	return got
@@ -245,131 +269,4 @@ func splitEntity(text string) []string {
 		values[len(values)-1] += text[i : i+1]
 	}
 	return values
-}
-
-// Differs says how an answer differs from the model's, "" if it does not.
-func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
-	want, status := r.Value, statusOf(r)
-	if !r.Found && f.Parts == nil && f.Per == "" {
-		want = f.Kind.Spec().Neutral
-	}
-	precise, off := precision(f)
-	if estimated(got, f, want) {
-		precise, off = false, 6*got.StandardError
-	}
-	shape := f.Shape()
-	scalar := r.Items == nil && shape != aggregate.Categories
-	if got.CompleteSince != nil {
-		return fmt.Sprintf("complete since %d only", *got.CompleteSince)
-	}
-	exact := precise && r.Uncertain == 0 && !r.Capped
-	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
-		scalar && !sameValue(string(got.Value), want, off) ||
-		!scalar && !sameList(string(got.Value), r.Items, shape, off) {
-		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s %s exact=%v uncertain=%d capped=%v",
-			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
-			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
-	}
-	return ""
-}
-
-// estimated says whether an answer states the error of a set that has more values
-// than are kept, of which it then is an estimate.
-func estimated(got Answer, f *features.Feature, want value.Value) bool {
-	return f.Parts == nil && !f.Window.Exact && f.Call.Max > 0 && want.Type == value.Int && want.Num > int64(f.Call.Max) &&
-		got.StandardError > 0
-}
-
-// precision says whether a feature's values have no error of their own, and by
-// which share they may be off: the stated error, or five standard errors.
-func precision(f *features.Feature) (exact bool, off float64) {
-	switch {
-	case f.Parts == nil && f.Call.Error > 0 && !f.Window.Exact:
-		return false, f.Call.Error * (1 + 1e-9)
-	case f.Parts == nil:
-		return f.Kind.Spec().Exact, 5 * f.Kind.Spec().StandardError
-	}
-	exact = true
-	for _, part := range f.Parts {
-		e, o := precision(part)
-		exact, off = exact && e, max(off, o)
-	}
-	return exact, off
-}
-
-func inJSON(v value.Value) string {
-	switch v.Type {
-	case value.Null:
-		return "null"
-	case value.String:
-		return strconv.Quote(string(v.Str)) // of plain letters
-	case value.Location:
-		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Flt, v.Lon)
-	default:
-		return string(v.AppendText(nil))
-	}
-}
-
-func listInJSON(items []aggregate.Item, shape aggregate.Shape) string {
-	var texts []string
-	for _, i := range items {
-		switch shape {
-		case aggregate.Categories:
-			texts = append(texts, fmt.Sprintf("%q:%s", i.Category.AppendText(nil), inJSON(i.Value)))
-		case aggregate.Counts:
-			texts = append(texts, fmt.Sprintf(`{"value":%s,"count":%d}`, inJSON(i.Value), i.Count))
-		case aggregate.Bins:
-			texts = append(texts, fmt.Sprintf(`{"from":%s,"to":%s,"count":%d}`, inJSON(i.From), inJSON(i.To), i.Count))
-		default:
-			texts = append(texts, inJSON(i.Value))
-		}
-	}
-	if shape == aggregate.Categories {
-		return "{" + strings.Join(texts, ",") + "}"
-	}
-	return "[" + strings.Join(texts, ",") + "]"
-}
-
-// sameValue compares exactly, but for floats, whose sums depend on the order,
-// and estimates, which may be off by a share.
-func sameValue(got string, want value.Value, off float64) bool {
-	if want.IsNull() {
-		return got == "null"
-	}
-	if off == 0 && want.Type != value.Float {
-		return got == inJSON(want)
-	}
-	n, err := strconv.ParseFloat(got, 64)
-	return err == nil && near(n, want.Float64(), off)
-}
-
-// near says whether a float may stand for another.
-func near(got, want, off float64) bool { return math.Abs(got-want) <= max(off, 1e-9)*math.Abs(want) }
-
-// sameList is sameValue of lists and of values by category.
-func sameList(got string, items []aggregate.Item, shape aggregate.Shape, off float64) bool {
-	want := listInJSON(items, shape)
-	isFloat := func(i aggregate.Item) bool { return i.Value.Type == value.Float }
-	if got == want || off == 0 && !slices.ContainsFunc(items, isFloat) {
-		return got == want
-	}
-	var a, b any
-	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && alike(a, b, off)
-}
-
-// alike compares what JSON holds, numbers as floats.
-func alike(got, want any, off float64) bool {
-	switch want := want.(type) {
-	case float64:
-		n, ok := got.(float64)
-		return ok && near(n, want, off)
-	case []any:
-		list, ok := got.([]any)
-		return ok && slices.EqualFunc(list, want, func(a, b any) bool { return alike(a, b, off) })
-	case map[string]any:
-		object, ok := got.(map[string]any)
-		return ok && maps.EqualFunc(object, want, func(a, b any) bool { return alike(a, b, off) })
-	default:
-		return got == want
-	}
 }

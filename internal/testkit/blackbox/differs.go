@@ -1,0 +1,152 @@
+package blackbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
+)
+
+// Differs says how an answer differs from the model's, "" if it does not.
+func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
+	want, status := r.Value, statusOf(r)
+	if !r.Found && f.Parts == nil && f.Per == "" {
+		want = f.Kind.Spec().Neutral
+	}
+	precise, off := precision(f)
+	if estimated(got, f, want) {
+		precise, off = false, 6*got.StandardError
+	}
+	if f.Parts == nil && f.Kind.Spec().StandardError > 0 {
+		off = max(off, 5*got.StandardError, collisions/max(1, math.Abs(want.Float64())))
+	}
+	shape := f.Shape()
+	scalar := r.Items == nil && shape != aggregate.Categories
+	if got.CompleteSince != nil {
+		return fmt.Sprintf("complete since %d only", *got.CompleteSince)
+	}
+	exact := precise && r.Uncertain == 0 && !r.Capped
+	if got.Members != nil {
+		return differsInMembers(got, r, status, exact && got.FalsePositiveRate == 0)
+	}
+	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
+		scalar && !sameValue(string(got.Value), want, off) ||
+		!scalar && !sameList(string(got.Value), r.Items, shape, off) {
+		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s %s exact=%v uncertain=%d capped=%v",
+			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
+			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
+	}
+	return ""
+}
+
+// collisions are how many of a few values may fall together in a HyperLogLog, which is
+// much of them in shares: of 17 there are two with the same register once in 120 times.
+const collisions = 3
+
+// estimated says whether an answer states the error of a set that has more values
+// than are kept, of which it then is an estimate.
+func estimated(got Answer, f *features.Feature, want value.Value) bool {
+	return f.Parts == nil && !f.Window.Exact && f.Call.Max > 0 && want.Type == value.Int && want.Num > int64(f.Call.Max) &&
+		got.StandardError > 0
+}
+
+// precision says whether a feature's values have no error of their own, and by
+// which share they may be off: the stated error, or five standard errors.
+func precision(f *features.Feature) (exact bool, off float64) {
+	switch {
+	case f.Parts == nil && f.Call.Error > 0 && !f.Window.Exact:
+		return false, f.Call.Error * (1 + 1e-9)
+	case f.Parts == nil:
+		return f.Kind.Spec().Exact, 5 * f.Kind.Spec().StandardError
+	}
+	exact = true
+	for _, part := range f.Parts {
+		e, o := precision(part)
+		exact, off = exact && e, max(off, o)
+	}
+	return exact, off
+}
+
+func inJSON(v value.Value) string {
+	switch v.Type {
+	case value.Null:
+		return "null"
+	case value.String:
+		return strconv.Quote(string(v.Str)) // of plain letters
+	case value.Location:
+		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Flt, v.Lon)
+	default:
+		return string(v.AppendText(nil))
+	}
+}
+
+func listInJSON(items []aggregate.Item, shape aggregate.Shape) string {
+	var texts []string
+	for _, i := range items {
+		switch shape {
+		case aggregate.Categories:
+			texts = append(texts, fmt.Sprintf("%q:%s", i.Category.AppendText(nil), inJSON(i.Value)))
+		case aggregate.Counts:
+			texts = append(texts, fmt.Sprintf(`{"value":%s,"count":%d}`, inJSON(i.Value), i.Count))
+		case aggregate.Bins:
+			texts = append(texts, fmt.Sprintf(`{"from":%s,"to":%s,"count":%d}`, inJSON(i.From), inJSON(i.To), i.Count))
+		default:
+			texts = append(texts, inJSON(i.Value))
+		}
+	}
+	if shape == aggregate.Categories {
+		return "{" + strings.Join(texts, ",") + "}"
+	}
+	return "[" + strings.Join(texts, ",") + "]"
+}
+
+// sameValue compares exactly, but for floats, whose sums depend on the order,
+// and estimates, which may be off by a share.
+func sameValue(got string, want value.Value, off float64) bool {
+	if want.IsNull() {
+		return got == "null"
+	}
+	if off == 0 && want.Type != value.Float {
+		return got == inJSON(want)
+	}
+	n, err := strconv.ParseFloat(got, 64)
+	return err == nil && near(n, want.Float64(), off)
+}
+
+// near says whether a float may stand for another.
+func near(got, want, off float64) bool { return math.Abs(got-want) <= max(off, 1e-9)*math.Abs(want) }
+
+// sameList is sameValue of lists and of values by category.
+func sameList(got string, items []aggregate.Item, shape aggregate.Shape, off float64) bool {
+	want := listInJSON(items, shape)
+	isFloat := func(i aggregate.Item) bool { return i.Value.Type == value.Float }
+	if got == want || off == 0 && !slices.ContainsFunc(items, isFloat) {
+		return got == want
+	}
+	var a, b any
+	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && alike(a, b, off)
+}
+
+// alike compares what JSON holds, numbers as floats.
+func alike(got, want any, off float64) bool {
+	switch want := want.(type) {
+	case float64:
+		n, ok := got.(float64)
+		return ok && near(n, want, off)
+	case []any:
+		list, ok := got.([]any)
+		return ok && slices.EqualFunc(list, want, func(a, b any) bool { return alike(a, b, off) })
+	case map[string]any:
+		object, ok := got.(map[string]any)
+		return ok && maps.EqualFunc(object, want, func(a, b any) bool { return alike(a, b, off) })
+	default:
+		return got == want
+	}
+}

@@ -1,0 +1,83 @@
+package blackbox
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
+)
+
+// Member is what is answered about one member that a question names.
+type Member struct {
+	Value  bool
+	Status features.Status
+}
+
+// membersOf are the members that the feature is asked about; nil for none.
+func (c *Comparison) membersOf(f *features.Feature) []value.Value {
+	if f.Membership() != aggregate.MembersNeeded {
+		return nil
+	}
+	return c.Members[f.Field]
+}
+
+// want is the model's answer.
+func (c *Comparison) want(f *features.Feature, entity string, at int64) aggregate.Result {
+	if members := c.membersOf(f); members != nil {
+		return c.Model.AnswerMembers(f, entity, at, members)
+	}
+	return c.Model.Answer(f, entity, at)
+}
+
+// name adds the members that the feature is asked about.
+func (q *Question) name(f *features.Feature, members []value.Value) {
+	for _, m := range members {
+		if q.Members == nil {
+			q.Members = map[string][]json.RawMessage{}
+		}
+		q.Members[f.Name] = append(q.Members[f.Name], json.RawMessage(inJSON(m)))
+	}
+}
+
+// differsInMembers is Differs for an answer about members. One that was not met may be taken
+// for one that was, where the answer says so; see falsePositives.
+func differsInMembers(got Answer, want aggregate.Result, status features.Status, exact bool) string {
+	same := len(got.Members) == len(want.Items) && got.Status == status && got.Exact == exact && got.Uncertain == want.Uncertain
+	for i := 0; same && i < len(want.Items); i++ {
+		met := want.Items[i].Value.Num != 0
+		same = got.Members[i].Value == met || !met && got.FalsePositiveRate > 0
+	}
+	if same {
+		return ""
+	}
+	return fmt.Sprintf("%+v %s exact=%v uncertain=%d; want %s %s exact=%v uncertain=%d",
+		got.Members, got.Status, got.Exact, got.Uncertain, listInJSON(want.Items, aggregate.List), status, exact, want.Uncertain)
+}
+
+// falsePositives are the members that were taken for ones that were met, and how many the
+// answers say to expect at the most.
+type falsePositives struct {
+	found    int
+	expected float64
+}
+
+func (p *falsePositives) note(got Answer, want aggregate.Result) {
+	for i := 0; i < min(len(got.Members), len(want.Items)); i++ {
+		if want.Items[i].Value.Num == 0 {
+			p.expected += got.FalsePositiveRate
+			if got.Members[i].Value {
+				p.found++
+			}
+		}
+	}
+}
+
+// problem says whether they are more than chance has.
+func (p *falsePositives) problem() string {
+	if float64(p.found) <= 10+5*p.expected {
+		return ""
+	}
+	return fmt.Sprintf("%d members that were not met are said to be, and %.1f were to be expected", p.found, p.expected)
+}

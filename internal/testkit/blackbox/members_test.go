@@ -1,0 +1,59 @@
+package blackbox
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
+)
+
+// A member that was met must be found; one that was not may be found where the answer states
+// the rate of that.
+func TestDiffersInMembers(t *testing.T) {
+	want := aggregate.Result{Found: true}
+	for _, met := range []int64{1, 0} {
+		want.Items = append(want.Items, aggregate.Item{Value: value.Value{Type: value.Bool, Num: met}})
+	}
+	for _, test := range []struct {
+		answer  string
+		differs bool
+	}{
+		{`{"members": [{"value": true}, {"value": false}], "exact": true}`, false},
+		{`{"members": [{"value": true}, {"value": true}], "exact": true}`, true},
+		{`{"members": [{"value": false}, {"value": false}], "exact": true}`, true},
+		{`{"members": [{"value": true}], "exact": true}`, true},
+		{`{"members": [{"value": true}, {"value": false}], "exact": true, "uncertain": 1}`, true},
+		{`{"members": [{"value": true}, {"value": true}], "exact": false, "false_positive_rate": 0.01}`, false},
+		{`{"members": [{"value": false}, {"value": false}], "exact": false, "false_positive_rate": 0.01}`, true},
+		{`{"members": [{"value": true}, {"value": false}], "exact": true, "false_positive_rate": 0.01}`, true},
+	} {
+		got := Answer{Status: features.Present}
+		if err := json.Unmarshal([]byte(test.answer), &got); err != nil {
+			t.Fatal(err)
+		}
+		if difference := differsInMembers(got, want, features.Present, got.FalsePositiveRate == 0); (difference != "") != test.differs {
+			t.Errorf("%s differs: %q", test.answer, difference)
+		}
+	}
+}
+
+// More false positives than the answers state are a difference of all of them together.
+func TestFalsePositives(t *testing.T) {
+	want := aggregate.Result{Items: []aggregate.Item{{Value: value.Value{Type: value.Bool}}}}
+	for _, test := range []struct {
+		rate    float64
+		problem bool
+	}{{0.01, false}, {0.2, true}} {
+		var p falsePositives
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 10_000 {
+			p.note(Answer{FalsePositiveRate: 0.01, Members: []Member{{Value: random.Float64() < test.rate}}}, want)
+		}
+		if problem := p.problem(); (problem != "") != test.problem {
+			t.Errorf("at a rate of %g: %q", test.rate, problem)
+		}
+	}
+}
