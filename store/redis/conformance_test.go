@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -138,16 +139,19 @@ func TestEveryKindEqualsItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	onEach(t, 4, func(t *testing.T, s *Store) {
-		compared := 0
+		compared, seeds, batches := 0, uint64(4), 12
+		if testkit.Race {
+			seeds, batches = 1, 4 // it is slow there, and one goroutine does it all
+		}
 		var stated, falsely float64
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			c := &conformance{
 				T: t, random: rand.New(rand.NewPCG(seed, 11)), registry: registry, model: model.New(registry),
 				store: newStore(t, s.redis, 4), now: 1_532_496_076_032,
 			}
 			c.writer, c.mapper = c.store.newWriter(), registry.NewMapper()
 			start(t, c.store, transactions)
-			for range 12 {
+			for range batches {
 				c.write()
 				c.compare()
 			}
@@ -158,7 +162,7 @@ func TestEveryKindEqualsItsModel(t *testing.T) {
 			}
 		}
 		t.Logf("%d features, %d answers compared; members falsely found: %v, stated %.1f", len(registry.Features), compared, falsely, stated)
-		if stated < 10 || falsely > 1.5*stated {
+		if stated < 2.5*float64(seeds) || falsely > 1.5*stated {
 			t.Errorf("%v members are found that were not met, and the answers state %.1f", falsely, stated)
 		}
 	})
