@@ -16,7 +16,7 @@
 //
 // [Kafka] and [Redis] are shared by all tests of a binary, which keep apart
 // by fresh names: [CreateTopic] and [Namespace]. Tests that break a server
-// start their own: [NewKafka], [NewRedis], [NewRedisReplica] and
+// start their own: [NewKafka], [NewKafkaCluster], [NewRedis], [NewRedisReplica] and
 // [RedisCluster]; these are never "given". A package whose tests use the
 // shared servers ends them in its TestMain:
 //

@@ -142,33 +142,38 @@ func daemonHost() (string, error) {
 // dockerKafka describes a broker in a container. Its port is the same inside
 // and outside: it is in the address that the broker gives to clients, and
 // stays over a restart.
-func dockerKafka(port int, opts KafkaOptions) (addrs []string, r runner, origin string, err error) {
-	host, err := daemonHost()
-	if err != nil {
-		return nil, nil, "", err
+func dockerKafka(n node, opts KafkaOptions) (addrs []string, r runner, origin string, err error) {
+	bind, host := "127.0.0.1", "127.0.0.1"
+	if !n.host {
+		bind = "0.0.0.0"
+		if host, err = daemonHost(); err != nil {
+			return nil, nil, "", err
+		}
 	}
-	controller, err := freePort(ephemeralPorts)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	props := brokerProperties("0.0.0.0", host, port, controller)
+	props := n.properties(bind, host)
 	for k, v := range opts.Config {
 		props[k] = v
 	}
-	env := map[string]string{"CLUSTER_ID": clusterID}
+	env := map[string]string{"CLUSTER_ID": n.cluster}
 	for k, v := range props {
 		// The image's spelling of a setting.
 		env["KAFKA_"+strings.ToUpper(strings.NewReplacer(".", "_", "-", "__").Replace(k))] = v
 	}
-	published := network.MustParsePort(fmt.Sprintf("%d/tcp", port))
+	published := network.MustParsePort(fmt.Sprintf("%d/tcp", n.port))
 	c := &container{image: kafkaImage(), opts: []testcontainers.ContainerCustomizer{
 		testcontainers.WithEnv(env),
-		testcontainers.WithExposedPorts(published.String()),
 		testcontainers.WithHostConfigModifier(func(h *dockercontainer.HostConfig) {
+			if n.host {
+				h.NetworkMode = "host"
+				return
+			}
 			h.PortBindings = network.PortMap{published: {{HostPort: published.Port()}}}
 		}),
 	}}
-	return []string{net.JoinHostPort(host, strconv.Itoa(port))}, c, "docker, " + c.image, nil
+	if !n.host {
+		c.opts = append(c.opts, testcontainers.WithExposedPorts(published.String()))
+	}
+	return []string{net.JoinHostPort(host, strconv.Itoa(n.port))}, c, "docker, " + c.image, nil
 }
 
 // dockerRedis describes a server in a container that has the machine's

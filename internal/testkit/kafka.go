@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,14 @@ type Broker struct {
 	addrs  []string
 	secure secureListeners
 	runner runner // nil when given
-	data   string // folder of the logs; empty where that is not of this machine
 	origin string
+
+	// What the broker was made from, for Replace.
+	from source
+	dir  string
+	node node
+	opts KafkaOptions
+	data string // folder of the logs; empty where that is not of this machine
 }
 
 // KafkaOptions are the settings of a broker of one's own.
@@ -95,7 +102,7 @@ func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
 	if err := b.init(from, t.TempDir(), opts); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.runner.remove)
+	t.Cleanup(func() { b.runner.remove() })
 	if err := b.waitReady(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,17 +113,27 @@ func NewKafka(t testing.TB, opts KafkaOptions) *Broker {
 	return b
 }
 
-// init takes a port, lays out dir and starts the broker.
-func (b *Broker) init(from source, dir string, opts KafkaOptions) (err error) {
-	port, err := freePort(ephemeralPorts)
-	if err != nil {
+// init takes ports, lays out dir and starts the broker, a cluster of its own.
+func (b *Broker) init(from source, dir string, opts KafkaOptions) error {
+	var errs [2]error
+	n := node{id: 1, cluster: clusterID}
+	n.port, errs[0] = freePort(ephemeralPorts)
+	n.controller, errs[1] = freePort(ephemeralPorts)
+	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	if from == docker {
-		b.addrs, b.runner, b.origin, err = dockerKafka(port, opts)
+	n.voter = fmt.Sprintf("127.0.0.1:%d", n.controller)
+	b.from, b.dir, b.node, b.opts = from, dir, n, opts
+	return b.launch()
+}
+
+// launch lays out the broker's folder and starts it.
+func (b *Broker) launch() (err error) {
+	if b.from == docker {
+		b.addrs, b.runner, b.origin, err = dockerKafka(b.node, b.opts)
 	} else {
-		b.addrs, b.runner, b.origin, err = localKafka(dir, port, opts)
-		b.data = filepath.Join(dir, "data")
+		b.data = cmp.Or(b.opts.Dir, filepath.Join(b.dir, "data"))
+		b.addrs, b.runner, b.origin, err = localKafka(b.dir, b.data, b.node, b.opts)
 	}
 	if err != nil {
 		return err
@@ -126,6 +143,26 @@ func (b *Broker) init(from source, dir string, opts KafkaOptions) (err error) {
 		return fmt.Errorf("start Kafka from %s: %w", b.origin, err)
 	}
 	return nil
+}
+
+// Replace kills the broker and starts another cluster at its address, with another
+// ID and nothing in it: as a name does that leads to another site.
+func (b *Broker) Replace() {
+	b.t.Helper()
+	b.Kill()
+	b.runner.remove()
+	if b.data != "" {
+		if err := os.RemoveAll(b.data); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	b.node.cluster = newClusterID()
+	if err := b.launch(); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.waitReady(); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // Addr is the address of the first broker, host:port.
@@ -236,6 +273,18 @@ func CreateTopic(t testing.TB, b *Broker, partitions int) string {
 func createTopic(t testing.TB, client *kafka.Client, partitions int) string {
 	t.Helper()
 	topic := Namespace(t)
+	makeTopic(t, client, topic, partitions)
+	return topic
+}
+
+// MakeTopic is CreateTopic for a topic with a given name.
+func MakeTopic(t testing.TB, b *Broker, topic string, partitions int) {
+	t.Helper()
+	makeTopic(t, b.Client(), topic, partitions)
+}
+
+func makeTopic(t testing.TB, client *kafka.Client, topic string, partitions int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	reply, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{
@@ -267,5 +316,4 @@ func createTopic(t testing.TB, client *kafka.Client, partitions int) string {
 		}
 		return led == partitions, fmt.Sprintf("%d of %d partitions have one", led, partitions)
 	})
-	return topic
 }

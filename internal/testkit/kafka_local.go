@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"os"
@@ -88,18 +87,14 @@ var installKafka = sync.OnceValues(func() (string, error) {
 	return home, nil
 })
 
-// localKafka lays out a broker in dir and formats its storage.
-func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runner, origin string, err error) {
+// localKafka lays out a broker in dir, and its storage in data.
+func localKafka(dir, data string, n node, opts KafkaOptions) (addrs []string, r runner, origin string, err error) {
 	home, err := installKafka()
 	if err != nil {
 		return nil, nil, "", err
 	}
-	controller, err := freePort(ephemeralPorts)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	props := brokerProperties("127.0.0.1", "127.0.0.1", port, controller)
-	props["log.dirs"] = cmp.Or(opts.Dir, filepath.Join(dir, "data"))
+	props := n.properties("127.0.0.1", "127.0.0.1")
+	props["log.dirs"] = data
 	for k, v := range opts.Config {
 		if more, ok := strings.CutPrefix(k, "+"); ok {
 			k, v = more, props[more]+","+v
@@ -115,16 +110,27 @@ func localKafka(dir string, port int, opts KafkaOptions) (addrs []string, r runn
 			"-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(home, "*"),
 		}, args)...)
 	}
-	format := java("kafka.tools.StorageTool", "format", "--cluster-id", clusterID, "--config", file)
-	if err := format.start(); err != nil {
+	if n.controller == 0 {
+		err = n.name(data)
+	} else {
+		err = formatStorage(java("kafka.tools.StorageTool", "format", "--cluster-id", n.cluster, "--config", file), data)
+	}
+	if err != nil {
 		return nil, nil, "", err
 	}
-	<-format.gone()
-	if _, err := os.Stat(filepath.Join(props["log.dirs"], "meta.properties")); err != nil {
-		return nil, nil, "", fmt.Errorf("format Kafka's storage:\n%s", format.log())
-	}
-	addrs = []string{fmt.Sprintf("127.0.0.1:%d", port)}
+	addrs = []string{fmt.Sprintf("127.0.0.1:%d", n.port)}
 	return addrs, java("kafka.Kafka", file), "local java, version " + kafkaVersion(), nil
+}
+
+func formatStorage(tool *process, data string) error {
+	if err := tool.start(); err != nil {
+		return err
+	}
+	<-tool.gone()
+	if _, err := os.Stat(filepath.Join(data, metaProperties)); err != nil {
+		return fmt.Errorf("format Kafka's storage:\n%s", tool.log())
+	}
+	return nil
 }
 
 // jvm is how Java runs the broker.
@@ -136,44 +142,6 @@ func (o KafkaOptions) jvm() []string {
 	// A broker of a few small topics: what counts is how fast it starts, and that
 	// several fit beside the tests.
 	return []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
-}
-
-// clusterID is any 16 bytes in base64. Brokers of different tests never meet.
-const clusterID = "4L6g3nShT-eMCtK--X86sw"
-
-// brokerProperties are the settings of a broker that is its own controller
-// (KRaft), listens on bind and is reached at host.
-func brokerProperties(bind, host string, port, controller int) map[string]string {
-	return map[string]string{
-		"process.roles":                  "broker,controller",
-		"node.id":                        "1",
-		"controller.quorum.voters":       fmt.Sprintf("1@127.0.0.1:%d", controller),
-		"controller.listener.names":      "CONTROLLER",
-		"inter.broker.listener.name":     "PLAINTEXT",
-		"listeners":                      fmt.Sprintf("PLAINTEXT://%s:%d,CONTROLLER://127.0.0.1:%d", bind, port, controller),
-		"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s:%d", host, port),
-		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-
-		// One broker, so one replica; few partitions, so a quick start.
-		"offsets.topic.num.partitions":                     "4",
-		"offsets.topic.replication.factor":                 "1",
-		"transaction.state.log.num.partitions":             "4",
-		"transaction.state.log.replication.factor":         "1",
-		"transaction.state.log.min.isr":                    "1",
-		"share.coordinator.state.topic.num.partitions":     "1",
-		"share.coordinator.state.topic.replication.factor": "1",
-		"share.coordinator.state.topic.min.isr":            "1",
-
-		"group.initial.rebalance.delay.ms": "0",
-		"group.min.session.timeout.ms":     "1000", // a test waits for dead members
-		"auto.create.topics.enable":        "false",
-		// A killed broker cannot register anew before its session is over,
-		// and the default of 9 s is the most of a restart.
-		"broker.session.timeout.ms":    "3000",
-		"broker.heartbeat.interval.ms": "500",
-		// It would hold a buffer of 128 MB, and tests do not compact.
-		"log.cleaner.dedupe.buffer.size": "2097152",
-	}
 }
 
 func propertiesText(props map[string]string) string {

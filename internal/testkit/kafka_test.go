@@ -72,6 +72,27 @@ func TestKafkaKeepsRecordsOverKill(t *testing.T) {
 	}
 }
 
+func TestReplacedKafkaIsAnotherCluster(t *testing.T) {
+	b := NewKafka(t, KafkaOptions{})
+	CreateTopic(t, b, 1)
+	addr := b.Addr()
+	look := func() *kafka.MetadataResponse {
+		t.Helper()
+		client := b.Client()
+		defer closeIdle(client)
+		reply, err := client.Metadata(t.Context(), &kafka.MetadataRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	before := look()
+	b.Replace()
+	if after := look(); b.Addr() != addr || after.ClusterID == before.ClusterID || len(after.Topics) != 0 {
+		t.Errorf("at %s, which was %s: cluster %s, which was %s, with the topics %v", b.Addr(), addr, after.ClusterID, before.ClusterID, after.Topics)
+	}
+}
+
 func TestKfakeHasItsTopics(t *testing.T) {
 	c := Kfake(t, map[string]int{"a": 1, "b": 4})
 	client := &kafka.Client{Addr: kafka.TCP(c.ListenAddrs()...)}
