@@ -4,6 +4,7 @@ package lag
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -137,16 +138,24 @@ func known(offset int64) *int64 {
 	return &offset
 }
 
-// committed reads the group's offsets, -1 where there is none.
+// committed reads the group's offsets, -1 where there is none. A group that nobody has joined yet has none.
 func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[state.Partition]int64, error) {
 	reply, err := r.Client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: r.Group, Topics: asked})
 	if err == nil {
 		err = reply.Error
 	}
+	offsets := map[state.Partition]int64{}
+	if errors.Is(err, kafka.GroupIdNotFound) {
+		for topic, ids := range asked {
+			for _, id := range ids {
+				offsets[state.Partition{Topic: topic, ID: int32(id)}] = -1
+			}
+		}
+		return offsets, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the offsets of group %s: %w", r.Group, err)
 	}
-	offsets := map[state.Partition]int64{}
 	for topic, list := range reply.Topics {
 		for _, p := range list {
 			if p.Error != nil {

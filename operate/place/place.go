@@ -104,8 +104,8 @@ func (p *Planner) Plan(ctx context.Context, partitions []state.Partition, to Tar
 		}
 		steps[i] = p.step(id, &logs[i], progress[i], names, to)
 		if at := steps[i].To.Offset; at < logs[i].Start || at > logs[i].End {
-			return nil, fmt.Errorf("offset %d is not in the log of %s/%d, which holds %d to %d: give one from %d to %d, or start or end",
-				at, id.Topic, id.ID, logs[i].Start, logs[i].End-1, logs[i].Start, logs[i].End)
+			return nil, fmt.Errorf("offset %d is not in the log of %s/%d, which %s: give one from %d to %d, or start or end",
+				at, id.Topic, id.ID, holds(&logs[i]), logs[i].Start, logs[i].End)
 		}
 	}
 	return steps, nil

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // WriteText says what the steps mean.
@@ -17,8 +19,7 @@ func WriteText(out io.Writer, steps []Step) error {
 }
 
 func (s *Step) write(text *strings.Builder) {
-	fmt.Fprintf(text, "%s/%d: to offset %d of the log, which holds %d to %d\n",
-		s.Partition.Topic, s.Partition.ID, s.To.Offset, s.Log.Start, s.Log.End-1)
+	fmt.Fprintf(text, "%s/%d: to offset %d of the log, which %s\n", s.Partition.Topic, s.Partition.ID, s.To.Offset, holds(&s.Log))
 	if s.First > 0 {
 		fmt.Fprintf(text, "  %s no progress yet, and will begin there\n", shards(s.First, "has", "have"))
 	}
@@ -31,10 +32,10 @@ func (s *Step) write(text *strings.Builder) {
 		fmt.Fprintf(text, "  %s forward\n", shards(s.Forward, "moves", "move"))
 	}
 	if s.Skipped > 0 {
-		fmt.Fprintf(text, "  up to %d offsets will NOT be applied; features say so in complete_since\n", s.Skipped)
+		fmt.Fprintf(text, "  up to %s will NOT be applied; features say so in complete_since\n", offsets(s.Skipped))
 	}
 	if s.Back > 0 {
-		fmt.Fprintf(text, "  %s back: up to %d offsets will be applied AGAIN, and count twice\n", shards(s.Back, "moves", "move"), s.Repeated)
+		fmt.Fprintf(text, "  %s back: up to %s will be applied AGAIN, and count twice\n", shards(s.Back, "moves", "move"), offsets(s.Repeated))
 	}
 	if s.Staying > 0 {
 		fmt.Fprintf(text, "  %s there or further, and will stay\n", shards(s.Staying, "is", "are"))
@@ -46,4 +47,19 @@ func shards(n int, one, more string) string {
 		return "1 shard " + one
 	}
 	return fmt.Sprintf("%d shards %s", n, more)
+}
+
+func offsets(n int64) string {
+	if n == 1 {
+		return "1 offset"
+	}
+	return fmt.Sprintf("%d offsets", n)
+}
+
+// holds says what a log holds.
+func holds(l *fetch.Log) string {
+	if l.Start == l.End {
+		return fmt.Sprintf("is empty at offset %d", l.End)
+	}
+	return fmt.Sprintf("holds %d to %d", l.Start, l.End-1)
 }
