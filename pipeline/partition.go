@@ -53,11 +53,12 @@ func (p *partition) has(progress []state.Position) bool {
 // carried says whether the partition is read and applied.
 func (p *partition) carried() bool { return p.progress != nil }
 
-// wentBack says whether a shard has less progress in the same log than it had when
-// the partition was abandoned.
-func (p *partition) wentBack(progress []state.Position) bool {
+// wentBack says whether a shard is found with less progress in the same log than it had
+// when the partition was abandoned, or with none.
+func (p *partition) wentBack(found []state.Position) bool {
 	for shard, at := range p.confirmed {
-		if now := progress[shard]; now.Log == at.Log && now.Offset < at.Offset {
+		now := found[shard]
+		if at.Exists() && (!now.Exists() || now.Log == at.Log && now.Offset < at.Offset) {
 			return true
 		}
 	}

@@ -34,7 +34,7 @@ type recovery struct {
 type resumption struct {
 	progress []state.Position // by shard
 	known    fetch.Known      // the lowest
-	placed   bool             // the progress was changed, so that less of it is no surprise
+	first    []state.Position // the progress as it was found, before any of it was placed; nil if it was not
 	early    time.Duration
 	err      error
 }
@@ -81,18 +81,19 @@ func (r *recovery) round(ctx context.Context, partitions []state.Partition, pend
 	var placements []state.Placement
 	verdicts := map[int]verdict{}
 	for n, i := range pending {
+		if done[i].first == nil {
+			done[i].first = findings[n].claim.Progress
+		}
 		v := findings[n].judge(rules)
 		switch {
 		case v.err != nil:
-			done[i] = resumption{err: v.err}
+			done[i].err = v.err
 		case v.placement != nil:
 			again = append(again, i)
 			placements = append(placements, *v.placement)
 			verdicts[i] = v
 		default:
-			placed := done[i].placed
-			done[i] = ready(&findings[n])
-			done[i].placed = placed
+			done[i] = ready(&findings[n], done[i].first)
 			if done[i].early, err = r.early(ctx, findings[n].claim.Held); err != nil {
 				return nil, err
 			}
@@ -105,17 +106,16 @@ func (r *recovery) round(ctx context.Context, partitions []state.Partition, pend
 		return nil, err
 	}
 	for _, i := range again {
-		done[i].placed = true
 		r.tell(partitions[i], verdicts[i])
 	}
 	return again, nil
 }
 
 // ready has a partition go on from its lowest progress.
-func ready(f *finding) resumption {
+func ready(f *finding, first []state.Position) resumption {
 	progress := f.claim.Progress
 	lowest := slices.MinFunc(progress, func(a, b state.Position) int { return cmp.Compare(a.Offset, b.Offset) })
-	return resumption{progress: progress, known: fetch.Known{
+	return resumption{progress: progress, first: first, known: fetch.Known{
 		Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID,
 	}}
 }

@@ -49,6 +49,7 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 		}
 		p.resuming = false
 		found := &r.found[i]
+		w.tellRewind(p, found.first)
 		switch {
 		case found.err != nil && ctx.Err() != nil: // this is the end, and no trouble of the partition
 		case found.err != nil:
@@ -62,18 +63,26 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 	}
 }
 
-// readFrom reads a partition from the lowest progress of all shards.
-func (w *worker) readFrom(p *partition, found *resumption) {
-	if !found.placed && p.wentBack(found.progress) { // while it did not answer, so that no batch was refused
+// tellRewind counts and logs, once, that the store went back in time while it did not answer,
+// so that no batch was refused.
+func (w *worker) tellRewind(p *partition, found []state.Position) {
+	if found == nil {
+		return
+	}
+	if p.wentBack(found) {
 		w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
 		w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 	}
+	p.confirmed = nil
+}
+
+// readFrom reads a partition from the lowest progress of all shards.
+func (w *worker) readFrom(p *partition, found *resumption) {
 	p.progress, p.lagging = found.progress, make([]bool, len(found.progress))
 	p.position, p.epoch = found.known.Offset, -1
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
-	p.confirmed = nil
 	if !p.broken.is() { // what it was stopped by may still be there
 		w.stopped(p, "")
 		w.health.clear(p.String())

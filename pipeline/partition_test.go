@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// A store that has lost something shows in a shard that has less of the same log than it
+// was known to have, and in nothing else.
+func TestWentBack(t *testing.T) {
+	none := state.NoPosition
+	for name, c := range map[string]struct {
+		confirmed, found []state.Position
+		want             bool
+	}{
+		"nothing was known":                {nil, []state.Position{at(5, 1), at(7, 1)}, false},
+		"as it was":                        {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), at(7, 1)}, false},
+		"further":                          {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(9, 2), at(9, 2)}, false},
+		"one shard has less":               {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(9, 1), at(6, 1)}, true},
+		"less, and of an older leader":     {[]state.Position{at(7, 2)}, []state.Position{at(6, 1)}, true},
+		"an older leader alone":            {[]state.Position{at(7, 2)}, []state.Position{at(7, 1)}, false},
+		"placed in another log":            {[]state.Position{at(70, 1), at(70, 1)}, []state.Position{in(remade, at(0, 0)), in(remade, at(0, 0))}, false},
+		"one shard placed, one has less":   {[]state.Position{at(70, 1), at(70, 1)}, []state.Position{in(remade, at(0, 0)), at(60, 1)}, true},
+		"there was no progress":            {[]state.Position{none}, []state.Position{none}, false},
+		"one shard has lost all":           {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), none}, true},
+		"one shard has some for the first": {[]state.Position{at(5, 1), none}, []state.Position{at(5, 1), at(0, 1)}, false},
+		"less, where brokers tell no logs": {[]state.Position{in(state.LogID{}, at(7, 1))}, []state.Position{in(state.LogID{}, at(6, 1))}, true},
+	} {
+		p := partition{confirmed: c.confirmed}
+		if got := p.wentBack(c.found); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
