@@ -38,12 +38,14 @@ const (
 type BrokenBatchError struct{ *fetch.CorruptError }
 
 func (e *BrokenBatchError) Error() string {
+	name := partitionName(state.Partition{Topic: e.Topic, ID: e.Partition})
 	if e.EndOffset < 0 {
 		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; where it ends cannot be told, so it cannot be set aside: "+
-			"remove it from the log with kafka-delete-records.sh and set kafka.on_data_loss to continue to go on without it", e.Offset, e.Reason)
+			"find where the next one begins, with kafka-dump-log.sh, and run: weir progress set %s --to OFFSET --yes", e.Offset, e.Reason, name)
 	}
-	return fmt.Sprintf("the batch of offsets %d to %d cannot be decoded: %v; set kafka.on_broken_batch to set_aside to go on without it",
-		e.Offset, lastOf(e.CorruptError), e.Reason)
+	return fmt.Sprintf("the batch of offsets %d to %d cannot be decoded: %v; to go on without it, "+
+		"run: weir progress set %s --to %d --yes, or set kafka.on_broken_batch to set_aside, which writes a dead letter of it",
+		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1)
 }
 
 func (*BrokenBatchError) reason() string { return "broken_batch" }
@@ -64,10 +66,14 @@ func (w *worker) meetBroken(err error) {
 		return
 	}
 	w.metrics.broken.WithLabelValues(p.Topic, brokenStopped).Inc()
-	// What came before the broken batch goes its way, and the rest is fetched
-	// again, for another batch: no partition may have two shares in one, of which
-	// each would find its progress fit.
+	// What came before the broken batch goes its way, in every shard: those that no
+	// record of it touched would have all of it read again, each time that the batch
+	// is tried. The rest is fetched again, for another batch: no partition may have
+	// two shares in one, of which each would find its progress fit.
+	p.position = e.Offset
+	w.current.extend(p)
 	w.current.keep(p)
+	w.due = true
 	w.stop(p, &BrokenBatchError{e})
 }
 

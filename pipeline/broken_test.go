@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,27 @@ func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, wan
 	}
 }
 
+// expectNotReadAgain waits until all shards have applied what lies before the broken batch,
+// also those that no event of it touched, and holds that it is not read again for each try.
+func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, before int64) {
+	b.t.Helper()
+	testkit.Eventually(b.t, 30*time.Second, "all shards are at the broken batch", func() (bool, string) {
+		progress, err := b.store.Progress(b.t.Context(), []state.Partition{{Topic: topic}})
+		return err == nil && state.Lowest(progress[0]) == before && state.Highest(progress[0]) == before, fmt.Sprint(progress, err)
+	})
+	const tries, events = "weir_broken_batches_total", "weir_events_total"
+	since := count(b.t, metrics, tries)
+	await := func(n float64) {
+		testkit.Eventually(b.t, time.Minute, "more tries", func() (bool, string) { return count(b.t, metrics, tries) >= since+n, "" })
+	}
+	await(1) // one that was under way may have read them
+	read := count(b.t, metrics, events)
+	await(3)
+	if again := count(b.t, metrics, events) - read; again != 0 {
+		b.t.Errorf("%v events were read again in two tries, want none", again)
+	}
+}
+
 // expectSetAside waits until the batch of offsets first to last is a dead letter
 // and its offsets a gap of the history.
 func (b *bench) expectSetAside(topic string, first, last int, began int64, message string) {
@@ -96,6 +118,7 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 	b.run()
 	b.expect(10)
 	b.expectStopped(metrics, lines, fmt.Sprintf("%s/0: the batch of offsets 10 to %d cannot be decoded: %s", topic, last, reason))
+	b.expectNotReadAgain(metrics, topic, 10)
 	if since := b.since(b.registry, "paid"); since != state.MinTime {
 		b.t.Errorf("complete since %d before anything was passed over", since)
 	}
@@ -122,6 +145,48 @@ func TestBatchThatInflatesTooFar(t *testing.T) {
 	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
 	produce(t, plain, topic, payments(10, 30)...)
 	b.stoppedThenSetAside(topic, 10, "the batch inflates to more than the limit of 67108864 bytes")
+}
+
+// A partition that is stopped at a batch goes on when it is placed behind it, as its message
+// says, and is ready though nothing follows yet.
+func TestPlacedBehindABrokenBatch(t *testing.T) {
+	broker := testkit.Kafka(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	plain := producer(t, broker)
+	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
+	produce(t, plain, topic, payments(0, 10)...)
+	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
+	metrics, lines := prometheus.NewRegistry(), &logLines{}
+	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
+	b.run()
+	b.expect(10)
+	b.expectStopped(metrics, lines, fmt.Sprintf("to go on without it, run: weir progress set %s/0 --to 11 --yes, "+
+		"or set kafka.on_broken_batch to set_aside, which writes a dead letter of it", topic))
+	b.expectNotReadAgain(metrics, topic, 10)
+
+	id := state.Partition{Topic: topic}
+	progress, err := b.store.Progress(t.Context(), []state.Partition{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	placement := state.Placement{
+		Partition: id.Under(b.registry.Plan().Version), From: progress[0], To: slices.Clone(progress[0]), Partitions: 1, Gap: time.Now().UnixMilli(),
+	}
+	for shard := range placement.To {
+		placement.To[shard].Offset = 11
+	}
+	if n, err := b.store.Place(t.Context(), placement); err != nil || n != len(placement.To) {
+		t.Fatalf("placed %d shards, %v", n, err)
+	}
+	testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+	if n := gauge(t, metrics, "weir_stopped_partitions"); n != 0 {
+		t.Errorf("%v partitions are stopped", n)
+	}
+	produce(t, plain, topic, payments(10, 30)...)
+	b.expect(30)
 }
 
 // A batch that a disk has damaged stops its partition, or is set aside.

@@ -83,7 +83,8 @@ func (w *worker) readFrom(p *partition, found *resumption) {
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
-	if !p.broken.is() { // what it was stopped by may still be there
+	w.passBroken(p)     // it may have been placed behind it
+	if !p.broken.is() { // else what it was stopped by is still there
 		w.stopped(p, "")
 		w.health.clear(p.String())
 	}
