@@ -50,6 +50,9 @@ func (f *finding) judge(r rules) verdict {
 	if err != nil {
 		return verdict{err: err}
 	}
+	if err := f.stale(); err != nil {
+		return verdict{err: err}
+	}
 	for _, step := range []func(state.LogID, rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
 		if v := step(id, r); v != nil {
 			return *v
@@ -85,6 +88,22 @@ func (f *finding) identity() (state.LogID, error) {
 		id = id.With(was)
 	}
 	return id, nil
+}
+
+// stale is an error where brokers tell of an older leader than that of the records that
+// were applied: they have not heard of the election, and what they say of the log does
+// not hold. That records have vanished is for a younger leader to say.
+func (f *finding) stale() error {
+	applied := int32(-1)
+	for _, at := range f.claim.Progress {
+		if at.Exists() {
+			applied = max(applied, at.Epoch)
+		}
+	}
+	if told := f.log.LeaderEpoch; told >= 0 && told < applied {
+		return &StaleLeaderError{Partition: f.partition, Leader: f.log.Leader, Epoch: told, Applied: applied, Named: f.log.ID.Topic != ""}
+	}
+	return nil
 }
 
 // place makes the placement of shards whose position changes; nil if none does.

@@ -75,27 +75,46 @@ func TestJudge(t *testing.T) {
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 5}},
 			to:   []state.Position{at(5, 3)}, gap: now, want: verdict{vanished: 85}},
 
+		{name: "brokers have not heard of the leader of what was applied", log: func(l *fetch.Log) { l.Leader, l.LeaderEpoch, l.End = 2, 3, 60 },
+			progress: []state.Position{at(50, 3), at(70, 4)}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 3, Offset: 60}},
+			rules: rules{continueOnLoss: true},
+			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 3, and records of epoch 4 are applied; " +
+				"if it stays so, look for a broker that is cut off from the controller"},
+		{name: "the same, or a topic made anew, as brokers do not tell topics apart",
+			log:      func(l *fetch.Log) { l.ID, l.Leader, l.LeaderEpoch = partial, 2, 0 },
+			progress: []state.Position{in(partial, at(50, 3))}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 0, Offset: 100}},
+			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and records of epoch 3 are applied; " +
+				"if it stays so, look for a broker that is cut off from the controller; " +
+				"or the topic was deleted and made anew, which these brokers do not tell: " +
+				"to keep the state and apply the new log from its start, run: weir progress set tx/0 --to start --again --yes"},
+		{name: "brokers do not tell of leader epochs", log: func(l *fetch.Log) { l.LeaderEpoch = -1 }, progress: []state.Position{at(50, 4)}, want: goesOn},
+
 		// Other logs.
 		{name: "made anew, and grown past the progress", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{at(50, 4), at(50, 4)}, rules: rules{continueOnLoss: true},
-			err: "tx/0: the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "one shard stands in the old log", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: rules{continueOnLoss: true},
-			err: "tx/0: the topic was deleted and made anew: up to offset 900 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and made anew: up to offset 900 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
+		{name: "made anew, and empty yet", log: func(l *fetch.Log) { l.ID, l.Start, l.End = remade, 0, 0 }, progress: []state.Position{at(50, 4)},
+			err: "the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
+				"and now there is nothing yet of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
+				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
+				"to begin anew from the new log alone, set another namespace"},
 		{name: "another cluster", log: func(l *fetch.Log) { l.ID = away }, progress: []state.Position{at(50, 4)},
-			err: "tx/0: this is another cluster: up to offset 50 was applied of topic ID t1 in cluster c1, " +
+			err: "this is another cluster: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t3 in cluster c2; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "a partition that was never read, of a topic made anew", log: func(l *fetch.Log) { l.ID = remade }, topic: known, id: 3,
 			progress: []state.Position{none}, rules: rules{start: Latest},
-			err: "tx/3: the topic was deleted and made anew: up to offset 0 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and made anew: up to offset 0 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
@@ -114,7 +133,7 @@ func TestJudge(t *testing.T) {
 			topic: known, id: 2, rules: rules{start: Latest}, to: []state.Position{at(0, -1), at(0, -1)}},
 		{name: "added, and its start is gone", progress: []state.Position{none}, topic: known, id: 2, rules: rules{start: Latest},
 			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
-			err: "tx/2: offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
+			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/2 --to start --yes"},
 
 		// Losses.
@@ -123,7 +142,7 @@ func TestJudge(t *testing.T) {
 			to: []state.Position{at(0, -1), at(70, 4)}},
 		{name: "a shard lost its progress, and the log has not all", progress: []state.Position{at(70, 4), none}, topic: known,
 			rules: rules{start: Latest}, want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
-			err: "tx/0: offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
+			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/0 --to start --yes"},
 		{name: "the same, and it is to go on", progress: []state.Position{at(70, 4), none}, topic: known,
 			rules: rules{start: Latest, continueOnLoss: true}, to: []state.Position{at(70, 4), at(10, -1)}, gap: now,
@@ -134,13 +153,13 @@ func TestJudge(t *testing.T) {
 		// Waits.
 		{name: "the leader has yet to learn of its end", progress: []state.Position{at(20, 4), at(110, 4)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 110}},
-			err:  "tx/0: waiting for the leader: applied up to offset 110, and its high watermark is at 100 yet"},
+			err:  "waiting for the leader: applied up to offset 110, and its high watermark is at 100 yet"},
 		{name: "nobody can tell why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: rules{continueOnLoss: true},
-			err: "tx/0: applied up to offset 110, but the log ends at 100, and the broker does not tell of leader epochs: " +
+			err: "applied up to offset 110, but the log ends at 100, and the broker does not tell of leader epochs: " +
 				"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
 		{name: "open transactions before all shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(50, 4), at(60, 4)},
 			rules: rules{continueOnLoss: true},
-			err: "tx/0: waiting for open transactions to end: applied up to offset 50, the last stable offset is 40 and the log ends at 100; " +
+			err: "waiting for open transactions to end: applied up to offset 50, the last stable offset is 40 and the log ends at 100; " +
 				"with kafka.isolation at read_uncommitted it goes on at once"},
 		{name: "open transactions before some shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(30, 4), at(60, 4)}, want: goesOn},
 		{name: "all is applied up to an open transaction", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(40, 4)}, want: goesOn},

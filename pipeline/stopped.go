@@ -33,9 +33,9 @@ type LossError struct {
 }
 
 func (e *LossError) Error() string {
-	return fmt.Sprintf("%s: offsets %d to %d (%d records) were not applied and are no longer in the log; to go on without them, "+
-		"set kafka.on_data_loss to continue, or run: weir progress set %[1]s --to start --yes",
-		partitionName(e.Partition), e.Progress, e.From-1, e.From-e.Progress)
+	return fmt.Sprintf("offsets %d to %d (%d records) were not applied and are no longer in the log; to go on without them, "+
+		"set kafka.on_data_loss to continue, or run: weir progress set %s --to start --yes",
+		e.Progress, e.From-1, e.From-e.Progress, partitionName(e.Partition))
 }
 
 func (*LossError) reason() string { return "loss" }
@@ -58,10 +58,14 @@ func (e *OtherLogError) Error() string {
 	if e.Was == (state.LogID{}) {
 		what = "which log was applied is not known any more"
 	}
-	return fmt.Sprintf("%s: %s: up to offset %d was applied of %v, and now there are offsets %d to %d of %v; nothing of it is applied until you choose: "+
+	there := fmt.Sprintf("there are offsets %d to %d", e.From, e.To-1)
+	if e.From == e.To {
+		there = "there is nothing yet"
+	}
+	return fmt.Sprintf("%s: up to offset %d was applied of %v, and now %s of %v; nothing of it is applied until you choose: "+
 		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --yes; "+
 		"to begin anew from the new log alone, set another namespace",
-		partitionName(e.Partition), what, e.Applied, e.Was, e.From, e.To-1, e.Is, e.Partition.Topic)
+		what, e.Applied, e.Was, there, e.Is, e.Partition.Topic)
 }
 
 func (*OtherLogError) reason() string { return "other_log" }
@@ -76,16 +80,37 @@ type BeyondEndError struct {
 }
 
 func (e *BeyondEndError) Error() string {
-	name := partitionName(e.Partition)
 	if e.Verified {
-		return fmt.Sprintf("%s: waiting for the leader: applied up to offset %d, and its high watermark is at %d yet", name, e.Applied, e.End)
+		return fmt.Sprintf("waiting for the leader: applied up to offset %d, and its high watermark is at %d yet", e.Applied, e.End)
 	}
-	return fmt.Sprintf("%s: applied up to offset %d, but the log ends at %d, and the broker does not tell of leader epochs: "+
+	return fmt.Sprintf("applied up to offset %d, but the log ends at %d, and the broker does not tell of leader epochs: "+
 		"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set %s --to end --again --yes",
-		name, e.Applied, e.End, name)
+		e.Applied, e.End, partitionName(e.Partition))
 }
 
 func (*BeyondEndError) reason() string { return "beyond_end" }
+
+// StaleLeaderError says that the brokers tell of a leader that is older than what was
+// applied, as one does that is cut off from the others and has not heard of an election.
+type StaleLeaderError struct {
+	Partition      state.Partition
+	Leader         int32 // the broker
+	Epoch, Applied int32 // of that leader, and of the records that were applied
+	// Named says that brokers tell topics of one name apart: it is the topic that was applied.
+	Named bool
+}
+
+func (e *StaleLeaderError) Error() string {
+	text := fmt.Sprintf("waiting for brokers that know the leader: they name broker %d with leader epoch %d, and records of epoch %d are applied; "+
+		"if it stays so, look for a broker that is cut off from the controller", e.Leader, e.Epoch, e.Applied)
+	if e.Named {
+		return text
+	}
+	return text + fmt.Sprintf("; or the topic was deleted and made anew, which these brokers do not tell: "+
+		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", partitionName(e.Partition))
+}
+
+func (*StaleLeaderError) reason() string { return "stale_leader" }
 
 // OpenTransactionError says that a partition was applied beyond its last stable
 // offset, as with another isolation before.
@@ -95,8 +120,8 @@ type OpenTransactionError struct {
 }
 
 func (e *OpenTransactionError) Error() string {
-	return fmt.Sprintf("%s: waiting for open transactions to end: applied up to offset %d, the last stable offset is %d and the log ends at %d; "+
-		"with kafka.isolation at read_uncommitted it goes on at once", partitionName(e.Partition), e.Applied, e.Stable, e.End)
+	return fmt.Sprintf("waiting for open transactions to end: applied up to offset %d, the last stable offset is %d and the log ends at %d; "+
+		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
 }
 
 func (*OpenTransactionError) reason() string { return "open_transaction" }
