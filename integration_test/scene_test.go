@@ -91,6 +91,7 @@ func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, sett
 			"--kafka.brokers", strings.Join(broker.Addrs(), ","), "--kafka.group", namespace,
 			"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--kafka.rebalance_timeout", "10s",
 			"--processor.commit_interval", "100ms", "--processor.batch.max_events", "500",
+			"--api.timeout", "30s", // questions of comparisons are great, and the machine may be busy
 		}, settings...),
 	}
 }

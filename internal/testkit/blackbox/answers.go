@@ -176,9 +176,12 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
 	}
 	var answers []map[string]Answer
-	testkit.Eventually(c.T, time.Minute, "an answer", func() (bool, string) { // a busy machine is late
+	testkit.Eventually(c.T, 2*time.Minute, "an answer", func() (bool, string) { // a busy machine is late
 		var err error
 		answers, err = Ask(c.URL, q)
+		if err == nil && slices.ContainsFunc(answers, unavailable) {
+			err = fmt.Errorf("some are %s", features.Unavailable)
+		}
 		return err == nil, fmt.Sprint(err)
 	})
 	for i, entity := range entities {
@@ -209,6 +212,16 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 			}
 		}
 	}
+}
+
+// unavailable says whether a Redis master did not answer for an entity.
+func unavailable(answers map[string]Answer) bool {
+	for _, a := range answers {
+		if a.Status == features.Unavailable {
+			return true
+		}
+	}
+	return false
 }
 
 // bearGap is an answer as it would be if it did not say that it may lack something.

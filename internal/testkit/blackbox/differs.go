@@ -24,8 +24,9 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	if estimated(got, f, want) {
 		precise, off = false, 6*got.StandardError
 	}
+	bounds := tolerance{share: off}
 	if f.Parts == nil && f.Kind.Spec().StandardError > 0 {
-		off = max(off, 5*got.StandardError, collisions/max(1, math.Abs(want.Float64())))
+		bounds = tolerance{max(off, 5*got.StandardError), collisions}
 	}
 	shape := f.Shape()
 	scalar := r.Items == nil && shape != aggregate.Categories
@@ -37,8 +38,8 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 		return differsInMembers(got, r, status, exact && got.FalsePositiveRate == 0)
 	}
 	if got.Status != status || got.Exact != exact || got.Uncertain != r.Uncertain || got.Capped != r.Capped ||
-		scalar && !sameValue(string(got.Value), want, off) ||
-		!scalar && !sameList(string(got.Value), r.Items, shape, off) {
+		scalar && !sameValue(string(got.Value), want, bounds) ||
+		!scalar && !sameList(string(got.Value), r.Items, shape, bounds) {
 		return fmt.Sprintf("%s %s exact=%v uncertain=%d capped=%v; want %s %s %s exact=%v uncertain=%d capped=%v",
 			got.Value, got.Status, got.Exact, got.Uncertain, got.Capped,
 			inJSON(want), listInJSON(r.Items, shape), status, exact, r.Uncertain, r.Capped)
@@ -49,6 +50,9 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 // collisions are how many of a few values may fall together in a HyperLogLog, which is
 // much of them in shares: of 17 there are two with the same register once in 120 times.
 const collisions = 3
+
+// tolerance is by how much a number may be off: by a share of it, or by a number.
+type tolerance struct{ share, number float64 }
 
 // estimated says whether an answer states the error of a set that has more values
 // than are kept, of which it then is an estimate.
@@ -109,43 +113,45 @@ func listInJSON(items []aggregate.Item, shape aggregate.Shape) string {
 
 // sameValue compares exactly, but for floats, whose sums depend on the order,
 // and estimates, which may be off by a share.
-func sameValue(got string, want value.Value, off float64) bool {
+func sameValue(got string, want value.Value, t tolerance) bool {
 	if want.IsNull() {
 		return got == "null"
 	}
-	if off == 0 && want.Type != value.Float {
+	if t == (tolerance{}) && want.Type != value.Float {
 		return got == inJSON(want)
 	}
 	n, err := strconv.ParseFloat(got, 64)
-	return err == nil && near(n, want.Float64(), off)
+	return err == nil && t.near(n, want.Float64())
 }
 
 // near says whether a float may stand for another.
-func near(got, want, off float64) bool { return math.Abs(got-want) <= max(off, 1e-9)*math.Abs(want) }
+func (t tolerance) near(got, want float64) bool {
+	return math.Abs(got-want) <= max(max(t.share, 1e-9)*math.Abs(want), t.number)
+}
 
 // sameList is sameValue of lists and of values by category.
-func sameList(got string, items []aggregate.Item, shape aggregate.Shape, off float64) bool {
+func sameList(got string, items []aggregate.Item, shape aggregate.Shape, t tolerance) bool {
 	want := listInJSON(items, shape)
 	isFloat := func(i aggregate.Item) bool { return i.Value.Type == value.Float }
-	if got == want || off == 0 && !slices.ContainsFunc(items, isFloat) {
+	if got == want || t == (tolerance{}) && !slices.ContainsFunc(items, isFloat) {
 		return got == want
 	}
 	var a, b any
-	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && alike(a, b, off)
+	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && alike(a, b, t)
 }
 
 // alike compares what JSON holds, numbers as floats.
-func alike(got, want any, off float64) bool {
+func alike(got, want any, t tolerance) bool {
 	switch want := want.(type) {
 	case float64:
 		n, ok := got.(float64)
-		return ok && near(n, want, off)
+		return ok && t.near(n, want)
 	case []any:
 		list, ok := got.([]any)
-		return ok && slices.EqualFunc(list, want, func(a, b any) bool { return alike(a, b, off) })
+		return ok && slices.EqualFunc(list, want, func(a, b any) bool { return alike(a, b, t) })
 	case map[string]any:
 		object, ok := got.(map[string]any)
-		return ok && maps.EqualFunc(object, want, func(a, b any) bool { return alike(a, b, off) })
+		return ok && maps.EqualFunc(object, want, func(a, b any) bool { return alike(a, b, t) })
 	default:
 		return got == want
 	}
