@@ -12,7 +12,5 @@ var olderCopy = &fault{name: "older copy", lane: redisLane, topologies: []string
 	pause(random, 0, 4*time.Second)
 	n.RestoreCopy(old)
 	r.redis.settled(r.kit)
-	if n.aof {
-		n.rewrite(r.kit)
-	}
+	r.awaitMended(n)
 }}

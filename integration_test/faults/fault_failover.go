@@ -31,6 +31,7 @@ var killMaster = &fault{name: "master killed", lane: redisLane, topologies: []st
 	pause(random, 0, 5*time.Second)
 	n.start()
 	r.redis.settled(r.kit)
+	r.awaitMended(n)
 }}
 
 // The master hangs. When it wakes up another may have its place, which it learns only after a

@@ -11,6 +11,25 @@ import (
 // processors go on with it, keeping the state.
 var remakeTopic = &fault{name: "topic remade", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.ledger.take()
+	r.remake(random)
+	r.weir("progress", "set", payments+r.suffix, "--to", "start", "--yes")
+}}
+
+// The same, and the operator makes the other choice: a namespace that begins anew, from the
+// logs that there are.
+var beginAnew = &fault{name: "topic remade and namespace begun anew", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+	r.remake(random)
+	for _, p := range r.all() {
+		p.stop()
+	}
+	r.retired = append(r.retired, r.all()...)
+	r.again = "-again"
+	r.ledger = newLedger(r)
+	r.begin()
+}}
+
+// remake deletes the topic of payments and makes it anew, with some events or none.
+func (r *round) remake(random *rand.Rand) {
 	r.killAllOrNone(random)
 	topic := payments + r.suffix
 	r.kafka.deleteTopic(topic)
@@ -22,8 +41,7 @@ var remakeTopic = &fault{name: "topic remade", lane: interludeLane, happen: func
 		r.writer.more(1 + random.IntN(300))
 	}
 	pause(random, 0, 2*time.Second)
-	r.weir("progress", "set", topic, "--to", "start", "--yes")
-}}
+}
 
 // weir runs a command of the binary to its end, again while it fails.
 func (r *round) weir(args ...string) {

@@ -12,7 +12,5 @@ var tearFile = &fault{name: "torn file", lane: redisLane, topologies: []string{"
 	}
 	n.start()
 	r.redis.settled(r.kit)
-	if n.aof {
-		n.rewrite(r.kit)
-	}
+	r.awaitMended(n)
 }}

@@ -27,10 +27,11 @@ func TestRounds(t *testing.T) {
 	trials := newTrials(binary, false)
 	defer trials.close(false)
 	plans := map[string]*plan{}
+	interludes := []string{truncateLog.name, remakeTopic.name, beginAnew.name}
 	for _, topology := range topologies {
-		plans[topology] = draw(seedOfTest, topology, []string{truncateLog.name, remakeTopic.name})
+		plans[topology] = draw(seedOfTest, topology, interludes)
 	}
-	for _, f := range []*fault{truncateLog, remakeTopic} {
+	for _, f := range []*fault{truncateLog, remakeTopic, beginAnew} {
 		p := draw(seedOfTest, "single", []string{reloadDefinitions.name})
 		p.Interlude = f
 		plans[f.name] = p

@@ -22,6 +22,8 @@ type ledger struct {
 	next    map[state.Partition]int64 // offsets before which the ledger has what the logs hold
 }
 
+func newLedger(r *round) *ledger { return &ledger{round: r, next: map[state.Partition]int64{}} }
+
 // take adds what the logs hold by now.
 func (l *ledger) take() {
 	for topic, n := range map[string]int{payments: l.round.plan.Partitions, logins: 1} {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -59,22 +60,33 @@ func (n *node) info(section string) (string, error) {
 	return client.Info(ctx, section).Result()
 }
 
-// rewrite has the server write its file anew. Redis 7.0 leaves in a torn file the beginning of
-// a script's writes, and runs them again at the next start but one: a defect of its own.
-func (n *node) rewrite(k *kit) {
-	client := n.Client(k)
-	// A processor that notices the restart has the server do the same, and one rewrite at a time is all a server does.
-	wait(k, 30*time.Second, n.Addr()+" begins to write its file anew", func() (bool, string) {
-		err := client.BgRewriteAOF(context.Background()).Err()
-		return err == nil, fmt.Sprint(err)
-	})
-	wait(k, 30*time.Second, "the file of "+n.Addr()+" is written anew", func() (bool, string) {
-		info, err := n.info("persistence")
+// awaitMended waits until a processor has had the server write its file anew. Redis 7.0 leaves
+// in a torn file the beginning of a script's writes, and runs them again at the next start but
+// one, a defect of its own: until the file is written anew there must not be another crash. It
+// returns whether that was done; a server to which no script has written since its start
+// needs none.
+func (n *node) awaitMended(k *kit) (mended bool) {
+	quiet := time.Now().Add(mendWithin)
+	wait(k, time.Minute, "the processors have "+n.Addr()+" write its file anew", func() (bool, string) {
+		info, err := n.info("all")
 		if err != nil {
 			return false, err.Error()
 		}
-		return strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_rewrite_scheduled:0"), info
+		mended = !strings.Contains(info, "aof_last_rewrite_time_sec:-1") && strings.Contains(info, "aof_rewrite_in_progress:0")
+		idle := time.Now().After(quiet) && !applied(info)
+		follows := strings.Contains(info, "role:slave") // which writes its file anew for what it is sent
+		return mended || idle || follows, info
 	})
+	return mended
+}
+
+// mendWithin is how long processors may take to find a server that was started again.
+const mendWithin = 10 * time.Second
+
+// applied says by a server's INFO whether a script has run since its start.
+func applied(info string) bool {
+	calls := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+),.*failed_calls=(\d+)`).FindStringSubmatch(info)
+	return calls != nil && calls[1] != calls[2]
 }
 
 // linked says whether a replica follows its master; that a master need not.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,7 +31,9 @@ type round struct {
 	store      *redisstore.Store
 	processors []*process
 	api        *process
-	version    int // of the definitions that were given out last
+	again      string     // behind the first namespace's name, that of the one which was begun anew
+	retired    []*process // of the first namespace
+	version    int        // of the definitions that were given out last
 	writer     *writer
 	ledger     *ledger
 
@@ -77,7 +80,7 @@ func (r *round) result() result {
 	p, res := r.plan, r.res
 	res.Seed, res.Topology, res.Partitions, res.Shards, res.Processors = p.Seed, p.Topology, p.Partitions, p.Shards, p.Processors
 	res.Faults, res.Failures = r.faults, r.failures
-	for _, process := range append(r.processors, r.api) {
+	for _, process := range slices.Concat(r.retired, r.processors, []*process{r.api}) {
 		if process != nil {
 			res.Exits += process.exits
 		}
@@ -92,17 +95,10 @@ func (r *round) play() {
 	r.kafka.createTopics(r.suffix, r.plan.Partitions)
 	defer r.kafka.deleteTopics()
 	r.redis = r.trials.redis(r)
-	r.store = redisstore.New(r.redis.client(), r.namespace(), r.plan.Shards)
-	for i := range r.plan.Processors {
-		r.processors = append(r.processors, r.newProcess(fmt.Sprint("processor", i), "processor"))
-	}
-	r.api = r.newProcess("api", "api")
-	for _, p := range r.all() {
-		p.start()
-	}
+	r.begin()
 	defer r.end()
 	r.writer = newWriter(r)
-	r.ledger = &ledger{round: r, next: map[state.Partition]int64{}}
+	r.ledger = newLedger(r)
 	r.flow()
 	if r.kit.Failed() {
 		return
@@ -114,7 +110,20 @@ func (r *round) play() {
 	r.compare()
 }
 
-func (r *round) namespace() string { return "faults" + r.suffix }
+// begin starts the processes, in a namespace that nobody has used.
+func (r *round) begin() {
+	r.store = redisstore.New(r.redis.client(), r.namespace(), r.plan.Shards)
+	r.processors = nil
+	for i := range r.plan.Processors {
+		r.processors = append(r.processors, r.newProcess(fmt.Sprint("processor", i, r.again), "processor"))
+	}
+	r.api = r.newProcess("api"+r.again, "api")
+	for _, p := range r.all() {
+		p.start()
+	}
+}
+
+func (r *round) namespace() string { return "faults" + r.suffix + r.again }
 
 func (r *round) all() []*process {
 	return append(r.processors[:len(r.processors):len(r.processors)], r.api)
@@ -122,7 +131,7 @@ func (r *round) all() []*process {
 
 // end ends the processes, and tells what they say of themselves that must not be.
 func (r *round) end() {
-	for _, p := range r.all() {
+	for _, p := range append(r.retired, r.all()...) {
 		p.end()
 		if broken := blackbox.Broken(p.log()); broken != "" {
 			r.kit.Errorf("%s: %s", p.name, broken)
