@@ -298,13 +298,13 @@ func topicMadeAnew(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
 	cluster.MakeTopic(t, topic, nil, 1)
 	old := p.totalsWanted()
 	p.write(80, cluster.Addrs()...)
-	new := p.want
+	after := p.want
 	p.want = pointers(old)
 	p.awaitStopped(w, "other_log", `^`+topic+`/0: the topic was deleted and made anew: up to offset 50 was applied of topic ID \S+ in cluster \S+, `+
 		`and now there are offsets 0 to 79 of topic ID \S+ in cluster \S+; nothing of it is applied until you choose: `+
 		`to keep the state and apply the new log from its start, run: weir progress set `+topic+` --to start --yes; `+
 		`to begin anew from the new log alone, set another namespace$`)
-	p.carryOn(w, new)
+	p.carryOn(w, after)
 }
 
 // carryOn has the processor go on with another log, as an operator does.
@@ -447,9 +447,9 @@ func TestAnotherClusterAtTheAddress(t *testing.T) {
 	testkit.MakeTopic(t, broker, topic, 1)
 	old := p.totalsWanted()
 	p.write(80, broker.Addr())
-	new := p.want
+	after := p.want
 	p.want = pointers(old)
 	p.awaitStopped(w, "other_log", `^`+topic+`/0: this is another cluster: up to offset 50 was applied of topic ID \S+ in cluster (\S+), `+
 		`and now there are offsets 0 to 79 of topic ID \S+ in cluster \S+; nothing of it is applied until you choose: `)
-	p.carryOn(w, new)
+	p.carryOn(w, after)
 }

@@ -5,7 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/lag"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func newProgressCommand() *cobra.Command {
@@ -26,38 +29,31 @@ has still to apply. It reads only.`,
 	s := addSettings(cmd)
 	cmd.AddCommand(newProgressSetCommand(s))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, registry, err := s.loadAll(cmd)
-		if err != nil {
-			return err
-		}
-		client, err := kafkaClient(cfg)
-		if err != nil {
-			return err
-		}
-		state, closeState, err := openState(cmd.Context(), cfg)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = closeState() }()
-		reader := lag.Reader{Client: client, Isolation: isolation(cfg), Group: cfg.Kafka.Group, Store: state}
-		partitions, err := reader.Read(cmd.Context(), registry.Topics())
-		if err != nil {
-			return err
-		}
-		write := lag.WriteText
-		if asJSON {
-			write = lag.WriteJSON
-		}
-		if err := write(cmd.OutOrStdout(), partitions); err != nil || most < 0 {
-			return err
-		}
-		switch n, lost := lag.Total(partitions); {
-		case lost > 0:
-			return fmt.Errorf("%d offsets are lost: they were removed from the log before they were applied", lost)
-		case n > most:
-			return fmt.Errorf("a lag of %d is beyond --max-lag %d", n, most)
-		}
-		return nil
+		return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+			client, err := kafkaClient(cfg)
+			if err != nil {
+				return err
+			}
+			reader := lag.Reader{Client: client, Isolation: isolation(cfg), Group: cfg.Kafka.Group, Store: state}
+			partitions, err := reader.Read(cmd.Context(), registry.Topics())
+			if err != nil {
+				return err
+			}
+			write := lag.WriteText
+			if asJSON {
+				write = lag.WriteJSON
+			}
+			if err := write(cmd.OutOrStdout(), partitions); err != nil || most < 0 {
+				return err
+			}
+			switch n, lost := lag.Total(partitions); {
+			case lost > 0:
+				return fmt.Errorf("%d offsets are lost: they were removed from the log before they were applied", lost)
+			case n > most:
+				return fmt.Errorf("a lag of %d is beyond --max-lag %d", n, most)
+			}
+			return nil
+		})
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().Int64Var(&most, "max-lag", -1, "fail if the lag of all partitions together is greater, or if records are lost; -1 never fails")

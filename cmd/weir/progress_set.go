@@ -11,10 +11,13 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/place"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func newProgressSetCommand(s *settings) *cobra.Command {
@@ -41,46 +44,24 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 			if err != nil {
 				return fmt.Errorf("--to: %w", err)
 			}
-			cfg, registry, err := s.loadAll(cmd)
-			if err != nil {
-				return err
-			}
-			client, err := kafkaClient(cfg)
-			if err != nil {
-				return err
-			}
-			partitions, err := namedPartitions(cmd.Context(), client, registry, args)
-			if err != nil {
-				return err
-			}
-			state, closeState, err := openState(cmd.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = closeState() }()
-			poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: isolation(cfg)})
-			defer poller.Close()
-			planner := place.Planner{Store: state, Brokers: poller, Version: registry.Plan().Version, Again: again, Now: time.Now()}
-			steps, err := planner.Plan(cmd.Context(), partitions, target)
-			if err != nil {
-				return err
-			}
-			if err := place.WriteText(cmd.OutOrStdout(), steps); err != nil {
-				return err
-			}
-			if !slices.ContainsFunc(steps, func(s place.Step) bool { return s.Changes() }) {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "nothing changes")
-				return err
-			}
-			if !yes {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "nothing was changed; with --yes it is")
-				return err
-			}
-			if err := place.Apply(cmd.Context(), state, steps); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "done")
-			return err
+			return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+				client, err := kafkaClient(cfg)
+				if err != nil {
+					return err
+				}
+				partitions, err := namedPartitions(cmd.Context(), client, registry, args)
+				if err != nil {
+					return err
+				}
+				poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: isolation(cfg)})
+				defer poller.Close()
+				planner := place.Planner{Store: state, Brokers: poller, Version: registry.Plan().Version, Again: again, Now: time.Now()}
+				steps, err := planner.Plan(cmd.Context(), partitions, target)
+				if err != nil {
+					return err
+				}
+				return takeSteps(cmd, state, steps, yes)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -89,6 +70,27 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 	flags.BoolVar(&yes, "yes", false, "do it, rather than say what it would mean")
 	_ = cmd.MarkFlagRequired("to")
 	return cmd
+}
+
+// takeSteps says what the steps mean, and takes them if that was asked for.
+func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, yes bool) error {
+	out := cmd.OutOrStdout()
+	if err := place.WriteText(out, steps); err != nil {
+		return err
+	}
+	ending := "done"
+	switch {
+	case !slices.ContainsFunc(steps, func(s place.Step) bool { return s.Changes() }):
+		ending = "nothing changes"
+	case !yes:
+		ending = "nothing was changed; with --yes it is"
+	default:
+		if err := place.Apply(cmd.Context(), progress, steps); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out, ending)
+	return err
 }
 
 // namedPartitions are those that arguments such as topic and topic/3 name.

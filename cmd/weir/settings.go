@@ -81,3 +81,17 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 	registry, err := features.Load(cfg.Features...)
 	return cfg, registry, err
 }
+
+// withState runs what works on the settings, the definitions and the state of their namespace.
+func (s *settings) withState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
+	cfg, registry, err := s.loadAll(cmd)
+	if err != nil {
+		return err
+	}
+	state, closeState, err := openState(cmd.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeState() }()
+	return run(cfg, registry, state)
+}

@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/inspect"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func newStateCommand() *cobra.Command {
@@ -31,23 +34,16 @@ events, with the features that use it. It reads only.`,
 		if err != nil {
 			return err
 		}
-		cfg, registry, err := s.loadAll(cmd)
-		if err != nil {
-			return err
-		}
-		state, closeState, err := openState(cmd.Context(), cfg)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = closeState() }()
-		keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return inspect.WriteJSON(cmd.OutOrStdout(), keys)
-		}
-		return inspect.WriteText(cmd.OutOrStdout(), keys)
+		return s.withState(cmd, func(_ *config.Config, registry *features.Registry, state *redisstore.Store) error {
+			keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return inspect.WriteJSON(cmd.OutOrStdout(), keys)
+			}
+			return inspect.WriteText(cmd.OutOrStdout(), keys)
+		})
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().StringSliceVar(&names, "feature", nil, "only the state of these features")
@@ -75,23 +71,16 @@ again from Kafka. Processors may run meanwhile.`,
 		if scope.Keys, err = parseKeys(args); err != nil {
 			return err
 		}
-		cfg, registry, err := s.loadAll(cmd)
-		if err != nil {
-			return err
-		}
-		state, closeState, err := openState(cmd.Context(), cfg)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = closeState() }()
-		dropped, err := inspect.Drop(cmd.Context(), state, registry, scope)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun})
-		}
-		return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope.DryRun)
+		return s.withState(cmd, func(_ *config.Config, registry *features.Registry, state *redisstore.Store) error {
+			dropped, err := inspect.Drop(cmd.Context(), state, registry, scope)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun})
+			}
+			return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope.DryRun)
+		})
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&scope.DryRun, "dry-run", false, "say what would be dropped and since when features would be complete; write nothing")

@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -50,51 +49,38 @@ func (p *Poller) EpochEnds(ctx context.Context, queries []EpochQuery) []EpochEnd
 }
 
 func (p *Poller) epochEnds(ctx context.Context, broker int32, queries []EpochQuery, ends []EpochEnd, some []int) {
-	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
-	req.ReplicaID = -1
-	waiting, topics := make(map[topicPartition]int), make(map[string]int)
+	asked := ask{what: "epochs", broker: broker, waiting: make(map[state.Partition]int), fail: func(i int, err error) { ends[i] = EpochEnd{Err: err} }}
+	var topics ByTopic[kmsg.OffsetForLeaderEpochRequestTopic]
 	for _, i := range some {
 		q := &queries[i]
-		n, ok := topics[q.Partition.Topic]
-		if !ok {
-			n = len(req.Topics)
-			topics[q.Partition.Topic] = n
-			t := kmsg.NewOffsetForLeaderEpochRequestTopic()
-			t.Topic = q.Partition.Topic
-			req.Topics = append(req.Topics, t)
-		}
 		part := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
 		part.Partition, part.CurrentLeaderEpoch, part.LeaderEpoch = q.Partition.ID, q.LeaderEpoch, q.Epoch
-		req.Topics[n].Partitions = append(req.Topics[n].Partitions, part)
-		waiting[topicPartition{q.Partition.Topic, q.Partition.ID}] = i
+		t := topics.Of(q.Partition.Topic, kmsg.NewOffsetForLeaderEpochRequestTopic)
+		t.Topic, t.Partitions = q.Partition.Topic, append(t.Partitions, part)
+		asked.waiting[q.Partition] = i
 	}
+	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+	req.ReplicaID, req.Topics = -1, topics.Topics
 	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
 	if _, unsupported := errors.AsType[*unsupportedError](err); unsupported {
-		for _, i := range waiting {
+		for _, i := range asked.waiting {
 			ends[i] = cannotTell
 		}
 		return
 	}
 	if err == nil {
-		err = errors.New("left them out")
 		for _, t := range kresp.(*kmsg.OffsetForLeaderEpochResponse).Topics {
 			for _, part := range t.Partitions {
-				key := topicPartition{t.Topic, part.Partition}
-				i, ok := waiting[key]
-				if !ok {
-					continue
-				}
-				delete(waiting, key)
-				ends[i] = EpochEnd{Epoch: part.LeaderEpoch, Offset: part.EndOffset}
-				if err := kerror(part.ErrorCode); err != nil {
-					ends[i] = EpochEnd{Err: fmt.Errorf("fetch: epochs of %s/%d: %w", t.Topic, part.Partition, err)}
-				} else if part.LeaderEpoch < 0 || part.EndOffset < 0 {
+				i, ok := asked.answered(t.Topic, part.Partition, part.ErrorCode)
+				switch {
+				case !ok:
+				case part.LeaderEpoch < 0 || part.EndOffset < 0:
 					ends[i] = cannotTell
+				default:
+					ends[i] = EpochEnd{Epoch: part.LeaderEpoch, Offset: part.EndOffset}
 				}
 			}
 		}
 	}
-	for key, i := range waiting {
-		ends[i] = EpochEnd{Err: fmt.Errorf("fetch: epochs of %s/%d: broker %d: %w", key.topic, key.partition, broker, err)}
-	}
+	asked.end(err)
 }

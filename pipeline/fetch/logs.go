@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -82,53 +81,35 @@ func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Part
 func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int,
 	isolation Isolation, timestamp int64, take func(l *Log, offset int64, epoch int32),
 ) {
-	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID = -1
-	req.IsolationLevel = isolation.protocol()
-	waiting, topics := make(map[topicPartition]int), make(map[string]int)
+	asked := ask{what: "offsets", broker: broker, waiting: make(map[state.Partition]int), fail: func(i int, err error) { logs[i].Err = err }}
+	var topics ByTopic[kmsg.ListOffsetsRequestTopic]
 	for _, i := range some {
 		if logs[i].Err != nil {
 			continue
 		}
 		id := partitions[i]
-		n, ok := topics[id.Topic]
-		if !ok {
-			n = len(req.Topics)
-			topics[id.Topic] = n
-			t := kmsg.NewListOffsetsRequestTopic()
-			t.Topic = id.Topic
-			req.Topics = append(req.Topics, t)
-		}
 		part := kmsg.NewListOffsetsRequestTopicPartition()
 		part.Partition, part.Timestamp, part.CurrentLeaderEpoch = id.ID, timestamp, logs[i].LeaderEpoch
-		req.Topics[n].Partitions = append(req.Topics[n].Partitions, part)
-		waiting[topicPartition{id.Topic, id.ID}] = i
+		t := topics.Of(id.Topic, kmsg.NewListOffsetsRequestTopic)
+		t.Topic, t.Partitions = id.Topic, append(t.Partitions, part)
+		asked.waiting[id] = i
 	}
-	if len(waiting) == 0 {
+	if len(asked.waiting) == 0 {
 		return
 	}
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.IsolationLevel, req.Topics = -1, isolation.protocol(), topics.Topics
 	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
 	if err == nil {
-		err = errors.New("left them out")
 		for _, t := range kresp.(*kmsg.ListOffsetsResponse).Topics {
 			for _, part := range t.Partitions {
-				key := topicPartition{t.Topic, part.Partition}
-				i, ok := waiting[key]
-				if !ok {
-					continue
+				if i, ok := asked.answered(t.Topic, part.Partition, part.ErrorCode); ok {
+					take(&logs[i], part.Offset, part.LeaderEpoch)
 				}
-				delete(waiting, key)
-				if err := kerror(part.ErrorCode); err != nil {
-					logs[i].Err = fmt.Errorf("fetch: offsets of %s/%d: %w", t.Topic, part.Partition, err)
-					continue
-				}
-				take(&logs[i], part.Offset, part.LeaderEpoch)
 			}
 		}
 	}
-	for key, i := range waiting {
-		logs[i].Err = fmt.Errorf("fetch: offsets of %s/%d: broker %d: %w", key.topic, key.partition, broker, err)
-	}
+	asked.end(err)
 }
 
 // Range is the offsets that a partition holds: from Start up to but not including End.

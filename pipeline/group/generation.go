@@ -134,20 +134,14 @@ func (g *Generation) watch(ctx context.Context) {
 func (g *Generation) Commit(ctx context.Context, offsets map[state.Partition]int64) error {
 	request := kmsg.NewPtrOffsetCommitRequest()
 	request.Group, request.MemberID, request.Generation, request.InstanceID = g.m.cfg.Group, g.member, g.ID, g.m.instance()
-	at := map[string]int{}
+	var topics fetch.ByTopic[kmsg.OffsetCommitRequestTopic]
 	for p, offset := range offsets {
-		i, ok := at[p.Topic]
-		if !ok {
-			i = len(request.Topics)
-			at[p.Topic] = i
-			topic := kmsg.NewOffsetCommitRequestTopic()
-			topic.Topic = p.Topic
-			request.Topics = append(request.Topics, topic)
-		}
 		partition := kmsg.NewOffsetCommitRequestTopicPartition()
 		partition.Partition, partition.Offset = p.ID, offset
-		request.Topics[i].Partitions = append(request.Topics[i].Partitions, partition)
+		t := topics.Of(p.Topic, kmsg.NewOffsetCommitRequestTopic)
+		t.Topic, t.Partitions = p.Topic, append(t.Partitions, partition)
 	}
+	request.Topics = topics.Topics
 	response, err := do[*kmsg.OffsetCommitResponse](ctx, g.m, requestTimeout, request)
 	if err != nil {
 		return err
