@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
 )
@@ -84,7 +86,8 @@ func (r *round) moments(clock int64) []int64 {
 func (r *round) awaitComplete(url string, registry *features.Registry) {
 	names := []string{}
 	for _, f := range registry.Features {
-		if strings.HasPrefix(f.Name, "always_") && len(f.By) == 1 && f.By[0] == "user" {
+		asked := f.Membership() != aggregate.MembersNeeded && slices.Equal(f.By, []string{"user"})
+		if asked && strings.HasPrefix(f.Name, "always_") {
 			names = append(names, f.Name)
 		}
 	}
