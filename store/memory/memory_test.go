@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/memory"
 	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/storetest"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -169,6 +170,11 @@ func TestMemoryIsAsRedis(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The store does what must hold without progress.
+func TestConformance(t *testing.T) {
+	storetest.TestState(t, func() storetest.State { return memory.New() })
 }
 
 // randomRead asks for a window within what is kept.

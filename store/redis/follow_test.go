@@ -3,81 +3,12 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
 )
-
-// What is followed in memory answers as the store does once it has applied the
-// same, for every kind and window, and every member that a list has by then.
-func TestFollowingIsAsApplying(t *testing.T) {
-	registry, err := features.Parse("conformance.yaml", []byte(conformanceDefinitions()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	onEach(t, 4, func(t *testing.T, s *Store) {
-		ctx, compared := context.Background(), 0
-		for seed := range uint64(3) {
-			c := &conformance{
-				T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, model: model.New(registry),
-				store: newStore(t, s.redis, 4), now: 1_532_496_076_032,
-			}
-			c.writer, c.mapper = c.store.newWriter(), registry.NewMapper()
-			start(t, c.store, transactions)
-			for range 6 {
-				b := c.batch()
-				var asked []asking
-				var thought, stored features.Reading
-				thought.Reset(c.now)
-				stored.Reset(c.now)
-				for _, f := range registry.Features {
-					for _, entity := range append(c.model.Entities(f), "nobody") {
-						a := asking{feature: f, entity: entity, at: c.moment(f, c.now)}
-						thought.Want(f, entity, a.at)
-						stored.Want(f, entity, a.at)
-						asked = append(asked, a)
-					}
-				}
-				followed, err := c.store.Follow(ctx, thought.Reads())
-				if err != nil {
-					t.Fatal(err)
-				}
-				lists := followed.Copy(thought.Reads())
-				for i := range b.Touched {
-					lists.Add(b, &b.Touched[i])
-				}
-				if err := errors.Join(thought.ReadLists(ctx, features.Followed{State: lists}), followed.Extend(ctx, thought.Reads())); err != nil {
-					t.Fatal(err)
-				}
-				for i := range b.Touched {
-					followed.Add(b, &b.Touched[i])
-				}
-				apply(t, c.writer, b)
-				thought.Reset(c.now)
-				for _, a := range asked {
-					thought.Want(a.feature, a.entity, a.at)
-				}
-				if err := errors.Join(thought.Read(ctx, features.Followed{State: followed}), stored.Read(ctx, c.store)); err != nil {
-					t.Fatal(err)
-				}
-				for _, a := range asked {
-					var got, want features.Answer
-					thought.Next(&got)
-					stored.Next(&want)
-					compared++
-					if got, want := string(got.AppendJSON(nil)), string(want.AppendJSON(nil)); got != want {
-						t.Fatalf("seed %d: %s of %q at %d\nfollowed %s\napplied  %s", seed, a.feature.Definition, a.entity, a.at, got, want)
-					}
-				}
-			}
-		}
-		t.Logf("%d answers compared", compared)
-	})
-}
 
 // What another has written into a key is an error, and no empty state.
 func TestFollowingOfWhatIsNotPacked(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
 )
@@ -128,7 +129,7 @@ func TestLogDropsByTime(t *testing.T) {
 			for i, time := range soon {
 				logged(pending, int64(done+i), time)
 			}
-			for what, from := range map[string]asIf{"Redis": s, "memory": held} {
+			for what, from := range map[string]store.Reader{"Redis": s, "memory": held} {
 				slices, err := from.Read(context.Background(), wanted)
 				if err != nil {
 					t.Fatal(err)

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
 )
@@ -89,24 +91,62 @@ func (r *remembering) apply(b *state.Batch) {
 // their names. User and device have the same text.
 func (r *remembering) want(pending *state.Batch, want string) {
 	r.Helper()
-	for name, s := range map[string]asIf{"Redis": r.store, "memory": r.memory} {
+	for name, s := range map[string]store.Reader{"Redis": r.store, "memory": r.memory} {
 		if got := r.ask(s, pending); got != want {
 			r.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
 
-func (r *remembering) ask(s asIf, pending *state.Batch) string {
+func (r *remembering) ask(s store.Reader, pending *state.Batch) string {
 	r.Helper()
-	var asked []asking
+	var reading features.Reading
+	reading.Reset(paid)
 	for _, f := range r.registry.Features {
-		asked = append(asked, asking{feature: f, entity: "x", at: paid})
+		reading.Want(f, "x", paid)
+	}
+	if err := reading.Read(context.Background(), asIf{s, pending}); err != nil {
+		r.Fatal(err)
 	}
 	var values []string
-	for _, a := range ask(r, s, pending, asked, paid) {
+	for range r.registry.Features {
+		var a features.Answer
+		reading.Next(&a)
 		values = append(values, fmt.Sprint(a.Value.Num))
 	}
 	return strings.Join(values, " ")
+}
+
+// asIf reads as if what is pending had been applied.
+type asIf struct {
+	store.Reader
+	pending *state.Batch // nil for none
+}
+
+func (s asIf) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+	return s.ReadAsIf(ctx, reads, s.pending)
+}
+
+// A question writes nothing, whatever is pending.
+func TestQuestionsWriteNothing(t *testing.T) {
+	s := newStore(t, testkit.Redis(t).Client(t), 4)
+	r := newRemembering(t, s)
+	r.apply(r.batch("transactions", `"id":"a","user":"x","device":"x"`))
+	keys := func() map[string]string {
+		held := map[string]string{}
+		for shard := range s.tags {
+			maps.Copy(held, dumpShard(t, s, shard))
+		}
+		return held
+	}
+	before := keys()
+	if len(before) <= len(s.tags) { // no more than their progress
+		t.Fatalf("%d keys are held", len(before))
+	}
+	r.want(r.batch("transactions", `"id":"b","user":"x","device":"x"`), "2 0 2 2 2")
+	if diff := cmp.Diff(before, keys()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
 }
 
 // A pending event whose id has arrived is not counted twice; one that has not,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
 )
@@ -64,7 +65,7 @@ func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 
 // seen says of users whether "d" has met them, and how many events it counts with
 // what is pending.
-func seen(t *testing.T, s asIf, pending *state.Batch, users ...string) (met []bool, count int64) {
+func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (met []bool, count int64) {
 	t.Helper()
 	reads := []state.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
 	slices, err := s.Read(t.Context(), reads)
@@ -96,7 +97,7 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 		}
 		apply(t, s.newWriter(), b)
 		// A process that answers and has not looked at the layout yet.
-		for name, from := range map[string]asIf{"redis": New(s.redis, s.namespace, 1), "memory": held} {
+		for name, from := range map[string]store.Reader{"redis": New(s.redis, s.namespace, 1), "memory": held} {
 			if met, _ := seen(t, from, nil, user, forged(t, user)); !met[0] || met[1] {
 				t.Errorf("%s: met: %v, forged: %v; want true and false", name, met[0], met[1])
 			}

@@ -1,4 +1,4 @@
-package redisstore
+package storetest
 
 import (
 	"context"
@@ -14,9 +14,8 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -68,15 +67,9 @@ func pendingDefinitions() string {
 	return d.String()
 }
 
-// asIf is what the suites hold: both stores.
-type asIf interface {
-	Read(context.Context, []state.Read) ([]state.WindowState, error)
-	ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error)
-}
-
 // thinking reads as if what is pending had been applied.
 type thinking struct {
-	asIf
+	store.Reader
 	pending *state.Batch
 }
 
@@ -85,7 +78,7 @@ func (s thinking) Read(ctx context.Context, reads []state.Read) ([]state.WindowS
 }
 
 // ask asks a store for all features of their entities, each at its moment.
-func ask(t testing.TB, s asIf, pending *state.Batch, asked []asking, now int64) []features.Answer {
+func ask(t testing.TB, s store.Reader, pending *state.Batch, asked []asking, now int64) []features.Answer {
 	t.Helper()
 	var reading features.Reading
 	reading.Reset(now)
@@ -116,25 +109,16 @@ func compareAnswers(t testing.TB, asked []asking, want, got []features.Answer, w
 	}
 }
 
-// A question with a pending event is answered as it will be once the event is
-// applied, for every kind and window, and nothing is changed by it.
-func TestPendingIsAsIfApplied(t *testing.T) {
-	registry, err := features.Parse("pending.yaml", []byte(pendingDefinitions()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := testkit.Redis(t).Client(t)
+// TestPending answers questions with pending events as they are answered once the
+// events are applied, for every function and window, and changes nothing by them.
+func TestPending(t *testing.T, open func() State) {
+	registry := parse(t, pendingDefinitions())
 	moved := map[aggregate.Function]int{}
 	for seed := range uint64(2) {
-		c := &conformance{
-			T: t, random: rand.New(rand.NewPCG(seed, 12)), registry: registry, store: newStore(t, client, 4), now: 1_532_496_076_032,
-		}
-		c.writer, c.mapper = c.store.newWriter(), registry.NewMapper()
-		held := memory.NewKeyed(*c.store.secret.Load())
-		start(t, c.store, transactions)
+		c := newConformance(t, open(), registry, rand.New(rand.NewPCG(seed, 12)))
 		for range 8 {
-			c.apply(held, c.records(c.random.IntN(40))...)
-			for kind, n := range c.pend(held) {
+			c.applyRecords(c.records(c.random.IntN(40))...)
+			for kind, n := range c.pend() {
 				moved[kind] += n
 			}
 			if t.Failed() {
@@ -160,10 +144,10 @@ func (c *conformance) records(n int) []record.Record {
 	return list
 }
 
-// apply applies records to both stores as one batch.
-func (c *conformance) apply(held *memory.Store, records ...record.Record) {
+// applyRecords applies records as one batch.
+func (c *conformance) applyRecords(records ...record.Record) {
 	c.Helper()
-	b := begin(c, c.store, transactions)
+	b := c.begin()
 	for _, r := range records {
 		r.Offset = int64(len(c.written))
 		c.written = append(c.written, r)
@@ -172,15 +156,12 @@ func (c *conformance) apply(held *memory.Store, records ...record.Record) {
 		}
 		b.Sources[0].To = r.Offset + 1
 	}
-	if err := held.Apply(context.Background(), b); err != nil {
-		c.Fatal(err)
-	}
-	apply(c, c.writer, b)
+	c.apply(b)
 }
 
 // pend asks with one or two pending events, applies them, and asks again. It
 // returns how many answers of each kind they moved.
-func (c *conformance) pend(held *memory.Store) map[aggregate.Function]int {
+func (c *conformance) pend() map[aggregate.Function]int {
 	c.Helper()
 	moved := map[aggregate.Function]int{}
 	records := c.records(1 + c.random.IntN(2))
@@ -206,40 +187,16 @@ func (c *conformance) pend(held *memory.Store) map[aggregate.Function]int {
 			}
 		}
 	}
-	stores := map[string]asIf{"Redis": c.store, "memory": held}
-	raw := c.raw()
-	before, thought := map[string][]features.Answer{}, map[string][]features.Answer{}
-	for name, s := range stores {
-		before[name] = ask(c, s, nil, asked, c.now)
-		thought[name] = ask(c, s, pending, asked, c.now)
-		compareAnswers(c, asked, before[name], ask(c, s, nil, asked, c.now), name+" was changed")
-	}
-	if diff := cmp.Diff(raw, c.raw()); diff != "" {
-		c.Errorf("Redis was changed (-before +after):\n%s", diff)
-	}
-	c.apply(held, records...)
-	for name, s := range stores {
-		after := ask(c, s, nil, asked, c.now)
-		compareAnswers(c, asked, after, thought[name], name)
-		for i := range asked {
-			if !reflect.DeepEqual(before[name][i], after[i]) {
-				moved[asked[i].feature.Kind]++
-			}
+	before := ask(c, c.state, nil, asked, c.now)
+	thought := ask(c, c.state, pending, asked, c.now)
+	compareAnswers(c, asked, before, ask(c, c.state, nil, asked, c.now), "the store was changed")
+	c.applyRecords(records...)
+	after := ask(c, c.state, nil, asked, c.now)
+	compareAnswers(c, asked, after, thought, "with pending events")
+	for i := range asked {
+		if !reflect.DeepEqual(before[i], after[i]) {
+			moved[asked[i].feature.Kind]++
 		}
 	}
 	return moved
-}
-
-// raw is what Redis holds, by key.
-func (c *conformance) raw() map[string]string {
-	c.Helper()
-	keys, err := c.store.redis.Keys(context.Background(), "{"+c.store.namespace+":*").Result()
-	if err != nil {
-		c.Fatal(err)
-	}
-	held := map[string]string{}
-	for _, key := range keys {
-		held[key] = c.store.redis.Dump(context.Background(), key).Val()
-	}
-	return held
 }

@@ -1,0 +1,307 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// TestFunctions compares every function with its model on random streams with
+// duplicates, late events and events out of order, at random moments and at the edges
+// of tiles. Open makes an empty store.
+func TestFunctions(t *testing.T, open func() State) {
+	registry := parse(t, conformanceDefinitions())
+	compared, seeds, batches := 0, uint64(4), 12
+	if testkit.Race {
+		seeds, batches = 1, 4 // it is slow there, and one goroutine does it all
+	}
+	var stated, falsely float64
+	for seed := range seeds {
+		c := newConformance(t, open(), registry, rand.New(rand.NewPCG(seed, 11)))
+		for range batches {
+			c.write()
+			c.compare()
+		}
+		compared += c.compared
+		stated, falsely = stated+c.stated, falsely+c.falsely
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	t.Logf("%d features, %d answers compared; members falsely found: %v, stated %.1f", len(registry.Features), compared, falsely, stated)
+	if stated < 2.5*float64(seeds) || falsely > 1.5*stated {
+		t.Errorf("%v members are found that were not met, and the answers state %.1f", falsely, stated)
+	}
+}
+
+func parse(t *testing.T, definitions string) *features.Registry {
+	t.Helper()
+	registry, err := features.Parse("definitions.yaml", []byte(definitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// conformance is one random stream on its way into a store and a model.
+type conformance struct {
+	*testing.T
+	random   *rand.Rand
+	registry *features.Registry
+	state    State
+	mapper   *features.Mapper
+	model    *model.Model
+	now      int64 // time of the newest record, in ms
+	written  []record.Record
+	compared int
+	// stated is the number of members that may be said to have been met though
+	// they were not, by the answers' rates, and falsely the number of those that were.
+	stated, falsely float64
+}
+
+func newConformance(t *testing.T, s State, r *features.Registry, random *rand.Rand) *conformance {
+	return &conformance{T: t, random: random, registry: r, state: s, mapper: r.NewMapper(), model: model.New(r), now: 1_532_496_076_032}
+}
+
+// write applies some records more as one batch.
+func (c *conformance) write() {
+	c.Helper()
+	c.apply(c.batch())
+}
+
+func (c *conformance) apply(b *state.Batch) {
+	c.Helper()
+	if err := c.state.Apply(context.Background(), b); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// begin makes an empty batch behind what was written.
+func (c *conformance) begin() *state.Batch {
+	return &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, To: int64(len(c.written))}}}
+}
+
+// batch makes some records more.
+func (c *conformance) batch() *state.Batch {
+	c.Helper()
+	b := c.begin()
+	for range c.random.IntN(60) {
+		r := record.Record{Partition: transactions, Offset: int64(len(c.written))}
+		if n := len(c.written); n > 0 && c.random.IntN(10) == 0 {
+			r.Value = c.written[c.random.IntN(n)].Value // a duplicate, be it of long ago
+		} else {
+			r.Value = c.event()
+		}
+		r.Timestamp = c.now
+		c.written = append(c.written, r)
+		if _, err := c.mapper.Map(&r, 0, b); err != nil {
+			c.Fatal(err)
+		}
+		if err := c.model.Apply(r); err != nil {
+			c.Fatal(err)
+		}
+		b.Sources[0].To = r.Offset + 1
+	}
+	return b
+}
+
+// event makes the next event. Its floats are such that sums of them are exact.
+func (c *conformance) event() []byte {
+	steps := []time.Duration{0, time.Millisecond, 3 * time.Second, 20 * time.Minute, 5 * time.Hour}
+	c.now += c.random.Int64N(steps[c.random.IntN(len(steps))].Milliseconds() + 1)
+	at := c.now
+	switch c.random.IntN(10) {
+	case 0, 1:
+		at -= c.random.Int64N(2 * time.Hour.Milliseconds()) // out of order
+	case 2:
+		at -= c.random.Int64N(40 * 24 * time.Hour.Milliseconds()) // late for most
+	case 3:
+		at += c.random.Int64N(5 * time.Minute.Milliseconds()) // ahead, as far as is allowed
+	case 4:
+		at = state.FloorDiv(at, day) * day // on the edge of all tiles
+	}
+	n := c.random.IntN(2000) - 1000
+	members := []string{
+		fmt.Sprintf(`"user":"u|%d"`, c.random.IntN(3)), fmt.Sprintf(`"seat":%d`, c.random.IntN(2)),
+		fmt.Sprintf(`"string":"s%d"`, n%7), fmt.Sprintf(`"int":%d`, n%50), fmt.Sprintf(`"float":%v`, float64(n)/8),
+		fmt.Sprintf(`"decimal":%d.%03d`, n, c.random.IntN(1000)), fmt.Sprintf(`"bool":%v`, n%2 == 0),
+		fmt.Sprintf(`"timestamp":%d`, at-int64(n%5)),
+	}
+	if c.random.IntN(5) == 0 {
+		members = slices.Delete(members, 7, 8)
+		members = append(members[:2], members[2+c.random.IntN(5):]...) // with some fields absent
+	}
+	return fmt.Appendf(nil, `{"at":%d,%s}`, at, strings.Join(members, ","))
+}
+
+// compare asks for all features of all entities, each at some moments.
+func (c *conformance) compare() {
+	c.Helper()
+	clock, err := c.state.Clock(context.Background())
+	if err != nil {
+		c.Fatal(err)
+	}
+	var asked []asking
+	var reading features.Reading
+	reading.Reset(clock)
+	for _, f := range c.registry.Features {
+		for _, entity := range append(c.model.Entities(f), "nobody") {
+			for range 3 {
+				a := asking{f, entity, c.moment(f, clock), nil}
+				if f.Membership() != aggregate.NoMembers && c.random.IntN(2) == 0 {
+					for range 1 + c.random.IntN(4) {
+						a.members = append(a.members, c.member(f.Call, a.at))
+					}
+					f = f.AskedAbout(a.members)
+				}
+				reading.Want(f, entity, a.at)
+				asked = append(asked, a)
+				f = a.feature
+			}
+		}
+	}
+	if err := reading.Read(context.Background(), c.state); err != nil {
+		c.Fatal(err)
+	}
+	c.compared += len(asked)
+	for _, a := range asked {
+		var got features.Answer
+		reading.Next(&got)
+		if a.members != nil {
+			c.compareMembers(a, got)
+			continue
+		}
+		want := c.model.Answer(a.feature, a.entity, a.at)
+		if !equal(got, want, a.feature) {
+			c.Errorf("%s of %q at %d: %+v, want %+v", a.feature.Definition, a.entity, a.at, got, want)
+		}
+	}
+}
+
+// compareMembers looks at an answer about members. Each that was met is found;
+// of those that were not, no more are than the answers state.
+func (c *conformance) compareMembers(a asking, got features.Answer) {
+	c.Helper()
+	want := c.model.AnswerMembers(a.feature, a.entity, a.at, a.members)
+	// A sample of a set does not tell of all values that it does not hold.
+	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == state.Distinct
+	want.Capped = want.Capped || unsure
+	if len(got.Items) != len(a.members) || want.Found != (got.Status == features.Present) || got.Exact != (got.FalsePositiveRate == 0 && !want.Capped) {
+		c.Errorf("%s of %q at %d: %+v, want %+v", a.feature.Definition, a.entity, a.at, got, want)
+		return
+	}
+	for i, item := range got.Items {
+		met := want.Items[i].Value.Num
+		if item.Value.Num < met && !unsure || item.Value.Num > met && got.FalsePositiveRate == 0 {
+			c.Errorf("%s of %q at %d: %+v is %+v, want %+v", a.feature.Definition, a.entity, a.at, a.members[i], item.Value, want.Items[i].Value)
+		}
+		if met == 0 {
+			c.stated += got.FalsePositiveRate
+			c.falsely += float64(item.Value.Num)
+		}
+	}
+}
+
+// member is a value of a field, one that events have or another.
+func (c *conformance) member(call aggregate.Call, at int64) value.Value {
+	n := c.random.IntN(2000) - 1000
+	v := value.Value{Type: call.Type, Scale: call.Scale}
+	switch call.Type {
+	case value.String:
+		v.Str = fmt.Appendf(nil, "s%d", n%10)
+	case value.Float:
+		v.Flt = float64(n) / 8
+	case value.Int:
+		v.Num = int64(n % 60)
+	case value.Bool:
+		v.Num = int64(n & 1)
+	case value.Timestamp:
+		v.Num = at - int64(n%5)
+	default:
+		v.Num = 1000*int64(n) + c.random.Int64N(1000)
+	}
+	return v
+}
+
+// asking is a question.
+type asking struct {
+	feature *features.Feature
+	entity  string
+	at      int64
+	members []value.Value // nil for none
+}
+
+// moment is one for which the feature is kept, often at the edge of a tile.
+func (c *conformance) moment(f *features.Feature, clock int64) int64 {
+	oldest := clock - f.Keep.Milliseconds()
+	at := oldest + c.random.Int64N(clock-oldest+10*time.Minute.Milliseconds())
+	switch c.random.IntN(4) {
+	case 0:
+		at = clock
+	case 1, 2:
+		if tile := f.Window.Tile.Milliseconds(); tile > 0 {
+			at = state.FloorDiv(at, tile)*tile - c.random.Int64N(2)
+		}
+	}
+	return max(at, oldest)
+}
+
+// equal compares an answer with the model's result: exactly, but for the error
+// that it states, and the last digits of floats.
+func equal(got features.Answer, want aggregate.Result, f *features.Feature) bool {
+	status := features.Present
+	switch {
+	case !want.Found:
+		status = features.NotFound
+		if f.Per == "" {
+			want.Value = f.Kind.Spec().Neutral
+		}
+	case want.IsNull():
+		status = features.NullValue
+	}
+	if got.Status != status || got.Uncertain != want.Uncertain || got.Capped != want.Capped || len(got.Items) != len(want.Items) {
+		return false
+	}
+	for i, item := range got.Items {
+		w := want.Items[i]
+		if item.Count != w.Count || !same(item.Value, w.Value, got) || !same(item.Category, w.Category, got) ||
+			!same(item.From, w.From, got) || !same(item.To, w.To, got) {
+			return false
+		}
+	}
+	return same(got.Value, want.Value, got)
+}
+
+func same(got, want value.Value, a features.Answer) bool {
+	if got.Type != want.Type || got.Scale != want.Scale {
+		return false
+	}
+	most := a.RelativeError * (1 + 1e-9)
+	if got.Type == value.Float {
+		most = max(most, 1e-9)
+	}
+	most *= math.Abs(want.Float64())
+	if a.StandardError > 0 {
+		most = max(1, 5*a.StandardError*want.Float64())
+		if a.StandardError > 0.3 { // a sample of a few values may be far off by chance
+			most *= 8
+		}
+	}
+	if most > 0 {
+		return math.Abs(got.Float64()-want.Float64()) <= most
+	}
+	return string(got.AppendText(nil)) == string(want.AppendText(nil))
+}

@@ -1,0 +1,196 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// events counts a device's events, one tile for all time.
+var events = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+
+// plan keeps that.
+func plan(version string) *state.Plan {
+	return &state.Plan{Version: version, Units: map[string]state.Kept{events.ID + ".x": {Keep: events.Keep}}}
+}
+
+// owner applies records of a partition, each of which is an event of a device of its own,
+// under a plan.
+type owner struct {
+	*testing.T
+	store    store.Store
+	writer   store.Writer
+	at       state.Partition
+	progress []state.Position
+}
+
+const devices = 6 // by offset
+
+func newOwner(t *testing.T, s store.Store, version string) *owner {
+	t.Helper()
+	ctx := t.Context()
+	o := &owner{T: t, store: s, writer: s.NewWriter(), at: transactions.Under(version)}
+	if err := s.Register(ctx, plan(version), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	claims, err := s.Claim(ctx, []state.Partition{transactions}, version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !claims[0].Progress[0].Exists() {
+		if _, err := s.Place(ctx, state.Begin(o.at, s.Shards(), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.look()
+	return o
+}
+
+// look takes the progress that the store has.
+func (o *owner) look() {
+	o.Helper()
+	progress, err := o.store.Progress(o.Context(), []state.Partition{o.at})
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.progress = progress[0]
+}
+
+// batch has the records from an offset up to another.
+func (o *owner) batch(from, to int64) *state.Batch {
+	b := &state.Batch{Now: 100 * day, Sources: []state.PartitionRange{{Partition: o.at, To: to, Progress: slices.Clone(o.progress)}}}
+	for offset := from; offset < to; offset++ {
+		b.Touch(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
+		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+	}
+	return b
+}
+
+// apply applies a batch, and says whether it was refused.
+func (o *owner) apply(b *state.Batch) (behind bool) {
+	o.Helper()
+	if err := o.writer.Apply(o.Context(), b); err != nil {
+		o.Fatal(err)
+	}
+	return b.Sources[0].Behind
+}
+
+// expect compares the counts with those of the records before an offset.
+func (o *owner) expect(what string, records int64) {
+	o.Helper()
+	var reads []state.Read
+	want := make([]int64, devices)
+	for d := range devices {
+		reads = append(reads, state.Read{Series: events, Entity: fmt.Sprint("d", d), First: 100, Last: 100})
+	}
+	for offset := range records {
+		want[offset%devices]++
+	}
+	found, err := o.store.Read(o.Context(), reads)
+	if err != nil {
+		o.Fatal(err)
+	}
+	got := make([]int64, devices)
+	for i := range found {
+		for _, c := range found[i].Cells {
+			got[i] += c.Value.Num
+		}
+	}
+	if !slices.Equal(got, want) {
+		o.Errorf("%s: events are counted %v times, want %v", what, got, want)
+	}
+}
+
+// TestProgress tells whether events count once: what comes again changes nothing, and who
+// has lost a partition writes nothing any more.
+func TestProgress(t *testing.T, open func() store.Store) {
+	t.Run("what comes again", func(t *testing.T) {
+		o := newOwner(t, open(), "v1")
+		again, longer := o.batch(0, 30), o.batch(0, 60)
+		o.apply(o.batch(0, 30))
+		o.expect("a batch", 30)
+		o.apply(again)
+		o.expect("the same again", 30)
+		o.apply(longer)
+		o.expect("cut otherwise", 60)
+		o.apply(o.batch(0, 60)) // by who knows no more than at the start
+		o.expect("all of it again", 60)
+	})
+	t.Run("a store that has gone back", func(t *testing.T) {
+		o := newOwner(t, open(), "v1")
+		for shard := range o.progress {
+			o.progress[shard].Offset = 90
+		}
+		if !o.apply(o.batch(90, 120)) {
+			t.Error("a store that lacks what it had confirmed is not found out")
+		}
+		o.expect("nothing", 0)
+	})
+	t.Run("who has lost a partition", func(t *testing.T) {
+		s := open()
+		before := newOwner(t, s, "v1")
+		before.apply(before.batch(0, 10))
+		before.look()
+		after := newOwner(t, s, "v2")
+		if !before.apply(before.batch(10, 40)) {
+			t.Error("who has lost a partition is not told")
+		}
+		after.expect("only what came before", 10)
+		if after.apply(after.batch(0, 40)) {
+			t.Error("who has the partition is refused")
+		}
+		after.expect("goes on", 40)
+	})
+	t.Run("shards without events", func(t *testing.T) {
+		o := newOwner(t, open(), "v1")
+		b := o.batch(0, 1)
+		b.EveryShard = true
+		o.apply(b)
+		o.look()
+		if state.Lowest(o.progress) != 1 || state.Highest(o.progress) != 1 {
+			t.Errorf("progress %v, want 1 in every shard", o.progress)
+		}
+	})
+	t.Run("what is applied is known", func(t *testing.T) {
+		o := newOwner(t, open(), "v1")
+		b := o.batch(0, 1)
+		b.EveryShard = true
+		o.apply(b)
+		for offset, want := range []bool{true, false} {
+			if applied, err := o.store.Applied(t.Context(), o.at, int64(offset), nil); err != nil || applied != want {
+				t.Errorf("record %d is applied: %v %v, want %v", offset, applied, err, want)
+			}
+		}
+		if clock, err := o.store.Clock(t.Context()); err != nil || clock != 100*day {
+			t.Errorf("the clock is %d, %v, want the record's", clock, err)
+		}
+	})
+	t.Run("gaps and plans are in the history", testHistory(open))
+}
+
+func testHistory(open func() store.Store) func(t *testing.T) {
+	return func(t *testing.T) {
+		ctx := context.Background()
+		o := newOwner(t, open(), "v1")
+		o.apply(o.batch(0, 30))
+		if err := o.store.Gap(ctx, transactions, 50*day); err != nil {
+			t.Fatal(err)
+		}
+		history, err := o.store.History(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !history.Applied(transactions.Topic) || history.Plans["v1"] == nil {
+			t.Errorf("the history %+v does not have the plan that is applied", history)
+		}
+		unit := state.Unit{Key: events.ID + ".x", Topic: transactions.Topic, Kept: state.Kept{Keep: events.Keep}, Tile: 1}
+		if since := history.CompleteSince([]state.Unit{unit}); since < 50*day || since == state.MaxTime {
+			t.Errorf("state is complete since %d, want behind the gap", since)
+		}
+	}
+}

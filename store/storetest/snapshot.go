@@ -1,0 +1,85 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// TestSnapshot compares what a snapshot answers with what the store answers once it has
+// applied the same, for every function and window, and every member that a list has by
+// then.
+func TestSnapshot(t *testing.T, open func() store.Store) {
+	registry := parse(t, conformanceDefinitions())
+	for seed := range uint64(3) {
+		s := open()
+		c := newConformance(t, Applying(t, s), registry, rand.New(rand.NewPCG(seed, 12)))
+		for range 6 {
+			c.compareSnapshot(s)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
+		}
+	}
+}
+
+func (c *conformance) compareSnapshot(s store.Store) {
+	c.Helper()
+	ctx := context.Background()
+	b := c.batch()
+	var asked []asking
+	var thought, stored features.Reading
+	thought.Reset(c.now)
+	stored.Reset(c.now)
+	for _, f := range c.registry.Features {
+		for _, entity := range append(c.model.Entities(f), "nobody") {
+			a := asking{feature: f, entity: entity, at: c.moment(f, c.now)}
+			thought.Want(f, entity, a.at)
+			stored.Want(f, entity, a.at)
+			asked = append(asked, a)
+		}
+	}
+	snapshot := c.snapshotWith(s, b, &thought)
+	c.apply(b)
+	thought.Reset(c.now)
+	for _, a := range asked {
+		thought.Want(a.feature, a.entity, a.at)
+	}
+	if err := errors.Join(thought.Read(ctx, features.Followed{State: snapshot}), stored.Read(ctx, s)); err != nil {
+		c.Fatal(err)
+	}
+	for _, a := range asked {
+		var got, want features.Answer
+		thought.Next(&got)
+		stored.Next(&want)
+		if got, want := string(got.AppendJSON(nil)), string(want.AppendJSON(nil)); got != want {
+			c.Fatalf("%s of %q at %d\nsnapshot %s\napplied  %s", a.feature.Definition, a.entity, a.at, got, want)
+		}
+	}
+}
+
+// snapshotWith is what a store holds that a reading needs, with a batch added.
+func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *features.Reading) state.Snapshot {
+	c.Helper()
+	ctx := context.Background()
+	snapshot, err := s.Follow(ctx, reading.Reads())
+	if err != nil {
+		c.Fatal(err)
+	}
+	lists := snapshot.Copy(reading.Reads())
+	for i := range b.Touched {
+		lists.Add(b, &b.Touched[i])
+	}
+	if err := errors.Join(reading.ReadLists(ctx, features.Followed{State: lists}), snapshot.Extend(ctx, reading.Reads())); err != nil {
+		c.Fatal(err)
+	}
+	for i := range b.Touched {
+		snapshot.Add(b, &b.Touched[i])
+	}
+	return snapshot
+}

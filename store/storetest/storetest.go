@@ -1,0 +1,70 @@
+// Package storetest is the conformance suite of stores: what one answers is what a plain
+// loop over the events says, and events count once, whoever applies them how often.
+//
+// A store runs all tests that it can: one that keeps progress TestStore, one that does not
+// TestState.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+const day = 24 * 60 * 60 * 1000
+
+// transactions is the partition that the suite applies.
+var transactions = state.Partition{Topic: "transactions", ID: 3}
+
+// State takes in batches and answers from them.
+type State interface {
+	store.Reader
+	Apply(ctx context.Context, b *state.Batch) error
+}
+
+// TestState runs what holds for everything that keeps state. Open makes an empty one.
+func TestState(t *testing.T, open func() State) {
+	t.Run("functions", func(t *testing.T) { TestFunctions(t, open) })
+	t.Run("pending", func(t *testing.T) { TestPending(t, open) })
+}
+
+// TestStore runs all that holds for stores. Open makes an empty namespace with a number
+// of shards.
+func TestStore(t *testing.T, open func(shards int) store.Store) {
+	TestState(t, func() State { return Applying(t, open(4)) })
+	t.Run("snapshot", func(t *testing.T) { TestSnapshot(t, func() store.Store { return open(4) }) })
+	t.Run("progress", func(t *testing.T) { TestProgress(t, func() store.Store { return open(4) }) })
+}
+
+// Applying is a store to which one owner applies a partition from its start.
+func Applying(t testing.TB, s store.Store) State {
+	t.Helper()
+	if _, err := s.Place(context.Background(), state.Begin(transactions, s.Shards(), 0)); err != nil {
+		t.Fatal(err)
+	}
+	return &applying{s, s.NewWriter()}
+}
+
+type applying struct {
+	store.Store
+	writer store.Writer
+}
+
+// Apply applies a batch behind what was applied; all of it must be taken.
+func (a *applying) Apply(ctx context.Context, b *state.Batch) error {
+	progress, err := a.Progress(ctx, []state.Partition{transactions})
+	if err != nil {
+		return err
+	}
+	b.Sources[0].Progress = progress[0]
+	if err := a.writer.Apply(ctx, b); err != nil {
+		return err
+	}
+	if b.Sources[0].Behind || b.Refused > 0 {
+		return fmt.Errorf("behind %v, %d refused: %s", b.Sources[0].Behind, b.Refused, b.Refusal)
+	}
+	return nil
+}
