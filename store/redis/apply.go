@@ -41,6 +41,9 @@ type writer struct {
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
 
+	keeps  []int64 // different times that keys of a call are kept
+	lifeOf []byte  // by key of a call, which of them
+
 	args  []any    // of all calls of a pass
 	texts []string // that args point to
 	bytes []byte   // that texts stand in
@@ -65,7 +68,7 @@ type move struct {
 func (s *Store) NewWriter() store.Writer { return s.newWriter() }
 
 func (s *Store) newWriter() *writer {
-	s.written.Do(func() { s.expiry = newExpiries(len(s.tags), s.slack) })
+	s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) })
 	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, progressKey(tag))
@@ -230,7 +233,8 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 		w.arg(m.to.Append(w.bytes))
 	}
 	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
-	w.spare(keys)
+	w.spare(keys, c.keys)
+	w.lifetimes(keys)
 	for i := range keys {
 		n := w.pack(&keys[i])
 		if more {
@@ -241,9 +245,8 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	expiry := &w.store.expiry[shard]
 	expiry.Lock()
 	for i := range keys {
-		if ttl := expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now); ttl > 0 {
+		if expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now) {
 			w.num(int64(i + 1))
-			w.num(ttl)
 		}
 	}
 	expiry.Unlock()
@@ -260,23 +263,6 @@ func moved(at state.Position, s *state.PartitionRange, offset int64) state.Posit
 		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
 	}
 	return at
-}
-
-// spare writes which keys are not to be handed out: those that a call before this
-// one may have handed out.
-func (w *writer) spare(keys []stateKey) {
-	if len(w.appended) == 0 {
-		w.num(0)
-		return
-	}
-	at := len(w.args)
-	w.num(0) // until they are counted
-	for i := range keys {
-		if _, ok := w.appended[keys[i].hash]; ok {
-			w.num(int64(i + 1))
-		}
-	}
-	w.args[at] = len(w.args) - at - 1
 }
 
 // pack writes the operations on one state key as one argument, and returns its

@@ -7,8 +7,12 @@
 -- ARGV      n, then n times: progress field, from, to
 --           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (state.MaxAhead)
 --           how many state keys are not to be handed out, and their numbers
+--           how many times to live there are, and each of them, in seconds, 0 for ever
+--           two bytes for each state key: which of these is its own, from 1
 --           for each state key what to append to it
---           then for some of them: the number of the key, seconds to live
+--           the numbers of the keys whose time to live is to be set. That of a key which
+--           was not there, as nobody has written it yet or something else has deleted it,
+--           is set in any case.
 -- Returns   applied: the number of keys refused, the first reason, and then for
 --           each key that is worth compacting its number and what it holds. A key
 --           that several calls of a batch append to is handed out by the first.
@@ -64,6 +68,17 @@ local spared = {} -- keys that are not to be handed out
 for i = 1, tonumber(ARGV[a]) do spared[tonumber(ARGV[a + i])] = true end
 a = a + 1 + tonumber(ARGV[a])
 
+local lives = a -- the argument before the first time to live
+a = a + 1 + tonumber(ARGV[a])
+local lifeOf = ARGV[a]
+a = a + 1
+
+local function expires(k)
+  local high, low = byte(lifeOf, 2 * k - 1, 2 * k)
+  local seconds = ARGV[lives + high * 256 + low]
+  if seconds ~= '0' then call('EXPIRE', KEYS[1 + k], seconds) end
+end
+
 -- Compacting pays where a key has doubled since it was compacted last, by several
 -- appends: one that concerns many series is no shorter for being folded with one or
 -- two others. A long key is compacted sooner, and whatever the appends, so that it
@@ -84,7 +99,7 @@ local function grown(key, size)
   return #value == size and value or call('GET', key)
 end
 
-local answer = {0, ''}
+local answer, made = {0, ''}, {}
 for k = 2, #KEYS do
   local appended = ARGV[a]
   local size = pcall('APPEND', KEYS[k], appended)
@@ -92,6 +107,8 @@ for k = 2, #KEYS do
   if type(size) == 'table' then
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
+  elseif size == #appended then
+    made[#made + 1] = k - 1
   elseif size >= few and not spared[k - 1] and (size >= appends * #appended or size >= long) and size % step < #appended then
     local value = grown(KEYS[k], size)
     if value then
@@ -100,8 +117,13 @@ for k = 2, #KEYS do
     end
   end
 end
-while a < #ARGV do
-  call('EXPIRE', KEYS[1 + ARGV[a]], ARGV[a + 1])
-  a = a + 2
+local set = {}
+for i = a, #ARGV do
+  local k = tonumber(ARGV[i])
+  set[k] = true
+  expires(k)
+end
+for i = 1, #made do
+  if not set[made[i]] then expires(made[i]) end
 end
 return answer

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +26,10 @@ type compactor struct {
 	folded []foldedKey
 	sent   []*redis.Cmd    // that replace, with the pipeline under way
 	under  map[string]bool // keys that are heavy or folded
+	// damaged are keys that cannot be folded, until when, in milliseconds since
+	// 1970, they are not asked for again: they may be long, and would come with
+	// each batch that appends to them.
+	damaged map[string]int64
 
 	fresh packed.Compactor
 	known map[string]map[uint32]*state.Series
@@ -103,7 +108,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 
 // compact folds what heavy keys hold. Keys whose state is damaged are counted as
 // refused by the batch. What could not be folded or replaced will be found heavy
-// again.
+// again, damaged keys after a while.
 func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	heavy := w.heavy
 	w.heavy = nil
@@ -130,6 +135,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		packed, err := w.fold(h, now)
 		if err != nil {
 			delete(w.under, h.key)
+			w.rest(h.key)
 			if b.Refused++; b.Refused == 1 {
 				b.Refusal, b.RefusedKey = (&keyError{h.key, err}).Error(), h.key
 			}
@@ -138,6 +144,48 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		w.folded = append(w.folded, foldedKey{h, packed})
 	}
 	return nil
+}
+
+// damagedRest is for how long a damaged key is left alone: an operator may have
+// dropped what was damaged by then.
+const (
+	damagedRest = time.Minute
+	mostDamaged = 10_000 // keys that are remembered
+)
+
+// rest has a damaged key left alone for a while.
+func (w *writer) rest(key string) {
+	if w.damaged == nil || len(w.damaged) >= mostDamaged {
+		w.damaged = map[string]int64{}
+	}
+	w.damaged[key] = w.now + damagedRest.Milliseconds()
+}
+
+// isDamaged says whether a key is to be left alone.
+func (w *writer) isDamaged(key string) bool {
+	until, ok := w.damaged[key]
+	if ok && w.now >= until {
+		delete(w.damaged, key)
+		return false
+	}
+	return ok
+}
+
+// spare writes which keys are not to be handed out: those that a call before this
+// one may have handed out, and those that are damaged.
+func (w *writer) spare(keys []stateKey, names []any) {
+	if len(w.appended) == 0 && len(w.damaged) == 0 {
+		w.num(0)
+		return
+	}
+	at := len(w.args)
+	w.num(0) // until they are counted
+	for i := range keys {
+		if _, ok := w.appended[keys[i].hash]; ok || w.isDamaged(*names[i].(*string)) {
+			w.num(int64(i + 1))
+		}
+	}
+	w.args[at] = len(w.args) - at - 1
 }
 
 // fold compacts what a key holds.

@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,7 +32,6 @@ type expiry struct {
 	// generation is mixed into the hashes of keys: what was given before it changed
 	// is of no key any more.
 	generation uint64
-	slack      time.Duration
 }
 
 // place is when a key was given its time to live, in milliseconds since 1970.
@@ -43,12 +44,11 @@ type place struct {
 const expiryPlaces = 1 << 20
 
 // newExpiries makes one for each shard. The number of places is a power of two.
-func newExpiries(shards int, slack time.Duration) []expiry {
+func newExpiries(shards int) []expiry {
 	list := make([]expiry, shards)
 	size := max(2, 1<<(bits.Len(uint(expiryPlaces/shards))-1))
 	for i := range list {
 		list[i].places = make([]place, size)
-		list[i].slack = slack
 		list[i].generation = 1 // so that a place without a key matches none
 	}
 	return list
@@ -62,12 +62,12 @@ func (e *expiry) forget() {
 	e.generation++
 }
 
-// due is the time to live, in seconds, that the key with a hash is to be given
-// now, in milliseconds since 1970, if it is kept that many milliseconds; 0 for
-// none. The lock is held.
-func (e *expiry) due(hash uint64, keep, now int64) int64 {
+// due says whether the key with a hash is to be given its time to live now, in
+// milliseconds since 1970, if it is kept that many milliseconds, 0 for ever. The
+// lock is held.
+func (e *expiry) due(hash uint64, keep, now int64) bool {
 	if keep == 0 {
-		return 0
+		return false
 	}
 	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its places
 	spare, mixed := keep/8, hash^e.generation*odd
@@ -85,14 +85,40 @@ func (e *expiry) due(hash uint64, keep, now int64) int64 {
 	}
 	// Where the clock was set back it cannot be told how long ago that was.
 	if ago := now - own.given; own.given > 0 && 0 <= ago && ago < spare {
-		return 0
+		return false
 	}
 	own.given = now
-	return lifetime(keep, e.slack)
+	return true
 }
 
 // lifetime is the time to live, in seconds, of a key that is kept so many milliseconds.
 func lifetime(keep int64, slack time.Duration) int64 {
 	const second = int64(time.Second / time.Millisecond)
 	return (keep + keep/8 + slack.Milliseconds() + second - 1) / second
+}
+
+// lifetimes writes for how long the keys live: the different times, and for each key
+// which of them is its own.
+func (w *writer) lifetimes(keys []stateKey) {
+	w.keeps = w.keeps[:0]
+	of := w.lifeOf[:0]
+	for i := range keys {
+		keep := keys[i].series.GroupKeep
+		n := slices.Index(w.keeps, keep)
+		if n < 0 {
+			n = len(w.keeps)
+			w.keeps = append(w.keeps, keep)
+		}
+		of = binary.BigEndian.AppendUint16(of, uint16(n+1)) // a call has no more than callOps
+	}
+	w.num(int64(len(w.keeps)))
+	for _, keep := range w.keeps {
+		if keep == 0 {
+			w.num(0)
+		} else {
+			w.num(lifetime(keep, w.store.slack))
+		}
+	}
+	w.lifeOf = of
+	w.arg(append(w.bytes, of...))
 }

@@ -96,3 +96,36 @@ func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
 		}
 	})
 }
+
+// A key that something else has deleted, and that is written again before it would
+// be due, has a time to live from the first write on; what is kept for ever has none.
+func TestKeysExpireThatAreWrittenAgain(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		w := s.newWriter()
+		write := func(from int64) {
+			b := countOf(t, s, from, 100*day, "d1", "d2")
+			b.Touch(0, from, []byte("d1"))
+			b.Add(state.Mutation{Series: ever, Num: 1})
+			apply(t, w, b)
+		}
+		write(0)
+		for _, device := range []string{"d1", "d2"} {
+			if err := s.redis.Del(ctx, string(appendStateKey(nil, s.tags[0], events.Group, []byte(device)))).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(2)
+		for _, device := range []string{"d1", "d2"} {
+			key := string(appendStateKey(nil, s.tags[0], events.Group, []byte(device)))
+			if lives, want := s.redis.TTL(ctx, key).Val(), time.Duration(lifetime(9*day, s.slack))*time.Second; lives > want || lives < want-time.Minute {
+				t.Errorf("%s lives for %v, want %v", key, lives, want)
+			}
+		}
+		key := string(appendStateKey(nil, s.tags[0], ever.Group, []byte("d1")))
+		if lives := s.redis.TTL(ctx, key).Val(); lives != -1 {
+			t.Errorf("what is kept for ever lives for %v", lives)
+		}
+	})
+}

@@ -15,33 +15,32 @@ import (
 
 const hour = int64(3600_000)
 
-// kept is how long the keys of these tests are kept, in milliseconds, and givenTo
-// the time to live that they are given, in seconds.
-const kept, givenTo = 8 * hour, 9*3600 + int64(DefaultSlack/time.Second)
+// kept is how long the keys of these tests are kept, in milliseconds.
+const kept = 8 * hour
 
 func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
-	e := &newExpiries(1, DefaultSlack)[0]
+	e := &newExpiries(1)[0]
 	const first = int64(1_700_000_000_000)
 	for _, step := range []struct {
 		name      string
 		key       uint64
 		kept, now int64
-		want      int64
+		want      bool
 	}{
-		{"the first time", 1, kept, first, givenTo},
-		{"at once", 1, kept, first, 0},
-		{"a millisecond too early", 1, kept, first + hour - 1, 0},
-		{"in time", 1, kept, first + hour, givenTo},
-		{"at once again", 1, kept, first + 2*hour - 1, 0},
-		{"another key", 2, kept, first + 2*hour - 1, givenTo},
-		{"the first one again", 1, kept, first + 2*hour, givenTo},
-		{"the clock was set back", 1, kept, first + hour, givenTo},
-		{"and goes on", 1, kept, first + 2*hour - 1, 0},
-		{"kept for ever", 3, 0, first, 0},
-		{"a hash of nothing", 0, kept, first, givenTo},
+		{"the first time", 1, kept, first, true},
+		{"at once", 1, kept, first, false},
+		{"a millisecond too early", 1, kept, first + hour - 1, false},
+		{"in time", 1, kept, first + hour, true},
+		{"at once again", 1, kept, first + 2*hour - 1, false},
+		{"another key", 2, kept, first + 2*hour - 1, true},
+		{"the first one again", 1, kept, first + 2*hour, true},
+		{"the clock was set back", 1, kept, first + hour, true},
+		{"and goes on", 1, kept, first + 2*hour - 1, false},
+		{"kept for ever", 3, 0, first, false},
+		{"a hash of nothing", 0, kept, first, true},
 	} {
 		if got := e.due(step.key, step.kept, step.now); got != step.want {
-			t.Errorf("%s: to live for %d s, want %d", step.name, got, step.want)
+			t.Errorf("%s: to be given a time to live: %v, want %v", step.name, got, step.want)
 		}
 	}
 }
@@ -49,38 +48,38 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 // What is known of keys is bounded: two places that are beside each other have
 // the two keys given their time last.
 func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
-	e := &newExpiries(expiryPlaces/2, DefaultSlack)[0] // of two places
+	e := &newExpiries(expiryPlaces / 2)[0] // of two places
 	if n := len(e.places); n != 2 {
 		t.Fatalf("%d places", n)
 	}
 	const first = int64(1_700_000_000_000)
 	for n, step := range []struct {
 		key  uint64
-		want int64
+		want bool
 	}{
-		{5, givenTo}, {6, givenTo}, {5, 0}, {6, 0},
-		{4, givenTo}, {4, 0}, {6, 0}, // the time of 5 was longest ago
-		{5, givenTo}, {5, 0}, {4, 0},
+		{5, true}, {6, true}, {5, false}, {6, false},
+		{4, true}, {4, false}, {6, false}, // the time of 5 was longest ago
+		{5, true}, {5, false}, {4, false},
 	} {
 		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
-			t.Errorf("step %d, key %d: to live for %d s, want %d", n, step.key, got, step.want)
+			t.Errorf("step %d, key %d: to be given a time to live: %v, want %v", n, step.key, got, step.want)
 		}
 	}
 }
 
 // To forget is to make all keys due, and costs nothing for each.
 func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
-	e := &newExpiries(1, DefaultSlack)[0]
+	e := &newExpiries(1)[0]
 	const now, keys = int64(1_700_000_000_000), 10_000
 	for round := range 3 {
 		given, again := 0, 0
 		for key := range uint64(keys) {
-			if e.due(key*0x9e3779b97f4a7c15, kept, now) > 0 {
+			if e.due(key*0x9e3779b97f4a7c15, kept, now) {
 				given++
 			}
 		}
 		for key := range uint64(keys) {
-			if e.due(key*0x9e3779b97f4a7c15, kept, now) > 0 {
+			if e.due(key*0x9e3779b97f4a7c15, kept, now) {
 				again++
 			}
 		}
@@ -96,14 +95,14 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 // hash is the same of all.
 func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
 	const shards = 64
-	e := &newExpiries(shards, DefaultSlack)[7]
+	e := &newExpiries(shards)[7]
 	keys := len(e.places) / 4
 	again := 0
 	for range 2 {
 		again = 0
 		for n := range keys {
 			hash := state.EntityHash(strconv.AppendInt(nil, int64(n), 10))
-			if e.due(hash-hash%shards+7, kept, 1_700_000_000_000) > 0 {
+			if e.due(hash-hash%shards+7, kept, 1_700_000_000_000) {
 				again++
 			}
 		}
@@ -114,7 +113,7 @@ func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
 }
 
 func BenchmarkTimesToLive(b *testing.B) {
-	all := newExpiries(64, DefaultSlack)
+	all := newExpiries(64)
 	const keys = 100_000
 	b.Run("due", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,51 @@ func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
 		checkHot(t, s, list)
 		if most := (passBytes + 2*callBytes) / callBytes; watch.widest > most {
 			t.Errorf("a pipeline had %d calls of %d bytes, want %d at the most", watch.widest, callBytes, most)
+		}
+	})
+}
+
+// A key that cannot be compacted, as it is damaged, is not handed out for each batch
+// that appends to it, but again after a while; and by then it may be mended.
+func TestDamagedKeysAreLeftAlone(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		w := s.newWriter()
+		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		damaged := strings.Repeat("\xff", 100_000)
+		if err := s.redis.Set(ctx, key, damaged, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		offset, refused, handed := int64(0), 0, 0
+		write := func(n int) {
+			for range n {
+				b := countOf(t, s, offset, 100*day, slices.Repeat([]string{"d1"}, 40)...)
+				for i := range int64(40) {
+					b.Touch(0, offset+i, []byte("d1"))
+					b.Add(state.Mutation{Series: users, Tile: 100, Member: fmt.Appendf(nil, "u%d", offset+i)})
+				}
+				offset += 40
+				apply(t, w, b)
+				refused += b.Refused
+				if b.GreatestKey >= len(damaged) {
+					handed++
+				}
+			}
+		}
+		write(20)
+		if refused != 1 || handed != 1 {
+			t.Errorf("it was handed out %d times and told %d times, want once", handed, refused)
+		}
+		if err := s.redis.Set(ctx, key, "", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for key := range w.damaged {
+			w.damaged[key] = 0 // the time is over
+		}
+		write(60)
+		if size := s.redis.StrLen(ctx, key).Val(); refused != 1 || len(w.damaged) != 0 || size > 40_000 {
+			t.Errorf("it is %d bytes after it was mended, told %d times, left alone %v", size, refused, w.damaged)
 		}
 	})
 }
