@@ -10,7 +10,8 @@ const (
 	// others may: so the key stays below 1 MiB, with what is appended until it is
 	// compacted. A log stands apart, for many features have their columns in it.
 	poolBytes = 256 << 10
-	// leastSeriesBytes is the least share of one.
+	// leastSeriesBytes is the least share of one. Where there are so many that these
+	// are more than the pool has, the longest of an entity are made shorter still.
 	leastSeriesBytes = 4 << 10
 )
 
@@ -40,9 +41,20 @@ func boundSeries(list []*state.Series) {
 			sharing[poolOf(s)]++
 		}
 	}
+	together := map[string]int{}
+	for p := range sharing {
+		together[p.group] += poolBytes
+	}
 	for _, s := range list {
 		if grows(s) {
-			s.Bytes = max(leastSeriesBytes, poolBytes/sharing[poolOf(s)]) * timesDefault(s)
+			share, times := poolBytes/sharing[poolOf(s)], timesDefault(s)
+			s.Bytes = max(leastSeriesBytes, share) * times
+			together[s.Group] += share * (times - 1)
+		}
+	}
+	for _, s := range list {
+		if grows(s) {
+			s.GroupBytes = together[s.Group]
 		}
 	}
 }

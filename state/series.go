@@ -160,6 +160,9 @@ type Series struct {
 	// Bytes is how long what is packed of an entity may be: where it would be longer,
 	// less is kept, and answers say so. 0 is no limit.
 	Bytes int
+	// GroupBytes is how long what is packed of all series of the Group may be together
+	// that have Bytes, however many they are. 0 is no limit.
+	GroupBytes int
 	// Rate is that of false positives in a tile of Filters, at the most.
 	Rate float64
 }

@@ -225,3 +225,65 @@ func TestCoarserSketchIsThatOfAll(t *testing.T) {
 		}
 	}
 }
+
+// However many series of a group grow, they take no more together than the group
+// allows, and each says what it lacks; the others stay as they are.
+func TestGroupsAreBounded(t *testing.T) {
+	const most, n = 100_000, 200
+	known := map[uint32]*state.Series{}
+	var packer Packer
+	var whole []byte
+	random := rand.New(rand.NewPCG(3, 4))
+	values := map[*state.Series]map[string]bool{}
+	for i := range n {
+		s := &state.Series{ID: fmt.Sprintf("s%04d", i), Measure: state.Distinct, Type: value.String, Tile: day, Values: 1000, Bytes: 4 << 10, GroupBytes: most}
+		switch i % 4 {
+		case 1:
+			s.Measure, s.Values = state.Approx, 0
+		case 2:
+			s.Measure, s.Tile, s.Values, s.Max = state.Record, 1, 0, 1000
+		case 3:
+			s.Measure, s.Values, s.Bytes, s.GroupBytes = state.CountEvents, 0, 0, 0
+		}
+		known[s.Tag()], values[s] = s, map[string]bool{}
+		packer.Begin(s)
+		for j := range int64(300) {
+			op := &state.Mutation{Series: s, Tile: 19700 + j%5, Num: 1, Member: fmt.Append(nil, "v", random.IntN(1000))}
+			if s.Measure == state.Record {
+				op.Tile, op.Member = j, state.AppendLogRecord(nil, append(state.AppendLogTime(nil, j), make([]byte, 20)...))
+			}
+			values[s][string(op.Member)] = true
+			packer.Add(op)
+		}
+		whole = packer.End(whole)
+	}
+	got, err := new(Compactor).Compact(nil, whole, func(tag uint32) *state.Series { return known[tag] }, none, 0, Nonce{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts := n / 4 * 64; len(got) > most+counts+n*(tagSize+2)+headerSize || len(got) < most/2 {
+		t.Errorf("%d bytes are packed, want %d at the most", len(got), most)
+	}
+	sections := 0
+	if err := Sections(got, func(tag uint32, body []byte) error {
+		sections++
+		s := known[tag]
+		held := New(s)
+		if err := held.Merge(body); err != nil {
+			return err
+		}
+		read := held.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
+		if s.Measure == state.CountEvents {
+			if len(read.Cells) != 5 || read.Cells[0].Value.Num != 60 {
+				t.Errorf("%s counts %v", s.ID, read.Cells)
+			}
+			return nil
+		}
+		if s.Measure != state.Approx { // which is short already
+			checkSqueezed(t, s, read, values[s])
+		}
+		return nil
+	}); err != nil || sections != n {
+		t.Errorf("%d series are packed, %v", sections, err)
+	}
+}

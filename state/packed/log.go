@@ -183,8 +183,11 @@ func (l *log) first() (time int64, size int) {
 // it may be.
 func (l *log) squeeze() bool {
 	l.order()
-	before := l.records
-	for l.records > 0 && len(l.held) >= l.bytes {
+	before, most := l.records, l.bytes
+	if len(l.held) < most { // it is others that need the room
+		most = len(l.held) / 2
+	}
+	for l.records > 0 && len(l.held) >= most {
 		l.dropFirst()
 	}
 	return l.records < before

@@ -103,6 +103,7 @@ type part struct {
 	series *state.Series // nil where it is not known
 	state  State         // of a known series
 	body   []byte        // of an unknown one
+	size   int           // packed, of one that grows and can be made shorter
 }
 
 // Compact appends one section for each series of what is packed, without what
@@ -115,18 +116,34 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Se
 	if err := c.take(packed, known); err != nil {
 		return nil, err
 	}
+	c.parts = slices.DeleteFunc(c.parts, func(p part) bool {
+		if p.series == nil {
+			return dead(p.tag)
+		}
+		gone := p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now))
+		if gone {
+			c.shelf.Put(p.series, p.state)
+		}
+		return gone
+	})
 	start := len(dst)
 	dst = append(dst, make([]byte, headerSize)...)
-	for _, p := range c.parts {
-		switch {
-		case p.series == nil && dead(p.tag):
-		case p.series == nil:
+	growing, most := 0, 0 // bytes of the series that grow, and how many those may be
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.series == nil {
 			dst = appendSection(dst, p.tag, p.body)
-		case p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now)):
-		default:
-			c.body = fit(c.body[:0], p.series, p.state)
-			dst = appendSection(dst, p.tag, c.body)
+			continue
 		}
+		c.body = Fit(c.body[:0], p.series, p.state)
+		dst = appendSection(dst, p.tag, c.body)
+		if p.series.GroupBytes > 0 {
+			p.size = len(c.body)
+			growing, most = growing+p.size, max(most, p.series.GroupBytes)
+		}
+	}
+	if growing > most {
+		dst = c.squeeze(dst[:start+headerSize], growing, most)
 	}
 	if len(dst) == start+headerSize {
 		return dst[:start], nil
@@ -149,9 +166,42 @@ type squeezer interface {
 	squeeze() bool
 }
 
-// fit packs a state into no more bytes than its series allows, as far as it can be
+// squeeze makes the longest of the series that grow shorter until all of them
+// together take no more than they may, and packs all parts anew.
+func (c *Compactor) squeeze(dst []byte, growing, most int) []byte {
+	for growing > most {
+		longest := 0
+		for i := range c.parts {
+			if c.parts[i].size > c.parts[longest].size {
+				longest = i
+			}
+		}
+		p := &c.parts[longest]
+		if p.size == 0 {
+			break // none of them can be made shorter
+		}
+		growing -= p.size
+		if q, ok := p.state.(squeezer); ok && q.squeeze() {
+			c.body = p.state.Append(c.body[:0])
+			p.size = len(c.body)
+		} else {
+			most, p.size = most-p.size, 0
+		}
+		growing += p.size
+	}
+	for _, p := range c.parts {
+		c.body = append(c.body[:0], p.body...)
+		if p.series != nil {
+			c.body = p.state.Append(c.body[:0])
+		}
+		dst = appendSection(dst, p.tag, c.body)
+	}
+	return dst
+}
+
+// Fit packs a state into no more bytes than its series allows, as far as it can be
 // squeezed.
-func fit(dst []byte, s *state.Series, held State) []byte {
+func Fit(dst []byte, s *state.Series, held State) []byte {
 	start := len(dst)
 	for dst = held.Append(dst); s.Bytes > 0 && len(dst)-start > s.Bytes; dst = held.Append(dst[:start]) {
 		if q, ok := held.(squeezer); !ok || !q.squeeze() {

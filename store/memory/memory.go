@@ -24,6 +24,7 @@ type Store struct {
 	ends map[state.Partition]int64
 
 	secret packed.Secret
+	buffer []byte // that states are packed into
 }
 
 // key is a series of an entity.
@@ -32,6 +33,8 @@ type key struct{ series, entity string }
 type entry struct {
 	series *state.Series
 	packed.State
+	size  int // of the state packed, in bytes, when it was looked at last
+	grown int // about how many have come since
 }
 
 // leastSweep is the number of entries below which none are looked for that no
@@ -62,12 +65,28 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 			if op.Series.Keep > 0 {
 				e.Prune(op.Series.Horizon(s.now))
 			}
+			if op.Series.Bytes > 0 {
+				s.fit(e, op)
+			}
 		}
 	}
 	if len(s.entries) > max(leastSweep, 2*s.swept) {
 		s.sweep()
 	}
 	return nil
+}
+
+// fit keeps a state that has taken an operation within the bytes that its series
+// allows, as a compaction does in Redis. It is looked at again when it has grown by a
+// quarter of them, so that each operation pays for a few bytes.
+func (s *Store) fit(e *entry, op *state.Mutation) {
+	const operation = 8 // a tile, a number, lengths
+	e.grown += len(op.Member) + len(op.Key) + operation
+	if most := e.series.Bytes; e.grown < most/4 || e.size+e.grown <= most {
+		return
+	}
+	s.buffer = packed.Fit(s.buffer[:0], e.series, e.State)
+	e.size, e.grown = len(s.buffer), 0
 }
 
 // entry finds or makes the state of a series of an entity.

@@ -369,3 +369,41 @@ func TestHorizonIsKept(t *testing.T) {
 		}
 	}
 }
+
+// What grows stays within the bytes that its series allows, as in Redis, and says what
+// it lacks; what fits says nothing.
+func TestStatesAreBounded(t *testing.T) {
+	bounded := &state.Series{ID: "bound", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000, Bytes: 4000}
+	free := &state.Series{ID: "bfree", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000}
+	stored := memory.New()
+	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	for i := range int64(5000) {
+		b.Reset()
+		b.Sources, b.Now = b.Sources[:1], 100*day
+		for _, device := range []string{"hot", "cold"} {
+			if device == "cold" && i >= 100 {
+				continue
+			}
+			b.Touch(0, i, []byte(device))
+			for _, s := range []*state.Series{bounded, free} {
+				b.Add(state.Mutation{Series: s, Tile: 100, Member: fmt.Appendf(nil, "user %d", i)})
+			}
+		}
+		if err := stored.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := stored.Read(ctx, []state.Read{
+		{Series: bounded, Entity: "hot", First: 100, Last: 100}, {Series: free, Entity: "hot", First: 100, Last: 100},
+		{Series: bounded, Entity: "cold", First: 100, Last: 100},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(got[0].Members); got[0].Bound == 0 || n > 5000/len("user 1234") || n < 4000/4/len("user 1234 and its tile") {
+		t.Errorf("of 5000 values %d are kept, below %x", n, got[0].Bound)
+	}
+	if len(got[1].Members) != 5000 || got[1].Bound != 0 || len(got[2].Members) != 100 || got[2].Bound != 0 {
+		t.Errorf("without a bound %d are kept, of few %d", len(got[1].Members), len(got[2].Members))
+	}
+}
