@@ -60,9 +60,9 @@ func newStateDropCommand() *cobra.Command {
 		Use:   "drop KEY=VALUE...",
 		Short: "Drop what is damaged of an entity, and keep the rest",
 		Long: `Drop what cannot be read of the entities that the given keys make, and keep what
-can. Features that lack events from then on answer INCOMPLETE until their window
-has passed: complete_since says since when all is there again. Nothing is read
-again from Kafka. Processors may run meanwhile.`,
+can. Features that lack events from then on answer INCOMPLETE, with the events
+since complete_since, until their window has passed; those over a lifetime stay so
+for the entity. Nothing is read again from Kafka. Processors may run meanwhile.`,
 		Example: `  weir state drop --config config/weir.yaml user_id=u000001 --dry-run
   weir state drop --config config/weir.yaml user_id=u000001`,
 	}

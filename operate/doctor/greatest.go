@@ -1,0 +1,101 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+const (
+	// longKey is the length from which on a key is told of, half of what none should
+	// pass: each question about its entity reads it whole, and so does each compaction.
+	longKey = 512 << 10
+	// patience is for how long keys are looked at, and longKeys how many are told of.
+	patience = 10 * time.Second
+	longKeys = 3
+)
+
+// Keys walks over the keys of a namespace.
+type Keys interface {
+	Greatest(ctx context.Context, most int, patience time.Duration) (list []redisstore.LongKey, looked int, all bool, err error)
+}
+
+// Greatest looks for the longest keys, and says which features they are of.
+func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Findings) {
+	const subject = "greatest keys"
+	list, looked, all, err := keys.Greatest(ctx, longKeys, patience)
+	if err != nil {
+		f.add(Fail, subject, err.Error(), "let the user of redis.username run SCAN and STRLEN")
+		return f
+	}
+	of := plural(looked, "key")
+	if !all {
+		of = fmt.Sprintf("the first %s that there was time for", of)
+	}
+	if len(list) == 0 || list[0].Bytes < longKey {
+		length := int64(0)
+		if len(list) > 0 {
+			length = list[0].Bytes
+		}
+		f.ok(subject, "of %s the longest has %s", of, kibibytes(length))
+		return f
+	}
+	for _, k := range list {
+		if k.Bytes >= longKey {
+			f.add(Warn, subject, fmt.Sprintf("of %s, that of %s has %s; it holds %s", of, entityOf(k, registry), kibibytes(k.Bytes), heldBy(k, registry)),
+				"see with weir state what takes the room; give those features a smaller max, wider tiles, a shorter window or keep, or leave the entity out with where")
+		}
+	}
+	return f
+}
+
+func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)/1024) }
+
+// entityOf names the entity of a key by its fields, in the order of its text.
+func entityOf(k redisstore.LongKey, registry *features.Registry) string {
+	for _, f := range registry.Features {
+		for _, s := range f.Series {
+			if s.Group == k.Group {
+				by := slices.Sorted(slices.Values(s.By))
+				return strings.Join(by, "|") + "=" + visible(k.Entity)
+			}
+		}
+	}
+	return visible(k.Entity)
+}
+
+// visible is a text of at most some 60 characters, those that cannot be seen escaped.
+func visible(text string) string {
+	const most = 60
+	quoted := fmt.Sprintf("%+q", text)
+	quoted = quoted[1 : len(quoted)-1]
+	if len(quoted) > most {
+		return quoted[:most] + "…"
+	}
+	return quoted
+}
+
+// heldBy says which features a key holds state of.
+func heldBy(k redisstore.LongKey, registry *features.Registry) string {
+	const most = 5
+	var names []string
+	for _, f := range registry.Features {
+		for _, s := range f.Series {
+			if s.Group == k.Group && !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return "state of features that are no longer defined"
+	case len(names) > most:
+		return fmt.Sprintf("state of %s and %d more features", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return "state of " + strings.Join(names, ", ")
+}

@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+const greatestDefinitions = `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {user: string, device: string}
+features:
+  users: COUNT_DISTINCT(7d, pay, device, user)
+  count: COUNT(7d, pay, device)
+  both: COUNT(7d, pay, device, user)
+`
+
+// The longest keys are found on all masters, with the entity and the features that
+// they are of; short ones are no finding.
+func TestGreatest(t *testing.T) {
+	registry, err := features.Parse("greatest.yaml", []byte(greatestDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, _ := registry.Feature("users")
+	group := users.Series[0].Group
+	for name, client := range map[string]redis.UniversalClient{
+		"single": testkit.Redis(t).Client(t), "cluster": testkit.RedisCluster(t).Client(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, namespace := t.Context(), testkit.Namespace(t)
+			s := redisstore.New(client, namespace, 16)
+			if err := s.Create(ctx); err != nil {
+				t.Fatal(err)
+			}
+			write := func(group, entity string, kib int) {
+				t.Helper()
+				held, err := s.Inspect(ctx, group, entity)
+				if err == nil {
+					err = client.Set(ctx, held.Key, strings.Repeat("x", kib<<10), 0).Err()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			expect := func(want ...string) {
+				t.Helper()
+				if diff := cmp.Diff(want, lines(Greatest(ctx, s, registry), "greatest keys")); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			}
+			expect("OK of 0 keys the longest has 0 KiB")
+			write(group, "small", 511)
+			for _, entity := range []string{"a", "b", "c", "d"} {
+				write(group, entity, 2)
+			}
+			held, err := s.Inspect(ctx, group, "foreign")
+			if err != nil {
+				t.Fatal(err)
+			}
+			client.SAdd(ctx, held.Key, "of another type")
+			expect("OK of 6 keys the longest has 511 KiB")
+			write(group, "hot\n", 600)
+			write("gone", "x", 700)
+			const do = ": see with weir state what takes the room; give those features a smaller max, wider tiles, a shorter window or keep, or leave the entity out with where"
+			expect("WARN of 8 keys, that of x has 700 KiB; it holds state of features that are no longer defined"+do,
+				`WARN of 8 keys, that of device=hot\n has 600 KiB; it holds state of count, users`+do)
+		})
+	}
+}
+
+type keysOf func() ([]redisstore.LongKey, int, bool, error)
+
+func (k keysOf) Greatest(context.Context, int, time.Duration) ([]redisstore.LongKey, int, bool, error) {
+	return k()
+}
+
+// What could not be looked at is told.
+func TestGreatestOfSome(t *testing.T) {
+	registry, err := features.Parse("greatest.yaml", []byte(greatestDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := Greatest(t.Context(), keysOf(func() ([]redisstore.LongKey, int, bool, error) {
+		return []redisstore.LongKey{{Group: "g", Entity: "e", Bytes: 1}}, 7, false, nil
+	}), registry)
+	if diff := cmp.Diff([]string{"OK of the first 7 keys that there was time for the longest has 1 KiB"}, lines(some, "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	none := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
+	defer none.Close()
+	const want = "FAIL walk over the keys: dial tcp 127.0.0.1:1: connect: connection refused: let the user of redis.username run SCAN and STRLEN"
+	if diff := cmp.Diff([]string{want}, lines(Greatest(t.Context(), redisstore.New(none, "away", 4), registry), "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
