@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -52,31 +54,14 @@ func hot(b *testing.B, events int) {
 		b.Fatal(err)
 	}
 	stored := redisstore.New(client, namespace, 1)
-	partition := state.Partition{Topic: "pay"}
 	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	begin := state.Begin(partition, 1, 0)
-	if _, err := stored.Place(b.Context(), begin); err != nil {
-		b.Fatal(err)
-	}
-	now, agent := time.Now().UnixMilli(), strings.Repeat("a", 300)
-	mapper, writer, progress, greatest := r.NewMapper(), stored.NewWriter(), begin.To, int64(0)
+	load := newStream(b, r, stored, 0)
+	greatest, now := int64(0), load.now
 	in, out := s.info(b, "stats", "total_net_input_bytes"), s.info(b, "stats", "total_net_output_bytes")
-	for offset := int64(0); offset < int64(events); {
-		batch := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress}}}
-		for range 2000 {
-			rec := record.Record{Partition: partition, Offset: offset, Timestamp: now, Value: fmt.Appendf(nil,
-				`{"t":%d,"device":"d","user":"u%08d","agent":"%s%d","amount":1.5}`, now-offset%1000, offset, agent, offset)}
-			if _, err := mapper.Map(&rec, 0, batch); err != nil {
-				b.Fatal(err)
-			}
-			offset++
-		}
-		batch.Sources[0].To = offset
-		if err := writer.Apply(b.Context(), batch); err != nil {
-			b.Fatal(err)
-		}
+	for load.offset < int64(events) {
+		load.apply(b, 2000, hotDevice)
 		greatest = max(greatest, longestKey(b, client))
 	}
 	n := float64(events)
@@ -86,23 +71,133 @@ func hot(b *testing.B, events int) {
 	const asked = 50
 	cpu, redisCPU := cpuSeconds(), s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
 	for range asked {
-		var reading features.Reading
-		reading.Reset(now)
-		for _, f := range r.Features {
-			if f.Membership() != aggregate.MembersNeeded {
-				reading.Want(f, "d", now)
-			}
-		}
-		if err := reading.Read(context.Background(), stored); err != nil {
-			b.Fatal(err)
-		}
-		for range len(r.Features) - 1 {
-			var a features.Answer
-			reading.Next(&a)
-		}
+		askOne(b, r, stored, "d", now)
 	}
 	b.ReportMetric((cpuSeconds()-cpu)/asked*1000, "cpu-ms/question")
 	b.ReportMetric((s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")-redisCPU)/asked*1000, "redis-ms/question")
+}
+
+// stream applies events of a partition of its own.
+type stream struct {
+	mapper    *features.Mapper
+	writer    store.Writer
+	partition state.Partition
+	progress  []state.Position
+	offset    int64
+	now       int64 // of all records, in ms
+}
+
+func newStream(b *testing.B, r *features.Registry, stored store.Store, id int32) *stream {
+	partition := state.Partition{Topic: "pay", ID: id}
+	begin := state.Begin(partition, 1, 0)
+	if _, err := stored.Place(b.Context(), begin); err != nil {
+		b.Fatal(err)
+	}
+	return &stream{r.NewMapper(), stored.NewWriter(), partition, begin.To, 0, time.Now().UnixMilli()}
+}
+
+// apply applies a batch of n events, each of a user and an agent of its own.
+func (s *stream) apply(b *testing.B, n int, device func(int64) string) {
+	batch := &state.Batch{Sources: []state.PartitionRange{{Partition: s.partition, Progress: s.progress}}}
+	for range n {
+		rec := record.Record{Partition: s.partition, Offset: s.offset, Timestamp: s.now, Value: fmt.Appendf(nil,
+			`{"t":%d,"device":%q,"user":"u%08d","agent":"%s%d","amount":1.5}`, s.now-s.offset%1000, device(s.offset), s.offset, agent, s.offset)}
+		if _, err := s.mapper.Map(&rec, 0, batch); err != nil {
+			b.Error(err)
+			return
+		}
+		s.offset++
+	}
+	batch.Sources[0].To = s.offset
+	if err := s.writer.Apply(b.Context(), batch); err != nil {
+		b.Error(err)
+	}
+}
+
+// agent is what a long text begins with.
+var agent = strings.Repeat("a", 300)
+
+func hotDevice(int64) string { return "d" }
+
+func evenDevice(n int64) string { return fmt.Sprintf("even%d", n%10_000) }
+
+func neighbour(n int64) string { return fmt.Sprintf("near%d", n%200) }
+
+// BenchmarkNeighbours asks about other entities of a hot entity's shard, and applies
+// events of theirs, while as many events a batch flow to that one, and while they flow
+// to 10,000 entities evenly.
+func BenchmarkNeighbours(b *testing.B) {
+	for name, device := range map[string]func(int64) string{"hot": hotDevice, "even": evenDevice} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				neighbours(b, device)
+			}
+		})
+	}
+}
+
+func neighbours(b *testing.B, device func(int64) string) {
+	const rounds = 400
+	r, err := features.Parse("hot.yaml", []byte(hotDefinitions))
+	if err != nil {
+		b.Fatal(err)
+	}
+	stored := redisstore.New(testkit.NewRedis(b, testkit.RedisOptions{}).Client(b), namespace, 1)
+	if err := stored.Create(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	load, near := newStream(b, r, stored, 0), newStream(b, r, stored, 1)
+	for load.offset < 60_000 { // until the hot one is as long as it gets
+		load.apply(b, 2000, device)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				load.apply(b, 2000, device)
+			}
+		}
+	}()
+	var asked, updated []time.Duration
+	for i := range int64(rounds) {
+		began := time.Now()
+		near.apply(b, 20, neighbour)
+		updated = append(updated, time.Since(began))
+		began = time.Now()
+		askOne(b, r, stored, neighbour(i), near.now)
+		asked = append(asked, time.Since(began))
+	}
+	close(stop)
+	<-stopped
+	for name, times := range map[string][]time.Duration{"question": asked, "update": updated} {
+		slices.Sort(times)
+		b.ReportMetric(times[rounds/2].Seconds()*1000, "p50-ms/"+name)
+		b.ReportMetric(times[rounds*99/100].Seconds()*1000, "p99-ms/"+name)
+	}
+}
+
+// askOne asks for all features of an entity but those that need a member.
+func askOne(b *testing.B, r *features.Registry, stored store.Store, entity string, now int64) {
+	var reading features.Reading
+	reading.Reset(now)
+	var asked []*features.Feature
+	for _, f := range r.Features {
+		if f.Membership() != aggregate.MembersNeeded {
+			reading.Want(f, entity, now)
+			asked = append(asked, f)
+		}
+	}
+	if err := reading.Read(context.Background(), stored); err != nil {
+		b.Fatal(err)
+	}
+	for range asked {
+		var a features.Answer
+		reading.Next(&a)
+	}
 }
 
 // longestKey is the length of the longest key.
