@@ -106,7 +106,7 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 		SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, HeartbeatInterval: k.HeartbeatInterval,
 		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
 		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
-		Settle: serve.MaxHistoryAge + 100*time.Millisecond,
+		Settle: max(serve.MaxHistoryAge, pipeline.MaxHistoryAge) + 100*time.Millisecond,
 	}
 	return nil
 }
