@@ -75,9 +75,9 @@ func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, b
 	}
 	await(1) // one that was under way may have read them
 	read := count(b.t, metrics, events)
-	await(3)
+	await(2)
 	if again := count(b.t, metrics, events) - read; again != 0 {
-		b.t.Errorf("%v events were read again in two tries, want none", again)
+		b.t.Errorf("%v events were read again for a try, want none", again)
 	}
 }
 
@@ -154,15 +154,17 @@ func TestPlacedBehindABrokenBatch(t *testing.T) {
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)
 	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	produce(t, plain, topic, payments(0, 10)...)
+	produce(t, plain, topic, payments(0, 3)...)
 	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
+	// Seldom beside a try, so that the shards are not moved to the batch by chance.
+	b.config.CommitInterval = 500 * time.Millisecond
 	b.run()
-	b.expect(10)
-	b.expectStopped(metrics, lines, fmt.Sprintf("to go on without it, run: weir progress set %s/0 --to 11 --yes, "+
+	b.expect(3)
+	b.expectStopped(metrics, lines, fmt.Sprintf("to go on without it, run: weir progress set %s/0 --to 4 --yes, "+
 		"or set kafka.on_broken_batch to set_aside, which writes a dead letter of it", topic))
-	b.expectNotReadAgain(metrics, topic, 10)
+	b.expectNotReadAgain(metrics, topic, 3)
 
 	id := state.Partition{Topic: topic}
 	progress, err := b.store.Progress(t.Context(), []state.Partition{id})
@@ -173,7 +175,7 @@ func TestPlacedBehindABrokenBatch(t *testing.T) {
 		Partition: id.Under(b.registry.Plan().Version), From: progress[0], To: slices.Clone(progress[0]), Partitions: 1, Gap: time.Now().UnixMilli(),
 	}
 	for shard := range placement.To {
-		placement.To[shard].Offset = 11
+		placement.To[shard].Offset = 4
 	}
 	if n, err := b.store.Place(t.Context(), placement); err != nil || n != len(placement.To) {
 		t.Fatalf("placed %d shards, %v", n, err)
@@ -185,8 +187,8 @@ func TestPlacedBehindABrokenBatch(t *testing.T) {
 	if n := gauge(t, metrics, "weir_stopped_partitions"); n != 0 {
 		t.Errorf("%v partitions are stopped", n)
 	}
-	produce(t, plain, topic, payments(10, 30)...)
-	b.expect(30)
+	produce(t, plain, topic, payments(3, 20)...)
+	b.expect(20)
 }
 
 // A batch that a disk has damaged stops its partition, or is set aside.
