@@ -62,12 +62,16 @@ func boundSeries(list []*state.Series) {
 // timesDefault is how many times the default of its max a series was given: who wants
 // more kept takes the bytes for it.
 func timesDefault(s *state.Series) int {
-	most, usual := s.Max, defaultLogMax
+	most, usual := s.Max, DefaultLogMax
 	switch {
 	case s.Layout() == state.Members:
 		most = s.Values
 	case s.Layout() == state.Groups && s.Keys == "" && s.Per != s.Field:
-		usual = defaultCategories
+		usual = DefaultCategories
 	}
 	return max(1, (most+usual-1)/usual)
 }
+
+// DefaultLogMax is how many events the log of an entity keeps, unless a definition
+// says otherwise.
+const DefaultLogMax = 1000

@@ -22,9 +22,11 @@ import (
 // state its meaning. State outlives a release: the texts must not change but
 // with their version, and a new version means fresh state for everything.
 
-// compiler makes the series that features need, and shares them.
-type compiler struct {
-	hash   func(text string, length int) string
+// Compiler makes the series that features need, and shares them.
+type Compiler struct {
+	// Hash makes the IDs of series and of their groups.
+	Hash func(text string, length int) string
+
 	series map[string]*state.Series // by identity
 	ids    map[string]owner         // by a series' ID or a group's
 	plans  map[*record.Stream]map[string]*entityWrites
@@ -33,9 +35,10 @@ type compiler struct {
 // owner is what an ID stands for, and the first feature that has it.
 type owner struct{ identity, feature string }
 
-func newCompiler(hash func(string, int) string) *compiler {
-	return &compiler{
-		hash: hash, series: map[string]*state.Series{}, ids: map[string]owner{},
+// NewCompiler makes a compiler of one registry.
+func NewCompiler() *Compiler {
+	return &Compiler{
+		Hash: hashID, series: map[string]*state.Series{}, ids: map[string]owner{},
 		plans: map[*record.Stream]map[string]*entityWrites{},
 	}
 }
@@ -48,24 +51,20 @@ func hashID(text string, length int) string {
 
 const groupIDLength = 4
 
-// inputs are what a feature looks at in its stream's events.
-type inputs struct {
-	field, per       int        // indexes, -1 for none
-	where, condition *expr.Expr // nil for none
+// Inputs are what a feature looks at in its stream's events.
+type Inputs struct {
+	Field, Per       int        // indexes, -1 for none
+	Where, Condition *expr.Expr // nil for none
 }
 
-// add gives a feature the series that it needs. The error is that two series
+// Add gives a feature over a stream the series that it needs. The error is that two series
 // have one ID.
-func (c *compiler) add(f *Feature, in inputs) error {
-	if in.field >= 0 {
-		f.Field = f.Stream.Fields[in.field].Name
-	}
-	f.Definition = f.canonical(f.Field)
+func (c *Compiler) Add(f *Feature, in Inputs) error {
 	if f.Window.Exact {
 		return c.addLog(f, in)
 	}
 	for _, measure := range f.Kind.(aggregate.Mergeable).Measures(f.Call) {
-		if measure == state.CountValues && f.Stream.Fields[in.field].Required {
+		if measure == state.CountValues && f.Stream.Fields[in.Field].Required {
 			// No event lacks the field: to count values is to count events.
 			measure = state.CountEvents
 		}
@@ -78,14 +77,14 @@ func (c *compiler) add(f *Feature, in inputs) error {
 			// The tiles of the window share the rate, see state.Filter.
 			s.Rate = f.Call.P / float64(f.Window.TileCount())
 		}
-		write := seriesWrite{where: in.where, field: in.field, per: in.per}
+		write := seriesWrite{where: in.Where, field: in.Field, per: in.Per}
 		if keyed, ok := f.Kind.(aggregate.Keyed); ok {
 			keys := keyed.Keys(f.Call)
 			s.Per, s.Keys = f.Field, keys.Name
-			write.per, write.key = in.field, keys.Append
+			write.per, write.key = in.Field, keys.Append
 		}
 		if measure == state.CountHolds {
-			s.Condition, write.condition = f.Condition, in.condition
+			s.Condition, write.condition = f.Condition, in.Condition
 		}
 		if measure.OfEvents() {
 			s.Field, s.Type, s.Scale, write.field = "", value.Null, 0, -1
@@ -104,7 +103,7 @@ func (c *compiler) add(f *Feature, in inputs) error {
 
 // addLog lets an exact feature look at the log of its entity, which gets the
 // columns that it needs.
-func (c *compiler) addLog(f *Feature, in inputs) error {
+func (c *Compiler) addLog(f *Feature, in Inputs) error {
 	s, err := c.share(f, &state.Series{
 		Stream: f.Stream.Name, By: slices.Sorted(slices.Values(f.By)), Measure: state.Record, Tile: 1,
 	}, seriesWrite{field: -1})
@@ -113,7 +112,7 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 	}
 	f.Series = append(f.Series, s)
 	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
-	log.every = log.every || in.where == nil || f.Window.ByEvents()
+	log.every = log.every || in.Where == nil || f.Window.ByEvents()
 	val := func(field int) (column *state.Column) {
 		if field >= 0 && err == nil {
 			from := &f.Stream.Fields[field]
@@ -122,7 +121,7 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 		}
 		return column
 	}
-	f.field, f.category = val(in.field), val(in.per)
+	f.Columns.Field, f.Columns.Category = val(in.Field), val(in.Per)
 	expression := func(e *expr.Expr, filters bool) (column *state.Column) {
 		if e != nil && err == nil {
 			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, value.Null, 0,
@@ -130,13 +129,13 @@ func (c *compiler) addLog(f *Feature, in inputs) error {
 		}
 		return column
 	}
-	f.filter, f.condition = expression(in.where, true), expression(in.condition, false)
+	f.Columns.Filter, f.Columns.Condition = expression(in.Where, true), expression(in.Condition, false)
 	return err
 }
 
 // column finds or makes a column of a log. The error is that another one has
 // the same tag by chance.
-func (c *compiler) column(f *Feature, log *logWrite, lc logColumn, t value.Type, scale uint8, identity string) (*state.Column, error) {
+func (c *Compiler) column(f *Feature, log *logWrite, lc logColumn, t value.Type, scale uint8, identity string) (*state.Column, error) {
 	sum := sha256.Sum256([]byte("column 1\n" + identity))
 	lc.Column = state.NewColumn(binary.BigEndian.Uint32(sum[:]), t, scale)
 	for i := range log.columns {
@@ -164,7 +163,7 @@ func (f *Feature) reach() int64 {
 
 // share returns the series of the same identity, and lets it keep what the
 // feature needs of it.
-func (c *compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state.Series, error) {
+func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state.Series, error) {
 	s.Max = f.Call.Max
 	if s.Measure == state.Distinct {
 		s.Values = s.Max
@@ -175,7 +174,7 @@ func (c *compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 		}
 	}
 	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.hash(identity, state.SeriesIDLength), c.hash(group, groupIDLength)
+	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
 	keep := f.reach()
 	if first, ok := c.series[identity]; ok {
 		if keep == 0 || first.Keep == 0 {
@@ -197,7 +196,7 @@ func (c *compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 
 // own gives a series its IDs for itself. The error is that another one has one
 // of them.
-func (c *compiler) own(f *Feature, s *state.Series, identity, group string) error {
+func (c *Compiler) own(f *Feature, s *state.Series, identity, group string) error {
 	tag := fmt.Sprintf("%s %06x", s.Group, s.Tag())
 	for id, text := range map[string]string{s.ID: identity, s.Group: group, tag: identity} {
 		if first, ok := c.ids[id]; ok && first.identity != text {
@@ -210,7 +209,7 @@ func (c *compiler) own(f *Feature, s *state.Series, identity, group string) erro
 }
 
 // write adds a series to what the events of the feature's stream write.
-func (c *compiler) write(f *Feature, w seriesWrite) error {
+func (c *Compiler) write(f *Feature, w seriesWrite) error {
 	entities := c.plans[f.Stream]
 	if entities == nil {
 		entities = map[string]*entityWrites{}
@@ -247,19 +246,19 @@ const (
 
 // remember makes the series of identities that the stream of a feature keeps of
 // an entity. It is kept with those that are forgotten one day.
-func (c *compiler) remember(f *Feature, by []string) (*state.Series, error) {
+func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s := &state.Series{
 		Stream: f.Stream.Name, By: by, Measure: state.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
 	}
 	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.hash(identity, state.SeriesIDLength), c.hash(group, groupIDLength)
+	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
 	c.series[identity] = s
 	return s, c.own(f, s, identity, group)
 }
 
-// finish groups the series and gives the registry its series and what its
+// Finish groups the series and gives the registry its series and what its
 // streams write, in an order that the definitions' own does not change.
-func (c *compiler) finish(r *Registry) {
+func (c *Compiler) Finish(r *Registry) {
 	byID := func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) }
 	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
 	r.writes = map[*record.Stream][]entityWrites{}
@@ -286,6 +285,8 @@ func (c *compiler) finish(r *Registry) {
 		s.Tiles = tilesKept(s, stream)
 	}
 	boundSeries(r.Series)
+	r.makePlan()
+	r.makeVersion()
 }
 
 // tilesKept is the greatest number of tiles that a tiled series holds of one

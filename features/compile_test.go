@@ -271,22 +271,3 @@ func TestRegistryDoesNotDependOnOrder(t *testing.T) {
 		t.Errorf("names %v", got)
 	}
 }
-
-func TestCollisionOfIDs(t *testing.T) {
-	for _, length := range []int{state.SeriesIDLength, groupIDLength} {
-		l := newLoader()
-		l.compiler = newCompiler(func(text string, n int) string {
-			if n == length {
-				return strings.Repeat("x", n)
-			}
-			return hashID(text, n)
-		})
-		l.collect("test.yaml", []byte(testStreams+"  a: COUNT(7d, tx, user)\n  b: COUNT(7d, tx, device)\n"))
-		_, err := l.compile()
-		want := `test.yaml:21:6: the state of feature "b" and that of "a" have the same id ` + strings.Repeat("x", length) +
-			` by chance; change one of them, such as by its tile or the name of a field`
-		if err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
-	}
-}

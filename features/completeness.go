@@ -13,26 +13,26 @@ type Completeness struct {
 // everything is the completeness of a feature whose state lacks nothing.
 var everything = Completeness{since: state.MinTime}
 
-// Completeness is what a history says of the feature. Without a history, nothing is
+// CompletenessOf is what a history says of a feature. Without a history, nothing is
 // known to be missing.
-func (f *Feature) Completeness(h *state.History) *Completeness {
+func CompletenessOf(f *Feature, h *state.History) *Completeness {
 	if h == nil {
 		return &everything
 	}
-	c := f.completeness(h)
+	c := completenessOf(f, h)
 	return &c
 }
 
-func (f *Feature) completeness(h *state.History) (c Completeness) {
+func completenessOf(f *Feature, h *state.History) (c Completeness) {
 	switch {
 	case f.Parts != nil:
 		for _, part := range f.Parts {
-			c.parts = append(c.parts, part.completeness(h))
+			c.parts = append(c.parts, completenessOf(part, h))
 		}
 	case f.Through != nil:
-		c.parts = []Completeness{f.Through.Set.completeness(h), f.Through.Each.completeness(h)}
+		c.parts = []Completeness{completenessOf(f.Through.Set, h), completenessOf(f.Through.Each, h)}
 	default:
-		c.since = h.CompleteSince(f.units)
+		c.since = h.CompleteSince(f.Units())
 	}
 	return c
 }

@@ -91,7 +91,7 @@ func TestPartsAreCompleteApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		var a Answer
-		reading.NextSince(&a, f.Completeness(h))
+		reading.NextSince(&a, CompletenessOf(f, h))
 		if whole := a.Status != Incomplete; whole != test.want || a.Exact != test.want || (a.CompleteSince <= a.From) != test.want {
 			t.Errorf("%s: %s is %s, exact %v, from %d, complete since %d", name, f.Name, a.Status, a.Exact, a.From-at, a.CompleteSince-at)
 		}

@@ -76,7 +76,7 @@ func TestDamagedState(t *testing.T) {
 			if err == nil {
 				continue
 			}
-			from, to := feature(t, r, of).Covers(at, at)
+			from, to := Covers(feature(t, r, of), at, at)
 			if !a.Value.IsNull() || a.Items != nil || a.Exact || a.Capped || a.From != from || a.To != to {
 				t.Errorf("%s is damaged: %s is %+v", name, of, a)
 			}

@@ -187,32 +187,32 @@ func (l *loader) longForm(d *definition, n node) aggregate.Function {
 
 // canonical is the feature in the one-line form, with all that gives it its
 // meaning: not its description and its owner.
-func (f *Feature) canonical(field string) string {
+func canonical(f *Feature) string {
 	spec := f.Kind.Spec()
 	by, through := f.By, ""
 	if f.Through != nil {
 		by = make([]string, 1)
-		by[0], through = f.Through.entity()
+		by[0], through = throughEntity(f.Through)
 	}
 	arguments := append([]string{f.Window.String(), f.Stream.Name}, by...)
 	switch {
-	case field == "":
+	case f.Field == "":
 	case spec.FieldLast:
-		arguments = append(arguments, field)
+		arguments = append(arguments, f.Field)
 	default:
-		arguments = slices.Insert(arguments, 2, field)
+		arguments = slices.Insert(arguments, 2, f.Field)
 	}
 	option := func(name, value string) { arguments = append(arguments, name+"="+value) }
 	if byDefault, _ := aggregate.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
 		option("method", spec.Method)
 	}
 	for _, p := range spec.Parameters {
-		if text := f.parameter(p); text != p.Default {
+		if text := parameterText(f, p); text != p.Default {
 			option(p.Name, text)
 		}
 	}
 	switch {
-	case f.Window.Exact && f.choosesLog():
+	case f.Window.Exact && choosesLog(f):
 		option("tile", "exact")
 	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.FormOrLifetime().(window.Clocked).DefaultTile():
 		option("tile", window.FormatDuration(f.Window.Tile))
@@ -232,7 +232,7 @@ func (f *Feature) canonical(field string) string {
 	if f.Per != "" {
 		option("per", f.Per)
 	}
-	if f.Call.Max != f.defaultMax() {
+	if f.Call.Max != defaultMax(f) {
 		option("max", strconv.Itoa(f.Call.Max))
 	}
 	if f.Keep != defaultKeep {
@@ -249,7 +249,7 @@ func (f *Feature) canonical(field string) string {
 
 // choosesLog says whether the feature is answered from the log because its
 // definition says so, by tile: exact, and not for its kind or its window.
-func (f *Feature) choosesLog() bool {
+func choosesLog(f *Feature) bool {
 	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Form == nil) == "" {
 		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
 		return f.Window.NeedsLog() == "" || stored == state.LastSeen || stored == state.Sketches

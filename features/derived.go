@@ -59,9 +59,9 @@ func (f *Feature) Key(name string) record.Field {
 	return key
 }
 
-// combine gives a derived feature the keys, the series and the past of its
+// Combine gives a derived feature the keys, the series and the past of its
 // parts.
-func (f *Feature) combine() {
+func (f *Feature) Combine() {
 	var keeps []time.Duration
 	for _, part := range f.Parts {
 		for i, by := range part.By {
@@ -87,8 +87,8 @@ func (f *Feature) combine() {
 	}
 }
 
-// entityOf is the text of a part's entity, made of the feature's.
-func (f *Feature) entityOf(part int, entity string) string {
+// PartEntity is the text of a part's entity, made of the feature's.
+func (f *Feature) PartEntity(part int, entity string) string {
 	if len(f.keys[part]) == len(f.By) {
 		return entity
 	}
@@ -105,43 +105,15 @@ func (f *Feature) entityOf(part int, entity string) string {
 	return b.String()
 }
 
-// derive answers a derived feature by its parts. The value is found where that
-// of any part is, and null where the expression cannot be computed. Where a part
-// could not be read there is none, whatever the default. It is whole if each part is.
-func (f *Feature) derive(a *Answer, r *Reading, at int64, c *Completeness) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime}
-	a.From, a.To = f.Covers(at, r.now)
-	whole := *a // as far as all parts are
-	values := make([]value.Value, len(f.Parts))
-	var p Answer
-	for i, part := range f.Parts {
-		r.answer(&p, part, at, c.part(i))
-		values[i] = p.Value
-		whole.restOn(&p)
-		a.Exact = a.Exact && p.Exact
-		a.StandardError = max(a.StandardError, p.StandardError)
-		a.RelativeError = max(a.RelativeError, p.RelativeError)
-		a.Uncertain = max(a.Uncertain, p.Uncertain)
-		a.Capped = a.Capped || p.Capped
-		switch {
-		case a.Status.Unread():
-		case p.Status.Unread():
-			a.Status, a.Err = p.Status, p.Err
-		case p.Status != NotFound:
-			a.Status = Present
-		}
+// FanOut is how many entities more than the one asked about the feature may
+// look at.
+func (f *Feature) FanOut() int {
+	n := 0
+	if f.Through != nil {
+		n = f.Through.Max
 	}
-	if a.Status.Unread() {
-		f.unread(a, a.Err, at, r.now)
-		return
+	for _, part := range f.Parts {
+		n += part.FanOut()
 	}
-	// Its error is an overflow: there is no such value.
-	a.Value, _ = f.Expr.Clone().Eval(values)
-	if a.Value.IsNull() {
-		a.Value = f.Default
-		if a.Status == Present {
-			a.Status = NullValue
-		}
-	}
-	a.restOn(&whole)
+	return n
 }

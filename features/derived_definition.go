@@ -72,7 +72,7 @@ func (l *loader) derived(n named) *Feature {
 	if d := words["default"]; d.given() {
 		f.Default = l.defaultValue(d, f.Type())
 	}
-	f.combine()
+	f.Combine()
 	if len(f.Series) > maxReads {
 		l.report(w.place, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
 	}
@@ -82,7 +82,7 @@ func (l *loader) derived(n named) *Feature {
 	if len(l.findings) > before {
 		return nil
 	}
-	f.Definition = f.canonicalDerived()
+	f.Definition = canonicalDerived(f)
 	return f
 }
 
@@ -151,7 +151,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 
 // canonicalDerived is a derived feature on one line, with all that gives it its
 // meaning.
-func (f *Feature) canonicalDerived() string {
+func canonicalDerived(f *Feature) string {
 	text := "{expr: " + yamlQuote(f.Expr.Source)
 	if !f.Default.IsNull() {
 		val := string(f.Default.AppendText(nil))

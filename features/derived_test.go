@@ -75,9 +75,9 @@ func TestDerivedReads(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	var want []state.Read
 	for _, part := range []string{"user_approved_1d", "user_tx_1d"} {
-		want = feature(part).reads(want, `u\|1`, at)
+		want = readsOf(want, feature(part), `u\|1`, at)
 	}
-	want = feature("device_users_30d").reads(want, "d1", at)
+	want = readsOf(want, feature("device_users_30d"), "d1", at)
 	var r Reading
 	r.Reset(at)
 	r.Want(feature("shared_and_declined"), `d1|u\|1`, at)
@@ -154,7 +154,7 @@ func TestDerivedFeatureExplained(t *testing.T) {
 		"estimate: APPROX_COUNT_DISTINCT(7d, login, user, device)",
 		"mean: {expr: sum / count}", "rough: {expr: mean + sum * 2 + estimate}")
 	plans := map[string]FeaturePlan{}
-	for _, f := range r.Explain().Features {
+	for _, f := range Explain(r).Features {
 		plans[f.Name] = f
 	}
 	for name, want := range map[string]FeaturePlan{

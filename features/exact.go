@@ -64,11 +64,11 @@ const nothingCut = math.MinInt64
 // fold computes an exact feature at a moment from the log of its entity, or from
 // those of several that are taken together, each with a window of its own. What
 // stands in the buffer holds until its next use.
-func (f *Feature) fold(logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
+func fold(f *Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
 	samples, capped := (*buffer)[:0], false
 	for i, log := range logs {
-		cut := f.cut(log, at)
-		if samples, err = f.samples(samples, cut.events); err != nil {
+		cut := cutOut(f, log, at)
+		if samples, err = samplesOf(f, samples, cut.events); err != nil {
 			return r, c, err
 		}
 		if i == 0 {
@@ -101,8 +101,8 @@ type cutting struct {
 	capped bool              // events of it are no longer in the log
 }
 
-// cut cuts the window of a moment out of a log.
-func (f *Feature) cut(log *eventLog, at int64) cutting {
+// cutOut cuts the window of a moment out of a log.
+func cutOut(f *Feature, log *eventLog, at int64) cutting {
 	w := f.Window
 	from, to := w.Edges(at)
 	end := to
@@ -162,31 +162,31 @@ func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
 	return list
 }
 
-// samples appends those of the events that pass the feature's filter.
-func (f *Feature) samples(dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
+// samplesOf appends those of the events that pass the feature's filter.
+func samplesOf(f *Feature, dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
 	samples := slices.Grow(dst, len(events))
 	for _, r := range events {
 		s := aggregate.Sample{Time: r.Time}
 		var err error
-		if f.filter != nil {
-			if _, passed, err := r.Column(*f.filter); err != nil {
+		if f.Columns.Filter != nil {
+			if _, passed, err := r.Column(*f.Columns.Filter); err != nil {
 				return nil, err
 			} else if !passed {
 				continue
 			}
 		}
-		if f.field != nil {
-			if s.Value, _, err = r.Column(*f.field); err != nil {
+		if f.Columns.Field != nil {
+			if s.Value, _, err = r.Column(*f.Columns.Field); err != nil {
 				return nil, err
 			}
 		}
-		if f.category != nil {
-			if s.Category, _, err = r.Column(*f.category); err != nil {
+		if f.Columns.Category != nil {
+			if s.Category, _, err = r.Column(*f.Columns.Category); err != nil {
 				return nil, err
 			}
 		}
-		if f.condition != nil {
-			if _, s.Holds, err = r.Column(*f.condition); err != nil {
+		if f.Columns.Condition != nil {
+			if _, s.Holds, err = r.Column(*f.Columns.Condition); err != nil {
 				return nil, err
 			}
 		}

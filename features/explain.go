@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
@@ -130,15 +129,15 @@ var stateNames = [...]string{
 	state.Filters: "filters", state.Identities: "ids",
 }
 
-// Explain works out the plan.
-func (r *Registry) Explain() *Plan {
+// Explain works out what definitions cost.
+func Explain(r *Registry) *Plan {
 	p := &Plan{}
 	for _, s := range r.Streams {
-		p.Streams = append(p.Streams, r.explainStream(s))
+		p.Streams = append(p.Streams, explainStream(r, s))
 	}
 	users := map[*state.Series][]string{}
 	for _, f := range r.Features {
-		p.Features = append(p.Features, f.explain())
+		p.Features = append(p.Features, explainFeature(f))
 		for _, s := range f.Series {
 			if !slices.Contains(users[s], f.Name) {
 				users[s] = append(users[s], f.Name)
@@ -150,7 +149,7 @@ func (r *Registry) Explain() *Plan {
 		entities[strings.Join(s.By, "|")] = append(entities[strings.Join(s.By, "|")], s)
 	}
 	for _, key := range slices.Sorted(maps.Keys(entities)) {
-		e := r.explainEntity(entities[key])
+		e := explainEntity(entities[key])
 		p.Entities = append(p.Entities, e)
 		for _, s := range entities[key] {
 			p.Series = append(p.Series, explainSeries(s, users[s]))
@@ -159,32 +158,9 @@ func (r *Registry) Explain() *Plan {
 	return p
 }
 
-func (r *Registry) explainStream(s *record.Stream) StreamPlan {
-	p := StreamPlan{Name: s.Name, Topic: s.Topic, Entities: len(r.writes[s])}
-	filters := map[*expr.Expr]bool{}
-	for _, e := range r.writes[s] {
-		p.Operations += len(e.series)
-		for _, w := range e.series {
-			for _, e := range []*expr.Expr{w.where, w.condition} {
-				if e != nil {
-					filters[e] = true
-				}
-			}
-		}
-		if e.ids != nil {
-			p.Operations++
-		}
-		if e.log == nil {
-			continue
-		}
-		p.Operations++
-		for _, c := range e.log.columns {
-			if c.where != nil {
-				filters[c.where] = true
-			}
-		}
-	}
-	p.Filters = len(filters)
+func explainStream(r *Registry, s *record.Stream) StreamPlan {
+	w := r.Work(s)
+	p := StreamPlan{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Filters: w.Filters, Operations: w.Operations}
 	if s.RememberIDs > 0 {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
@@ -212,7 +188,7 @@ func explainSeries(s *state.Series, users []string) SeriesPlan {
 	return p
 }
 
-func (f *Feature) explain() FeaturePlan {
+func explainFeature(f *Feature) FeaturePlan {
 	p := FeaturePlan{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
 		FanOut:     f.FanOut(),
@@ -231,7 +207,7 @@ func (f *Feature) explain() FeaturePlan {
 		}
 	}
 	keys := map[string]int{}
-	f.explainReads(&p, keys, "", 1)
+	explainReads(f, &p, keys, "", 1)
 	for _, n := range keys {
 		p.Keys += n
 	}
@@ -244,13 +220,13 @@ func (f *Feature) explain() FeaturePlan {
 // explainReads adds what the feature, or its parts, or its hops, read of a number
 // of entities: the number of Redis keys by what tells them apart, which are the
 // groups. Of names the entities.
-func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int, of string, entities int) {
+func explainReads(f *Feature, p *FeaturePlan, keys map[string]int, of string, entities int) {
 	for _, part := range f.Parts {
-		part.explainReads(p, keys, of, entities)
+		explainReads(part, p, keys, of, entities)
 	}
 	if t := f.Through; t != nil {
-		t.Set.explainReads(p, keys, of, entities)
-		t.Each.explainReads(p, keys, "through "+t.Set.Definition+" ", t.Max)
+		explainReads(t.Set, p, keys, of, entities)
+		explainReads(t.Each, p, keys, "through "+t.Set.Definition+" ", t.Max)
 	}
 	if f.Parts != nil || f.Through != nil {
 		return
@@ -270,19 +246,17 @@ func (f *Feature) explainReads(p *FeaturePlan, keys map[string]int, of string, e
 }
 
 // explainEntity estimates the memory of one entity's series.
-func (r *Registry) explainEntity(series []*state.Series) EntityPlan {
+func explainEntity(series []*state.Series) EntityPlan {
 	p := EntityPlan{By: series[0].By}
 	groups := map[string]bool{}
 	for _, s := range series {
 		p.Series = append(p.Series, s.ID)
-		stream, _ := r.Stream(s.Stream)
-		tiles := int64(tilesKept(s, stream))
 		if !groups[s.Group] {
 			groups[s.Group] = true
 			p.BytesOnce += bytesKey
 			p.BytesFull += bytesKey
 		}
-		once, full := seriesBytes(s, tiles)
+		once, full := seriesBytes(s, int64(s.Tiles))
 		if s.Layout() == state.Groups {
 			once += bytesMember
 			full = max(1, int64(s.Max)) * (full + bytesMember)

@@ -21,7 +21,7 @@ func TestExplainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	if err := r.Explain().WriteText(&text); err != nil {
+	if err := Explain(r).WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	if *update {
@@ -58,7 +58,7 @@ services:
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.Explain()
+	p := Explain(r)
 	if diff := cmp.Diff([]StreamPlan{
 		{Name: "login", Topic: "logins"},
 		{
@@ -89,7 +89,7 @@ func TestExplain(t *testing.T) {
 		"devices: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=3)",
 		"estimate: APPROX_COUNT_DISTINCT(7d, tx, ip_c, user)",
 		"known: SEEN(10d, login, device, user, max=100)")
-	p := r.Explain()
+	p := Explain(r)
 	if diff := cmp.Diff([]StreamPlan{
 		{Name: "login", Topic: "logins", Entities: 2, Operations: 2},
 		{Name: "tx", Topic: "transactions", Entities: 2, Filters: 1, Operations: 5},
@@ -157,11 +157,11 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainTilesByKey(t *testing.T) {
-	p := load(t,
+	p := Explain(load(t,
 		"spent: SUM(7d, tx, amount, user, per=device)", "sizes: HISTOGRAM(7d, tx, amount, user, bins=[1])",
 		"rough: QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", "sharp: QUANTILE(7d, tx, amount, user, p=0.5, tile=exact)",
 		"share: RATIO(7d, tx, user, condition='ok', where='fee > 1')", "spread: STDDEV(7d, tx, amount, user)",
-		"last: LAST(7d, tx, device, user)").Explain()
+		"last: LAST(7d, tx, device, user)"))
 	var text strings.Builder
 	if err := p.WriteText(&text); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestExplainTilesByKey(t *testing.T) {
 }
 
 func TestExplainJSON(t *testing.T) {
-	data, err := json.Marshal(load(t, "f: COUNT(7d, tx, user)").Explain())
+	data, err := json.Marshal(Explain(load(t, "f: COUNT(7d, tx, user)")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,6 @@ import (
 const (
 	defaultKeep = time.Hour
 	maxMax      = 1_000_000
-	// defaultLogMax is how many events the log of an entity keeps.
-	defaultLogMax = 1000
 )
 
 // feature compiles a feature; it is nil where something is wrong with it.
@@ -65,7 +63,8 @@ func (l *loader) define(d *definition, read func(*definition) aggregate.Function
 	if len(l.findings) > before || !settled(f.Stream.Fields) || d.through.given() && set == nil {
 		return nil
 	}
-	if err := l.compiler.add(f, in); err != nil {
+	f.Definition = canonical(f)
+	if err := l.compiler.Add(f, in); err != nil {
 		l.report(d.place, "%s", err)
 		return nil
 	}
@@ -102,7 +101,7 @@ func (l *loader) kind(d *definition, macros ...string) aggregate.Function {
 }
 
 // typed gives the words of a definition their meaning.
-func (l *loader) typed(d *definition, kind aggregate.Function) (*Feature, inputs) {
+func (l *loader) typed(d *definition, kind aggregate.Function) (*Feature, Inputs) {
 	spec := kind.Spec()
 	f := &Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
@@ -118,15 +117,15 @@ func (l *loader) typed(d *definition, kind aggregate.Function) (*Feature, inputs
 		if d.stream.given() {
 			l.report(d.stream.place, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
 		}
-		return f, inputs{}
+		return f, Inputs{}
 	}
 	f.Stream = stream
 	l.entity(d, f)
-	in := inputs{field: l.measured(d, f, spec), per: l.per(d, f)}
-	in.condition = l.parameters(d, f, spec)
+	in := Inputs{Field: l.measured(d, f, spec), Per: l.per(d, f)}
+	in.Condition = l.parameters(d, f, spec)
 	if d.where.given() && settled(stream.Fields) {
-		if in.where = l.where(stream, d.where); in.where != nil {
-			f.Where = in.where.Source
+		if in.Where = l.where(stream, d.where); in.Where != nil {
+			f.Where = in.Where.Source
 		}
 	}
 	return f, in
@@ -196,7 +195,7 @@ func (l *loader) measured(d *definition, f *Feature, spec aggregate.Spec) int {
 		l.report(d.field.place, "%s needs a field of type %s, and %q is of type %s",
 			spec.Name, spelling.Alternatives(names), field.Name, field.Type)
 	}
-	f.Call.Type, f.Call.Scale = field.Type, field.Scale
+	f.Field, f.Call.Type, f.Call.Scale = field.Name, field.Type, field.Scale
 	return i
 }
 

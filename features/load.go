@@ -53,7 +53,7 @@ type loader struct {
 	underWay []string
 
 	registry *Registry
-	compiler *compiler
+	compiler *Compiler
 	// byTypes are, by a by-field's name, the first feature that has it and the
 	// type it has there.
 	byTypes map[string]byType
@@ -77,7 +77,7 @@ type byType struct {
 func newLoader() *loader {
 	return &loader{
 		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
-		compiled: map[string]*Feature{}, registry: &Registry{}, compiler: newCompiler(hashID),
+		compiled: map[string]*Feature{}, registry: &Registry{}, compiler: NewCompiler(),
 		byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
 	}
 }
@@ -174,9 +174,7 @@ func (l *loader) compile() (*Registry, error) {
 	if len(l.findings) > 0 {
 		return nil, l.findings.sorted()
 	}
-	l.compiler.finish(l.registry)
-	l.registry.makePlan()
-	l.registry.makeVersion()
+	l.compiler.Finish(l.registry)
 	return l.registry, nil
 }
 

@@ -132,7 +132,7 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		var text strings.Builder
-		if err := r.Explain().WriteText(&text); err != nil {
+		if err := Explain(r).WriteText(&text); err != nil {
 			t.Fatal(err)
 		}
 		checkRoundTrip(t, r)

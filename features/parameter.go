@@ -121,8 +121,8 @@ func wanted(p aggregate.Parameter) string {
 	}
 }
 
-// parameter is what a parameter of the feature was given, in canonical form.
-func (f *Feature) parameter(p aggregate.Parameter) string {
+// parameterText is what a parameter of the feature was given, in canonical form.
+func parameterText(f *Feature, p aggregate.Parameter) string {
 	switch p.Form {
 	case aggregate.Whole:
 		return strconv.Itoa(f.Call.N)

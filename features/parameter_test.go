@@ -49,7 +49,7 @@ func TestParametersOfTheCall(t *testing.T) {
 	r := load(t, `a: HISTOGRAM(7d, tx, amount, user, bins=[1, 2.5], tile=exact)`, `b: LAG(7d, tx, amount, user, n=3)`,
 		`c: QUANTILE(7d, tx, amount, user, p=0.25, tile=exact)`, `d: EXP_DECAY_SUM(7d, tx, amount, user, half_life=1h)`)
 	money := func(cents int64) value.Value { return value.Value{Type: value.Decimal, Num: cents, Scale: 2} }
-	base := aggregate.Call{Type: value.Decimal, Scale: 2, Max: defaultLogMax}
+	base := aggregate.Call{Type: value.Decimal, Scale: 2, Max: DefaultLogMax}
 	bins, lag, share, decay := base, base, base, base
 	bins.Bins, lag.N, share.P, decay.Duration = []value.Value{money(100), money(250)}, 3, 0.25, 3_600_000
 	share.Error = 0.01

@@ -1,60 +1,13 @@
 package features
 
 import (
-	"slices"
-
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/value"
 )
 
-// defaultCategories is how many categories are answered with from tiles.
-const defaultCategories = 100
-
-// per reads the field for each of whose values there is a value, and returns its
-// index, -1 for none.
-func (l *loader) per(d *definition, f *Feature) int {
-	if !d.per.given() {
-		return -1
-	}
-	switch spec := f.Kind.Spec(); {
-	case spec.Shape != aggregate.Scalar:
-		l.report(d.per.place, "per does not apply to %s, which answers with a list; leave per out", called(spec))
-	case spec.Members == aggregate.MembersNeeded:
-		l.report(d.per.place, "per does not apply to %s, which answers about members; leave per out", called(spec))
-	}
-	i := l.fieldNamed(f.Stream, d.per)
-	if i < 0 {
-		return -1
-	}
-	if t := f.Stream.Fields[i].Type; t == value.Float || t == value.Location {
-		l.report(d.per.place, "field %q is of type %s and cannot name a category; use a string, int, bool, decimal or timestamp", f.Per, t)
-	}
-	return i
-}
-
-// fromLog names what is answered from the log, whatever its window: a kind, over
-// a field of a type, per category or over a lifetime; empty for what has tiles.
-func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) string {
-	spec := kind.Spec()
-	tiled, ok := kind.(aggregate.Mergeable)
-	switch {
-	case !ok:
-		return spec.Name
-	case slices.Contains(spec.LogTypes, field):
-		return spec.Name + " of a " + field.String()
-	case spec.TilesAreUnits && lifetime:
-		return spec.Name + " over a lifetime"
-	case !per:
-		return ""
-	}
-	// State is kept apart by the keys of one field, and only if it has tiles.
-	_, keyed := kind.(aggregate.Keyed)
-	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout() == state.LastSeen {
-		return called(spec) + " per category"
-	}
-	return ""
-}
+// DefaultCategories is how many categories a feature has values for from tiles,
+// unless its definition says otherwise.
+const DefaultCategories = 100
 
 // Fold computes the feature from the events of its window; see aggregate.Function.
 func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
@@ -64,8 +17,9 @@ func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 	return f.Kind.Fold(f.Call, at, events)
 }
 
-// merge computes the feature from what its series hold in tiles.
-func (f *Feature) merge(slices []state.WindowState, at int64) aggregate.Result {
+// Merge computes the feature from what its series hold in tiles; see
+// aggregate.Mergeable.
+func (f *Feature) Merge(slices []state.WindowState, at int64) aggregate.Result {
 	r := f.mergeWhole(slices, at)
 	for i := range slices {
 		r.Capped = r.Capped || slices[i].Capped
@@ -73,7 +27,7 @@ func (f *Feature) merge(slices []state.WindowState, at int64) aggregate.Result {
 	return r
 }
 
-// mergeWhole is merge as if all were kept under keys.
+// mergeWhole is Merge as if all were kept under keys.
 func (f *Feature) mergeWhole(slices []state.WindowState, at int64) aggregate.Result {
 	kind := f.Kind.(aggregate.Mergeable)
 	if f.Per != "" {
@@ -88,14 +42,8 @@ func (f *Feature) Shape() aggregate.Shape {
 	if f.Kind == nil {
 		return aggregate.Scalar
 	}
-	spec := f.Kind.Spec()
-	return f.shape(&spec)
-}
-
-// shape is Shape where the Spec of the kind is known.
-func (f *Feature) shape(s *aggregate.Spec) aggregate.Shape {
 	if f.Per != "" {
 		return aggregate.Categories
 	}
-	return s.Shape
+	return f.Kind.Spec().Shape
 }

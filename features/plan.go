@@ -110,19 +110,19 @@ func (f *Feature) needUnits() {
 			need(s, seriesUnit(f.Stream, s))
 			continue
 		}
-		if f.field != nil {
-			need(s, columnUnit(f.Stream, s, *f.field, f.Field))
+		if f.Columns.Field != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Field, f.Field))
 		}
-		if f.category != nil {
-			need(s, columnUnit(f.Stream, s, *f.category, f.Per))
+		if f.Columns.Category != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Category, f.Per))
 		}
-		if f.condition != nil {
-			need(s, columnUnit(f.Stream, s, *f.condition, f.Condition))
+		if f.Columns.Condition != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Condition, f.Condition))
 		}
-		if f.filter != nil {
-			need(s, columnUnit(f.Stream, s, *f.filter, f.Where)+filtered)
+		if f.Columns.Filter != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Filter, f.Where)+filtered)
 		}
-		if f.filter == nil || f.Window.ByEvents() {
+		if f.Columns.Filter == nil || f.Window.ByEvents() {
 			need(s, seriesUnit(f.Stream, s))
 		}
 	}

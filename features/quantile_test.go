@@ -56,12 +56,12 @@ features:
 	}
 	for _, f := range r.Features {
 		at := start + 3*values
-		slices, err := held.Read(t.Context(), f.reads(nil, "u", at))
+		slices, err := held.Read(t.Context(), readsOf(nil, f, "u", at))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var a Answer
-		f.fromTiles(&a, slices, at, at)
+		fromTiles(&a, f, slices, at, at)
 		nth := max(1, math.Ceil(f.Call.P*values-1e-6))
 		want := nth / 100
 		if f.Name == "rate" {

@@ -3,40 +3,11 @@ package features
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
-
-// find looks up a name in a list that is sorted by it.
-func find[T any](list []T, name string, nameOf func(T) string) (T, bool) {
-	i, ok := slices.BinarySearchFunc(list, name, func(t T, name string) int {
-		switch n := nameOf(t); {
-		case n < name:
-			return -1
-		case n > name:
-			return 1
-		}
-		return 0
-	})
-	if !ok {
-		var none T
-		return none, false
-	}
-	return list[i], true
-}
-
-// Topics lists the topics that the registry's streams read, sorted.
-func (r *Registry) Topics() []string {
-	var topics []string
-	for _, s := range r.Streams {
-		topics = append(topics, s.Topic)
-	}
-	slices.Sort(topics)
-	return slices.Compact(topics)
-}
 
 // Answer is the value of one feature for one entity at one moment.
 type Answer struct {
@@ -76,9 +47,9 @@ type Answer struct {
 	told int64
 }
 
-// reads lists what must be read to answer a feature over a stream at a moment,
+// readsOf lists what must be read to answer a feature over a stream at a moment,
 // one read for each of its series.
-func (f *Feature) reads(dst []state.Read, entity string, at int64) []state.Read {
+func readsOf(dst []state.Read, f *Feature, entity string, at int64) []state.Read {
 	for _, s := range f.Series {
 		first, last := f.Window.Tiles(s, at-f.Window.Delay.Milliseconds())
 		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last})
@@ -87,47 +58,50 @@ func (f *Feature) reads(dst []state.Read, entity string, at int64) []state.Read 
 }
 
 // fromTiles answers a feature over a stream from what was read of its series, in
-// the order of reads: of one entity, or of several that are taken together, one
+// the order of readsOf: of one entity, or of several that are taken together, one
 // behind the other. The moment asked for and the present one are in milliseconds.
-func (f *Feature) fromTiles(a *Answer, slices []state.WindowState, at, now int64) {
+func fromTiles(a *Answer, f *Feature, slices []state.WindowState, at, now int64) {
 	if n := len(f.Series); len(slices) != n {
 		slices = united(slices, n)
 	}
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.told = a.From
-	f.tell(a, f.merge(slices, at-f.Window.Delay.Milliseconds()))
+	tell(a, f, f.Merge(slices, at-f.Window.Delay.Milliseconds()))
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. The
 // error is that the store holds what this program cannot read.
-func (f *Feature) fromLogs(a *Answer, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
-	r, c, err := f.fold(logs, at, buffer)
+func fromLogs(a *Answer, f *Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
+	r, c, err := fold(f, logs, at, buffer)
 	if err != nil {
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
 	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, told: c.told}
-	f.tell(a, r)
+	tell(a, f, r)
 	return nil
 }
 
 // unread answers that the state could not be read, for a reason.
-func (f *Feature) unread(a *Answer, err error, at, now int64) {
+func unread(a *Answer, f *Feature, err error, at, now int64) {
 	*a = Answer{Status: Damaged, CompleteSince: state.MinTime, since: state.MinTime, Err: err}
 	if errors.Is(err, state.ErrUnavailable) {
 		a.Status = Unavailable
 	}
-	a.From, a.To = f.Covers(at, now)
+	a.From, a.To = Covers(f, at, now)
 	a.told = a.From
 }
 
 // tell makes a result the answer's.
-func (f *Feature) tell(a *Answer, r aggregate.Result) {
+func tell(a *Answer, f *Feature, r aggregate.Result) {
 	spec := f.Kind.Spec()
-	a.Shape, a.Status, a.StandardError = f.shape(&spec), Present, max(spec.StandardError, r.StandardError)
+	a.Shape, a.Status, a.StandardError = spec.Shape, Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate
 	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.StandardError == 0 && r.FalsePositiveRate == 0 && !r.Capped
+	if f.Per != "" {
+		a.Shape = aggregate.Categories
+	}
 	switch {
 	case !r.Found && f.Per != "":
 		a.Items, a.Status = []aggregate.Item{}, NotFound
@@ -138,16 +112,17 @@ func (f *Feature) tell(a *Answer, r aggregate.Result) {
 	}
 }
 
-// Covers are the event times that an answer covers, as of Answer.From and To.
-func (f *Feature) Covers(at, now int64) (from, to int64) {
+// Covers are the event times that an answer of the feature covers, as of
+// Answer.From and To; at and the present moment are in milliseconds.
+func Covers(f *Feature, at, now int64) (from, to int64) {
 	if f.Through != nil {
-		return f.Through.Each.Covers(at, now)
+		return Covers(f.Through.Each, at, now)
 	}
 	if f.Parts == nil {
 		return f.Window.Covers(f.Series[0], at, now)
 	}
 	for i, part := range f.Parts {
-		first, last := part.Covers(at, now)
+		first, last := Covers(part, at, now)
 		if i == 0 {
 			from, to = first, last
 		}

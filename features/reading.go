@@ -87,7 +87,7 @@ func (r *Reading) want(f *Feature, entity string, at int64) {
 	switch {
 	case f.Parts != nil:
 		for i, part := range f.Parts {
-			r.want(part, f.entityOf(i, entity), at)
+			r.want(part, f.PartEntity(i, entity), at)
 		}
 	case f.Through != nil:
 		r.hops = append(r.hops, hop{Through: f.Through, at: at, set: len(r.needs)})
@@ -100,7 +100,7 @@ func (r *Reading) want(f *Feature, entity string, at int64) {
 // plan adds what a feature over a stream needs of an entity.
 func (r *Reading) plan(f *Feature, entity string, at int64) {
 	known := len(r.reads)
-	needed := f.reads(r.reads, entity, at)
+	needed := readsOf(r.reads, f, entity, at)
 	r.reads = needed[:known]
 	for _, read := range needed[known:] {
 		position, ok := r.positions[read]
@@ -192,7 +192,7 @@ func (r *Reading) NextSince(a *Answer, c *Completeness) {
 func (r *Reading) answer(a *Answer, f *Feature, at int64, c *Completeness) {
 	switch {
 	case f.Parts != nil:
-		f.derive(a, r, at, c)
+		r.derive(a, f, at, c)
 	case f.Through != nil:
 		r.hop++
 		r.second(a, &r.hops[r.hop-1], c)
@@ -208,7 +208,7 @@ func (r *Reading) answer(a *Answer, f *Feature, at int64, c *Completeness) {
 // needs, and says whether that could be read.
 func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) (read bool) {
 	if err := r.err(from, to); err != nil {
-		f.unread(a, err, at, r.now)
+		unread(a, f, err, at, r.now)
 		return false
 	}
 	r.merge(a, f, from, to, at)
@@ -217,13 +217,13 @@ func (r *Reading) overStream(a *Answer, f *Feature, from, to int, at int64) (rea
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
 		}
 	}
-	f.expired(a, r.held)
+	expired(a, f, r.held)
 	return !a.Status.Unread()
 }
 
 // expired tells the answer of events whose state may have expired before it was to
 // be pruned. It is told only where that matters: the moment moves with the clock.
-func (f *Feature) expired(a *Answer, held int64) {
+func expired(a *Answer, f *Feature, held int64) {
 	if held == state.MinTime {
 		return
 	}
@@ -240,14 +240,14 @@ func (f *Feature) expired(a *Answer, held int64) {
 // merge answers a feature over a stream from slices that could all be read.
 func (r *Reading) merge(a *Answer, f *Feature, from, to int, at int64) {
 	if !f.Window.Exact {
-		f.fromTiles(a, r.gather(from, to), at, r.now)
+		fromTiles(a, f, r.gather(from, to), at, r.now)
 		return
 	}
 	r.chosen = r.chosen[:0]
 	for _, position := range r.needs[from:to] {
 		log, err := r.log(position)
 		if err != nil {
-			f.unread(a, r.damage(position, err), at, r.now)
+			unread(a, f, r.damage(position, err), at, r.now)
 			return
 		}
 		r.chosen = append(r.chosen, log)
@@ -255,8 +255,8 @@ func (r *Reading) merge(a *Answer, f *Feature, from, to int, at int64) {
 	if from == to {
 		r.chosen = append(r.chosen, noLog)
 	}
-	if err := f.fromLogs(a, r.chosen, at, &r.samples); err != nil {
-		f.unread(a, r.damage(r.needs[from], err), at, r.now)
+	if err := fromLogs(a, f, r.chosen, at, &r.samples); err != nil {
+		unread(a, f, r.damage(r.needs[from], err), at, r.now)
 	}
 }
 

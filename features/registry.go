@@ -1,6 +1,7 @@
 package features
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/features/aggregate"
@@ -96,9 +97,8 @@ type Feature struct {
 	// the order of their names.
 	keys [][]int
 
-	// The columns of the log that an exact window looks at; nil where it needs
-	// no field, no filter, no condition or no categories.
-	field, filter, condition, category *state.Column
+	// Columns are those of the log that an exact window looks at.
+	Columns Columns
 
 	units []state.Unit
 }
@@ -110,6 +110,12 @@ type Through struct {
 	Name string   // of Set where it is a feature of its own; empty for a call
 	Each *Feature // what is asked of the members; it is by their field
 	Max  int      // how many members are asked about, the first of the list
+}
+
+// Columns are the columns of a log that a feature looks at; nil where it needs no
+// field, no filter, no condition or no categories.
+type Columns struct {
+	Field, Filter, Condition, Category *state.Column
 }
 
 // Service is a named list of features that is asked for as one.
@@ -131,4 +137,32 @@ func (r *Registry) Service(name string) (*Service, bool) {
 // Stream finds a stream by its name.
 func (r *Registry) Stream(name string) (*record.Stream, bool) {
 	return find(r.Streams, name, func(s *record.Stream) string { return s.Name })
+}
+
+// find looks up a name in a list that is sorted by it.
+func find[T any](list []T, name string, nameOf func(T) string) (T, bool) {
+	i, ok := slices.BinarySearchFunc(list, name, func(t T, name string) int {
+		switch n := nameOf(t); {
+		case n < name:
+			return -1
+		case n > name:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		var none T
+		return none, false
+	}
+	return list[i], true
+}
+
+// Topics lists the topics that the registry's streams read, sorted.
+func (r *Registry) Topics() []string {
+	var topics []string
+	for _, s := range r.Streams {
+		topics = append(topics, s.Topic)
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
 }

@@ -53,7 +53,7 @@ func TestMapRemembersIDs(t *testing.T) {
 func TestSeriesOfIDs(t *testing.T) {
 	r := parse(t, rememberingDefinitions)
 	var ids []SeriesPlan
-	plan := r.Explain()
+	plan := Explain(r)
 	for _, s := range plan.Series {
 		if s.Measure == "id" {
 			ids = append(ids, s)

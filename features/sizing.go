@@ -74,10 +74,10 @@ const (
 )
 
 // Size computes what a workload needs.
-func (r *Registry) Size(w *Workload) *Sizing {
+func Size(r *Registry, w *Workload) *Sizing {
 	z := &Sizing{load: w}
 	for _, s := range r.Streams {
-		z.addStream(s, w.Events[s.Name], float64(r.keysWritten(s)))
+		z.addStream(s, w.Events[s.Name], float64(keysWritten(r, s)))
 	}
 	z.sizeQuestion(r)
 	z.RedisCores += w.Questions * float64(z.QuestionKeys) * secondsRedisRead
@@ -90,9 +90,9 @@ func (r *Registry) Size(w *Workload) *Sizing {
 		t := &z.Topics[i]
 		t.Partitions = max(z.Processors, atLeast(1, t.Events/partitionRate))
 	}
-	_, entities := r.sizedNames()
+	_, entities := sizedNames(r)
 	for _, name := range entities {
-		e := r.sizeEntity(name, w)
+		e := sizeEntity(r, name, w)
 		z.Entities = append(z.Entities, e)
 		z.Memory += e.Number * e.Bytes
 	}
@@ -123,7 +123,7 @@ func atLeast(least int, n float64) int { return max(least, int(math.Ceil(n))) }
 
 // keysWritten is the number of keys that an event of a stream is written to, if
 // it has all fields and passes all filters: one for each group of its series.
-func (r *Registry) keysWritten(stream *record.Stream) int {
+func keysWritten(r *Registry, stream *record.Stream) int {
 	groups := map[string]bool{}
 	for _, s := range r.Series {
 		if s.Stream == stream.Name {
@@ -153,7 +153,7 @@ func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 // sizeEntity computes what one kind of entities takes. Each event of one is taken
 // to open a tile of its own, or to bring a value of its own, until all that
 // may be kept is.
-func (r *Registry) sizeEntity(name string, w *Workload) EntitySize {
+func sizeEntity(r *Registry, name string, w *Workload) EntitySize {
 	e := EntitySize{Number: w.Entities[name]}
 	var groups []string
 	for _, s := range r.Series {
@@ -167,15 +167,15 @@ func (r *Registry) sizeEntity(name string, w *Workload) EntitySize {
 		}
 		events := w.Events[s.Stream] / max(1, e.Number) * window.Milliseconds(s.Keep).Seconds()
 		e.Events = max(e.Events, events)
-		e.Bytes += r.seriesSize(s, events)
+		e.Bytes += seriesSize(s, events)
 	}
 	return e
 }
 
 // seriesSize is what a series takes of an entity that has a number of events
 // while it is kept.
-func (r *Registry) seriesSize(s *state.Series, events float64) float64 {
-	alone := r.explainEntity([]*state.Series{s})
+func seriesSize(s *state.Series, events float64) float64 {
+	alone := explainEntity([]*state.Series{s})
 	one := float64(alone.BytesOnce - bytesKey - bytesSeries)
 	all := float64(alone.BytesFull - bytesKey - bytesSeries)
 	if s.Keep == 0 {
@@ -197,7 +197,7 @@ func (z *Sizing) sizeQuestion(r *Registry) {
 		var plan FeaturePlan
 		keys, sum := map[string]int{}, 0
 		for _, f := range features {
-			f.explainReads(&plan, keys, "", 1)
+			explainReads(f, &plan, keys, "", 1)
 		}
 		for _, n := range keys {
 			sum += n

@@ -30,9 +30,9 @@ const defaultMemory = 32 << 30
 //
 // What is not said of single ones is spread evenly over the others. The error
 // names the part that is wrong.
-func (r *Registry) ParseWorkload(text string) (*Workload, error) {
+func ParseWorkload(r *Registry, text string) (*Workload, error) {
 	w := &Workload{Events: map[string]float64{}, Entities: map[string]float64{}, Memory: defaultMemory}
-	streams, entities := r.sizedNames()
+	streams, entities := sizedNames(r)
 	totals := map[string]float64{}
 	given := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -73,7 +73,7 @@ func (r *Registry) ParseWorkload(text string) (*Workload, error) {
 }
 
 // sizedNames are the streams and the kinds of entities that features rest on.
-func (r *Registry) sizedNames() (streams, entities []string) {
+func sizedNames(r *Registry) (streams, entities []string) {
 	for _, s := range r.Series {
 		if name := strings.Join(s.By, "+"); !slices.Contains(entities, name) {
 			entities = append(entities, name)

@@ -27,12 +27,12 @@ func TestSizingPage(t *testing.T) {
 	for _, rest := range uses[1:] {
 		load, rest, _ := strings.Cut(rest, "\n")
 		_, rest, _ = strings.Cut(rest, "```")
-		w, err := r.ParseWorkload(load)
+		w, err := ParseWorkload(r, load)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := r.Size(w).WriteText(&text); err != nil {
+		if err := Size(r, w).WriteText(&text); err != nil {
 			t.Fatal(err)
 		}
 		want += use + load + "\n" + text.String() + "```" + rest
@@ -56,11 +56,11 @@ func TestSize(t *testing.T) {
 		"ever: COUNT(lifetime, login, user)",
 		"devices: COUNT_DISTINCT(7d, login, user, device, method=last_seen, max=3)",
 		"spent: SUM(1h, tx, amount, device)")
-	w, err := r.ParseWorkload(" tx=10/s, login=1/s, user=86400, device=864k, questions=1k/s, memory=1GiB")
+	w, err := ParseWorkload(r, " tx=10/s, login=1/s, user=86400, device=864k, questions=1k/s, memory=1GiB")
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := r.Size(w)
+	z := Size(r, w)
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9*want {
@@ -100,11 +100,11 @@ func TestSizeOfMuch(t *testing.T) {
 		{"events=1k/s,entities=1G,memory=16GiB", "masters 19 1 19, shards 128, processors 1, partitions 1 1"},
 		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 16, processors 1, partitions 1 1"},
 	} {
-		w, err := r.ParseWorkload(c.load)
+		w, err := ParseWorkload(r, c.load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		z := r.Size(w)
+		z := Size(r, w)
 		got := fmt.Sprintf("masters %d %d %d, shards %d, processors %d, partitions", z.MastersByMemory, z.MastersByCPU, z.Masters, z.Shards, z.Processors)
 		for _, topic := range z.Topics {
 			got += fmt.Sprint(" ", topic.Partitions)
@@ -142,7 +142,7 @@ func TestBadWorkloads(t *testing.T) {
 		"questions=5":                     "questions=5: a rate is wanted, such as 100k/s",
 		"events=1/s,entities=1,user=1G/s": `user=1G/s: a number is wanted, not a rate`,
 	} {
-		if _, err := r.ParseWorkload(text); fmt.Sprint(err) != want {
+		if _, err := ParseWorkload(r, text); fmt.Sprint(err) != want {
 			t.Errorf("%q\ngot  %v\nwant %s", text, err, want)
 		}
 	}

@@ -11,19 +11,6 @@ import (
 // the member it is of, so the answer is that of one entity that has all of their
 // events.
 
-// FanOut is how many entities more than the one asked about the feature may
-// look at.
-func (f *Feature) FanOut() int {
-	n := 0
-	if f.Through != nil {
-		n = f.Through.Max
-	}
-	for _, part := range f.Parts {
-		n += part.FanOut()
-	}
-	return n
-}
-
 // hop is a feature of the second degree on its way.
 type hop struct {
 	*Through
@@ -64,7 +51,7 @@ func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
 	r.need += len(h.Set.Series)
 	read := r.overStream(a, h.Each, h.need, h.to, h.at)
 	if err := cmp.Or(h.first.Err, r.err(h.set, h.set+len(h.Set.Series))); err != nil {
-		h.Each.unread(a, err, h.at, r.now)
+		unread(a, h.Each, err, h.at, r.now)
 		return
 	}
 	if !read {
@@ -75,7 +62,7 @@ func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
 		since = state.MinTime
 	}
 	a.complete(since)
-	h.Set.expired(&h.first, r.held) // which was not known when the list was read
+	expired(&h.first, h.Set, r.held) // which was not known when the list was read
 	h.first.complete(c.part(0).since)
 	a.restOn(&h.first)
 	a.Capped = a.Capped || h.first.Capped

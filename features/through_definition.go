@@ -206,13 +206,13 @@ func (l *loader) second(d *definition, set, each *Feature) *Feature {
 	if set.Forgets() && (!each.Forgets() || set.Keep < each.Keep) {
 		f.Keep = set.Keep
 	}
-	f.Definition = f.canonical(f.Field)
+	f.Definition = canonical(&f)
 	return &f
 }
 
-// entity is what stands for the by-fields in the canonical form, and through
+// throughEntity is what stands for the by-fields in the canonical form, and through
 // where that is an option of its own, empty for none.
-func (t *Through) entity() (by, through string) {
+func throughEntity(t *Through) (by, through string) {
 	switch {
 	case t.Name != "":
 		return t.Each.By[0], t.Name

@@ -245,7 +245,7 @@ func TestSecondDegreeExplained(t *testing.T) {
 		"sum: SUM(7d, tx, amount, device, through=set, max=40)", "count: COUNT(7d, tx, device, through=set, max=30)",
 		"both: {expr: 'sum / count + mean'}")
 	plans := map[string]FeaturePlan{}
-	for _, p := range r.Explain().Features {
+	for _, p := range Explain(r).Features {
 		plans[p.Name] = p
 	}
 	for name, want := range map[string]struct {
@@ -264,7 +264,7 @@ func TestSecondDegreeExplained(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, p, want)
 		}
 	}
-	for _, s := range r.Explain().Series {
+	for _, s := range Explain(r).Series {
 		if s.State == "members" && cmp.Diff([]string{"both", "count", "set", "sum"}, s.Features) != "" {
 			t.Errorf("the set serves %v", s.Features)
 		}

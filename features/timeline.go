@@ -17,10 +17,10 @@ type Bar struct {
 	At      int64
 }
 
-// HasTimeline says whether the feature's window falls into stretches, of each of
+// HasTimeline says whether a feature's window falls into stretches, of each of
 // which the feature says a number: it begins by the clock, and its state is kept
 // by tiles or in a log.
-func (f *Feature) HasTimeline() bool {
+func HasTimeline(f *Feature) bool {
 	if f.Parts != nil || f.Through != nil || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
 		return false
 	}
@@ -34,7 +34,7 @@ func (f *Feature) HasTimeline() bool {
 // milliseconds, into stretches of equal width: the feature of each, with the
 // state of the whole window, in the order of time. A stretch at the window's
 // beginning that would be narrower is left out.
-func (f *Feature) Timeline(at int64) []Bar {
+func Timeline(f *Feature, at int64) []Bar {
 	tile, first, last := int64(1), int64(0), int64(0)
 	if f.Window.Exact {
 		first, last = f.Window.Edges(at)

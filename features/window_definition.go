@@ -182,7 +182,7 @@ func (l *loader) delay(d *definition, kind aggregate.Function, w *window.Window)
 
 // maximum reads the greatest number of values or events to keep.
 func (l *loader) maximum(d *definition, f *Feature, spec aggregate.Spec) {
-	f.Call.Max = f.defaultMax()
+	f.Call.Max = defaultMax(f)
 	if !d.max.given() {
 		return
 	}
@@ -196,12 +196,12 @@ func (l *loader) maximum(d *definition, f *Feature, spec aggregate.Spec) {
 }
 
 // defaultMax is the cap where none is chosen, 0 where the kind has none.
-func (f *Feature) defaultMax() int {
+func defaultMax(f *Feature) int {
 	if f.Window.Exact {
-		return max(defaultLogMax, f.Window.LeastMax())
+		return max(DefaultLogMax, f.Window.LeastMax())
 	}
 	if f.Per != "" {
-		return defaultCategories
+		return DefaultCategories
 	}
 	return f.Kind.Spec().DefaultMax
 }

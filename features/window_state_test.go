@@ -38,7 +38,7 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		held := []byte(state.LogHeader)
 		for _, m := range minutes {
 			record := state.AppendLogTime(nil, m*60_000)
-			record = state.AppendLogColumn(record, *f.field, value.Value{Type: value.String, Str: []byte(device)})
+			record = state.AppendLogColumn(record, *f.Columns.Field, value.Value{Type: value.String, Str: []byte(device)})
 			held = state.AppendLogRecord(held, record)
 		}
 		l, err := decodeLog(held)
@@ -58,7 +58,7 @@ func TestWindowsOfSeveralLogs(t *testing.T) {
 		{"one that is over", []*eventLog{a, over}, 60, "aa"},
 		{"none", []*eventLog{noLog}, 90 - 24*60, ""},
 	} {
-		r, s, err := f.fold(test.logs, 90*60_000, new([]aggregate.Sample))
+		r, s, err := fold(f, test.logs, 90*60_000, new([]aggregate.Sample))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func (k *known) look(h *state.History, now time.Time) {
 func (k *known) completeness(f *features.Feature) *features.Completeness {
 	c := k.of[f]
 	if c == nil {
-		c = f.Completeness(k.history)
+		c = features.CompletenessOf(f, k.history)
 		k.of[f] = c
 	}
 	return c

@@ -208,7 +208,7 @@ func (q *question) next(a *features.Answer, i int) {
 		return
 	}
 	*a = features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
-	a.From, a.To = q.plans[i].Covers(q.at, q.now)
+	a.From, a.To = features.Covers(q.plans[i].Feature, q.at, q.now)
 }
 
 // meet notes an answer that state stands in the way of which could not be read.

@@ -130,7 +130,7 @@ func describeStream(s *record.Stream, e *features.Enrichment) CatalogueStream {
 func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 	d := CatalogueFeature{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where, Per: f.Per,
-		Timeline: f.HasTimeline(),
+		Timeline: features.HasTimeline(f),
 	}
 	if f.Parts == nil {
 		d.describeWindow(f)

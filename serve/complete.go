@@ -88,7 +88,7 @@ type completeness struct {
 func (p *plan) completeness(history *state.History) *features.Completeness {
 	c := p.complete.Load()
 	if c == nil || c.history != history {
-		c = &completeness{history, p.Completeness(history)}
+		c = &completeness{history, features.CompletenessOf(p.Feature, history)}
 		p.complete.Store(c)
 	}
 	return c.of

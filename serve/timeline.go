@@ -35,7 +35,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	q.reading.Reset(q.now)
 	var bars []features.Bar
 	if q.oldest[0] == reached {
-		bars = p.Timeline(q.at)
+		bars = features.Timeline(p.Feature, q.at)
 	}
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
@@ -71,7 +71,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 func (p *plan) checkTimeline(members bool) error {
 	var e *Error
 	switch {
-	case !p.HasTimeline():
+	case !features.HasTimeline(p.Feature):
 		e = errorf(NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
 	case members:
 		e = errorf(NoMembers, "the timeline of feature %q is of no members: leave them out", p.Name)

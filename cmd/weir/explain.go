@@ -33,13 +33,13 @@ where wanted questions=5k/s and memory=64GiB of a Redis master's machine.`,
 			if err != nil {
 				return err
 			}
-			var plan interface{ WriteText(io.Writer) error } = registry.Explain()
+			var plan interface{ WriteText(io.Writer) error } = features.Explain(registry)
 			if cmd.Flags().Changed("load") {
-				workload, err := registry.ParseWorkload(load)
+				workload, err := features.ParseWorkload(registry, load)
 				if err != nil {
 					return fmt.Errorf("--load: %w", err)
 				}
-				plan = registry.Size(workload)
+				plan = features.Size(registry, workload)
 			}
 			if !asJSON {
 				return plan.WriteText(cmd.OutOrStdout())

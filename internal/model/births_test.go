@@ -74,7 +74,7 @@ func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
 		at := max(c.now+c.steps(-8, 4), c.now-(2*24*time.Hour).Milliseconds())
 		for _, f := range after.Features {
 			for _, user := range []string{"a", "b"} {
-				got := answerSince(t, c.store, f, f.Completeness(history), user, at, c.now)
+				got := answerSince(t, c.store, f, features.CompletenessOf(f, history), user, at, c.now)
 				complete := got.Status != features.Incomplete
 				told[complete][f.Window.String()]++
 				if complete {

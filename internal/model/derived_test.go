@@ -89,7 +89,7 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 // answer is what the store answers.
 func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, at, now int64) features.Answer {
 	t.Helper()
-	return answerSince(t, s, f, f.Completeness(nil), entity, at, now)
+	return answerSince(t, s, f, features.CompletenessOf(f, nil), entity, at, now)
 }
 
 // answerSince is the answer of a feature whose state is as complete as that.

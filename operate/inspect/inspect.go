@@ -105,7 +105,7 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 		return nil, err
 	}
 	plans := map[string]features.SeriesPlan{}
-	for _, p := range registry.Explain().Series {
+	for _, p := range features.Explain(registry).Series {
 		plans[p.ID] = p
 	}
 	var keys []Key

@@ -1,0 +1,44 @@
+package features
+
+import (
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
+)
+
+// Work is what one event of a stream does, if it has all fields and passes all
+// filters.
+type Work struct {
+	Entities   int // that it touches
+	Filters    int // filters and conditions that are evaluated
+	Operations int // on state
+}
+
+// Work is what an event of a stream does.
+func (r *Registry) Work(s *record.Stream) Work {
+	w := Work{Entities: len(r.writes[s])}
+	filters := map[*expr.Expr]bool{}
+	for _, e := range r.writes[s] {
+		w.Operations += len(e.series)
+		for _, w := range e.series {
+			for _, e := range []*expr.Expr{w.where, w.condition} {
+				if e != nil {
+					filters[e] = true
+				}
+			}
+		}
+		if e.ids != nil {
+			w.Operations++
+		}
+		if e.log == nil {
+			continue
+		}
+		w.Operations++
+		for _, c := range e.log.columns {
+			if c.where != nil {
+				filters[c.where] = true
+			}
+		}
+	}
+	w.Filters = len(filters)
+	return w
+}
