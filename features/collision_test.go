@@ -8,7 +8,7 @@ import (
 )
 
 func TestCollisionOfIDs(t *testing.T) {
-	for _, length := range []int{state.SeriesIDLength, 4 /* of a group */} {
+	for _, length := range []int{state.SeriesIDLength, 4} {
 		l := newLoader()
 		hash := l.compiler.Hash
 		l.compiler.Hash = func(text string, n int) string {
@@ -17,9 +17,14 @@ func TestCollisionOfIDs(t *testing.T) {
 			}
 			return hash(text, n)
 		}
-		l.collect("test.yaml", []byte(testStreams+"  a: COUNT(7d, tx, user)\n  b: COUNT(7d, tx, device)\n"))
+		l.collect("test.yaml", []byte(`streams:
+  tx: {topic: tx, timestamp: ts, fields: {user: string, device: string}}
+features:
+  a: COUNT(7d, tx, user)
+  b: COUNT(7d, tx, device)
+`))
 		_, err := l.compile()
-		want := `test.yaml:21:6: the state of feature "b" and that of "a" have the same id ` + strings.Repeat("x", length) +
+		want := `test.yaml:5:6: the state of feature "b" and that of "a" have the same id ` + strings.Repeat("x", length) +
 			` by chance; change one of them, such as by its tile or the name of a field`
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)

@@ -1,6 +1,7 @@
 package features
 
 import (
+	orders "cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +144,7 @@ func TestGroups(t *testing.T) {
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
 		"g: COUNT_DISTINCT(90d, tx, device, user)")
 	series := func(name string) *state.Series { return feature(t, r, name).Series[0] }
-	user, device := (31*window.Day + time.Hour + defaultMaxFuture).Milliseconds(), (91*window.Day + time.Hour + defaultMaxFuture).Milliseconds()
+	user, device := (31*window.Day + time.Hour + 5*time.Minute).Milliseconds(), (91*window.Day + time.Hour + 5*time.Minute).Milliseconds()
 	for name, want := range map[string]int64{"a": user, "b": user, "c": user, "d": device, "g": device, "e": 0, "f": 0} {
 		if s := series(name); s.GroupKeep != want {
 			t.Errorf("%s: the group keeps %d, want %d", name, s.GroupKeep, want)
@@ -174,10 +175,10 @@ type decimal 2
 tile 86400000
 derived ip_c "cidr(ip, 24)"
 `
-	if got := seriesIdentity(s, r.Streams[1]); got != want {
+	if got := SeriesIdentity(s, r.Streams[1]); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := groupIdentity(s, r.Streams[1]), "group 1\nforever false\nby ip_c string\nby user string\n"; got != want {
+	if got, want := GroupIdentity(s, r.Streams[1]), "group 1\nforever false\nby ip_c string\nby user string\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if s.ID != "lw-6N" || s.Group != "2DdI" {
@@ -215,18 +216,18 @@ func TestStreamWrites(t *testing.T) {
 	tx, _ := r.Stream("tx")
 	var got []string
 	filters := map[*expr.Expr]bool{}
-	for _, e := range r.writes[tx] {
-		for _, w := range e.series {
-			line := fmt.Sprint(e.by, " ", w.series.Measure, " field ", w.field, " tile ", w.series.Tile)
-			if w.where != nil {
-				filters[w.where] = true
-				line += " where " + w.where.Source
-			}
-			got = append(got, line)
+	for _, w := range r.Writes(tx) {
+		line := fmt.Sprint(w.By, " ", w.Series.Measure, " field ", w.Field, " tile ", w.Series.Tile)
+		if w.Where != nil {
+			filters[w.Where] = true
+			line += " where " + w.Where.Source
 		}
-		if !slices.IsSortedFunc(e.series, func(a, b seriesWrite) int { return strings.Compare(a.series.ID, b.series.ID) }) {
-			t.Errorf("the series of %v are in no order", e.by)
-		}
+		got = append(got, line)
+	}
+	if !slices.IsSortedFunc(r.Writes(tx), func(a, b Write) int {
+		return orders.Or(slices.Compare(b.By, a.By), strings.Compare(a.Series.ID, b.Series.ID))
+	}) {
+		t.Error("the series of an entity are in no order")
 	}
 	slices.Sort(got)
 	want := []string{
@@ -242,8 +243,8 @@ func TestStreamWrites(t *testing.T) {
 	if len(filters) != 1 {
 		t.Errorf("%d filters are evaluated, want 1", len(filters))
 	}
-	if login, _ := r.Stream("login"); r.writes[login] != nil {
-		t.Errorf("login writes %v", r.writes[login])
+	if login, _ := r.Stream("login"); r.Writes(login) != nil {
+		t.Errorf("login writes %v", r.Writes(login))
 	}
 }
 

@@ -272,7 +272,7 @@ func answeredFrom(k aggregate.Function) string {
 	if !ok {
 		return "log"
 	}
-	text := stateNames[tiled.Measures(aggregate.Call{})[0].Layout()]
+	text := tiled.Measures(aggregate.Call{})[0].Layout().String()
 	if keyed, ok := k.(aggregate.Keyed); ok {
 		if keyed.Keys(aggregate.Call{}).Name == "" {
 			text += " by value"

@@ -123,12 +123,6 @@ const (
 	bytesHash       = 8
 )
 
-var stateNames = [...]string{
-	state.Tiles: "tiles", state.Members: "members", state.Sketches: "sketches", state.LastSeen: "last seen",
-	state.Logs: "log", state.Spreads: "moments", state.Picks: "picks", state.Groups: "tiles by key",
-	state.Filters: "filters", state.Identities: "ids",
-}
-
 // Explain works out what definitions cost.
 func Explain(r *Registry) *Plan {
 	p := &Plan{}
@@ -173,7 +167,7 @@ func explainStream(r *Registry, s *record.Stream) StreamPlan {
 func explainSeries(s *state.Series, users []string) SeriesPlan {
 	p := SeriesPlan{
 		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
-		Per: s.Per, Condition: s.Condition, State: stateNames[s.Layout()], Tile: window.FormatDuration(window.Milliseconds(s.Tile)),
+		Per: s.Per, Condition: s.Condition, State: s.Layout().String(), Tile: window.FormatDuration(window.Milliseconds(s.Tile)),
 		Keep: window.FormatDuration(window.Milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
 	if stored := s.Layout(); stored == state.LastSeen || stored == state.Logs {
@@ -202,7 +196,7 @@ func explainFeature(f *Feature) FeaturePlan {
 		if !slices.Contains(p.Series, s.ID) {
 			p.Series = append(p.Series, s.ID)
 		}
-		if state := stateNames[s.Layout()]; !slices.Contains(p.State, state) {
+		if state := s.Layout().String(); !slices.Contains(p.State, state) {
 			p.State = append(p.State, state)
 		}
 	}

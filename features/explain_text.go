@@ -53,7 +53,7 @@ func (p *Plan) WriteText(w io.Writer) error {
 			keeps += " per " + s.Per + ", first " + strconv.Itoa(s.Max)
 		case s.Per != "":
 			keeps += " per range of " + s.Per
-		case s.State == stateNames[state.Filters]:
+		case s.State == state.Filters.String():
 			keeps += ", " + strconv.Itoa(s.Max) + " a tile"
 		case s.Max > 0:
 			keeps += ", newest " + strconv.Itoa(s.Max)

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
-	"github.com/weir-stream/weir/value"
 )
 
 // A million distinct values, over many tiles: every quantile lies within the
@@ -26,23 +25,20 @@ streams:
   tx: {topic: tx, timestamp: ts, fields: {user: string, amount: {type: decimal, scale: 2}, rate: float}}
 features:
   `+strings.Join(definitions, "\n  "))
-	tx, _ := r.Stream("tx")
-	amount, rate := tx.FieldIndex("amount"), tx.FieldIndex("rate")
 	held, mapper := memory.New(), r.NewMapper()
-	plan := mapper.plans[tx]
 	b := &state.Batch{}
-	e := record.Event{Stream: tx, Values: make([]value.Value, len(tx.Fields))}
-	e.Values[tx.FieldIndex("user")] = value.Value{Type: value.String, Str: []byte("u")}
+	rec := record.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: -1}
 	const start = int64(1_700_002_800_000)
 	n := int64(1)
 	for i := range int64(prime - 1) {
 		// All residues but 0 come, each once, in no order.
 		if n = n * 5 % prime; n <= values {
-			e.Values[amount] = value.Value{Type: value.Decimal, Scale: 2, Num: n}
-			e.Values[rate] = value.Value{Type: value.Float, Flt: float64(n-values/2) * 1e-6}
-			e.Time = start + i*3
-			e.Now = e.Time
-			mapper.write(&e, plan, i, 0, b)
+			rec.Offset = i
+			rec.Value = fmt.Appendf(rec.Value[:0], `{"ts":%d,"user":"u","amount":%d.%02d,"rate":%g}`,
+				start+i*3, n/100, n%100, float64(n-values/2)*1e-6)
+			if _, err := mapper.Map(&rec, 0, b); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if len(b.Ops) > 10_000 {
 			if err := held.Apply(t.Context(), b); err != nil {

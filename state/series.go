@@ -89,6 +89,14 @@ var measures = [...]struct {
 // String is the measure's name.
 func (m Measure) String() string { return measures[m].name }
 
+var layoutNames = [...]string{
+	Tiles: "tiles", Members: "members", Sketches: "sketches", LastSeen: "last seen", Logs: "log", Spreads: "moments",
+	Picks: "picks", Groups: "tiles by key", Filters: "filters", Identities: "ids",
+}
+
+// String is the layout's name, for people.
+func (l Layout) String() string { return layoutNames[l] }
+
 // Layout is the layout in which the measure is kept.
 func (m Measure) Layout() Layout { return measures[m].state }
 
