@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -83,7 +84,7 @@ func answer(redisAddr string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	registry, err := features.Parse("questions.yaml", []byte(questionDefinitions))
+	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ import (
 
 	"github.com/weir-stream/weir/bench/textbook"
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -150,7 +151,7 @@ func (s *side) info(b *testing.B, section string, names ...string) (sum float64)
 
 // checkEqual compares what both say of some users, busy and idle ones.
 func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
-	registry, err := features.Load("../config/features")
+	registry, err := definition.Load("../config/features")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	if !ok {
 		b.Fatal("user_tx_lifetime is not among the shipped features")
 	}
-	var reading features.Reading
+	var reading query.Reading
 	now, sum := time.Now().UnixMilli(), int64(0)
 	for i := 0; i < users; i += max(1, users/200) {
 		user := fmt.Sprintf("u%06d", i)
@@ -168,7 +169,7 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 		if err := reading.Read(b.Context(), state); err != nil {
 			b.Fatal(err)
 		}
-		var answer features.Answer
+		var answer query.Answer
 		reading.Next(&answer)
 		got := answer.Value.Num
 		want, err := textbook.Transactions(b.Context(), other, user)

@@ -23,7 +23,7 @@ import (
 
 	"github.com/weir-stream/weir/bench/textbook"
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
@@ -231,7 +231,7 @@ func (p *progress) reach(topic string, partition int32, offset int64, at time.Ti
 const namespace = "weir"
 
 func runWeir(ctx context.Context, o order, p *progress) error {
-	registry, err := features.Load("../config/features")
+	registry, err := definition.Load("../config/features")
 	if err != nil {
 		return err
 	}

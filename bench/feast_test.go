@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
@@ -119,7 +119,7 @@ func (f *feast) check(b *testing.B, url string) {
 // feastFeatures are Weir's, by the names that Feast has for them. Their list is
 // answered at half the cost of a feature service of the same.
 func feastFeatures(b *testing.B) string {
-	registry, err := features.Parse("questions.yaml", []byte(questionDefinitions))
+	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {
 		b.Fatal(err)
 	}

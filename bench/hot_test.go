@@ -12,6 +12,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
@@ -49,7 +51,7 @@ func hot(b *testing.B, events int) {
 	server := testkit.NewRedis(b, testkit.RedisOptions{})
 	client := server.Client(b)
 	s := side{redis: client}
-	r, err := features.Parse("hot.yaml", []byte(hotDefinitions))
+	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func BenchmarkNeighbours(b *testing.B) {
 
 func neighbours(b *testing.B, device func(int64) string) {
 	const rounds = 400
-	r, err := features.Parse("hot.yaml", []byte(hotDefinitions))
+	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func neighbours(b *testing.B, device func(int64) string) {
 
 // askOne asks for all features of an entity but those that need a member.
 func askOne(b *testing.B, r *features.Registry, stored store.Store, entity string, now int64) {
-	var reading features.Reading
+	var reading query.Reading
 	reading.Reset(now)
 	var asked []*features.Feature
 	for _, f := range r.Features {
@@ -195,7 +197,7 @@ func askOne(b *testing.B, r *features.Registry, stored store.Store, entity strin
 		b.Fatal(err)
 	}
 	for range asked {
-		var a features.Answer
+		var a query.Answer
 		reading.Next(&a)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -136,7 +137,7 @@ type path struct {
 }
 
 func newPath(b *testing.B, client redis.UniversalClient) *path {
-	registry, err := features.Load("../config/features")
+	registry, err := definition.Load("../config/features")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
@@ -97,7 +98,7 @@ func BenchmarkQuestions(b *testing.B) {
 func questions(b *testing.B) {
 	server := testkit.NewRedis(b, testkit.RedisOptions{})
 	client := server.Client(b)
-	registry, err := features.Parse("questions.yaml", []byte(questionDefinitions))
+	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/state"
@@ -54,7 +55,7 @@ func (clocked) Clock(context.Context) (int64, error) { return now.UnixMilli(), n
 
 // handler serves a few transactions of a user.
 func handler() http.Handler {
-	r, err := features.Parse("definitions.yaml", []byte(definitions))
+	r, err := definition.Parse("definitions.yaml", []byte(definitions))
 	if err != nil {
 		panic(err)
 	}

@@ -1,4 +1,4 @@
-package features
+package features_test
 
 import (
 	orders "cmp"
@@ -10,19 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
-
-func feature(t *testing.T, r *Registry, name string) *Feature {
-	t.Helper()
-	f, ok := r.Feature(name)
-	if !ok {
-		t.Fatalf("no feature %q", name)
-	}
-	return f
-}
 
 func TestFeaturesShareSeries(t *testing.T) {
 	for _, test := range []struct {
@@ -65,8 +59,8 @@ func TestFeaturesShareSeries(t *testing.T) {
 		{"quantiles of another error", "QUANTILE(7d, tx, amount, user, p=0.5)", "QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", false},
 		{"other ranges", "HISTOGRAM(7d, tx, amount, user, bins=[1])", "HISTOGRAM(7d, tx, amount, user, bins=[2])", false},
 	} {
-		r := load(t, "a: "+test.a, "b: "+test.b)
-		a, b := feature(t, r, "a"), feature(t, r, "b")
+		r := defined.Features(t, "a: "+test.a, "b: "+test.b)
+		a, b := defined.Feature(t, r, "a"), defined.Feature(t, r, "b")
 		shared := slices.ContainsFunc(a.Series, func(s *state.Series) bool { return slices.Contains(b.Series, s) })
 		if shared != test.shared {
 			t.Errorf("%s: %s and %s: shared is %t", test.name, test.a, test.b, shared)
@@ -75,21 +69,21 @@ func TestFeaturesShareSeries(t *testing.T) {
 }
 
 func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
-	r := load(t,
+	r := defined.Features(t,
 		"a: COUNT(30d, tx, user)", "b: COUNT(7d, tx, user, keep=25d)", "c: COUNT(2d, tx, user)",
 		"few: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=10)",
 		"many: COUNT_DISTINCT(1d, tx, user, device, method=last_seen, max=20, keep=1d)",
 		"alone: COUNT_DISTINCT(1d, login, user, device, method=last_seen)",
 		"ever: COUNT_DISTINCT(lifetime, login, user, device, method=last_seen)",
 		"later: COUNT_DISTINCT(7d, login, user, device, method=last_seen)")
-	a, few, ever := feature(t, r, "a").Series[0], feature(t, r, "few").Series[0], feature(t, r, "ever").Series[0]
+	a, few, ever := defined.Feature(t, r, "a").Series[0], defined.Feature(t, r, "few").Series[0], defined.Feature(t, r, "ever").Series[0]
 	if want := (32 * window.Day).Milliseconds(); a.Keep != want {
 		t.Errorf("the count keeps %d ms, want %d", a.Keep, want)
 	}
 	if want := (7*window.Day + time.Hour).Milliseconds(); few.Keep != want || few.Max != 20 || few.Tile != 1 {
 		t.Errorf("the values: %+v, want them kept for %d ms, 20 at the most, tile 1", few, want)
 	}
-	if ever.Keep != 0 || ever.Tile != 1 || ever != feature(t, r, "alone").Series[0] || ever != feature(t, r, "later").Series[0] {
+	if ever.Keep != 0 || ever.Tile != 1 || ever != defined.Feature(t, r, "alone").Series[0] || ever != defined.Feature(t, r, "later").Series[0] {
 		t.Errorf("the lifetime's values: %+v, want them kept for ever and shared", ever)
 	}
 }
@@ -113,7 +107,7 @@ func TestRateOfATile(t *testing.T) {
 		for i, f := range test.features {
 			definitions = append(definitions, fmt.Sprintf("f%d: %s", i, f))
 		}
-		r := load(t, definitions...)
+		r := defined.Features(t, definitions...)
 		if s := r.Series[0]; len(r.Series) != 1 || s.Rate != test.rate || s.Max != test.max {
 			t.Errorf("%s: %d series, the rate %v, max %d; want 1, %v and %d", test.features, len(r.Series), s.Rate, s.Max, test.rate, test.max)
 		}
@@ -123,7 +117,7 @@ func TestRateOfATile(t *testing.T) {
 // A key lives as long as it may be asked for an event that lies as far in the future as
 // its stream allows, of the stream that allows most.
 func TestGroupsLiveAsLongAsTheFuture(t *testing.T) {
-	r := parse(t, `
+	r := defined.Registry(t, `
 streams:
   soon: {topic: a, timestamp: t, max_future: 0s, fields: {user: string}}
   later: {topic: b, timestamp: t, max_future: 2d, fields: {user: string}}
@@ -139,11 +133,11 @@ features:
 }
 
 func TestGroups(t *testing.T) {
-	r := load(t,
+	r := defined.Features(t,
 		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
 		"g: COUNT_DISTINCT(90d, tx, device, user)")
-	series := func(name string) *state.Series { return feature(t, r, name).Series[0] }
+	series := func(name string) *state.Series { return defined.Feature(t, r, name).Series[0] }
 	user, device := (31*window.Day + time.Hour + 5*time.Minute).Milliseconds(), (91*window.Day + time.Hour + 5*time.Minute).Milliseconds()
 	for name, want := range map[string]int64{"a": user, "b": user, "c": user, "d": device, "g": device, "e": 0, "f": 0} {
 		if s := series(name); s.GroupKeep != want {
@@ -163,7 +157,7 @@ func TestGroups(t *testing.T) {
 // A series' identity is in the keys of every store that there is: this test
 // fails where state would be lost.
 func TestSeriesIdentityIsFixed(t *testing.T) {
-	r := load(t, "f: SUM(7d, tx, amount, user, ip_c, where='ok == true')")
+	r := defined.Features(t, "f: SUM(7d, tx, amount, user, ip_c, where='ok == true')")
 	s := r.Series[0]
 	want := `series 1
 stream tx
@@ -175,10 +169,10 @@ type decimal 2
 tile 86400000
 derived ip_c "cidr(ip, 24)"
 `
-	if got := SeriesIdentity(s, r.Streams[1]); got != want {
+	if got := features.SeriesIdentity(s, r.Streams[1]); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := GroupIdentity(s, r.Streams[1]), "group 1\nforever false\nby ip_c string\nby user string\n"; got != want {
+	if got, want := features.GroupIdentity(s, r.Streams[1]), "group 1\nforever false\nby ip_c string\nby user string\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if s.ID != "lw-6N" || s.Group != "2DdI" {
@@ -187,14 +181,14 @@ derived ip_c "cidr(ip, 24)"
 }
 
 func TestChangedDerivedFieldHasFreshState(t *testing.T) {
-	id := func(streams, definition string) string {
-		r, err := Parse("test.yaml", []byte(streams+"  f: "+definition+"\n"))
+	id := func(streams, def string) string {
+		r, err := definition.Parse("test.yaml", []byte(streams+"  f: "+def+"\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.Series[0].ID
 	}
-	wider := strings.ReplaceAll(testStreams, "cidr(ip, 24)", "cidr(ip, 20)")
+	wider := strings.ReplaceAll(defined.Streams, "cidr(ip, 24)", "cidr(ip, 20)")
 	for definition, changed := range map[string]bool{
 		"COUNT(7d, tx, ip_c)":                           true,
 		"COUNT(7d, tx, ip_b)":                           true, // made from ip_c
@@ -203,14 +197,14 @@ func TestChangedDerivedFieldHasFreshState(t *testing.T) {
 		"COUNT(7d, tx, ip)":                             false,
 		"COUNT_DISTINCT(7d, tx, user, device, keep=2d)": false,
 	} {
-		if got := id(testStreams, definition) != id(wider, definition); got != changed {
+		if got := id(defined.Streams, definition) != id(wider, definition); got != changed {
 			t.Errorf("%s: changed is %t", definition, got)
 		}
 	}
 }
 
 func TestStreamWrites(t *testing.T) {
-	r := load(t,
+	r := defined.Features(t,
 		"a: COUNT(7d, tx, user)", "b: COUNT(30d, tx, user)", "c: AVG(7d, tx, amount, user, where='ok')",
 		"d: COUNT(7d, tx, user, device, where='ok')", "e: COUNT(1d, tx, device, user, where='(ok)')")
 	tx, _ := r.Stream("tx")
@@ -224,7 +218,7 @@ func TestStreamWrites(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	if !slices.IsSortedFunc(r.Writes(tx), func(a, b Write) int {
+	if !slices.IsSortedFunc(r.Writes(tx), func(a, b features.Write) int {
 		return orders.Or(slices.Compare(b.By, a.By), strings.Compare(a.Series.ID, b.Series.ID))
 	}) {
 		t.Error("the series of an entity are in no order")
@@ -250,10 +244,10 @@ func TestStreamWrites(t *testing.T) {
 
 func TestRegistryDoesNotDependOnOrder(t *testing.T) {
 	definitions := []string{"b: COUNT(7d, tx, user)", "a: AVG(7d, tx, amount, user)", "c: COUNT(1d, login, device)"}
-	first := load(t, definitions...)
+	first := defined.Features(t, definitions...)
 	slices.Reverse(definitions)
-	second := load(t, definitions...)
-	names := func(r *Registry) (names []string) {
+	second := defined.Features(t, definitions...)
+	names := func(r *features.Registry) (names []string) {
 		for _, s := range r.Streams {
 			names = append(names, s.Name)
 		}

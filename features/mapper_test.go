@@ -1,4 +1,4 @@
-package features
+package features_test
 
 import (
 	"bytes"
@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -44,15 +46,6 @@ features:
   user_devices: COUNT_DISTINCT(30d, transaction, user_id, device_id, method=last_seen)
   paid_1d: COUNT(1d, paid, user_id)
 `
-
-func parse(t testing.TB, definitions string) *Registry {
-	t.Helper()
-	r, err := Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 const recorded = int64(1_700_000_000_000) // 2023-11-14 22:13:20 UTC
 
@@ -89,7 +82,7 @@ func operations(b *state.Batch) []string {
 	return lines
 }
 
-func mustMap(t testing.TB, m *Mapper, rec *record.Record, b *state.Batch) Outcome {
+func mustMap(t testing.TB, m *features.Mapper, rec *record.Record, b *state.Batch) features.Outcome {
 	t.Helper()
 	out, err := m.Map(rec, 3, b)
 	if err != nil {
@@ -106,7 +99,7 @@ func equalLines(t *testing.T, got, want []string) {
 }
 
 func TestMap(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{Now: 5}
 	out := mustMap(t, m, event(transaction), b)
 	if out.Stream != "transaction" || len(out.Streams) != 1 || out.Late || b.Now != recorded {
@@ -125,7 +118,7 @@ func TestMap(t *testing.T) {
 
 // An event counts in every stream that takes it.
 func TestMapTwoStreams(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	out := mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"a|b","amount":"1.5","status":"approved"}`), b)
 	if !slices.Equal(out.Streams, []string{"paid", "transaction"}) || out.Stream != "paid" {
@@ -140,7 +133,7 @@ func TestMapTwoStreams(t *testing.T) {
 
 // What is kept by keys, conditions and times has them in its operations.
 func TestMapKeysAndTimes(t *testing.T) {
-	r := parse(t, mapperDefinitions[:strings.Index(mapperDefinitions, "features:")]+`features:
+	r := defined.Registry(t, mapperDefinitions[:strings.Index(mapperDefinitions, "features:")]+`features:
   spent: SUM(7d, transaction, amount, user_id, per=status)
   top: TOP_K(7d, transaction, device_id, user_id, k=3)
   sizes: HISTOGRAM(7d, transaction, amount, user_id, bins=[10, 100])
@@ -175,7 +168,7 @@ func TestMapKeysAndTimes(t *testing.T) {
 }
 
 func TestMapUnmatched(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	for _, rec := range []*record.Record{event(`{"type":"login"}`), {Partition: state.Partition{Topic: "others"}, Value: []byte("x")}} {
 		if out := mustMap(t, m, rec, b); out.Stream != "" || len(out.Streams) != 0 {
@@ -189,7 +182,7 @@ func TestMapUnmatched(t *testing.T) {
 
 // Nulls make no entity and no value; the empty string makes both.
 func TestMapNulls(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":null,"ip":"nowhere"}`), b)
 	if len(b.Touched) != 0 {
@@ -206,7 +199,7 @@ func TestMapNulls(t *testing.T) {
 
 // What is late for one series is not for another, by the record's time alone.
 func TestMapLate(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	old := func(age int64) *record.Record {
 		return event(strings.ReplaceAll(transaction, "NOW", fmt.Sprint(recorded-age)))
 	}
@@ -230,7 +223,7 @@ func TestMapLate(t *testing.T) {
 			t.Errorf("age %d without a record's time: late", c.age)
 		}
 	}
-	m = parse(t, strings.Replace(mapperDefinitions, "match: type", "late: dead_letter\n    match: type", 1)).NewMapper()
+	m = defined.Registry(t, strings.Replace(mapperDefinitions, "match: type", "late: dead_letter\n    match: type", 1)).NewMapper()
 	if out := mustMap(t, m, old(365*24*3600_000), &state.Batch{}); !out.LateToDeadLetter {
 		t.Errorf("%+v", out)
 	}
@@ -239,7 +232,7 @@ func TestMapLate(t *testing.T) {
 // One mapper maps event after event: nothing of one is left in the next, and
 // the batch's time does not go back.
 func TestMapSequence(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	mustMap(t, m, event(transaction), b)
 	b.Reset()
@@ -257,7 +250,7 @@ func TestMapSequence(t *testing.T) {
 }
 
 func TestMapOversized(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	m.MaxRecordBytes = 10
 	_, err := m.Map(event(`{"a": 1234}`), 0, &state.Batch{})
 	var p *record.Poison
@@ -271,7 +264,7 @@ func TestMapOversized(t *testing.T) {
 
 // The batch outlives the record's memory and the mapper's.
 func TestMapCopies(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	rec := event(transaction)
 	mustMap(t, m, rec, b)
@@ -285,7 +278,7 @@ func TestMapCopies(t *testing.T) {
 
 // Nothing is added by poison, not even by the streams that took the record.
 func TestMapPoisonAddsNothing(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	_, err := m.Map(event(`{"type":"transaction","timestamp":NOW,"status":"approved"}`), 0, b)
 	if err == nil || err.Error() != "stream transaction: user_id: the field user_id is required" {
@@ -298,7 +291,7 @@ func TestMapPoisonAddsNothing(t *testing.T) {
 
 // A filter that cannot be computed is poison.
 func TestMapFailingFilter(t *testing.T) {
-	m := parse(t, `
+	m := defined.Registry(t, `
 streams:
   s: {topic: events, timestamp: {path: t, unit: ms}, fields: {u: string, n: int}}
 features:
@@ -312,7 +305,7 @@ features:
 }
 
 func TestMapAllocatesNothing(t *testing.T) {
-	m := parse(t, mapperDefinitions).NewMapper()
+	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	rec := event(transaction)
 	if n := testing.AllocsPerRun(200, func() {
@@ -324,7 +317,7 @@ func TestMapAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkMap(b *testing.B) {
-	m := parse(b, mapperDefinitions).NewMapper()
+	m := defined.Registry(b, mapperDefinitions).NewMapper()
 	batch := &state.Batch{}
 	rec := event(transaction)
 	b.SetBytes(int64(len(rec.Value)))
@@ -338,7 +331,7 @@ func BenchmarkMap(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	d := parse(b, mapperDefinitions).NewDecoder()
+	d := defined.Registry(b, mapperDefinitions).NewDecoder()
 	rec := event(transaction)
 	b.SetBytes(int64(len(rec.Value)))
 	for b.Loop() {
@@ -354,7 +347,7 @@ func FuzzMapper(f *testing.F) {
 	f.Add([]byte(event(transaction).Value), recorded)
 	f.Add([]byte(`{"type":"transaction","timestamp":1700000000000,"user_id":"\ud800\u0041","amount":"1e2"}`), int64(-1))
 	f.Add([]byte(`{"type":"transaction","timestamp":1e400}`), int64(math.MaxInt64))
-	r := parse(f, mapperDefinitions)
+	r := defined.Registry(f, mapperDefinitions)
 	f.Fuzz(func(t *testing.T, value []byte, timestamp int64) {
 		if timestamp < -1 {
 			timestamp = -1

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -17,7 +18,7 @@ import (
 // kept: they stay different, are found again by those who ask, and take no more than
 // their fields allow.
 func TestLongValuesAreShortened(t *testing.T) {
-	r, err := features.Parse("long.yaml", []byte(`
+	r, err := definition.Parse("long.yaml", []byte(`
 streams:
   tx:
     topic: tx
@@ -61,18 +62,18 @@ features:
 		}
 	}
 	entity := string(state.AppendEntity(nil, true, value.Value{Type: value.String, Str: []byte("u" + long)}))
-	ask := func(name string, members ...value.Value) features.Answer {
+	ask := func(name string, members ...value.Value) query.Answer {
 		f, _ := r.Feature(name)
 		if members != nil {
 			f = f.AskedAbout(members)
 		}
-		var reading features.Reading
+		var reading query.Reading
 		reading.Reset(now)
 		reading.Want(f, entity, now)
 		if err := reading.Read(context.Background(), stored); err != nil {
 			t.Fatal(err)
 		}
-		var a features.Answer
+		var a query.Answer
 		reading.Next(&a)
 		return a
 	}

@@ -1,10 +1,12 @@
-package features
+package features_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -32,9 +34,9 @@ features:
   ratio: {expr: count / cards}
 `
 
-func mustParse(t *testing.T, text string) *Registry {
+func mustParse(t *testing.T, text string) *features.Registry {
 	t.Helper()
-	r, err := Parse("test.yaml", []byte(text))
+	r, err := definition.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,15 @@
-package features
+package features_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -28,7 +31,7 @@ features:
 // Each entity that an event does something to remembers its identity, by the
 // time of its record.
 func TestMapRemembersIDs(t *testing.T) {
-	m := parse(t, rememberingDefinitions).NewMapper()
+	m := defined.Registry(t, rememberingDefinitions).NewMapper()
 	id := func(text string) string {
 		return fmt.Sprintf("3@42 %%s id() tile 1700000000 num 0 member %q", text)
 	}
@@ -51,19 +54,19 @@ func TestMapRemembersIDs(t *testing.T) {
 
 // The identities stand with what is forgotten one day, so that they expire.
 func TestSeriesOfIDs(t *testing.T) {
-	r := parse(t, rememberingDefinitions)
-	var ids []SeriesPlan
-	plan := Explain(r)
+	r := defined.Registry(t, rememberingDefinitions)
+	var ids []cost.Series
+	plan := cost.Explain(r)
 	for _, s := range plan.Series {
 		if s.Measure == "id" {
 			ids = append(ids, s)
 		}
 	}
-	recent, ever := feature(t, r, "user_tx_1d").Series[0], feature(t, r, "user_tx").Series[0]
+	recent, ever := defined.Feature(t, r, "user_tx_1d").Series[0], defined.Feature(t, r, "user_tx").Series[0]
 	if len(ids) != 3 || ids[2].Group != recent.Group || ids[2].Group == ever.Group {
 		t.Fatalf("%+v", ids)
 	}
-	if diff := cmp.Diff(SeriesPlan{
+	if diff := cmp.Diff(cost.Series{
 		ID: ids[2].ID, Group: recent.Group, Stream: "transaction", By: []string{"user_id"}, Measure: "id", State: "ids",
 		Tile: "1s", Keep: "10m", Max: 1000, Features: []string{},
 	}, ids[2]); diff != "" {
@@ -77,7 +80,7 @@ func TestSeriesOfIDs(t *testing.T) {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
-		if s.Measure == state.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile+defaultMaxFuture.Milliseconds() {
+		if s.Measure == state.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile+5*time.Minute.Milliseconds() {
 			t.Errorf("the key of a device's identities is kept for %d", s.GroupKeep)
 		}
 	}
@@ -85,7 +88,7 @@ func TestSeriesOfIDs(t *testing.T) {
 
 // Whoever does not remember ids does not keep all that the definitions want.
 func TestPlanHasIDs(t *testing.T) {
-	with, without := parse(t, rememberingDefinitions).Plan(), parse(t, strings.Replace(rememberingDefinitions, "remember_ids: 10m", "", 1)).Plan()
+	with, without := defined.Registry(t, rememberingDefinitions).Plan(), defined.Registry(t, strings.Replace(rememberingDefinitions, "remember_ids: 10m", "", 1)).Plan()
 	if without.Covers(with) || !with.Covers(without) || with.Version == without.Version {
 		t.Errorf("with ids %+v, without %+v", with, without)
 	}

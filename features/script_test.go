@@ -1,4 +1,4 @@
-package features
+package features_test
 
 import (
 	"context"
@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -35,10 +38,10 @@ import (
 type script struct {
 	*testing.T
 	line     int
-	registry *Registry
-	mapper   *Mapper
+	registry *features.Registry
+	mapper   *features.Mapper
 	state    *memory.Store
-	answer   Answer
+	answer   query.Answer
 	kinds    map[string]bool // that were asked for
 }
 
@@ -76,7 +79,7 @@ func (s *script) run(definitions string, lines []string) {
 		}
 	}
 	var err error
-	if s.registry, err = Parse("script", []byte(definitions)); err != nil {
+	if s.registry, err = definition.Parse("script", []byte(definitions)); err != nil {
 		s.Fatal(err)
 	}
 	s.mapper = s.registry.NewMapper()
@@ -179,7 +182,7 @@ func (s *script) eval(words []string) {
 		f = f.AskedAbout(members)
 	}
 	at := s.moment(words[0])
-	var r Reading
+	var r query.Reading
 	r.Reset(at)
 	r.Want(f, string(entity), at)
 	if err := r.Read(context.Background(), s.state); err != nil {
@@ -199,7 +202,7 @@ func (s *script) expect(text string) {
 		s.failf("bad value: %v", err)
 	}
 	rest, _ := io.ReadAll(decoder.Buffered())
-	status, capped, within := Present, false, 0.0
+	status, capped, within := query.Present, false, 0.0
 	words := strings.Fields(string(rest))
 	for i := 0; i < len(words); i++ {
 		switch word := words[i]; word {
@@ -212,7 +215,7 @@ func (s *script) expect(text string) {
 			i++
 			s.covers(word, words[i])
 		default:
-			status = Status(word)
+			status = query.Status(word)
 		}
 	}
 	a := s.answer
@@ -235,7 +238,7 @@ func (s *script) covers(edge, text string) {
 }
 
 // answered is an answer's value as the script writes it.
-func answered(a Answer) any {
+func answered(a query.Answer) any {
 	if a.Items == nil {
 		return scalar(a.Value)
 	}

@@ -1,4 +1,4 @@
-package features
+package features_test
 
 import "github.com/weir-stream/weir/value"
 

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
@@ -122,7 +123,7 @@ func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *mod
 		entity, ok := e.Entity(nil, slices.Sorted(slices.Values(f.By)))
 		got := value.Features[f.Name]
 		if !ok {
-			if string(got.Value) != "null" || got.Status != features.NotFound {
+			if string(got.Value) != "null" || got.Status != query.NotFound {
 				differences = append(differences, f.Name+" of nobody is "+string(got.Value))
 			}
 			continue

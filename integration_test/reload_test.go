@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -105,7 +105,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	if s.registry, err = features.Load(append(definitions(t), file)...); err != nil {
+	if s.registry, err = definition.Load(append(definitions(t), file)...); err != nil {
 		t.Fatal(err)
 	}
 	s.model = model.New(s.registry)

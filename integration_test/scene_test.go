@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
@@ -75,7 +76,7 @@ func newScene(t testing.TB, client redis.UniversalClient, settings ...string) *s
 // newSceneOf is newScene with other definitions.
 func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, settings ...string) *scene {
 	t.Helper()
-	registry, err := features.Load(paths...)
+	registry, err := definition.Load(paths...)
 	if err != nil {
 		t.Fatal(err)
 	}

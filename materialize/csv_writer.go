@@ -4,8 +4,8 @@ import (
 	"encoding/csv"
 	"io"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 )
 
@@ -33,7 +33,7 @@ func (w *csvWriter) Write(id []byte, cells []Cell) error {
 		if c.Items == nil {
 			w.text = c.Value.AppendText(w.text[:0])
 		} else {
-			a := features.Answer{Items: c.Items, Shape: aggregate.Categories}
+			a := query.Answer{Items: c.Items, Shape: aggregate.Categories}
 			w.text = a.AppendValue(w.text[:0])
 		}
 		w.row = append(w.row, string(w.text))

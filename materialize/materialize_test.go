@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
@@ -56,7 +57,7 @@ features:
 
 func load(t testing.TB, text string) *features.Registry {
 	t.Helper()
-	r, err := features.Parse("test.yaml", []byte(text))
+	r, err := definition.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

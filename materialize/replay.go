@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -19,7 +20,7 @@ import (
 // State is what a replay keeps state in; it has to be empty.
 type State interface {
 	Apply(context.Context, *state.Batch) error
-	features.Reader
+	query.Reader
 }
 
 // Summary says what a replay has done.
@@ -52,7 +53,7 @@ type Replay struct {
 	summary  Summary
 	entities []string // by keys
 	lacks    []bool   // by keys: the event has no such entity
-	reading  features.Reading
+	reading  query.Reading
 	cells    []Cell
 	text     []byte
 }
@@ -184,7 +185,7 @@ func (r *Replay) answer(ctx context.Context, e *record.Event, before bool) error
 		if !asked(i) {
 			continue
 		}
-		var a features.Answer
+		var a query.Answer
 		r.reading.Next(&a)
 		if a.Err != nil {
 			return a.Err // a defect: nobody else writes into memory

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -51,7 +52,7 @@ func enrichPlans(r *features.Registry) map[*record.Stream]*enrichPlan {
 		plan := &enrichPlan{stream: e.Stream.Name, topic: e.Topic}
 		for _, f := range e.Service.Features {
 			plan.features = append(plan.features, enrichFeature{
-				Feature: f, keys: slices.Sorted(slices.Values(f.By)), label: append(features.AppendString(nil, f.Name), ':'),
+				Feature: f, keys: slices.Sorted(slices.Values(f.By)), label: append(query.AppendString(nil, f.Name), ':'),
 				through: f.FanOut() > 0,
 			})
 		}
@@ -71,7 +72,7 @@ type enriched struct {
 	before, touched int
 	at, now         int64    // the event's time and its record's, in milliseconds
 	entities        []entity // by feature
-	answers         []features.Answer
+	answers         []query.Answer
 
 	key, event []byte // as the record had them
 	headers    []kafka.Header
@@ -88,7 +89,7 @@ type entity struct {
 	// the keys or the value to ask about, or came so late that state of its time
 	// may be gone. It goes by the record alone, so that it is the same whenever it
 	// is written.
-	without features.Status
+	without query.Status
 }
 
 // newEnriched copies what is needed of an event.
@@ -109,9 +110,9 @@ func newEnriched(plan *enrichPlan, e *record.Event, p state.Partition, rec *fetc
 		text, named = e.Entity(text[:0], f.keys)
 		switch {
 		case !named:
-			n.entities[i].without = features.NotFound
+			n.entities[i].without = query.NotFound
 		case f.Forgets() && e.Time < e.Now-f.Keep.Milliseconds():
-			n.entities[i].without = features.OutsideMaxAge
+			n.entities[i].without = query.OutsideMaxAge
 		default:
 			n.entities[i].text = string(text)
 		}
@@ -125,7 +126,7 @@ func newEnriched(plan *enrichPlan, e *record.Event, p state.Partition, rec *fetc
 // ask asks a feature about the event's own value.
 func (e *entity) ask(f *features.Feature, own value.Value) {
 	if own.IsNull() {
-		e.without = features.NullValue
+		e.without = query.NullValue
 		return
 	}
 	own.Str = bytes.Clone(own.Str)
@@ -150,14 +151,14 @@ func (n *enriched) wanted(before bool) iter.Seq2[int, *features.Feature] {
 }
 
 // want asks for features of the event.
-func (n *enriched) want(r *features.Reading, before bool) {
+func (n *enriched) want(r *query.Reading, before bool) {
 	for i, f := range n.wanted(before) {
 		r.Want(f, n.entities[i].text, n.at)
 	}
 }
 
 // wantThrough asks for the features of the event that go through a list.
-func (n *enriched) wantThrough(r *features.Reading) {
+func (n *enriched) wantThrough(r *query.Reading) {
 	for i, f := range n.wanted(false) {
 		if n.plan.features[i].through {
 			r.Want(f, n.entities[i].text, n.at)
@@ -211,7 +212,7 @@ type enricher struct {
 	known known // by the history that the batch was last told by
 
 	due     []*enriched // of the batch, those to be written
-	reading features.Reading
+	reading query.Reading
 }
 
 // answer makes the values of the batch's events that are to be written. The
@@ -245,7 +246,7 @@ func (e *enricher) answer(ctx context.Context, b *batch) error {
 	failures := map[int]error{}
 	adding := adding{batch: b, state: state}
 	for _, n := range e.due {
-		n.answers = make([]features.Answer, len(n.plan.features))
+		n.answers = make([]query.Answer, len(n.plan.features))
 		adding.upTo(n.before)
 		err := e.ask(ctx, n, state, true)
 		adding.upTo(n.touched)
@@ -296,7 +297,7 @@ func (e *enricher) members(ctx context.Context, b *batch, stored state.Snapshot)
 		e.reading.Reset(n.now)
 		n.wantThrough(&e.reading)
 		lists := len(e.reading.Reads())
-		if e.reading.ReadLists(ctx, features.Followed{State: adding.state}) != nil {
+		if e.reading.ReadLists(ctx, query.Followed{State: adding.state}) != nil {
 			continue // the event's answers meet the same, and tell of it
 		}
 		for _, r := range e.reading.Reads()[lists:] {
@@ -379,7 +380,7 @@ func (e *enricher) ask(ctx context.Context, n *enriched, stored state.Snapshot, 
 	e.reading.Reset(n.now)
 	e.reading.Held(e.known.held)
 	n.want(&e.reading, before)
-	if err := e.reading.Read(ctx, features.Followed{State: stored}); err != nil {
+	if err := e.reading.Read(ctx, query.Followed{State: stored}); err != nil {
 		return err
 	}
 	for i := range n.wanted(before) {

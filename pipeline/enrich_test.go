@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
@@ -128,7 +129,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 	var offsets [partitions]int64
 	ctx, stored, batch := context.Background(), memory.New(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
 	mapper := b.registry.NewMapper()
-	var reading features.Reading
+	var reading query.Reading
 	service, _ := b.registry.Service("risk")
 	for _, m := range sent {
 		p := int(m.Key[0])
@@ -143,13 +144,13 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 			continue
 		}
 		event := out.Events[0]
-		ask := func(f *features.Feature, entity []byte) features.Answer {
+		ask := func(f *features.Feature, entity []byte) query.Answer {
 			reading.Reset(m.Time.UnixMilli())
 			reading.Want(f, string(entity), event.Time)
 			if err := reading.Read(ctx, stored); err != nil {
 				b.t.Fatal(err)
 			}
-			var a features.Answer
+			var a query.Answer
 			reading.Next(&a)
 			return a
 		}

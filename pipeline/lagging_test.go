@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -58,7 +58,7 @@ func TestOneMasterHangs(t *testing.T) {
 // is so many; 0 stands for a master that hangs.
 func (b *bench) counts(near, far int) func() (bool, string) {
 	return func() (bool, string) {
-		var reading features.Reading
+		var reading query.Reading
 		reading.Reset(at)
 		for user := range 7 {
 			f, _ := b.registry.Feature("payments")
@@ -70,10 +70,10 @@ func (b *bench) counts(near, far int) func() (bool, string) {
 		var got []string
 		ok, away := true, 0
 		for range 7 {
-			var a features.Answer
+			var a query.Answer
 			reading.Next(&a)
 			text := string(a.Value.AppendText(nil))
-			if a.Status == features.Unavailable {
+			if a.Status == query.Unavailable {
 				text = ""
 				away++
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -47,23 +48,23 @@ func (p *past) get(ctx context.Context) (*state.History, error) {
 // known is what a history says of the features of enriched events.
 type known struct {
 	history *state.History
-	held    int64 // see features.Reading.Held
-	of      map[*features.Feature]*features.Completeness
+	held    int64 // see query.Reading.Held
+	of      map[*features.Feature]*query.Completeness
 }
 
 // look takes up a history at a moment of the clock.
 func (k *known) look(h *state.History, now time.Time) {
 	k.held = h.HeldSince(now.UnixMilli())
 	if k.history != h {
-		k.history, k.of = h, map[*features.Feature]*features.Completeness{}
+		k.history, k.of = h, map[*features.Feature]*query.Completeness{}
 	}
 }
 
 // completeness is that of a feature.
-func (k *known) completeness(f *features.Feature) *features.Completeness {
+func (k *known) completeness(f *features.Feature) *query.Completeness {
 	c := k.of[f]
 	if c == nil {
-		c = features.CompletenessOf(f, k.history)
+		c = query.CompletenessOf(f, k.history)
 		k.of[f] = c
 	}
 	return c

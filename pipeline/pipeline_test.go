@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
@@ -59,7 +61,7 @@ func newBench(t *testing.T) *bench {
 // newBenchOf is a bench of other definitions, and their topics with their
 // numbers of partitions.
 func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench {
-	registry, err := features.Parse("test.yaml", []byte(definitions))
+	registry, err := definition.Parse("test.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func payments(from, to int) []kafka.Message {
 func (b *bench) answers() string {
 	b.t.Helper()
 	names := []string{"paid", "payments"}
-	var reading features.Reading
+	var reading query.Reading
 	reading.Reset(at)
 	for user := range 7 {
 		for _, name := range names {
@@ -149,7 +151,7 @@ func (b *bench) answers() string {
 	var text strings.Builder
 	for user := range 7 {
 		for _, name := range names {
-			var answer features.Answer
+			var answer query.Answer
 			reading.Next(&answer)
 			fmt.Fprintf(&text, "u%d %s=%s ", user, name, answer.Value.AppendText(nil))
 		}

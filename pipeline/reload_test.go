@@ -12,6 +12,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
@@ -22,7 +24,7 @@ import (
 // that are never long before their records.
 func registryOf(t testing.TB, more ...string) *features.Registry {
 	t.Helper()
-	r, err := features.Parse("test.yaml", []byte(strings.Replace(definitions, "timestamp: at", "timestamp: at\n    max_future: 1s", 1)+strings.Join(more, "\n")))
+	r, err := definition.Parse("test.yaml", []byte(strings.Replace(definitions, "timestamp: at", "timestamp: at\n    max_future: 1s", 1)+strings.Join(more, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	both, err := features.Parse("test.yaml", []byte(definitions+"---"+logins))
+	both, err := definition.Parse("test.yaml", []byte(definitions+"---"+logins))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +189,13 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	b.expect(300)
 	f, _ := both.Feature("logins")
 	count := func() string {
-		var reading features.Reading
+		var reading query.Reading
 		reading.Reset(at)
 		reading.Want(f, "u1", at)
 		if err := reading.Read(context.Background(), b.store); err != nil {
 			t.Fatal(err)
 		}
-		var a features.Answer
+		var a query.Answer
 		reading.Next(&a)
 		return string(a.Value.AppendText(nil))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -139,7 +139,7 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 // What a worker remembers of the newest record is bounded by the clock, so that
 // it is over once the clock has got there.
 func TestNewestTimestampIsBounded(t *testing.T) {
-	registry, err := features.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
+	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestCertificateWithoutTLS(t *testing.T) {
 func TestStrangersAreCounted(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	h := newHandler(&fakeReader{}, func(c *setup) { tokenOnly(&c.Access); c.Registerer = metrics })
-	do(t, h, "POST", query, good)
+	do(t, h, "POST", queryPath, good)
 	do(t, h, "GET", "/v1/features", "")
 	want := `# HELP weir_requests_refused_total Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.
 # TYPE weir_requests_refused_total counter

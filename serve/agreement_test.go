@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
@@ -29,7 +30,7 @@ features:
 // by compiles a feature with those keys.
 func by(t testing.TB, keys string) *features.Registry {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", fmt.Appendf(nil, definitions, keys))
+	r, err := definition.Parse("definitions.yaml", fmt.Appendf(nil, definitions, keys))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok b
 
 	reader := &fakeReader{}
 	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
-	w := do(t, h, "POST", query, fmt.Sprintf(`{"features": ["asked"], "entities": [{%s}]}`, keys))
+	w := do(t, h, "POST", queryPath, fmt.Sprintf(`{"features": ["asked"], "entities": [{%s}]}`, keys))
 	if w.Code != http.StatusOK {
 		if poison == nil && len(batch.Touched) > 0 {
 			t.Errorf("%s: counted as %q, but the question is refused: %s", keys, batch.Touched[0].Entity, w.Body)

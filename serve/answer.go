@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -140,7 +140,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 	out = append(out, q.waited...)
 	out = append(out, q.readFrom...)
 	out = append(out, `,"results":[`...)
-	var a features.Answer
+	var a query.Answer
 	for e := range q.entities {
 		if e > 0 {
 			out = append(out, ',')
@@ -176,7 +176,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 }
 
 // appendAnswer writes an answer of plan i.
-func (q *question) appendAnswer(dst []byte, a *features.Answer, i int) []byte {
+func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
 	if !hasValue(a) {
 		return a.AppendJSON(dst)
 	}
@@ -201,22 +201,22 @@ func (q *question) fits(ctx context.Context, bytes int) error {
 }
 
 // next fills in the next answer, of plan i.
-func (q *question) next(a *features.Answer, i int) {
+func (q *question) next(a *query.Answer, i int) {
 	if q.oldest[i] == reached {
 		q.reading.NextSince(a, q.since[i])
 		q.meet(a)
 		return
 	}
-	*a = features.Answer{Status: features.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
-	a.From, a.To = features.Covers(q.plans[i].Feature, q.at, q.now)
+	*a = query.Answer{Status: query.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
+	a.From, a.To = query.Covers(q.plans[i].Feature, q.at, q.now)
 }
 
 // meet notes an answer that state stands in the way of which could not be read.
-func (q *question) meet(a *features.Answer) {
+func (q *question) meet(a *query.Answer) {
 	switch a.Status {
-	case features.Unavailable:
+	case query.Unavailable:
 		q.unavailable++
-	case features.Damaged:
+	case query.Damaged:
 		if q.damaged++; q.damaged == 1 {
 			q.damage = a.Err
 		}
@@ -224,6 +224,6 @@ func (q *question) meet(a *features.Answer) {
 }
 
 // hasValue says whether an answer rests on state.
-func hasValue(a *features.Answer) bool {
-	return a.Status != features.OutsideMaxAge && !a.Status.Unread()
+func hasValue(a *query.Answer) bool {
+	return a.Status != query.OutsideMaxAge && !a.Status.Unread()
 }

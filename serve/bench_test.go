@@ -48,7 +48,7 @@ func BenchmarkQuestion(b *testing.B) {
 	body := []byte(`{"features": [` + strings.Join(names, ", ") + `], "entities": [` + strings.Join(entities, ", ") + `]}`)
 
 	reader := bytes.NewReader(body)
-	request, err := http.NewRequest("POST", query, reader)
+	request, err := http.NewRequest("POST", queryPath, reader)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range asked {
 			asked[i] = &slowClient{httptest.NewRecorder(), take, 0}
-			all.Go(func() { h.ServeHTTP(asked[i], httptest.NewRequest("POST", query, strings.NewReader(body))) })
+			all.Go(func() { h.ServeHTTP(asked[i], httptest.NewRequest("POST", queryPath, strings.NewReader(body))) })
 		}
 		synctest.Wait() // all answers are being taken or wait in line
 		const most = inFlight + clients*2*freeAnswer
@@ -124,7 +124,7 @@ func TestWaitingInLine(t *testing.T) {
 		for range 5 {
 			c := &slowClient{httptest.NewRecorder(), take, 0}
 			all.Go(func() {
-				h.ServeHTTP(c, httptest.NewRequest("POST", query, strings.NewReader(body)))
+				h.ServeHTTP(c, httptest.NewRequest("POST", queryPath, strings.NewReader(body)))
 				if c.Code != http.StatusOK || c.bytes < 1<<19 {
 					t.Errorf("%d with %d bytes: %.300s", c.Code, c.bytes, c.Body)
 				}
@@ -150,12 +150,12 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		first := make(chan int)
 		go func() {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest("POST", query, sending))
+			h.ServeHTTP(w, httptest.NewRequest("POST", queryPath, sending))
 			first <- w.Code
 		}()
 		_, _ = sent.Write([]byte(long[:freeBody+1]))
 		synctest.Wait()
-		ask := func(body string) int { return do(t, h, "POST", query, body).Code }
+		ask := func(body string) int { return do(t, h, "POST", queryPath, body).Code }
 		if status := ask(long); status != http.StatusServiceUnavailable {
 			t.Errorf("another long body is answered with %d, want 503", status)
 		}
@@ -180,7 +180,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 	reader := &fakeReader{slices: stored()}
 	h := newHandler(reader, nil)
-	got := do(t, h, "POST", query, `{"features":["device_tx_7d","user_last"],"entities":[
+	got := do(t, h, "POST", queryPath, `{"features":["device_tx_7d","user_last"],"entities":[
 		{"device_id":"d1","user_id":"u1"},{"device_id":"d2","user_id":"u1"},{"device_id":"d1","user_id":"u1","x":[1]},{"device_id":"d1","user_id":"u1"}]}`).Body.Bytes()
 	var answer struct {
 		Results []struct{ Entity, Features json.RawMessage }
@@ -192,7 +192,7 @@ func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 		t.Errorf("%d reads, want 3", n)
 	}
 	for i, entity := range []string{`{"device_id":"d1","user_id":"u1"}`, `{"device_id":"d2","user_id":"u1"}`, `{"device_id":"d1","user_id":"u1","x":[1]}`, `{"device_id":"d1","user_id":"u1"}`} {
-		one := do(t, h, "POST", query, `{"features":["device_tx_7d","user_last"],"entities":[`+entity+`]}`).Body.String()
+		one := do(t, h, "POST", queryPath, `{"features":["device_tx_7d","user_last"],"entities":[`+entity+`]}`).Body.String()
 		want := fmt.Sprintf(`{"at":1532520000000,"results":[{"entity":%s,"features":%s}]}`, answer.Results[i].Entity, answer.Results[i].Features)
 		if diff := cmp.Diff(one, want+"\n"); diff != "" {
 			t.Errorf("entity %d (-alone +among others):\n%s", i, diff)
@@ -239,7 +239,7 @@ func TestClientsThatHangUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			metrics, log := prometheus.NewRegistry(), new(strings.Builder)
 			ctx, cancel := context.WithCancel(t.Context())
-			r := httptest.NewRequestWithContext(ctx, "POST", query, strings.NewReader(good))
+			r := httptest.NewRequestWithContext(ctx, "POST", queryPath, strings.NewReader(good))
 			reader := hangUp(r, cancel)
 			h := newHandler(reader, func(c *setup) { c.Registerer, c.Logger = metrics, logTo(log) })
 			w := httptest.NewRecorder()
@@ -255,7 +255,7 @@ func TestClientsThatHangUp(t *testing.T) {
 	// A store that breaks off is one that fails, whatever it calls that.
 	metrics := prometheus.NewRegistry()
 	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *setup) { c.Registerer = metrics })
-	if w := do(t, h, "POST", query, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {
+	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {
 		t.Errorf("%d %s, counted as %s", w.Code, w.Body, outcomes(t, metrics))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
@@ -130,7 +131,7 @@ func describeStream(s *record.Stream, e *features.Enrichment) CatalogueStream {
 func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 	d := CatalogueFeature{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where, Per: f.Per,
-		Timeline: features.HasTimeline(f),
+		Timeline: query.HasTimeline(f),
 	}
 	if f.Parts == nil {
 		d.describeWindow(f)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -81,14 +81,14 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 // completeness is what a history says of a feature.
 type completeness struct {
 	history *state.History
-	of      *features.Completeness
+	of      *query.Completeness
 }
 
 // completeness is what a history says of the feature; nil is no history.
-func (p *plan) completeness(history *state.History) *features.Completeness {
+func (p *plan) completeness(history *state.History) *query.Completeness {
 	c := p.complete.Load()
 	if c == nil || c.history != history {
-		c = &completeness{history, features.CompletenessOf(p.Feature, history)}
+		c = &completeness{history, query.CompletenessOf(p.Feature, history)}
 		p.complete.Store(c)
 	}
 	return c.of

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -29,11 +30,11 @@ features:
 // later, logins without all.
 func partlyKept(t *testing.T, more ...state.PlanEpoch) (*features.Registry, *state.History) {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", []byte(partly))
+	r, err := definition.Parse("definitions.yaml", []byte(partly))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := features.Parse("definitions.yaml", []byte(partly[:strings.Index(partly, "  later")]))
+	before, err := definition.Parse("definitions.yaml", []byte(partly[:strings.Index(partly, "  later")]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 			c.Registry = func() *features.Registry { return r }
 			c.History = func(context.Context) (*state.History, error) { return history, nil }
 		})
-		return do(t, h, "POST", query, body).Body.String()
+		return do(t, h, "POST", queryPath, body).Body.String()
 	}
 	all := `{"features": ["always", "later", "logins", "ratio"], "entities": [{"user": "u1"}]}`
 	want := `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
@@ -93,7 +94,7 @@ features:
   seen: SEEN(1d, payment, user, shop)
   count: COUNT(2h, payment, user, tile=1h)
 `
-	r, err := features.Parse("definitions.yaml", []byte(definitions))
+	r, err := definition.Parse("definitions.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +194,8 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 		}
 	})
 	const body = `{"features": ["later"], "entities": [{"user": "u1"}]}`
-	do(t, h, "POST", query, body)
-	do(t, h, "POST", query, body)
+	do(t, h, "POST", queryPath, body)
+	do(t, h, "POST", queryPath, body)
 	if diff := cmp.Diff([]string{"state", "history", "state"}, order); diff != "" {
 		t.Error(diff)
 	}
@@ -204,7 +205,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 		c.Registry = func() *features.Registry { return r }
 		c.History = func(context.Context) (*state.History, error) { return nil, failure }
 	})
-	if w := do(t, h, "POST", query, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the store cannot be read") {
+	if w := do(t, h, "POST", queryPath, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the store cannot be read") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -48,7 +49,7 @@ func TestDamagedEntity(t *testing.T) {
 		}
 	}
 	const none = `{"value":null,"status":"DAMAGED","from":1531958400000,"to":1532520000000,"exact":false}`
-	ask("POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d2"}, {"device_id": "d1"}]}`,
+	ask("POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d2"}, {"device_id": "d1"}]}`,
 		`{"device_tx_7d":`+none+`}`, `{"device_tx_7d":{"value":3,"status":"PRESENT"`)
 	ask("GET", "/v1/features/device_tx_7d?device_id=d2", "", `{"device_tx_7d":`+none+`}`)
 	ask("GET", "/v1/timeline/device_tx_7d?device_id=d2", "", `"bars":[{"value":null,"status":"DAMAGED"`)
@@ -79,7 +80,7 @@ weir_damaged_answers_total 11
 // state may have expired says what may be missing.
 func TestQuestionDuringCatchUp(t *testing.T) {
 	lag := int64(0)
-	r, err := features.Parse("definitions.yaml", []byte(derivedDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestQuestionDuringCatchUp(t *testing.T) {
 		clock.Format(time.RFC3339): `"value":0,"status":"INCOMPLETE"`,
 	} {
 		for path, body := range map[string]string{
-			query:                                   `{"features": ["user_tx"], "entities": [{"user": "u1"}], "at": "` + at + `"}`,
+			queryPath:                               `{"features": ["user_tx"], "entities": [{"user": "u1"}], "at": "` + at + `"}`,
 			"/v1/timeline/user_tx?user=u1&at=" + at: "",
 		} {
 			method := "POST"

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -32,7 +33,7 @@ services:
 // counts events: two of each series but the filtered one, which has one.
 func askDerived(t *testing.T, method, target, body string) (status int, answer, reads string) {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", []byte(derivedDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 
 // Whatever asks for the parts, they are read once, in one round trip.
 func TestDerivedFeaturesAreAnswered(t *testing.T) {
-	status, got, reads := askDerived(t, "POST", query,
+	status, got, reads := askDerived(t, "POST", queryPath,
 		`{"service": "payment_risk", "features": ["user_tx"], "entities": [{"user": "u1", "device": "d1"}, {"user": "u2", "device": "d1"}]}`)
 	want := `{"at":1532520000000,"results":[` +
 		`{"entity":{"user":"u1","device":"d1"},"features":{` +
@@ -85,7 +86,7 @@ func TestDerivedFeaturesAreAnswered(t *testing.T) {
 
 // A derived feature reaches as far back as all of its parts.
 func TestDerivedFeatureOutsideMaxAge(t *testing.T) {
-	status, got, reads := askDerived(t, "POST", query,
+	status, got, reads := askDerived(t, "POST", queryPath,
 		`{"features": ["risk", "user_tx"], "entities": [{"user": "u1", "device": "d1"}], "at": 1532519399999}`)
 	want := `{"at":1532519399999,"results":[{"entity":{"user":"u1","device":"d1"},"features":{` +
 		`"risk":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531958400000,"to":1532520000000,"exact":false,"oldest":1532519400000},` +
@@ -110,7 +111,7 @@ func TestDerivedFeatureRefusesQuestions(t *testing.T) {
 		`{"features": ["of_cents"], "entities": [{"user": "u1", "cents": 0.001}]}`:     `key "cents" of entity 0 must be a decimal with up to 2 digits behind the point for feature "of_cents"; 0.001 is not`,
 		`{"features": ["approval_rat"], "entities": [{"user": "u1", "device": "d1"}]}`: `there is no feature "approval_rat"; did you mean "approval_rate"?`,
 	} {
-		_, got, reads := askDerived(t, "POST", query, body)
+		_, got, reads := askDerived(t, "POST", queryPath, body)
 		var answer struct{ Error *Error }
 		if err := json.Unmarshal([]byte(got), &answer); err != nil || answer.Error == nil || answer.Error.Message != want {
 			t.Errorf("%s: %s\nwant %s", body, got, want)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const query = "/v1/query"
+const queryPath = "/v1/query"
 
 // refusals pairs bad requests with the status and the error they get. The
 // limits are 2000 bytes and 6 values.
@@ -17,99 +17,99 @@ var refusals = []struct {
 	want                       string // under "error"
 }{
 	{
-		"nothing", "POST", query, "",
+		"nothing", "POST", queryPath, "",
 		400, `{"code":"malformed_json","message":"the body is no JSON: unexpected end of JSON input, at byte 0"}`,
 	},
 	{
-		"no JSON", "POST", query, `{"features": [device_tx_7d]}`,
+		"no JSON", "POST", queryPath, `{"features": [device_tx_7d]}`,
 		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character 'd' looking for beginning of value, at byte 15"}`,
 	},
 	{
-		"a number that is no JSON", "POST", query, `{"at": 017}`,
+		"a number that is no JSON", "POST", queryPath, `{"at": 017}`,
 		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character '1' after object key:value pair, at byte 9"}`,
 	},
 	{
-		"trailing garbage", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]} {}`,
+		"trailing garbage", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]} {}`,
 		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character '{' after top-level value, at byte 67"}`,
 	},
 	{
-		"no UTF-8", "POST", query, "{\"service\": \"\xff\"}",
+		"no UTF-8", "POST", queryPath, "{\"service\": \"\xff\"}",
 		400, `{"code":"malformed_json","message":"the body is not UTF-8"}`,
 	},
 	{
-		"nested too deep", "POST", query, strings.Repeat("[", 400) + strings.Repeat("]", 400),
+		"nested too deep", "POST", queryPath, strings.Repeat("[", 400) + strings.Repeat("]", 400),
 		400, `{"code":"malformed_json","message":"the body is nested deeper than 300 levels"}`,
 	},
 	{
-		"no object", "POST", query, `["device_tx_7d"]`,
+		"no object", "POST", queryPath, `["device_tx_7d"]`,
 		400, `{"code":"wrong_type","message":"a question must be an object; a list is not"}`,
 	},
 	{
-		"an unknown key", "POST", query, `{"feature": ["device_tx_7d"]}`,
+		"an unknown key", "POST", queryPath, `{"feature": ["device_tx_7d"]}`,
 		400, `{"code":"unknown_key","message":"a question has no key \"feature\"; its keys are features, service, entities, members, at, pending and wait_for","key":"feature","nearest":"features"}`,
 	},
 	{
-		"a key twice", "POST", query, `{"at": 1, "at": 2}`,
+		"a key twice", "POST", queryPath, `{"at": 1, "at": 2}`,
 		400, `{"code":"duplicate_key","message":"key \"at\" stands twice in a question","key":"at"}`,
 	},
 	{
-		"features of the wrong type", "POST", query, `{"features": "device_tx_7d"}`,
+		"features of the wrong type", "POST", queryPath, `{"features": "device_tx_7d"}`,
 		400, `{"code":"wrong_type","message":"features must be a list of names; \"device_tx_7d\" is not","key":"features"}`,
 	},
 	{
-		"a feature of the wrong type", "POST", query, `{"features": [null]}`,
+		"a feature of the wrong type", "POST", queryPath, `{"features": [null]}`,
 		400, `{"code":"wrong_type","message":"features must be a list of names; null is not one","key":"features"}`,
 	},
 	{
-		"a service of the wrong type", "POST", query, `{"service": {"name": "payment_risk"}}`,
+		"a service of the wrong type", "POST", queryPath, `{"service": {"name": "payment_risk"}}`,
 		400, `{"code":"wrong_type","message":"service must be a name; an object is not","key":"service"}`,
 	},
 	{
-		"no features", "POST", query, `{"features": [], "entities": [{"device_id": "d1"}]}`,
+		"no features", "POST", queryPath, `{"features": [], "entities": [{"device_id": "d1"}]}`,
 		400, `{"code":"missing_features","message":"a question must name features or a service, such as \"features\": [\"device_tx_7d\"]"}`,
 	},
 	{
-		"an unknown feature, slightly wrong", "POST", query, `{"features": ["device_tx_7"], "entities": [{"device_id": "d1"}]}`,
+		"an unknown feature, slightly wrong", "POST", queryPath, `{"features": ["device_tx_7"], "entities": [{"device_id": "d1"}]}`,
 		404, `{"code":"unknown_feature","message":"there is no feature \"device_tx_7\"; did you mean \"device_tx_7d\"?","feature":"device_tx_7","nearest":"device_tx_7d"}`,
 	},
 	{
-		"an unknown feature, like no other", "POST", query, `{"features": ["ip_logins"], "entities": [{"device_id": "d1"}]}`,
+		"an unknown feature, like no other", "POST", queryPath, `{"features": ["ip_logins"], "entities": [{"device_id": "d1"}]}`,
 		404, `{"code":"unknown_feature","message":"there is no feature \"ip_logins\"","feature":"ip_logins"}`,
 	},
 	{
-		"an unknown service", "POST", query, `{"service": "payment-risk", "entities": [{"device_id": "d1"}]}`,
+		"an unknown service", "POST", queryPath, `{"service": "payment-risk", "entities": [{"device_id": "d1"}]}`,
 		404, `{"code":"unknown_service","message":"there is no service \"payment-risk\"; did you mean \"payment_risk\"?","nearest":"payment_risk"}`,
 	},
 	{
-		"no entities", "POST", query, `{"features": ["device_tx_7d"]}`,
+		"no entities", "POST", queryPath, `{"features": ["device_tx_7d"]}`,
 		400, `{"code":"missing_entities","message":"a question must have entities, such as \"entities\": [{\"device_id\": \"d000001\"}]"}`,
 	},
 	{
-		"an empty list of entities", "POST", query, `{"features": ["device_tx_7d"], "entities": []}`,
+		"an empty list of entities", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": []}`,
 		400, `{"code":"missing_entities","message":"entities must not be empty"}`,
 	},
 	{
-		"entities of the wrong type", "POST", query, `{"features": ["device_tx_7d"], "entities": {"device_id": "d1"}}`,
+		"entities of the wrong type", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": {"device_id": "d1"}}`,
 		400, `{"code":"wrong_type","message":"entities must be a list of objects; an object is not","key":"entities"}`,
 	},
 	{
-		"an entity of the wrong type", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}, "d2"]}`,
+		"an entity of the wrong type", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}, "d2"]}`,
 		400, `{"code":"wrong_type","message":"entities must be a list of objects; \"d2\" is not one","key":"entities","entity":1}`,
 	},
 	{
-		"a missing key", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}, {"user_id": "u1"}]}`,
+		"a missing key", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}, {"user_id": "u1"}]}`,
 		400, `{"code":"missing_key","message":"entity 1 has no key \"device_id\" (string), which feature \"device_tx_7d\" needs","feature":"device_tx_7d","key":"device_id","entity":1}`,
 	},
 	{
-		"a key that is null", "POST", query, `{"service": "payment_risk", "entities": [{"device_id": null, "user_id": "u1"}]}`,
+		"a key that is null", "POST", queryPath, `{"service": "payment_risk", "entities": [{"device_id": null, "user_id": "u1"}]}`,
 		400, `{"code":"missing_key","message":"key \"device_id\" (string) of entity 0 is null, but feature \"device_tx_7d\" needs it","feature":"device_tx_7d","key":"device_id","entity":0}`,
 	},
 	{
-		"a key twice in an entity", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1", "device_\u0069d": "d2"}]}`,
+		"a key twice in an entity", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1", "device_\u0069d": "d2"}]}`,
 		400, `{"code":"duplicate_key","message":"key \"device_id\" stands twice in entity 0","key":"device_id","entity":0}`,
 	},
 	{
-		"a string that is a number", "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": 1}]}`,
+		"a string that is a number", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": 1}]}`,
 		400, `{"code":"wrong_type","message":"key \"device_id\" of entity 0 must be a string for feature \"device_tx_7d\"; 1 is not","feature":"device_tx_7d","key":"device_id","entity":0}`,
 	},
 	{
@@ -133,19 +133,19 @@ var refusals = []struct {
 		400, `{"code":"wrong_type","message":"key \"t\" of entity 0 must be a time (milliseconds since 1970, or RFC 3339) for feature \"typed_7d\"; \"2018-07-25\" is not","feature":"typed_7d","key":"t","entity":0}`,
 	},
 	{
-		"a long key is shortened", "POST", query, `{"x` + strings.Repeat("é", 100) + `": 1}`,
+		"a long key is shortened", "POST", queryPath, `{"x` + strings.Repeat("é", 100) + `": 1}`,
 		400, `{"code":"unknown_key","message":"a question has no key \"x` + strings.Repeat("é", 31) + `\"…; its keys are features, service, entities, members, at, pending and wait_for","key":"x` + strings.Repeat("é", 100) + `"}`,
 	},
 	{
-		"a moment that is a word", "POST", query, `{"at": "yesterday"}`,
+		"a moment that is a word", "POST", queryPath, `{"at": "yesterday"}`,
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"yesterday\" is not","key":"at"}`,
 	},
 	{
-		"a long number is shortened", "POST", query, `{"at": 1` + strings.Repeat("0", 99) + `}`,
+		"a long number is shortened", "POST", queryPath, `{"at": 1` + strings.Repeat("0", 99) + `}`,
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; 1` + strings.Repeat("0", 63) + `… is not","key":"at"}`,
 	},
 	{
-		"nothing but nulls", "POST", query, `{"features": null, "service": null, "entities": null, "at": null}`,
+		"nothing but nulls", "POST", queryPath, `{"features": null, "service": null, "entities": null, "at": null}`,
 		400, `{"code":"missing_features","message":"a question must name features or a service, such as \"features\": [\"device_tx_7d\"]"}`,
 	},
 	{
@@ -161,15 +161,15 @@ var refusals = []struct {
 		400, `{"code":"at_too_far","message":"at lies more than 366 days ahead; is 1532496076032000 in milliseconds?","key":"at"}`,
 	},
 	{
-		"too many values", "POST", query, `{"service": "payment_risk", "entities": [{}, {}, {}]}`,
+		"too many values", "POST", queryPath, `{"service": "payment_risk", "entities": [{}, {}, {}]}`,
 		413, `{"code":"too_many_values","message":"3 features for 3 entities are more than the 6 values that one question may ask for"}`,
 	},
 	{
-		"too many features", "POST", query, `{"features": ["a", "a", "a", "a", "a", "a", "a"], "entities": [{}]}`,
+		"too many features", "POST", queryPath, `{"features": ["a", "a", "a", "a", "a", "a", "a"], "entities": [{}]}`,
 		413, `{"code":"too_many_values","message":"7 features for 1 entities are more than the 6 values that one question may ask for"}`,
 	},
 	{
-		"too large a body", "POST", query, strings.Repeat(" ", 2001),
+		"too large a body", "POST", queryPath, strings.Repeat(" ", 2001),
 		413, `{"code":"body_too_large","message":"the body has more than 2000 bytes"}`,
 	},
 	{
@@ -189,7 +189,7 @@ var refusals = []struct {
 		404, `{"code":"unknown_path","message":"there is no path \"/v1/status/\""}`,
 	},
 	{
-		"a method of another path", "GET", query, "",
+		"a method of another path", "GET", queryPath, "",
 		405, `{"code":"method_not_allowed","message":"/v1/query takes POST, not GET"}`,
 	},
 	{
@@ -242,7 +242,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestMethodNotAllowedSaysWhichIs(t *testing.T) {
-	w := do(t, newHandler(&fakeReader{}, nil), "GET", query, "")
+	w := do(t, newHandler(&fakeReader{}, nil), "GET", queryPath, "")
 	if got := w.Header().Get("Allow"); got != "POST" {
 		t.Errorf("Allow: %q, want POST", got)
 	}

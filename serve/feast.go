@@ -10,7 +10,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -210,7 +210,7 @@ func (c *columns) appendQuestion(dst []byte, x *index, n int) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = features.AppendString(dst, name)
+		dst = query.AppendString(dst, name)
 		for _, by := range x.plans[name].By {
 			needed[by] = true
 		}
@@ -230,7 +230,7 @@ func (c *columns) appendQuestion(dst []byte, x *index, n int) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = append(features.AppendString(dst, key), ':')
+			dst = append(query.AppendString(dst, key), ':')
 			dst = append(dst, c.values[i][e]...)
 		}
 		dst = append(dst, '}')
@@ -242,22 +242,22 @@ var feastColumns = form{(*handler).feast, answerIn((*question).encodeColumns), f
 
 // feastStatuses are the statuses by their names in Feast's protocol, which has
 // these four alone: its clients fail on others.
-var feastStatuses = map[features.Status]string{
-	features.Present:   "PRESENT",
-	features.NullValue: "NULL_VALUE",
-	features.NotFound:  "NOT_FOUND",
+var feastStatuses = map[query.Status]string{
+	query.Present:   "PRESENT",
+	query.NullValue: "NULL_VALUE",
+	query.NotFound:  "NOT_FOUND",
 	// There is a value that is not to be relied on; complete_since tells it from the next.
-	features.Incomplete:    "OUTSIDE_MAX_AGE",
-	features.OutsideMaxAge: "OUTSIDE_MAX_AGE",
+	query.Incomplete:    "OUTSIDE_MAX_AGE",
+	query.OutsideMaxAge: "OUTSIDE_MAX_AGE",
 	// There is no value, and the reason is none of the entity's.
-	features.Damaged:     "OUTSIDE_MAX_AGE",
-	features.Unavailable: "OUTSIDE_MAX_AGE",
+	query.Damaged:     "OUTSIDE_MAX_AGE",
+	query.Unavailable: "OUTSIDE_MAX_AGE",
 }
 
 // partialSince is since when an answer is complete, state.MinTime where the whole of
 // it is.
-func partialSince(a *features.Answer) int64 {
-	if a.Status != features.Incomplete {
+func partialSince(a *query.Answer) int64 {
+	if a.Status != query.Incomplete {
 		return state.MinTime
 	}
 	return a.CompleteSince
@@ -271,7 +271,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 	byPlan := make([]column, len(q.plans))
 	var value []byte
 	size := 0
-	var a features.Answer
+	var a query.Answer
 	for e, first := range q.first {
 		for i := range q.plans {
 			c := &byPlan[i]
@@ -295,7 +295,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = features.AppendString(out, name)
+		out = query.AppendString(out, name)
 	}
 	out = append(append(out, ']'), q.readFrom...)
 	out = append(out, `},"results":[`...)
@@ -305,7 +305,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 		}
 		var key column
 		for _, v := range values {
-			key.add(v, features.Present, q.at, state.MinTime)
+			key.add(v, query.Present, q.at, state.MinTime)
 		}
 		out = key.append(out)
 		if err := q.fits(ctx, len(out)); err != nil {
@@ -346,5 +346,5 @@ func failFeast(w http.ResponseWriter, e *Error) {
 		Message string `json:"message"`
 		Code    Code   `json:"code"`
 	}{"feast.errors", class, e.Message, e.Code})
-	failWith(w, e.Status, append(features.AppendString(nil, strings.TrimSpace(string(detail))), '\n'))
+	failWith(w, e.Status, append(query.AppendString(nil, strings.TrimSpace(string(detail))), '\n'))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -42,7 +43,7 @@ services:
 // not say.
 func TestFeastClient(t *testing.T) {
 	python := feastPython(t)
-	r, err := features.Parse("definitions.yaml", []byte(feastDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(feastDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -19,7 +19,7 @@ type column struct {
 // cell is one value of a column, for entities that are asked about again.
 type cell struct {
 	bounds // in values
-	status features.Status
+	status query.Status
 	at     int64
 	since  int64
 }
@@ -32,14 +32,14 @@ func (c *column) repeat(entity int) {
 
 // add adds a value, which counts up to a moment. since is the event time from
 // which on it is complete; state.MinTime where the whole of it is.
-func (c *column) add(value []byte, status features.Status, at, since int64) {
+func (c *column) add(value []byte, status query.Status, at, since int64) {
 	if c.values != nil {
 		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
 	}
 	from := len(c.values)
 	c.values = append(c.values, value...)
 	c.cells = append(c.cells, cell{bounds{from, len(c.values)}, status, at, since})
-	c.statuses = features.AppendString(c.statuses, feastStatuses[status])
+	c.statuses = query.AppendString(c.statuses, feastStatuses[status])
 	// Always three digits behind the point: not every Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
 	if since == state.MinTime {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -111,8 +112,8 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 // Windows of one feature may begin at different moments: some are whole.
 func TestColumnThatIsPartlyWhole(t *testing.T) {
 	var c column
-	for _, status := range []features.Status{features.Present, features.Incomplete, features.Incomplete} {
-		a := features.Answer{Status: status, CompleteSince: 7}
+	for _, status := range []query.Status{query.Present, query.Incomplete, query.Incomplete} {
+		a := query.Answer{Status: status, CompleteSince: 7}
 		c.add([]byte("1"), a.Status, 0, partialSince(&a))
 	}
 	const at = `"1970-01-01T00:00:00.000Z"`

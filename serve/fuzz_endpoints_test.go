@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -80,7 +81,7 @@ func everyRegistry(t testing.TB) *features.Registry {
 	for i, k := range aggregate.All {
 		text += fmt.Sprintf("  kind_%d: >-\n    %s\n", i, k.Spec().Example)
 	}
-	r, err := features.Parse("every.yaml", []byte(text+"services:\n  some: [logins_of_user, share, per_merchant]\n"))
+	r, err := definition.Parse("every.yaml", []byte(text+"services:\n  some: [logins_of_user, share, per_merchant]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func addEndpoints(f *testing.F, r *features.Registry) {
 				own = append(own, parameter)
 			}
 		}
-		f.Add("POST", query, "", fmt.Sprintf(`{"features": [%q], "entities": [{%s}]%s}`, feature.Name, keys, members))
+		f.Add("POST", queryPath, "", fmt.Sprintf(`{"features": [%q], "entities": [{%s}]%s}`, feature.Name, keys, members))
 		f.Add("GET", "/v1/features/"+feature.Name+"?"+strings.Join(own, "&")+member+"&at=2018-07-25T05:21:16Z", "", "")
 		f.Add("GET", "/v1/timeline/"+feature.Name+"?"+strings.Join(own, "&"), "", "")
 		f.Add("POST", feastPath, "", fmt.Sprintf(`{"features": ["v:%s"], "entities": {"user": ["u1", "x"], "device": ["d1", "d2"]}}`, feature.Name))
@@ -189,7 +190,7 @@ func addEndpoints(f *testing.F, r *features.Registry) {
 		`"at": "1970-01-01T00:00:00Z"`, `"at": 0`, `"at": 1564055999999`,
 		`"members": {"numbers_seen": [7, 1e2], "rates_seen": [0.5, -0.0]}, "features": ["numbers_seen", "rates_seen"]`,
 	} {
-		f.Add("POST", query, "", `{"service": "some", "entities": [{`+keys+`}, {"user": "nobody"}], `+rest+`}`)
+		f.Add("POST", queryPath, "", `{"service": "some", "entities": [{`+keys+`}, {"user": "nobody"}], `+rest+`}`)
 	}
 	for _, test := range answers {
 		f.Add(test.method, test.target, "", test.body)
@@ -205,7 +206,7 @@ func addEndpoints(f *testing.F, r *features.Registry) {
 			f.Add(method, path, "Accept-Encoding: gzip\r\nRange: bytes=9-1\r\nIf-Match: x\r\n", "")
 		}
 	}
-	f.Add("POST", query, "Content-Encoding: gzip\r\nContent-Type: text/plain", "{}")
+	f.Add("POST", queryPath, "Content-Encoding: gzip\r\nContent-Type: text/plain", "{}")
 	f.Add("POST", feastPath, "", `{"feature_service": "some", "entities": {"user": ["u1"]}, "full_feature_names": true}`)
 }
 

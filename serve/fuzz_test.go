@@ -23,7 +23,7 @@ func FuzzQuery(f *testing.F) {
 	h := newHandler(reader, nil)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		reader.calls = nil
-		w := do(t, h, "POST", query, string(body))
+		w := do(t, h, "POST", queryPath, string(body))
 		if w.Code >= 500 {
 			t.Fatalf("status %d: %s", w.Code, w.Body)
 		}
@@ -91,7 +91,7 @@ func FuzzMembers(f *testing.F) {
 			return
 		}
 		for _, name := range names {
-			w := do(t, h, "POST", query, `{"features": ["`+name+`"], "entities": [{"user": "u1"}], "members": `+members+`}`)
+			w := do(t, h, "POST", queryPath, `{"features": ["`+name+`"], "entities": [{"user": "u1"}], "members": `+members+`}`)
 			if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
 				t.Fatalf("%s: status %d: %s", name, w.Code, w.Body)
 			}

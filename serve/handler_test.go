@@ -55,14 +55,14 @@ func TestStoreFailures(t *testing.T) {
 				c.Limits.Timeout = time.Millisecond
 				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			})
-			w := do(t, h, "POST", query, test.body)
+			w := do(t, h, "POST", queryPath, test.body)
 			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
 				t.Errorf("status %d, Retry-After %q; want 503 and 1", w.Code, w.Header().Get("Retry-After"))
 			}
 			if diff := cmp.Diff(test.want+"\n", w.Body.String()); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
-			do(t, h, "POST", query, test.body)
+			do(t, h, "POST", queryPath, test.body)
 			if n := strings.Count(log.String(), "the store cannot be read"); n != 1 {
 				t.Errorf("logged %d times within a second, want once:\n%s", n, &log)
 			}
@@ -88,7 +88,7 @@ func TestDefectsStayInside(t *testing.T) {
 				f.Kind = panics{f.Kind}
 				c.Registry = func() *features.Registry { return r }
 			})
-			w := do(t, h, "POST", query, good)
+			w := do(t, h, "POST", queryPath, good)
 			if w.Code != http.StatusInternalServerError || w.Body.String() != want {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
@@ -203,11 +203,11 @@ func TestRegistryIsReplaced(t *testing.T) {
 	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
 		c.Registry = func() *features.Registry { return registries[0] }
 	})
-	if w := do(t, h, "POST", query, good); w.Code != http.StatusNotFound {
+	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusNotFound {
 		t.Errorf("before: status %d, want 404", w.Code)
 	}
 	registries = registries[1:]
-	if w := do(t, h, "POST", query, good); w.Code != http.StatusOK {
+	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusOK {
 		t.Errorf("after: status %d, want 200", w.Code)
 	}
 }
@@ -216,12 +216,12 @@ func TestMetrics(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	reader := &fakeReader{slices: stored()}
 	h := newHandler(reader, func(c *setup) { c.Registerer, c.Gatherer = metrics, metrics })
-	do(t, h, "POST", query, `{"features": ["device_tx_7d", "device_avg_7d"], "entities": [{"device_id": "d1"}, {"device_id": "d2"}]}`)
-	do(t, h, "POST", query, `{}`)
+	do(t, h, "POST", queryPath, `{"features": ["device_tx_7d", "device_avg_7d"], "entities": [{"device_id": "d1"}, {"device_id": "d2"}]}`)
+	do(t, h, "POST", queryPath, `{}`)
 	reader.err = errors.New("down")
-	do(t, h, "POST", query, good)
+	do(t, h, "POST", queryPath, good)
 	reader.read = func(context.Context, []state.Read) ([]state.WindowState, error) { panic("defect") }
-	do(t, h, "POST", query, good)
+	do(t, h, "POST", queryPath, good)
 
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP weir_question_features_total Values asked for, by feature.
@@ -269,7 +269,7 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := httptest.NewRequest("POST", query, test.body)
+			r := httptest.NewRequest("POST", queryPath, test.body)
 			r.Header.Set("Content-Encoding", test.encoding)
 			w := httptest.NewRecorder()
 			newHandler(&fakeReader{}, nil).ServeHTTP(w, r)

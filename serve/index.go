@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -64,7 +65,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		} else {
 			sets = append(sets, set)
 		}
-		label := append(features.AppendString(nil, f.Name), ':')
+		label := append(query.AppendString(nil, f.Name), ':')
 		x.plans[f.Name] = &plan{
 			Feature: f, keys: set, member: key{name: f.Field, typ: f.Call.Type, scale: f.Call.Scale},
 			label: label, asked: asked.WithLabelValues(f.Name), fanOut: f.FanOut(),

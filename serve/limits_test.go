@@ -23,12 +23,12 @@ func TestAnswerTooLarge(t *testing.T) {
 	const refusal = "the answer has more than 65536 bytes; ask about fewer entities, features or members at once"
 	for _, test := range []struct{ name, target, body, want string }{
 		{
-			"a value of a pending event", query, `{"features": ["per_merchant"], "entities": [` + times(100, `{"user": "u1"}`) + `],
+			"a value of a pending event", queryPath, `{"features": ["per_merchant"], "entities": [` + times(100, `{"user": "u1"}`) + `],
 				"pending": {"stream": "transaction", "event": {"ts": 1532520000000, "user": "u1", "merchant": "` + long + `", "amount": 1}}}`,
 			`{"error":{"code":"answer_too_large","message":"` + refusal + `"}}`,
 		},
 		{
-			"a member", query, `{"features": ["merchants_seen"], "entities": [` + times(100, `{"user": "u1"}`) + `], "members": ["` + long + `"]}`,
+			"a member", queryPath, `{"features": ["merchants_seen"], "entities": [` + times(100, `{"user": "u1"}`) + `], "members": ["` + long + `"]}`,
 			`{"error":{"code":"answer_too_large","message":"` + refusal + `"}}`,
 		},
 		{

@@ -7,8 +7,8 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -159,7 +159,7 @@ func (k key) example() string {
 
 // appendMembers writes what is answered about members: for each its value, in
 // the order of the question, and once what they have in common.
-func (q *question) appendMembers(dst []byte, a *features.Answer, first int) []byte {
+func (q *question) appendMembers(dst []byte, a *query.Answer, first int) []byte {
 	dst = append(dst, `{"members":[`...)
 	for i := range a.Items {
 		if i > 0 {

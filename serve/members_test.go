@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -50,7 +51,7 @@ services:
 // memberHandler serves what is in memory after some events of a user.
 func memberHandler(t testing.TB) http.Handler {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ var rateOf = regexp.MustCompile(`"false_positive_rate":0\.[0-4][0-9]*`) // no mo
 // ask puts a question about one user.
 func ask(t testing.TB, user, rest string) *httptest.ResponseRecorder {
 	t.Helper()
-	return do(t, memberHandler(t), "POST", query, fmt.Sprintf(`{"entities": [{"user": %q}], %s}`, user, rest))
+	return do(t, memberHandler(t), "POST", queryPath, fmt.Sprintf(`{"entities": [{"user": %q}], %s}`, user, rest))
 }
 
 func TestMembers(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 func TestNullsAreAbsent(t *testing.T) {
 	ask := func(more string) string {
 		h := waitingHandler(t, &arrival{})
-		return do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}]`+more+`}`).Body.String()
+		return do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}]`+more+`}`).Body.String()
 	}
 	for with, without := range map[string]string{
 		`, "at": null, "service": null, "members": null, "pending": null, "wait_for": null`: ``,

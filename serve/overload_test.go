@@ -29,7 +29,7 @@ func TestOverload(t *testing.T) {
 	}}
 	metrics := prometheus.NewRegistry()
 	h := newHandler(reader, func(c *setup) { c.Limits.Concurrent, c.Registerer = 1, metrics })
-	ask := func() *httptest.ResponseRecorder { return do(t, h, "POST", query, good) }
+	ask := func() *httptest.ResponseRecorder { return do(t, h, "POST", queryPath, good) }
 	var first sync.WaitGroup
 	first.Go(func() {
 		if w := ask(); w.Code != http.StatusOK {
@@ -64,7 +64,7 @@ func TestLongTimeout(t *testing.T) {
 	var deadline time.Time
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Limits.Timeout = 5 * time.Minute })
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder(), at: &deadline}
-	h.ServeHTTP(w, httptest.NewRequest("POST", query, strings.NewReader(good)))
+	h.ServeHTTP(w, httptest.NewRequest("POST", queryPath, strings.NewReader(good)))
 	if left := time.Until(deadline); w.Code != http.StatusOK || left < 5*time.Minute || left > 6*time.Minute {
 		t.Errorf("status %d, %v to write the answer; want 200 and a little more than 5m", w.Code, left)
 	}
@@ -84,7 +84,7 @@ func TestPanicsAreCounted(t *testing.T) {
 	h := newHandler(reader, func(c *setup) {
 		c.Registerer, c.Logger = metrics, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	w := do(t, h, "POST", query, good)
+	w := do(t, h, "POST", queryPath, good)
 	if !strings.HasPrefix(w.Body.String(), `{"error":{"code":"internal",`) || w.Code != http.StatusInternalServerError {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
@@ -73,7 +74,7 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 		q.outcomes = append(q.outcomes, ',')
 	}
 	q.outcomes = append(q.outcomes, `{"stream":`...)
-	q.outcomes = features.AppendString(q.outcomes, stream.Name)
+	q.outcomes = query.AppendString(q.outcomes, stream.Name)
 	q.outcomes = append(q.outcomes, `,"time":`...)
 	q.outcomes = strconv.AppendInt(q.outcomes, event.Time, 10)
 	q.outcomes = append(q.outcomes, `,"deduplicated":`...)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -61,7 +62,7 @@ type clocked struct{ *memory.Store }
 func (clocked) Clock(context.Context) (int64, error) { return noon.UnixMilli(), nil }
 
 func newBus(t *testing.T) *bus {
-	r, err := features.Parse("pending.yaml", []byte(pendingDefinitions))
+	r, err := definition.Parse("pending.yaml", []byte(pendingDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func (b *bus) arrive(topic, event string) {
 // ask asks for all features of a user, with more keys of the question.
 func (b *bus) ask(more string) string {
 	b.Helper()
-	w := do(b, b.handler, "POST", query, `{"service": "all", "entities": [{"user": "u1"}]`+more+`}`)
+	w := do(b, b.handler, "POST", queryPath, `{"service": "all", "entities": [{"user": "u1"}]`+more+`}`)
 	if w.Code != http.StatusOK {
 		b.Fatal(w.Body)
 	}
@@ -186,7 +187,7 @@ func TestPendingRefusals(t *testing.T) {
 		event("payment", strings.Replace(payment("p", 0, "ok"), "12.30", `"12.345"`, 1)): `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: money.amount: expected a decimal of 64 bits with at most 2 digits behind the point, found a string","event":0,"reason":"wrong_type","path":"money.amount"}`,
 		event("refused", payment("p", 0, "ok")):                                          `{"code":"bad_event","message":"pending event 0 is none of stream \"refused\", which takes those for which status == \"refused\"","event":0}`,
 	} {
-		w := do(t, b.handler, "POST", query, `{"service": "all", "entities": [{"user": "u1"}], "pending": `+pending+`}`)
+		w := do(t, b.handler, "POST", queryPath, `{"service": "all", "entities": [{"user": "u1"}], "pending": `+pending+`}`)
 		status := http.StatusBadRequest
 		switch {
 		case strings.Contains(want, "unknown_stream"):
@@ -206,13 +207,13 @@ func TestPendingRefusals(t *testing.T) {
 // An event is mapped as it was sent, to the last byte.
 func TestPendingIsTakenAsSent(t *testing.T) {
 	reader := &fakeReader{}
-	r, err := features.Parse("pending.yaml", []byte(pendingDefinitions))
+	r, err := definition.Parse("pending.yaml", []byte(pendingDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	const event = `{"a\u0074": 1532520000000, "user": "\ud83d\ude00 \\ \ud800", "device": "d\/\"1", "id": 1e3, "at": 1532520000001}`
-	w := do(t, h, "POST", query, `{"features": ["devices"], "entities": [{"user": "u1"}], "pending": {"stream": "login", "event": `+event+`}}`)
+	w := do(t, h, "POST", queryPath, `{"features": ["devices"], "entities": [{"user": "u1"}], "pending": {"stream": "login", "event": `+event+`}}`)
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Body)
 	}
@@ -233,7 +234,7 @@ func TestPendingOfManyQuestions(t *testing.T) {
 		group.Go(func() {
 			device := fmt.Sprint("d", n)
 			for range 50 {
-				w := do(t, b.handler, "POST", query, fmt.Sprintf(`{"features": ["devices"], "entities": [{"user": "u%d"}],
+				w := do(t, b.handler, "POST", queryPath, fmt.Sprintf(`{"features": ["devices"], "entities": [{"user": "u%d"}],
 					"pending": {"stream": "login", "event": {"at": 1532520000000, "user": "u%[1]d", "device": %q}}}`, n, device))
 				if !strings.Contains(w.Body.String(), `"devices":{"value":1,`) {
 					t.Error(w.Body)

@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -63,10 +64,10 @@ type question struct {
 	columns *columns // of a question in Feast's protocol, else nil
 
 	// reading is of each entity for each plan.
-	reading features.Reading
+	reading query.Reading
 	// oldest is by plan the oldest moment that can be asked for, or reached.
 	oldest []int64
-	since  []*features.Completeness // by plan
+	since  []*query.Completeness // by plan
 
 	parser fastjson.Parser
 	body   []byte

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -38,9 +39,9 @@ func TestAnswersFromReplicas(t *testing.T) {
 		asked                      int
 		want                       string
 	}{
-		{"from a replica", "POST", query, ask + `}`, stale(12 * time.Millisecond), 1, `,"read_from":"replica","staleness_ms":12,"results":[`},
-		{"a bound is rounded up", "POST", query, ask + `}`, stale(12*time.Millisecond + 1), 1, `"staleness_ms":13,`},
-		{"where no replica did", "POST", query, ask + `}`, state.Freshness{}, 1, master + `"results":[`},
+		{"from a replica", "POST", queryPath, ask + `}`, stale(12 * time.Millisecond), 1, `,"read_from":"replica","staleness_ms":12,"results":[`},
+		{"a bound is rounded up", "POST", queryPath, ask + `}`, stale(12*time.Millisecond + 1), 1, `"staleness_ms":13,`},
+		{"where no replica did", "POST", queryPath, ask + `}`, state.Freshness{}, 1, master + `"results":[`},
 		{"of one feature", "GET", "/v1/features/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"results":[`},
 		{"a timeline", "GET", "/v1/timeline/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"bars":[`},
 		{
@@ -48,10 +49,10 @@ func TestAnswersFromReplicas(t *testing.T) {
 			`{"metadata":{"feature_names":["device_id","device_tx_7d"],"read_from":"replica","staleness_ms":12},"results":[`,
 		},
 		{
-			"waiting is for the master", "POST", query, ask + `, "wait_for": {"topic": "transactions", "partition": 0, "offset": 1}}`, stale(time.Second), 0,
+			"waiting is for the master", "POST", queryPath, ask + `, "wait_for": {"topic": "transactions", "partition": 0, "offset": 1}}`, stale(time.Second), 0,
 			`,"waited":{"applied":true}` + master,
 		},
-		{"what is not kept is not read", "POST", query, `{"features": ["device_users_7d"], "entities": [{"device_id": "d1"}], "at": 1530000000000}`, stale(time.Second), 0, master},
+		{"what is not kept is not read", "POST", queryPath, `{"features": ["device_users_7d"], "entities": [{"device_id": "d1"}], "at": 1530000000000}`, stale(time.Second), 0, master},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reader := &fakeReader{slices: stored()}
@@ -70,7 +71,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 
 // What is pending is added to what a replica holds.
 func TestPendingEventsAtReplicas(t *testing.T) {
-	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 	h := newHandler(reader, func(c *setup) {
 		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
 	})
-	w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}],
+	w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}],
 		"pending": {"stream": "view", "event": {"time": 1532520000000, "user": "u1"}}}`)
 	if !strings.Contains(w.Body.String(), `}],"read_from":"replica","staleness_ms":1000,`) || reader.pending == nil || len(reader.pending.Touched) == 0 {
 		t.Errorf("%d %s\nwith %+v pending", w.Code, w.Body, reader.pending)
@@ -90,7 +91,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 
 // Of two round trips the staler counts, and one to a replica is enough.
 func TestStalenessOfTheSecondDegree(t *testing.T) {
-	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestStalenessOfTheSecondDegree(t *testing.T) {
 	h := newHandler(reader, func(c *setup) {
 		c.Registry, c.Replicas = func() *features.Registry { return r }, replica.read
 	})
-	w := do(t, h, "POST", query, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}]}`)
+	w := do(t, h, "POST", queryPath, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}]}`)
 	if !strings.Contains(w.Body.String(), `"read_from":"replica","staleness_ms":1000,`) || replica.asked != 2 {
 		t.Errorf("%d %s\nafter %d reads, want 2", w.Code, w.Body, replica.asked)
 	}
@@ -112,7 +113,7 @@ func TestStalenessOfTheSecondDegree(t *testing.T) {
 func TestNeitherReplicaNorMaster(t *testing.T) {
 	reader := &fakeReader{err: errors.New("down")}
 	h := newHandler(reader, func(c *setup) { c.Replicas = (&replicaOf{reader, make([]state.Freshness, 1), 0}).read })
-	w := do(t, h, "POST", query, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
+	w := do(t, h, "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
 	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {
 		t.Errorf("%d %s\nwant 503 %s", w.Code, w.Body, want)

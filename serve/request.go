@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -83,7 +83,7 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 			return duplicateKey(parameter, "the query")
 		}
 	}
-	q.body = features.AppendString(append(q.body, `{"features":[`...), name)
+	q.body = query.AppendString(append(q.body, `{"features":[`...), name)
 	q.body = append(q.body, `],"entities":[{`...)
 	first := true
 	for i, by := range p.By {
@@ -94,7 +94,7 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 			q.body = append(q.body, ',')
 		}
 		first = false
-		q.body = append(features.AppendString(q.body, by), ':')
+		q.body = append(query.AppendString(q.body, by), ':')
 		q.body = appendLiteral(q.body, parameters.Get(by), p.ByTypes[i] == value.String)
 	}
 	q.body = append(q.body, "}]"...)
@@ -124,7 +124,7 @@ func appendLiteral(dst []byte, text string, isString bool) []byte {
 	if !isString && json.Valid([]byte(text)) {
 		return append(dst, text...)
 	}
-	return features.AppendString(dst, text)
+	return query.AppendString(dst, text)
 }
 
 // memberParameter is the parameter that names a member, one or several times.

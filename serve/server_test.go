@@ -26,7 +26,7 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "http://" + s.Addr().String() + query
+	url := "http://" + s.Addr().String() + queryPath
 	answer := make(chan string, 1)
 	go func() {
 		resp, err := http.Post(url, "application/json", strings.NewReader(good))
@@ -75,7 +75,7 @@ func TestShutdownEnds(t *testing.T) {
 	}
 	asked := make(chan error, 1)
 	go func() {
-		resp, err := http.Post("http://"+s.Addr().String()+query, "application/json", strings.NewReader(good))
+		resp, err := http.Post("http://"+s.Addr().String()+queryPath, "application/json", strings.NewReader(good))
 		if err == nil {
 			resp.Body.Close()
 		}

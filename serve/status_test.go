@@ -14,9 +14,9 @@ import (
 
 func TestStatusOfAnAPI(t *testing.T) {
 	h := newHandler(&fakeReader{slices: stored()}, nil)
-	do(t, h, "POST", query, good)
-	do(t, h, "POST", query, good)
-	do(t, h, "POST", query, `{}`)
+	do(t, h, "POST", queryPath, good)
+	do(t, h, "POST", queryPath, good)
+	do(t, h, "POST", queryPath, `{}`)
 	want := `{"at":1532520000000,"questions":[{"outcome":"answered","count":2},{"outcome":"refused","count":1}]}` + "\n"
 	if w := do(t, h, "GET", "/v1/status", ""); w.Code != http.StatusOK || w.Body.String() != want {
 		t.Errorf("%d %s, want %s", w.Code, w.Body, want)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
@@ -53,7 +55,7 @@ type throughWorld struct {
 
 func newThroughWorld(t *testing.T, events int, random *rand.Rand, limits Limits) *throughWorld {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", []byte(throughDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(throughDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func (w *throughWorld) ask(t *testing.T, device, user string, at int64) map[stri
 		names = append(names, f.Name)
 	}
 	list, _ := json.Marshal(names)
-	response := do(t, w.handler, "POST", query,
+	response := do(t, w.handler, "POST", queryPath,
 		fmt.Sprintf(`{"features": %s, "entities": [{"device": %q, "user": %q}], "at": %d}`, list, device, user, at))
 	var answer struct {
 		Results []struct{ Features map[string]json.RawMessage }
@@ -130,7 +132,7 @@ func TestSecondDegreeIsAnsweredAsItsModel(t *testing.T) {
 			if !want.Found && f.Parts == nil {
 				want.Value = f.Kind.Spec().Neutral
 			}
-			whole := (&features.Answer{Value: want.Value, Items: want.Items, Shape: aggregate.List}).AppendJSON(nil)
+			whole := (&query.Answer{Value: want.Value, Items: want.Items, Shape: aggregate.List}).AppendJSON(nil)
 			value, _, _ := bytes.Cut(bytes.TrimPrefix(whole, []byte(`{"value":`)), []byte(`,"status":`))
 			var a struct {
 				Value  json.RawMessage
@@ -184,7 +186,7 @@ func TestSecondDegreeRefusesQuestions(t *testing.T) {
 		`{"features": ["devices"], "entities": [{"user": "u1"}]}`:                                                       `entity 0 has no key "device" (string), which feature "devices" needs`,
 	} {
 		w := newThroughWorld(t, 0, nil, Limits{Values: 300})
-		response := do(t, w.handler, "POST", query, body)
+		response := do(t, w.handler, "POST", queryPath, body)
 		var answer struct{ Error *Error }
 		if err := json.Unmarshal(response.Body.Bytes(), &answer); err != nil || answer.Error == nil || answer.Error.Message != want {
 			t.Errorf("%s: %s\nwant %s", body, response.Body, want)
@@ -201,7 +203,7 @@ func TestSecondDegreeFailsWhole(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	w := newThroughWorld(t, 50, random, Limits{})
 	ask := func() (int, string) {
-		response := do(t, w.handler, "POST", query, `{"features": ["fees"], "entities": [{"device": "d1", "user": "u|1"}, {"device": "d1", "user": "u|2"}]}`)
+		response := do(t, w.handler, "POST", queryPath, `{"features": ["fees"], "entities": [{"device": "d1", "user": "u|1"}, {"device": "d1", "user": "u|2"}]}`)
 		return response.Code, response.Body.String()
 	}
 	w.reader.read = func(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 )
 
 // timeline answers about one feature and one entity, which are in q.body, and
@@ -33,9 +33,9 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		return err
 	}
 	q.reading.Reset(q.now)
-	var bars []features.Bar
+	var bars []query.Bar
 	if q.oldest[0] == reached {
-		bars = features.Timeline(p.Feature, q.at)
+		bars = query.Timeline(p.Feature, q.at)
 	}
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
@@ -49,7 +49,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	q.out = append(append(q.out, q.waited...), q.readFrom...)
 	q.out = append(q.out, `,"bars":[`...)
 	for i := range bars {
-		var a features.Answer
+		var a query.Answer
 		q.reading.NextSince(&a, q.since[0])
 		q.meet(&a)
 		if i > 0 {
@@ -58,7 +58,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		q.out = a.AppendJSON(q.out)
 	}
 	if q.oldest[0] != reached {
-		var a features.Answer
+		var a query.Answer
 		q.next(&a, 0)
 		q.out = a.AppendJSON(q.out)
 	}
@@ -71,7 +71,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 func (p *plan) checkTimeline(members bool) error {
 	var e *Error
 	switch {
-	case !features.HasTimeline(p.Feature):
+	case !query.HasTimeline(p.Feature):
 		e = errorf(NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
 	case members:
 		e = errorf(NoMembers, "the timeline of feature %q is of no members: leave them out", p.Name)

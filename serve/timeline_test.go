@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -41,7 +42,7 @@ features:
 // timelineHandler serves a registry from a state.
 func timelineHandler(t *testing.T, reader *fakeReader) http.Handler {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", []byte(timelineDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(timelineDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 	stored := memory.New()
 	reader := &fakeReader{read: stored.Read, clock: noon.UnixMilli()}
 	h := timelineHandler(t, reader)
-	r, err := features.Parse("definitions.yaml", []byte(timelineDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(timelineDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -56,7 +56,7 @@ func ended(span trace.Span, refusal *Error) {
 
 // reader makes a span of each round trip in which a reader reads what a question
 // needs.
-func (t tracing) reader(from features.Reader, q *question) features.Reader {
+func (t tracing) reader(from query.Reader, q *question) query.Reader {
 	if t.tracer == nil {
 		return from
 	}
@@ -66,7 +66,7 @@ func (t tracing) reader(from features.Reader, q *question) features.Reader {
 // tracedReader tells in numbers what it reads: values of entities stand in no
 // span.
 type tracedReader struct {
-	features.Reader
+	query.Reader
 	tracer             trace.Tracer
 	features, entities int
 }

@@ -43,7 +43,7 @@ func TestSpansOfQuestions(t *testing.T) {
 		status               string
 	}{
 		{
-			name: "a question", method: "POST", target: query, body: question, span: "POST /v1/query", read: read, status: "Unset",
+			name: "a question", method: "POST", target: queryPath, body: question, span: "POST /v1/query", read: read, status: "Unset",
 			want: map[string]string{"http.request.method": "POST", "http.route": "/v1/query", "http.response.status_code": "200"},
 		},
 		{
@@ -57,12 +57,12 @@ func TestSpansOfQuestions(t *testing.T) {
 			read: map[string]string{"db.system.name": "redis", "weir.features": "1", "weir.entities": "1", "weir.reads": "7"},
 		},
 		{
-			name: "a wrong question", method: "POST", target: query, body: `{"features": ["jane"], "entities": [{"jane": "jane"}]}`,
+			name: "a wrong question", method: "POST", target: queryPath, body: `{"features": ["jane"], "entities": [{"jane": "jane"}]}`,
 			span: "POST /v1/query", status: "Unset", want: map[string]string{
 				"http.request.method": "POST", "http.route": "/v1/query", "http.response.status_code": "404", "error.type": "unknown_feature"},
 		},
 		{
-			name: "a store that is down", method: "POST", target: query, body: question, broken: errors.New("down"),
+			name: "a store that is down", method: "POST", target: queryPath, body: question, broken: errors.New("down"),
 			span: "POST /v1/query", read: read, status: "Error", want: map[string]string{
 				"http.request.method": "POST", "http.route": "/v1/query", "http.response.status_code": "503", "error.type": "store_unavailable"},
 		},
@@ -156,7 +156,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 				}
 			})
 			for _, question := range test.questions {
-				do(t, h, "POST", query, question)
+				do(t, h, "POST", queryPath, question)
 			}
 			var got []span
 			asked := map[trace.SpanID]bool{}

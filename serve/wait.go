@@ -10,7 +10,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -109,7 +109,7 @@ func appendWait(dst []byte, text string) ([]byte, error) {
 		e.Key = waitParameter
 		return dst, e
 	}
-	dst = features.AppendString(append(dst, `{"topic":`...), parts[0])
+	dst = query.AppendString(append(dst, `{"topic":`...), parts[0])
 	dst = appendLiteral(append(dst, `,"partition":`...), parts[1], false)
 	dst = appendLiteral(append(dst, `,"offset":`...), parts[2], false)
 	return append(dst, '}'), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -45,7 +46,7 @@ func (a *arrival) applied(_ context.Context, p state.Partition, offset int64, re
 // two seconds.
 func waitingHandler(t testing.TB, a *arrival) http.Handler {
 	t.Helper()
-	r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestWaiting(t *testing.T) {
 				a := &arrival{after: test.after}
 				h := waitingHandler(t, a)
 				began := time.Now()
-				w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}, {"user": "u2"}],
+				w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}, {"user": "u2"}],
 					"wait_for": {"topic": "views", "partition": 3, "offset": 1234`+test.timeout+`}}`)
 				if w.Code != 200 || !strings.Contains(w.Body.String(), `"waited":{"applied":`+test.want+`},"results":[{`) {
 					t.Errorf("%d %s, want applied %s", w.Code, w.Body, test.want)
@@ -140,7 +141,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 		"/v1/timeline/views": `{"at":944092800000,` + wait + `,"bars":[{"value":0,"status":"NOT_FOUND",`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, err := features.Parse("definitions.yaml", []byte(memberDefinitions))
+			r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +184,7 @@ func TestWaitingByParameter(t *testing.T) {
 
 // A key of the parameter's name goes before.
 func TestWaitForMayBeAKey(t *testing.T) {
-	r, err := features.Parse("test.yaml", []byte(`
+	r, err := definition.Parse("test.yaml", []byte(`
 streams:
   event: {topic: events, timestamp: at, fields: {wait_for: string}}
 features:
@@ -206,7 +207,7 @@ features:
 func TestWaitingForTheSecondDegree(t *testing.T) {
 	a := &arrival{entities: []string{"not asked"}}
 	h := waitingHandler(t, a)
-	w := do(t, h, "POST", query, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
+	w := do(t, h, "POST", queryPath, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
 	if w.Code != 200 || a.looks != 1 || len(a.entities) != 0 {
 		t.Errorf("%d %s\n%d looks, the last for %v; want one for all", w.Code, w.Body, a.looks, a.entities)
 	}
@@ -216,13 +217,13 @@ func TestWaitingForTheSecondDegree(t *testing.T) {
 func TestWaitingInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := waitingHandler(t, nil)
-		w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
+		w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
 		if !strings.Contains(w.Body.String(), `"waited":{"applied":false}`) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	})
 	h := waitingHandler(t, &arrival{err: errors.New("down")})
-	w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
+	w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
 	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {
 		t.Errorf("%d %s\nwant 503 %s", w.Code, w.Body, want)
@@ -297,7 +298,7 @@ func TestWaitRefusals(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := waitingHandler(t, &arrival{})
-			w := do(t, h, "POST", query, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": `+test.waitFor+`}`)
+			w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": `+test.waitFor+`}`)
 			if diff := cmp.Diff(`{"error":`+test.want+"}\n", w.Body.String()); diff != "" || w.Code != test.status {
 				t.Errorf("status %d, want %d; error (-want +got):\n%s", w.Code, test.status, diff)
 			}

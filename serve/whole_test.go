@@ -73,9 +73,9 @@ func TestAnswersLeaveWhole(t *testing.T) {
 			}
 			defer s.Close()
 			question := about(test.entities)
-			want := do(t, h, "POST", query, question).Body.String()
+			want := do(t, h, "POST", queryPath, question).Body.String()
 			ask := func() {
-				r, err := s.Client().Post(s.URL+query, "application/json", strings.NewReader(question))
+				r, err := s.Client().Post(s.URL+queryPath, "application/json", strings.NewReader(question))
 				if err != nil {
 					t.Error(err)
 					return
@@ -115,7 +115,7 @@ func TestRefusalArrivesBeforeTheReset(t *testing.T) {
 	}
 	defer c.Close()
 	const size = 8 << 20
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: weir\r\nContent-Length: %d\r\n\r\n", query, size)
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: weir\r\nContent-Length: %d\r\n\r\n", queryPath, size)
 	if _, err := c.Write(make([]byte, 2<<20)); err != nil {
 		t.Fatal(err)
 	}

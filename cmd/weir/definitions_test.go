@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 const shipped = "../../config/features"
@@ -17,7 +18,7 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := features.Load(shipped)
+	registry, err := definition.Load(shipped)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestExplainJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plan features.Plan
+	var plan cost.Explanation
 	if err := json.Unmarshal([]byte(out), &plan); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestExplainLoad(t *testing.T) {
 		}
 	}
 	out, err = weir(t, "explain", shipped, "--load", "events=100k/s,entities=100M", "--json")
-	var sizing features.Sizing
+	var sizing cost.Sizing
 	if err != nil || json.Unmarshal([]byte(out), &sizing) != nil || sizing.Masters < 2 || len(sizing.Topics) != 2 {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -97,7 +98,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out != string(features.Schema()) || !json.Valid([]byte(out)) {
+	if out != string(definition.Schema()) || !json.Valid([]byte(out)) {
 		t.Errorf("the schema is %s", out)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/embedded"
 	"github.com/weir-stream/weir/internal/generate"
 )
@@ -106,9 +107,9 @@ func (o *demoOptions) run(ctx context.Context, out, screen io.Writer) error {
 
 func (o *demoOptions) load() (*features.Registry, error) {
 	if o.features == nil {
-		return features.LoadFS(config.Shipped, "features")
+		return definition.LoadFS(config.Shipped, "features")
 	}
-	return features.Load(o.features...)
+	return definition.Load(o.features...)
 }
 
 // demo is a node with all that it needs in the same process.

@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 func newExplainCommand() *cobra.Command {
@@ -29,17 +30,17 @@ where wanted questions=5k/s and memory=64GiB of a Redis master's machine.`,
   weir explain config/features --load events=100k/s,entities=100M,questions=5k/s`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			registry, err := features.Load(paths...)
+			registry, err := definition.Load(paths...)
 			if err != nil {
 				return err
 			}
-			var plan interface{ WriteText(io.Writer) error } = features.Explain(registry)
+			var plan interface{ WriteText(io.Writer) error } = cost.Explain(registry)
 			if cmd.Flags().Changed("load") {
-				workload, err := features.ParseWorkload(registry, load)
+				workload, err := cost.ParseWorkload(registry, load)
 				if err != nil {
 					return fmt.Errorf("--load: %w", err)
 				}
-				plan = features.Size(registry, workload)
+				plan = cost.Size(registry, workload)
 			}
 			if !asJSON {
 				return plan.WriteText(cmd.OutOrStdout())

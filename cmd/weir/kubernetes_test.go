@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 const kubernetes = "../../deploy/kubernetes/"
@@ -293,7 +293,7 @@ func TestKubernetesScalesByTheLag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := features.Load(shipped)
+	registry, err := definition.Load(shipped)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	_ "time/tzdata" // an image from scratch has no database of time zones
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 // garbage is how much of it may gather, in percent of what is live: Weir keeps
@@ -39,7 +39,7 @@ func main() {
 // message is what is said about an error. Findings stand as they are, a line
 // each, for editors to jump to their places.
 func message(err error) string {
-	if _, ok := errors.AsType[features.Findings](err); ok {
+	if _, ok := errors.AsType[definition.Findings](err); ok {
 		return err.Error()
 	}
 	if _, ok := errors.AsType[config.Findings](err); ok {

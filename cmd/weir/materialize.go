@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
@@ -66,7 +66,7 @@ whole. An event that cannot be used ends the command with its file:line: message
 }
 
 func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err error) {
-	registry, err := features.Load(o.features...)
+	registry, err := definition.Load(o.features...)
 	if err != nil {
 		return err
 	}

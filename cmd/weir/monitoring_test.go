@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/serve"
 )
@@ -27,7 +28,7 @@ var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)".*variableLabels: \{
 // histogram by the names of its series.
 func metricLabels(t *testing.T) map[string][]string {
 	t.Helper()
-	registry, err := features.Load(shipped)
+	registry, err := definition.Load(shipped)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve"
 )
 
@@ -310,7 +310,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []serve.CatalogueFeature)
 			since := "ever"
 			if v.CompleteSince != nil {
 				since = timestamp(*v.CompleteSince)
-			} else if v.Status == string(features.OutsideMaxAge) {
+			} else if v.Status == string(query.OutsideMaxAge) {
 				since = "-"
 			}
 			row := func(name, cell, status string) {

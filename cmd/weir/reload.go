@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/serve"
 )
 
@@ -67,7 +68,7 @@ func (w *reloader) look(ctx context.Context) {
 	if len(w.paths) == 0 {
 		return // the demo's are in the binary
 	}
-	found := features.Fingerprint(w.paths...)
+	found := definition.Fingerprint(w.paths...)
 	before := w.seen
 	w.seen = found
 	if found != before {
@@ -77,8 +78,8 @@ func (w *reloader) look(ctx context.Context) {
 	if found == w.settled || w.now().Before(w.again) {
 		return
 	}
-	registry, err := features.Load(w.paths...)
-	if features.Fingerprint(w.paths...) != found {
+	registry, err := definition.Load(w.paths...)
+	if definition.Fingerprint(w.paths...) != found {
 		return // they are being written
 	}
 	first := w.settled == ""
@@ -124,7 +125,7 @@ func (w *reloader) refuse(err error) {
 		return
 	}
 	w.metrics.reloaded("refused", w.now())
-	findings, ok := errors.AsType[features.Findings](err)
+	findings, ok := errors.AsType[definition.Findings](err)
 	if !ok {
 		w.log.Error("definitions refused, those before stay at work", "error", err)
 	}

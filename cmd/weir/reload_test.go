@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
@@ -46,7 +47,7 @@ func put(t *testing.T, file, text string) {
 
 func watch(t *testing.T, file string) *watched {
 	t.Helper()
-	r, err := features.Load(file)
+	r, err := definition.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 func newRunCommand() *cobra.Command {
@@ -40,7 +40,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			if err != nil {
 				return err
 			}
-			registry, err := features.Load(cfg.Features...)
+			registry, err := definition.Load(cfg.Features...)
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 func newSchemaCommand() *cobra.Command {
@@ -15,7 +15,7 @@ it completes keys and marks wrong ones; weir validate sees the rest.`,
 		Example: "  weir schema > weir.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(features.Schema())
+			_, err := cmd.OutOrStdout().Write(definition.Schema())
 			return err
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -78,7 +79,7 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 	if err != nil {
 		return nil, nil, err
 	}
-	registry, err := features.Load(cfg.Features...)
+	registry, err := definition.Load(cfg.Features...)
 	return cfg, registry, err
 }
 

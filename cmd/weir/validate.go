@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 func newValidateCommand() *cobra.Command {
@@ -17,7 +18,7 @@ together. Each finding is a line file:line:column: message.`,
 		Example: "  weir validate config/features",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			registry, err := features.Load(paths...)
+			registry, err := definition.Load(paths...)
 			if err != nil {
 				return err
 			}

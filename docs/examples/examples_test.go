@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/serve"
@@ -36,7 +37,7 @@ func (s *storeState) Clock(context.Context) (int64, error) { return s.clock, nil
 
 func load(t *testing.T, folder string) *features.Registry {
 	t.Helper()
-	r, err := features.Load(filepath.Join(folder, "features.yaml"))
+	r, err := definition.Load(filepath.Join(folder, "features.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

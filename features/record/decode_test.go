@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -65,7 +66,7 @@ func decodeOne(t testing.TB, d *record.Decoder, members string) ([]value.Value, 
 }
 
 func TestDecodeValues(t *testing.T) {
-	r := parse(t, decodeDefinitions)
+	r := defined.Registry(t, decodeDefinitions)
 	d := r.NewDecoder()
 	for _, c := range []struct{ field, members, want string }{
 		{"str", ``, "null"},
@@ -115,7 +116,7 @@ func TestDecodeValues(t *testing.T) {
 }
 
 func TestDecodePoison(t *testing.T) {
-	d := parse(t, decodeDefinitions).NewDecoder()
+	d := defined.Registry(t, decodeDefinitions).NewDecoder()
 	for _, c := range []struct {
 		members string
 		reason  record.Reason
@@ -170,7 +171,7 @@ func TestDecodePoison(t *testing.T) {
 }
 
 func TestDecodeNoObject(t *testing.T) {
-	one, two := parse(t, decodeDefinitions).NewDecoder(), parse(t, twoStreams).NewDecoder()
+	one, two := defined.Registry(t, decodeDefinitions).NewDecoder(), defined.Registry(t, twoStreams).NewDecoder()
 	for value, want := range map[string]string{
 		"":       "malformed JSON at byte 0 of 0",
 		"[1]":    "expected an object, found an array",
@@ -187,7 +188,7 @@ func TestDecodeNoObject(t *testing.T) {
 }
 
 func TestDerivedFields(t *testing.T) {
-	r := parse(t, `
+	r := defined.Registry(t, `
 streams:
   s:
     topic: events
@@ -258,7 +259,7 @@ func TestEventTime(t *testing.T) {
 		{"datetime", `1700000000`, 0, "stream s: t: expected a timestamp in datetime of the years 1 to 9999, found 1700000000"},
 		{"rfc3339", `1700000000`, 0, "stream s: t: expected a timestamp in rfc3339 of the years 1 to 9999, found 1700000000"},
 	} {
-		r := parse(t, strings.ReplaceAll(`
+		r := defined.Registry(t, strings.ReplaceAll(`
 streams:
   s: {topic: events, timestamp: {path: t, unit: UNIT}, fields: {a: string}}
 features: {}
@@ -290,7 +291,7 @@ func TestFieldUnit(t *testing.T) {
 		{"datetime", `"2023-11-14T22:13:20Z"`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
 		{"datetime", `5`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found 5"},
 	} {
-		r := parse(t, strings.ReplaceAll(`
+		r := defined.Registry(t, strings.ReplaceAll(`
 streams:
   s: {topic: events, timestamp: t, fields: {a: {type: timestamp, unit: UNIT}}}
 features: {}
@@ -309,7 +310,7 @@ features: {}
 
 // An event's identity is the text of a string or a number.
 func TestEventID(t *testing.T) {
-	d := parse(t, `
+	d := defined.Registry(t, `
 streams:
   s: {topic: events, timestamp: t, id: m.id, fields: {a: string}}
 features: {}
@@ -341,7 +342,7 @@ features: {}
 // An event belongs to the entity of its keys' values, and to none where one is
 // null.
 func TestEventEntity(t *testing.T) {
-	d := parse(t, `
+	d := defined.Registry(t, `
 streams:
   s: {topic: events, timestamp: t, fields: {a: string, b: int}}
 features: {}
@@ -369,7 +370,7 @@ features: {}
 func TestRecordWithoutTime(t *testing.T) {
 	rec := event(`{"type":"transaction","user_id":"u","timestamp":-5000}`)
 	rec.Timestamp = -1
-	events, err := parse(t, twoStreams).NewDecoder().Decode(rec)
+	events, err := defined.Registry(t, twoStreams).NewDecoder().Decode(rec)
 	if err != nil || len(events) != 1 || events[0].Time != -5000 || events[0].Now != -5000 {
 		t.Errorf("%+v, %v", events, err)
 	}

@@ -3,22 +3,11 @@ package record_test
 import (
 	"fmt"
 	"strings"
-	"testing"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
-
-func parse(t testing.TB, definitions string) *features.Registry {
-	t.Helper()
-	r, err := features.Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 const recorded = int64(1_700_000_000_000) // 2023-11-14 22:13:20 UTC
 

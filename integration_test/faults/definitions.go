@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -174,7 +174,7 @@ func drawFeature(r *rand.Rand, spec aggregate.Spec) string {
 }
 
 func (f feature) compiles() bool {
-	_, err := features.Parse("drawn.yaml", []byte(definitionsText([]feature{f}, "", "count")))
+	_, err := definition.Parse("drawn.yaml", []byte(definitionsText([]feature{f}, "", "count")))
 	return err == nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
@@ -77,7 +77,7 @@ func TestDraws(t *testing.T) {
 			}
 		}
 		for _, version := range p.Versions {
-			if _, err := features.Parse("drawn.yaml", []byte(definitionsText(version, "-x", p.Late))); err != nil {
+			if _, err := definition.Parse("drawn.yaml", []byte(definitionsText(version, "-x", p.Late))); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 			for _, f := range version {

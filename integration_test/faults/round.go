@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
@@ -247,7 +248,7 @@ func (r *round) tails() string {
 // definitions are a version of the definitions as a file has them, and compiled.
 func (r *round) definitions(version int) (string, *features.Registry) {
 	text := definitionsText(r.plan.Versions[version], r.suffix, r.plan.Late)
-	registry, err := features.Parse(filepath.Join("seed", fmt.Sprint(r.plan.Seed)), []byte(text))
+	registry, err := definition.Parse(filepath.Join("seed", fmt.Sprint(r.plan.Seed)), []byte(text))
 	if err != nil {
 		r.kit.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
@@ -39,7 +39,7 @@ func everything() Options {
 
 // Every event is poison to the decoder exactly where it says that it is.
 func TestPoison(t *testing.T) {
-	r, err := features.Parse("test.yaml", []byte(definitions))
+	r, err := definition.Parse("test.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -50,7 +52,7 @@ func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
 	definitions = strings.Replace(definitions, "topic: pay\n", "topic: pay\n    max_future: 1s\n", 1)
 	streams, _, _ := strings.Cut(definitions, "features:\n")
 	parse := func(text string) *features.Registry {
-		r, err := features.Parse("births.yaml", []byte(text))
+		r, err := definition.Parse("births.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +76,8 @@ func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
 		at := max(c.now+c.steps(-8, 4), c.now-(2*24*time.Hour).Milliseconds())
 		for _, f := range after.Features {
 			for _, user := range []string{"a", "b"} {
-				got := answerSince(t, c.store, f, features.CompletenessOf(f, history), user, at, c.now)
-				complete := got.Status != features.Incomplete
+				got := answerSince(t, c.store, f, query.CompletenessOf(f, history), user, at, c.now)
+				complete := got.Status != query.Incomplete
 				told[complete][f.Window.String()]++
 				if complete {
 					c.check(f, user, at, got)

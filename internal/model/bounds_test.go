@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -54,7 +54,7 @@ features:
 	}
 }
 
-func checkEstimate(t *testing.T, name string, a features.Answer, n int) {
+func checkEstimate(t *testing.T, name string, a query.Answer, n int) {
 	t.Helper()
 	off := math.Abs(float64(a.Value.Num)-float64(n)) / float64(n)
 	if n <= 200 && (!a.Exact || off > 0 || a.StandardError > 0) {
@@ -65,7 +65,7 @@ func checkEstimate(t *testing.T, name string, a features.Answer, n int) {
 	}
 }
 
-func checkList(t *testing.T, name string, a features.Answer, n, most int) {
+func checkList(t *testing.T, name string, a query.Answer, n, most int) {
 	t.Helper()
 	if len(a.Items) != min(n, most) || a.Capped != (n > most) || a.Exact == a.Capped {
 		t.Errorf("%s of %d has %d values, capped %t, exact %t", name, n, len(a.Items), a.Capped, a.Exact)

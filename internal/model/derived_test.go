@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/embedded"
 	"github.com/weir-stream/weir/state"
@@ -29,7 +31,7 @@ const derivedDefinitions = definitions + `
 `
 
 func TestDerivedAnswer(t *testing.T) {
-	r, err := features.Parse("test.yaml", []byte(derivedDefinitions))
+	r, err := definition.Parse("test.yaml", []byte(derivedDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	registry, err := features.Parse("test.yaml", []byte(derivedDefinitions))
+	registry, err := definition.Parse("test.yaml", []byte(derivedDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 			want := m.Answer(f, entity, at)
 			compared++
 			if a, b := string(got.Value.AppendText(nil)), string(want.Value.AppendText(nil)); a != b ||
-				(got.Status != features.NotFound) != want.Found || got.Capped != want.Capped || got.Uncertain != want.Uncertain {
+				(got.Status != query.NotFound) != want.Found || got.Capped != want.Capped || got.Uncertain != want.Uncertain {
 				t.Errorf("%s of %s at %d: %s %+v, want %s %+v", f.Definition, entity, at, a, got, b, want)
 			}
 		}
@@ -87,21 +89,21 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 }
 
 // answer is what the store answers.
-func answer(t *rapid.T, s features.Reader, f *features.Feature, entity string, at, now int64) features.Answer {
+func answer(t *rapid.T, s query.Reader, f *features.Feature, entity string, at, now int64) query.Answer {
 	t.Helper()
-	return answerSince(t, s, f, features.CompletenessOf(f, nil), entity, at, now)
+	return answerSince(t, s, f, query.CompletenessOf(f, nil), entity, at, now)
 }
 
 // answerSince is the answer of a feature whose state is as complete as that.
-func answerSince(t *rapid.T, s features.Reader, f *features.Feature, c *features.Completeness, entity string, at, now int64) features.Answer {
+func answerSince(t *rapid.T, s query.Reader, f *features.Feature, c *query.Completeness, entity string, at, now int64) query.Answer {
 	t.Helper()
-	var r features.Reading
+	var r query.Reading
 	r.Reset(now)
 	r.Want(f, entity, at)
 	if err := r.Read(context.Background(), s); err != nil {
 		t.Fatal(err)
 	}
-	var a features.Answer
+	var a query.Answer
 	r.NextSince(&a, c)
 	return a
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -123,7 +124,7 @@ func eventAt(t *rapid.T, at int64) []byte {
 
 // Every kind, answered from the log that the mapper writes, equals the model.
 func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
-	r, err := features.Parse("exact.yaml", []byte(exactDefinitions()))
+	r, err := definition.Parse("exact.yaml", []byte(exactDefinitions()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
 				case !want.Found:
 					want.Value = f.Kind.Spec().Neutral
 				}
-				if diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items); diff != "" || want.Found != (got.Status != features.NotFound) {
+				if diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items); diff != "" || want.Found != (got.Status != query.NotFound) {
 					t.Fatalf("%s of %s is %s (-model +log):\n%s", f.Definition, user, got.Status, diff)
 				}
 			}

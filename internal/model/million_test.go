@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -28,7 +30,7 @@ type replay struct {
 
 func newReplay(t *testing.T, definitions string) *replay {
 	t.Helper()
-	r, err := features.Parse("test.yaml", []byte(definitions))
+	r, err := definition.Parse("test.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func (r *replay) flush() {
 }
 
 // answer is that of a feature as of the hour that is recorded.
-func (r *replay) answer(name, entity string) features.Answer {
+func (r *replay) answer(name, entity string) query.Answer {
 	r.flush()
 	f, ok := r.registry.Feature(name)
 	if !ok {
@@ -67,14 +69,14 @@ func (r *replay) answer(name, entity string) features.Answer {
 }
 
 // answerOf is the answer of a feature as of the hour that is recorded.
-func (r *replay) answerOf(f *features.Feature, entity string) features.Answer {
-	var reading features.Reading
+func (r *replay) answerOf(f *features.Feature, entity string) query.Answer {
+	var reading query.Reading
 	reading.Reset(recorded * 1000)
 	reading.Want(f, entity, recorded*1000)
 	if err := reading.Read(context.Background(), r.store); err != nil {
 		r.Fatal(err)
 	}
-	var a features.Answer
+	var a query.Answer
 	reading.Next(&a)
 	return a
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/state"
@@ -45,7 +46,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	r, err := features.Parse("test.yaml", []byte(definitions))
+	r, err := definition.Parse("test.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestPoisonCountsNowhere(t *testing.T) {
 // A filter that cannot be computed makes the event poison for all features, as
 // it does for the mapper.
 func TestFailingFilter(t *testing.T) {
-	r, err := features.Parse("test.yaml", []byte(`
+	r, err := definition.Parse("test.yaml", []byte(`
 streams:
   s: {topic: s, timestamp: {path: t, unit: ms}, fields: {u: string, n: int}}
 features:
@@ -190,7 +191,7 @@ features:
 // The model and the mapper decide alike which events count: the operations of
 // counters add up to the model's lifetimes.
 func TestMapperAgrees(t *testing.T) {
-	r, err := features.Load("../../config/features")
+	r, err := definition.Load("../../config/features")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestMapperAgrees(t *testing.T) {
 }
 
 func BenchmarkModel(b *testing.B) {
-	r, err := features.Load("../../config/features")
+	r, err := definition.Load("../../config/features")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -61,7 +62,7 @@ func throughDefinitions() string {
 // What features of the second degree answer is what the model makes of the
 // events: random ones, out of order, late and repeated.
 func TestSecondDegreeEqualsItsModel(t *testing.T) {
-	r, err := features.Parse("through.yaml", []byte(throughDefinitions()))
+	r, err := definition.Parse("through.yaml", []byte(throughDefinitions()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 					want.Value = f.Kind.Spec().Neutral
 				}
 				diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items)
-				if diff != "" || want.Found != (got.Status != features.NotFound) || want.Capped != got.Capped || got.Exact == got.Capped {
+				if diff != "" || want.Found != (got.Status != query.NotFound) || want.Capped != got.Capped || got.Exact == got.Capped {
 					t.Fatalf("%s of %s is %+v (-model +answer):\n%s", f.Definition, entity, got, diff)
 				}
 				if want.Found {
@@ -117,7 +118,7 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 
 // Members with marks in them are the entities that events have written.
 func TestSecondDegreeOfMembersWithMarks(t *testing.T) {
-	r, err := features.Parse("test.yaml", []byte(definitions+`
+	r, err := definition.Parse("test.yaml", []byte(definitions+`
   shared: COUNT_DISTINCT(1h, pay, SET(1h, pay, user, device), user)
   spent: SUM(1h, pay, amount, SET(1h, pay, device, user), tile=exact)
 `))

@@ -14,6 +14,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -60,7 +62,7 @@ func TestEveryKindOverEveryWindowEqualsItsModel(t *testing.T) {
 	definitions := everyKind(windows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
 	})
-	r, err := features.Parse("windows.yaml", []byte(definitions))
+	r, err := definition.Parse("windows.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestCappedLogsEqualTheirModel(t *testing.T) {
 		return strings.Contains(w, "(calendar") || strings.Contains(w, "(tumbling")
 	}), func(_, _ int, types []value.Type) []value.Type { return types[:1] })
 	definitions = strings.ReplaceAll(definitions, "tile=exact", "tile=exact, max=5")
-	r, err := features.Parse("windows.yaml", []byte(definitions))
+	r, err := definition.Parse("windows.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func (c *windowCheck) compare(at int64) {
 	}
 }
 
-func (c *windowCheck) check(f *features.Feature, user string, at int64, got features.Answer) {
+func (c *windowCheck) check(f *features.Feature, user string, at int64, got query.Answer) {
 	want, spec := c.model.Answer(f, user, at), aggregate.Spec{}
 	if f.Kind != nil {
 		spec = f.Kind.Spec()
@@ -162,7 +164,7 @@ func (c *windowCheck) check(f *features.Feature, user string, at int64, got feat
 		}
 	})
 	diff := cmp.Diff(want.Value, got.Value, near) + cmp.Diff(want.Items, got.Items, near)
-	if diff != "" || want.Found != (got.Status != features.NotFound) || want.Capped != got.Capped || want.Uncertain != got.Uncertain {
+	if diff != "" || want.Found != (got.Status != query.NotFound) || want.Capped != got.Capped || want.Uncertain != got.Uncertain {
 		c.Fatalf("%s of %s at %d is %s, capped %v, want capped %v (-model +answer):\n%s",
 			f.Definition, user, at, got.Status, got.Capped, want.Capped, diff)
 	}

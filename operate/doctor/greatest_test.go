@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -29,7 +29,7 @@ features:
 // The longest keys are found on all masters, with the entity and the features that
 // they are of; short ones are no finding.
 func TestGreatest(t *testing.T) {
-	registry, err := features.Parse("greatest.yaml", []byte(greatestDefinitions))
+	registry, err := definition.Parse("greatest.yaml", []byte(greatestDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func (k keysOf) Greatest(context.Context, int, time.Duration) ([]redisstore.Long
 
 // What could not be looked at is told.
 func TestGreatestOfSome(t *testing.T) {
-	registry, err := features.Parse("greatest.yaml", []byte(greatestDefinitions))
+	registry, err := definition.Parse("greatest.yaml", []byte(greatestDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}

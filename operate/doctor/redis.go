@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/cost"
 )
 
 // Layout compares a namespace with the settings, which say how many state shards
@@ -85,7 +85,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 
 // spread judges how many shards there are to be spread over masters.
 func (f *Findings) spread(masters, shards int) {
-	if want := features.ShardsFor(masters); shards < want {
+	if want := cost.ShardsFor(masters); shards < want {
 		f.add(Warn, "shards", fmt.Sprintf("%d over %d masters: whole ones are spread, and so few unevenly", shards, masters),
 			fmt.Sprintf("let a new namespace have shards: %d", want))
 		return

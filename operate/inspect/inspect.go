@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -53,7 +54,7 @@ type Progress struct {
 
 // Series is what is held of one series.
 type Series struct {
-	features.SeriesPlan
+	cost.Series
 	Sections int     `json:"sections"` // 1, and those that came since it was compacted
 	Bytes    int     `json:"bytes"`
 	CutOff   *int64  `json:"cut_off,omitempty"` // in ms; up to when a log's cap has cut events off
@@ -104,8 +105,8 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 	if err != nil {
 		return nil, err
 	}
-	plans := map[string]features.SeriesPlan{}
-	for _, p := range features.Explain(registry).Series {
+	plans := map[string]cost.Series{}
+	for _, p := range cost.Explain(registry).Series {
 		plans[p.ID] = p
 	}
 	var keys []Key
@@ -188,7 +189,7 @@ func newKey(g *group, given map[string]string, held redisstore.Held, offsets map
 }
 
 // unpack takes in what is held of the group's series.
-func (k *Key) unpack(registry *features.Registry, plans map[string]features.SeriesPlan, g, whole *group, data []byte) error {
+func (k *Key) unpack(registry *features.Registry, plans map[string]cost.Series, g, whole *group, data []byte) error {
 	parts, wrong := packed.Unpack(data, whole.tagged)
 	var losses packed.Losses
 	_ = packed.Sections(data, func(tag uint32, body []byte) error { // its error is the same
@@ -215,7 +216,7 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]features.Seri
 		if !slices.Contains(g.series, p.Series) {
 			continue // of other features than those asked for
 		}
-		s := Series{SeriesPlan: plans[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
+		s := Series{Series: plans[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
 		entries, cutOff, err := packed.Entries(p.Series, p.State)
 		wrong = cmp.Or(wrong, err)
 		s.CutOff = cutOff

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
@@ -53,7 +55,7 @@ func registry(t *testing.T, text string) *features.Registry {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := features.Load(path)
+	r, err := definition.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,7 @@ func TestWrite(t *testing.T) {
 			Entity: map[string]string{"user": "u1", "shop": "7"}, By: []string{"shop", "user"}, Shard: 3, Key: "{weir:3}abcde:7|u1",
 			Bytes: 120, TimeToLive: &seconds, Progress: []Progress{{"tx", 0, 5}, {"tx", 1, 6}}, Newest: noon + 1,
 			Series: []Series{{
-				SeriesPlan: features.SeriesPlan{
+				Series: cost.Series{
 					ID: "fghij", Measure: "sum", Field: "amount", Per: "card", Stream: "pay", Where: "ok", Condition: "large", State: "tiles", Tile: "1d", Keep: "8d",
 					Max: 5, Features: []string{"one", "two"},
 				},

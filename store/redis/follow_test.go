@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
 // What another has written into a key is an error, and no empty state.
 func TestFollowingOfWhatIsNotPacked(t *testing.T) {
-	registry, err := features.Parse("test.yaml", []byte(`
+	registry, err := definition.Parse("test.yaml", []byte(`
 streams:
   event: {topic: transactions, timestamp: at, fields: {user: string}}
 features:
@@ -23,7 +24,7 @@ features:
 	}
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		ctx := context.Background()
-		var reading features.Reading
+		var reading query.Reading
 		reading.Reset(0)
 		reading.Want(registry.Features[0], "u", 0)
 		reads := reading.Reads()

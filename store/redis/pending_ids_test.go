@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
@@ -54,7 +56,7 @@ type remembering struct {
 const paid = 1_532_496_076_032
 
 func newRemembering(t testing.TB, s *Store) *remembering {
-	registry, err := features.Parse("ids.yaml", []byte(rememberingDefinitions))
+	registry, err := definition.Parse("ids.yaml", []byte(rememberingDefinitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +102,7 @@ func (r *remembering) want(pending *state.Batch, want string) {
 
 func (r *remembering) ask(s store.Reader, pending *state.Batch) string {
 	r.Helper()
-	var reading features.Reading
+	var reading query.Reading
 	reading.Reset(paid)
 	for _, f := range r.registry.Features {
 		reading.Want(f, "x", paid)
@@ -110,7 +112,7 @@ func (r *remembering) ask(s store.Reader, pending *state.Batch) string {
 	}
 	var values []string
 	for range r.registry.Features {
-		var a features.Answer
+		var a query.Answer
 		reading.Next(&a)
 		values = append(values, fmt.Sprint(a.Value.Num))
 	}

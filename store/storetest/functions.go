@@ -12,6 +12,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -49,7 +51,7 @@ func TestFunctions(t *testing.T, open func() State) {
 
 func parse(t *testing.T, definitions string) *features.Registry {
 	t.Helper()
-	registry, err := features.Parse("definitions.yaml", []byte(definitions))
+	registry, err := definition.Parse("definitions.yaml", []byte(definitions))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,7 @@ func (c *conformance) compare() {
 		c.Fatal(err)
 	}
 	var asked []asking
-	var reading features.Reading
+	var reading query.Reading
 	reading.Reset(clock)
 	for _, f := range c.registry.Features {
 		for _, entity := range append(c.model.Entities(f), "nobody") {
@@ -178,7 +180,7 @@ func (c *conformance) compare() {
 	}
 	c.compared += len(asked)
 	for _, a := range asked {
-		var got features.Answer
+		var got query.Answer
 		reading.Next(&got)
 		if a.members != nil {
 			c.compareMembers(a, got)
@@ -193,13 +195,13 @@ func (c *conformance) compare() {
 
 // compareMembers looks at an answer about members. Each that was met is found;
 // of those that were not, no more are than the answers state.
-func (c *conformance) compareMembers(a asking, got features.Answer) {
+func (c *conformance) compareMembers(a asking, got query.Answer) {
 	c.Helper()
 	want := c.model.AnswerMembers(a.feature, a.entity, a.at, a.members)
 	// A sample of a set does not tell of all values that it does not hold.
 	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == state.Distinct
 	want.Capped = want.Capped || unsure
-	if len(got.Items) != len(a.members) || want.Found != (got.Status == features.Present) || got.Exact != (got.FalsePositiveRate == 0 && !want.Capped) {
+	if len(got.Items) != len(a.members) || want.Found != (got.Status == query.Present) || got.Exact != (got.FalsePositiveRate == 0 && !want.Capped) {
 		c.Errorf("%s of %q at %d: %+v, want %+v", a.feature.Definition, a.entity, a.at, got, want)
 		return
 	}
@@ -261,16 +263,16 @@ func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 
 // equal compares an answer with the model's result: exactly, but for the error
 // that it states, and the last digits of floats.
-func equal(got features.Answer, want aggregate.Result, f *features.Feature) bool {
-	status := features.Present
+func equal(got query.Answer, want aggregate.Result, f *features.Feature) bool {
+	status := query.Present
 	switch {
 	case !want.Found:
-		status = features.NotFound
+		status = query.NotFound
 		if f.Per == "" {
 			want.Value = f.Kind.Spec().Neutral
 		}
 	case want.IsNull():
-		status = features.NullValue
+		status = query.NullValue
 	}
 	if got.Status != status || got.Uncertain != want.Uncertain || got.Capped != want.Capped || len(got.Items) != len(want.Items) {
 		return false
@@ -285,7 +287,7 @@ func equal(got features.Answer, want aggregate.Result, f *features.Feature) bool
 	return same(got.Value, want.Value, got)
 }
 
-func same(got, want value.Value, a features.Answer) bool {
+func same(got, want value.Value, a query.Answer) bool {
 	if got.Type != want.Type || got.Scale != want.Scale {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -78,21 +78,21 @@ func (s thinking) Read(ctx context.Context, reads []state.Read) ([]state.WindowS
 }
 
 // ask asks a store for all features of their entities, each at its moment.
-func ask(t testing.TB, s store.Reader, pending *state.Batch, asked []asking, now int64) []features.Answer {
+func ask(t testing.TB, s store.Reader, pending *state.Batch, asked []asking, now int64) []query.Answer {
 	t.Helper()
-	var reading features.Reading
+	var reading query.Reading
 	reading.Reset(now)
 	for _, a := range asked {
 		reading.Want(a.feature, a.entity, a.at)
 	}
-	var from features.Reader = s
+	var from query.Reader = s
 	if pending != nil {
 		from = thinking{s, pending}
 	}
 	if err := reading.Read(context.Background(), from); err != nil {
 		t.Fatal(err)
 	}
-	answers := make([]features.Answer, len(asked))
+	answers := make([]query.Answer, len(asked))
 	for i := range asked {
 		reading.Next(&answers[i])
 	}
@@ -100,7 +100,7 @@ func ask(t testing.TB, s store.Reader, pending *state.Batch, asked []asking, now
 }
 
 // compareAnswers says which answers differ.
-func compareAnswers(t testing.TB, asked []asking, want, got []features.Answer, what string) {
+func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what string) {
 	t.Helper()
 	for i, a := range asked {
 		if !reflect.DeepEqual(want[i], got[i]) {

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -33,7 +33,7 @@ func (c *conformance) compareSnapshot(s store.Store) {
 	ctx := context.Background()
 	b := c.batch()
 	var asked []asking
-	var thought, stored features.Reading
+	var thought, stored query.Reading
 	thought.Reset(c.now)
 	stored.Reset(c.now)
 	for _, f := range c.registry.Features {
@@ -50,11 +50,11 @@ func (c *conformance) compareSnapshot(s store.Store) {
 	for _, a := range asked {
 		thought.Want(a.feature, a.entity, a.at)
 	}
-	if err := errors.Join(thought.Read(ctx, features.Followed{State: snapshot}), stored.Read(ctx, s)); err != nil {
+	if err := errors.Join(thought.Read(ctx, query.Followed{State: snapshot}), stored.Read(ctx, s)); err != nil {
 		c.Fatal(err)
 	}
 	for _, a := range asked {
-		var got, want features.Answer
+		var got, want query.Answer
 		thought.Next(&got)
 		stored.Next(&want)
 		if got, want := string(got.AppendJSON(nil)), string(want.AppendJSON(nil)); got != want {
@@ -64,7 +64,7 @@ func (c *conformance) compareSnapshot(s store.Store) {
 }
 
 // snapshotWith is what a store holds that a reading needs, with a batch added.
-func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *features.Reading) state.Snapshot {
+func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *query.Reading) state.Snapshot {
 	c.Helper()
 	ctx := context.Background()
 	snapshot, err := s.Follow(ctx, reading.Reads())
@@ -75,7 +75,7 @@ func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *featu
 	for i := range b.Touched {
 		lists.Add(b, &b.Touched[i])
 	}
-	if err := errors.Join(reading.ReadLists(ctx, features.Followed{State: lists}), snapshot.Extend(ctx, reading.Reads())); err != nil {
+	if err := errors.Join(reading.ReadLists(ctx, query.Followed{State: lists}), snapshot.Extend(ctx, reading.Reads())); err != nil {
 		c.Fatal(err)
 	}
 	for i := range b.Touched {

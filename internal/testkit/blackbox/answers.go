@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/value"
@@ -21,7 +22,7 @@ import (
 // Answer is the value of one feature as HTTP gives it.
 type Answer struct {
 	Value     json.RawMessage
-	Status    features.Status
+	Status    query.Status
 	Exact     bool
 	Uncertain int64
 	Capped    bool
@@ -180,7 +181,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 		var err error
 		answers, err = Ask(c.URL, q)
 		if err == nil && slices.ContainsFunc(answers, unavailable) {
-			err = fmt.Errorf("some are %s", features.Unavailable)
+			err = fmt.Errorf("some are %s", query.Unavailable)
 		}
 		return err == nil, fmt.Sprint(err)
 	})
@@ -195,7 +196,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				c.Since[f.Name] = *got.CompleteSince
 				if got.From == nil || *got.From < *got.CompleteSince {
 					c.Incomplete[f.Name]++
-					if got.Status != features.Incomplete || got.Exact {
+					if got.Status != query.Incomplete || got.Exact {
 						c.T.Errorf("%s of %s at %d is not whole, and says %s, exact %v", f.Name, entity, at, got.Status, got.Exact)
 					}
 					continue
@@ -217,7 +218,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 // unavailable says whether a Redis master did not answer for an entity.
 func unavailable(answers map[string]Answer) bool {
 	for _, a := range answers {
-		if a.Status == features.Unavailable {
+		if a.Status == query.Unavailable {
 			return true
 		}
 	}
@@ -226,7 +227,7 @@ func unavailable(answers map[string]Answer) bool {
 
 // bearGap is an answer as it would be if it did not say that it may lack something.
 func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
-	if got.Status == features.Incomplete {
+	if got.Status == query.Incomplete {
 		got.Status = statusOf(want)
 		precise, _ := precision(f)
 		got.Exact = precise && got.StandardError == 0 && got.FalsePositiveRate == 0 && want.Uncertain == 0 && !want.Capped
@@ -236,14 +237,14 @@ func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 }
 
 // statusOf is the status of a complete answer.
-func statusOf(r aggregate.Result) features.Status {
+func statusOf(r aggregate.Result) query.Status {
 	switch {
 	case !r.Found:
-		return features.NotFound
+		return query.NotFound
 	case r.IsNull():
-		return features.NullValue
+		return query.NullValue
 	}
-	return features.Present
+	return query.Present
 }
 
 // entityJSON is an entity as a question names it: the text's values under the

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -20,7 +20,7 @@ features:
 // An estimate of few values may be off by some that share a register, one of many by five
 // standard errors, and a count by none.
 func TestDiffersInEstimates(t *testing.T) {
-	registry, err := features.Parse("test.yaml", []byte(estimates))
+	registry, err := definition.Parse("test.yaml", []byte(estimates))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
 // Member is what is answered about one member that a question names.
 type Member struct {
 	Value  bool
-	Status features.Status
+	Status query.Status
 }
 
 // membersOf are the members that the feature is asked about; nil for none.
@@ -43,7 +44,7 @@ func (q *Question) name(f *features.Feature, members []value.Value) {
 
 // differsInMembers is Differs for an answer about members. One that was not met may be taken
 // for one that was, where the answer says so; see falsePositives.
-func differsInMembers(got Answer, want aggregate.Result, status features.Status, exact bool) string {
+func differsInMembers(got Answer, want aggregate.Result, status query.Status, exact bool) string {
 	same := len(got.Members) == len(want.Items) && got.Status == status && got.Exact == exact && got.Uncertain == want.Uncertain
 	for i := 0; same && i < len(want.Items); i++ {
 		met := want.Items[i].Value.Num != 0

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -30,11 +30,11 @@ func TestDiffersInMembers(t *testing.T) {
 		{`{"members": [{"value": false}, {"value": false}], "exact": false, "false_positive_rate": 0.01}`, true},
 		{`{"members": [{"value": true}, {"value": false}], "exact": true, "false_positive_rate": 0.01}`, true},
 	} {
-		got := Answer{Status: features.Present}
+		got := Answer{Status: query.Present}
 		if err := json.Unmarshal([]byte(test.answer), &got); err != nil {
 			t.Fatal(err)
 		}
-		if difference := differsInMembers(got, want, features.Present, got.FalsePositiveRate == 0); (difference != "") != test.differs {
+		if difference := differsInMembers(got, want, query.Present, got.FalsePositiveRate == 0); (difference != "") != test.differs {
 			t.Errorf("%s differs: %q", test.answer, difference)
 		}
 	}

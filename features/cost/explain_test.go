@@ -1,0 +1,241 @@
+package cost
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+)
+
+var update = flag.Bool("update", false, "write anew the files that tests compare with")
+
+// The shipped definitions' plan is written down: a series' ID in it must not
+// change, or stores lose its state.
+func TestExplainText(t *testing.T) {
+	r, err := definition.Load("../../config/features")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := Explain(r).WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("testdata/explain.txt", []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/explain.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")); diff != "" {
+		t.Errorf("explain (-want +got), written anew by go test -update:\n%s", diff)
+	}
+}
+
+// What becomes of a stream's events besides features stands with it.
+func TestExplainStreams(t *testing.T) {
+	r, err := definition.Parse("test.yaml", []byte(`
+streams:
+  login: {topic: logins, timestamp: ts, fields: {user: string}}
+  tx:
+    topic: transactions
+    timestamp: ts
+    id: id
+    fields: {user: string}
+    remember_ids: 10m
+    enrich: {service: risk, topic: transactions.enriched}
+features:
+  payments: COUNT(7d, tx, user)
+services:
+  risk: [payments]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Explain(r)
+	if diff := cmp.Diff([]Stream{
+		{Name: "login", Topic: "logins"},
+		{
+			Name: "tx", Topic: "transactions", Entities: 1, Operations: 2, RememberIDs: "10m",
+			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched"},
+		},
+	}, p.Streams); diff != "" {
+		t.Errorf("streams (-want +got):\n%s", diff)
+	}
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  OPERATIONS  IDS KEPT  WRITTEN TO             WITH SERVICE
+login     logins        0         0        0           -         -                      -
+tx        transactions  1         0        2           10m       transactions.enriched  risk
+`
+	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
+		t.Errorf("explained are\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	r := defined.Features(t,
+		"count: COUNT(7d, tx, user)", "longer: COUNT(30d, tx, user, keep=2h)",
+		"average: AVG(1d, tx, amount, user, where='ok', description=d, owner=o)",
+		"ever: COUNT(lifetime, login, user)",
+		"devices: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=3)",
+		"estimate: APPROX_COUNT_DISTINCT(7d, tx, ip_c, user)",
+		"known: SEEN(10d, login, device, user, max=100)")
+	p := Explain(r)
+	if diff := cmp.Diff([]Stream{
+		{Name: "login", Topic: "logins", Entities: 2, Operations: 2},
+		{Name: "tx", Topic: "transactions", Entities: 2, Filters: 1, Operations: 5},
+	}, p.Streams); diff != "" {
+		t.Errorf("streams (-want +got):\n%s", diff)
+	}
+	// Of a user: a key with 32 tiles of the count, 27 of the sum and of its
+	// number, and three values; a key with what is kept for ever.
+	if got, want := p.Entities[2].BytesFull, int64(2*150+5*8+(32+27+27+1)*5+3*16); got != want {
+		t.Errorf("a user takes %d bytes, want %d", got, want)
+	}
+	if got, want := p.Entities[2].BytesOnce, int64(2*150+5*8+4*5+16); got != want {
+		t.Errorf("a user seen once takes %d bytes, want %d", got, want)
+	}
+	if got, want := p.Entities[1].BytesFull, int64(150+8+9*12288); got != want {
+		t.Errorf("a segment takes %d bytes, want %d", got, want)
+	}
+	// The filters of 12 days are for 100 values each at half of a tenth of a
+	// hundredth, 15.8 bits a value.
+	if got, want := p.Entities[0].BytesFull, int64(150+8+12*198); got != want {
+		t.Errorf("a device takes %d bytes, want %d", got, want)
+	}
+	if got, want := p.Entities[0].BytesOnce, int64(150+8+12); got != want {
+		t.Errorf("a device seen once takes %d bytes, want %d", got, want)
+	}
+	features := map[string]Feature{}
+	for _, f := range p.Features {
+		features[f.Name] = f
+	}
+	series := map[string]Series{}
+	for _, s := range p.Series {
+		series[s.Features[0]+" "+s.Measure] = s
+	}
+	if diff := cmp.Diff(Feature{
+		Name: "average", Description: "d", Owner: "o", Definition: "AVG(1d, tx, amount, user, where='ok')",
+		State: []string{"tiles"}, Series: []string{series["average sum"].ID, series["average count_values"].ID},
+		Keys: 1, RoundTrips: 1, Exact: true,
+	}, features["average"]); diff != "" {
+		t.Errorf("average (-want +got):\n%s", diff)
+	}
+	for name, keys := range map[string]int{"count": 1, "ever": 1, "devices": 1, "estimate": 1} {
+		if got := features[name].Keys; got != keys {
+			t.Errorf("%s reads %d keys, want %d", name, got, keys)
+		}
+	}
+	if f := features["estimate"]; f.Exact || f.StandardError != 0.0081 {
+		t.Errorf("estimate: exact %t, standard error %g", f.Exact, f.StandardError)
+	}
+	if f := features["known"]; f.Exact || f.FalsePositiveRate != 0.01 || f.State[0] != "filters" {
+		t.Errorf("known: exact %t, rate of false positives %g, from %s", f.Exact, f.FalsePositiveRate, f.State)
+	}
+	shared := r.Features[1].Series[0]
+	if diff := cmp.Diff(Series{
+		ID: shared.ID, Group: shared.Group, Stream: "tx", By: []string{"user"}, Measure: "count", State: "tiles",
+		Tile: "1d", Keep: "722h", Features: []string{"count", "longer"},
+	}, series["count count"]); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+	if s := series["devices touch"]; s.Tile != "exact" || s.Max != 3 || s.Group != shared.Group || s.State != "last seen" {
+		t.Errorf("devices: %+v", s)
+	}
+	if s := series["ever count"]; s.Tile != "lifetime" || s.Keep != "for ever" {
+		t.Errorf("ever: %+v", s)
+	}
+}
+
+func TestExplainTilesByKey(t *testing.T) {
+	p := Explain(defined.Features(t,
+		"spent: SUM(7d, tx, amount, user, per=device)", "sizes: HISTOGRAM(7d, tx, amount, user, bins=[1])",
+		"rough: QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", "sharp: QUANTILE(7d, tx, amount, user, p=0.5, tile=exact)",
+		"share: RATIO(7d, tx, user, condition='ok', where='fee > 1')", "spread: STDDEV(7d, tx, amount, user)",
+		"last: LAST(7d, tx, device, user)"))
+	var text strings.Builder
+	if err := p.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"tx        transactions  1         2        8           -         -           -\n",
+		// A key, eight series, 9 days of each: of 100 devices, and of one range each;
+		// of the ratio's two, of moments and of values; and the log.
+		fmt.Sprintf("user    8       %d               %d\n", 150+8*8+3*(5+14)+2*5+18+14+25, 150+8*8+100*(9*5+14)+2*(9*5+14)+2*9*5+9*18+9*14+1000*25),
+		"rough    tiles by key  1     1      ±2%    QUANTILE(",
+		"sharp    log           1     1      yes    QUANTILE(",
+		"sum of amount per device, first 100  1d",
+		"count per range of amount",
+		"fee > 1, ok",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, text.String())
+		}
+	}
+	for _, f := range p.Features {
+		if (f.RelativeError > 0) != (f.Name == "rough") || f.Exact == (f.Name == "rough") {
+			t.Errorf("%s: exact %v, relative error %v", f.Name, f.Exact, f.RelativeError)
+		}
+	}
+}
+
+func TestExplainJSON(t *testing.T) {
+	data, err := json.Marshal(Explain(defined.Features(t, "f: COUNT(7d, tx, user)")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"operations":0},` +
+		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"operations":1}],` +
+		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":163,"bytes_full":203}],` +
+		`"series":[{"id":"VAgsA","group":"88w8","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
+		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestShippedDefinitions holds the definitions to what is promised of them.
+func TestShippedDefinitions(t *testing.T) {
+	r, err := definition.Load("../../config/features")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"device_tx_7d":     "COUNT(7d, transaction, device_id)",
+		"user_amount_1d":   "SUM(1d, transaction, amount, user_id)",
+		"device_users_30d": "COUNT_DISTINCT(30d, login, device_id, user_id)",
+	} {
+		if f := defined.Feature(t, r, name); f.Definition != want {
+			t.Errorf("%s is %s, want %s", name, f.Definition, want)
+		}
+	}
+	for _, f := range r.Features {
+		if f.Description == "" {
+			t.Errorf("%s has no description", f.Name)
+		}
+	}
+	if len(r.Features) != 14 {
+		t.Errorf("%d features", len(r.Features))
+	}
+	used := map[string]bool{}
+	for _, s := range r.Services {
+		for _, f := range s.Features {
+			used[f.Name] = true
+		}
+	}
+	if len(used) != len(r.Features) || len(r.Services) != 2 {
+		t.Errorf("%d services ask for %d of %d features", len(r.Services), len(used), len(r.Features))
+	}
+}

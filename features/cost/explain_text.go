@@ -1,0 +1,86 @@
+package cost
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// WriteText writes the plan as tables for the reader at a terminal.
+func (p *Explanation) WriteText(w io.Writer) error {
+	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "OPERATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
+	for _, s := range p.Streams {
+		var enrich Enrichment
+		if s.Enrich != nil {
+			enrich = *s.Enrich
+		}
+		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Operations,
+			cmp.Or(s.RememberIDs, "-"), cmp.Or(enrich.Topic, "-"), cmp.Or(enrich.Service, "-"))
+	}
+	t.section("ENTITY", "SERIES", "BYTES, ONE EVENT", "BYTES, FULL")
+	for _, e := range p.Entities {
+		t.row(strings.Join(e.By, ", "), len(e.Series), e.BytesOnce, e.BytesFull)
+	}
+	t.section("FEATURE", "STATE", "KEYS", "TRIPS", "EXACT", "DEFINITION")
+	for _, f := range p.Features {
+		exact := "yes"
+		switch {
+		case f.FalsePositiveRate > 0:
+			exact = "fp " + percent(f.FalsePositiveRate)
+		case !f.Exact:
+			exact = "±" + percent(max(f.StandardError, f.RelativeError))
+		}
+		t.row(f.Name, strings.Join(f.State, ", "), f.Keys, f.RoundTrips, exact, f.Definition)
+	}
+	t.section("SERIES", "GROUP", "STREAM", "ENTITY", "KEEPS", "TILE", "KEPT", "WHERE", "FEATURES")
+	for _, s := range p.Series {
+		keeps := s.Measure
+		if s.Field != "" {
+			keeps += " of " + s.Field
+		}
+		where := cmp.Or(s.Where, "-")
+		if s.Condition != "" {
+			where = strings.TrimPrefix(s.Where+", "+s.Condition, ", ")
+		}
+		switch {
+		case s.Per != "" && s.Max > 0:
+			keeps += " per " + s.Per + ", first " + strconv.Itoa(s.Max)
+		case s.Per != "":
+			keeps += " per range of " + s.Per
+		case s.State == state.Filters.String():
+			keeps += ", " + strconv.Itoa(s.Max) + " a tile"
+		case s.Max > 0:
+			keeps += ", newest " + strconv.Itoa(s.Max)
+		}
+		t.row(s.ID, s.Group, s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
+			where, cmp.Or(strings.Join(s.Features, ", "), "-"))
+	}
+	return t.Flush()
+}
+
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'g', 3, 64) + "%" }
+
+// table writes rows whose columns stand under each other.
+type table struct{ *tabwriter.Writer }
+
+// section begins a new table, with columns of its own.
+func (t *table) section(titles ...any) {
+	fmt.Fprintln(t)
+	t.row(titles...)
+}
+
+func (t *table) row(cells ...any) {
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(t, "\t")
+		}
+		fmt.Fprint(t, c)
+	}
+	fmt.Fprintln(t)
+}

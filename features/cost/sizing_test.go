@@ -1,0 +1,152 @@
+package cost
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+)
+
+// The page on sizing shows what the command prints, of each use in it.
+func TestSizingPage(t *testing.T) {
+	const page, use = "../../docs/sizing.md", "$ weir explain config/features --load "
+	r, err := definition.Load("../../config/features")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := strings.Split(string(data), use)
+	want := uses[0]
+	for _, rest := range uses[1:] {
+		load, rest, _ := strings.Cut(rest, "\n")
+		_, rest, _ = strings.Cut(rest, "```")
+		w, err := ParseWorkload(r, load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text strings.Builder
+		if err := Size(r, w).WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		want += use + load + "\n" + text.String() + "```" + rest
+	}
+	if len(uses) != 3 {
+		t.Errorf("%d uses on the page", len(uses)-1)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(data), "\n")); diff != "" {
+		t.Errorf("%s (-want +got), written anew by go test -update:\n%s", page, diff)
+	}
+}
+
+// The sum by hand, of a user and of a device of 10 events and of 1 event a day.
+func TestSize(t *testing.T) {
+	r := defined.Features(t,
+		"count: COUNT(7d, tx, user)",
+		"ever: COUNT(lifetime, login, user)",
+		"devices: COUNT_DISTINCT(7d, login, user, device, method=last_seen, max=3)",
+		"spent: SUM(1h, tx, amount, device)")
+	w, err := ParseWorkload(r, " tx=10/s, login=1/s, user=86400, device=864k, questions=1k/s, memory=1GiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := Size(r, w)
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%s = %v, want %v", what, got, want)
+		}
+	}
+	device, user := z.Entities[0], z.Entities[1]
+	// 169 hours are kept of days: 10 events in each of at most 9. Of logins there
+	// are 7, of which 3 devices are kept.
+	near("bytes of a user", user.Bytes, 2*150+3*8+9*5+5+3*16)
+	near("events of a user", user.Events, 10.0*169/24)
+	// Two hours of a device have less than an event: it has the one for which it is alive.
+	near("bytes of a device", device.Bytes, 150+8+5)
+	near("memory", z.Memory, 86400*user.Bytes+864e3*device.Bytes)
+	near("cores of processors", z.ProcessorCores, 10*(2.0e-6+2*1.1e-6)+1*(2.0e-6+2*1.1e-6))
+	near("cores of Redis", z.RedisCores, 10*2*1.9e-6+1*2*1.9e-6+1000*3*2.5e-6)
+	near("cores of the API", z.APICores, 1000*(70e-6+4*0.3e-6))
+	if z.QuestionKeys != 3 || z.QuestionValues != 4 {
+		t.Errorf("a question reads %d values in %d keys", z.QuestionValues, z.QuestionKeys)
+	}
+	if z.Masters != 1 || z.Processors != 1 || z.APIs != 1 || z.Shards != 16 {
+		t.Errorf("%d masters, %d processors, %d APIs, %d shards", z.Masters, z.Processors, z.APIs, z.Shards)
+	}
+	if _, err := json.Marshal(z); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is bound by CPU, and what by memory, on a topic of two streams.
+func TestSizeOfMuch(t *testing.T) {
+	r := defined.Features(t, "count: COUNT(7d, tx, user)", "logins: COUNT(7d, login, user)")
+	for _, c := range []struct {
+		load string
+		want string
+	}{
+		{"events=2M/s,entities=1000", "masters 1 8 8, shards 64, processors 13, partitions 200 200"},
+		{"events=1k/s,entities=1G,memory=16GiB", "masters 19 1 19, shards 128, processors 1, partitions 1 1"},
+		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 16, processors 1, partitions 1 1"},
+	} {
+		w, err := ParseWorkload(r, c.load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := Size(r, w)
+		got := fmt.Sprintf("masters %d %d %d, shards %d, processors %d, partitions", z.MastersByMemory, z.MastersByCPU, z.Masters, z.Shards, z.Processors)
+		for _, topic := range z.Topics {
+			got += fmt.Sprint(" ", topic.Partitions)
+		}
+		if got != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.load, got, c.want)
+		}
+	}
+}
+
+func TestBadWorkloads(t *testing.T) {
+	r := defined.Features(t, "count: COUNT(7d, tx, user)", "logins: COUNT(7d, login, device)")
+	const amount = "a number above 0 is wanted, such as 2500, 100k, 1.5M or 64GiB, and /s for a rate"
+	for text, want := range map[string]string{
+		"":                                `"": write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted`,
+		"events":                          `"events": write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted`,
+		"events=many":                     "events=many: " + amount,
+		"events=0/s":                      "events=0/s: " + amount,
+		"events=1e5/s":                    "events=1e5/s: " + amount,
+		"events=-1/s":                     "events=-1/s: " + amount,
+		"events=1.2.3/s":                  "events=1.2.3/s: " + amount,
+		"entities=9999999G":               "entities=9999999G: " + amount,
+		"events=100k":                     "events=100k: a rate is wanted, such as 100k/s",
+		"tx=100k":                         "tx=100k: a rate is wanted, such as 100k/s",
+		"entities=100k/s":                 "entities=100k/s: a number is wanted, not a rate",
+		"memory=1GiB/s":                   "memory=1GiB/s: a number is wanted, not a rate",
+		"memory=64":                       "memory=64: at least 1GiB is wanted",
+		"events=1/s,events=2/s":           "events=2/s: events is given twice",
+		"payment=5/s":                     `payment=5/s: there is no stream "payment" with features; there are login, tx`,
+		"card=5M":                         `card=5M: there are no features of the entity "card"; there are those of device, user`,
+		"events=1/s":                      "device, user: nothing is said of entities; write entities=100M for all",
+		"tx=1/s,entities=1":               "login: nothing is said of events; write events=100k/s for all",
+		"events=1/s,tx=2/s,entities=1":    "events: less than those of tx together",
+		"events=1/s,entities=1M,user=2M":  "entities: less than those of user together",
+		"questions=5":                     "questions=5: a rate is wanted, such as 100k/s",
+		"events=1/s,entities=1,user=1G/s": `user=1G/s: a number is wanted, not a rate`,
+	} {
+		if _, err := ParseWorkload(r, text); fmt.Sprint(err) != want {
+			t.Errorf("%q\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package definition
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
+)
+
+// writtenFeature is a feature as it is written, in either form. Words that are not
+// given are zero.
+type writtenFeature struct {
+	name                    word
+	place                   place // of the whole, for what is missing
+	function, stream, field word
+	window                  windowWords
+	by                      []word
+
+	method, tile, bounds, delay, exclude, where, per, max, keep, through, description, owner word
+	// parameters are those of the kinds, by name.
+	parameters map[string]*word
+
+	flat   bool // the function was spelt FLAT_…
+	first  bool // it is what another one goes through
+	fanOut word // the max of a feature that goes through a set
+}
+
+// options are the parts that stand under the same names in both forms.
+func (d *writtenFeature) options() map[string]*word {
+	options := map[string]*word{
+		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "exclude": &d.exclude,
+		"where": &d.where, "per": &d.per, "max": &d.max, "keep": &d.keep,
+		"through": &d.through, "description": &d.description, "owner": &d.owner,
+	}
+	d.parameters = map[string]*word{}
+	for _, k := range aggregate.All {
+		for _, p := range k.Spec().Parameters {
+			if d.parameters[p.Name] == nil {
+				d.parameters[p.Name] = new(word)
+				options[p.Name] = d.parameters[p.Name]
+			}
+		}
+	}
+	return options
+}
+
+// parse takes a one-line form apart; false where there is a finding about it.
+func (l *loader) parse(w word) (call, bool) {
+	c, err := parseCall(w)
+	if bad, ok := errors.AsType[*syntaxError](err); ok {
+		l.report(w.at(bad.offset), "%s", bad)
+		return c, false
+	}
+	return c, true
+}
+
+// oneLine reads FUNCTION(window, stream, arguments…, name=value…).
+func (l *loader) oneLine(d *writtenFeature, w word) aggregate.Function {
+	c, ok := l.parse(w)
+	if !ok {
+		return nil
+	}
+	return l.callOf(d, c)
+}
+
+// callOf reads a call.
+func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
+	c, ok := l.expand(c)
+	if !ok {
+		return nil
+	}
+	if l.isLong(c) {
+		l.report(c.function.place, "macro %s has a mapping for its body and cannot stand inside a call; define a feature by it and name that in `through`",
+			c.function.text)
+		return nil
+	}
+	d.function = c.function
+	d.unflatten()
+	options := d.options()
+	for _, o := range c.options {
+		target, ok := options[o.name.text]
+		switch {
+		case !ok:
+			l.report(o.name.place, "%s", spelling.Unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
+		case target.given():
+			l.report(o.name.place, "option %q is given twice", o.name.text)
+		default:
+			*target = o.value
+		}
+	}
+	kind := l.kind(d, slices.Collect(maps.Keys(l.macros))...)
+	if kind == nil {
+		return nil
+	}
+	spec := kind.Spec()
+	least := 3
+	if spec.Types != nil {
+		least = 4
+	}
+	if len(c.arguments) < least {
+		l.report(c.function.place, "%s takes %d arguments or more, not %d: %s",
+			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
+		return nil
+	}
+	d.window, d.stream, d.by = l.windowText(c.arguments[0]), c.arguments[1], c.arguments[2:]
+	switch last := len(d.by) - 1; {
+	case spec.Types == nil:
+	case spec.FieldLast:
+		d.field, d.by = d.by[last], d.by[:last]
+	default:
+		d.field, d.by = d.by[0], d.by[1:]
+	}
+	if !l.throughCall(d, c) {
+		return nil
+	}
+	return kind
+}
+
+// expectedForm is the one-line form of a kind.
+func expectedForm(s aggregate.Spec) string {
+	arguments := "by…"
+	switch {
+	case s.Types == nil:
+	case s.FieldLast:
+		arguments = "by…, field"
+	default:
+		arguments = "field, by…"
+	}
+	for _, p := range s.Parameters {
+		if p.Default == "" {
+			arguments += ", " + p.Name + "=…"
+		}
+	}
+	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
+}
+
+// longFormKeys are the keys of a feature in the long form, longFormNeeds those
+// that it cannot do without.
+func longFormKeys() []string {
+	return append(slices.Sorted(maps.Keys(new(writtenFeature).options())), "function", "stream", "field", "by", "window")
+}
+
+var longFormNeeds = []string{"function", "stream", "window"}
+
+// longForm reads a mapping.
+func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
+	targets := d.options()
+	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
+	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text), longFormKeys()...)
+	for key, n := range keys {
+		switch key {
+		case "by":
+			if d.by = l.list(n, "by"); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				l.report(n.place(), "by must name a field or more, not %s", describe(n))
+			}
+		case "window":
+			d.window = l.windowNode(n)
+		case "bins":
+			*targets[key] = l.edgesWord(n)
+		default:
+			*targets[key], _ = l.scalar(n, key)
+		}
+	}
+	for _, key := range longFormNeeds {
+		if _, ok := keys[key]; !ok {
+			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
+		}
+	}
+	if _, ok := keys["by"]; !ok && !d.through.given() {
+		l.report(d.name.place, "feature %q needs by", d.name.text)
+	}
+	if !d.function.given() {
+		return nil
+	}
+	d.unflatten()
+	return l.kind(d)
+}
+
+// canonical is the feature in the one-line form, with all that gives it its
+// meaning: not its description and its owner.
+func canonical(f *features.Feature) string {
+	spec := f.Kind.Spec()
+	by, through := f.By, ""
+	if f.Through != nil {
+		by = make([]string, 1)
+		by[0], through = throughEntity(f.Through)
+	}
+	arguments := append([]string{f.Window.String(), f.Stream.Name}, by...)
+	switch {
+	case f.Field == "":
+	case spec.FieldLast:
+		arguments = append(arguments, f.Field)
+	default:
+		arguments = slices.Insert(arguments, 2, f.Field)
+	}
+	option := func(name, value string) { arguments = append(arguments, name+"="+value) }
+	if byDefault, _ := aggregate.Find(spec.Name, ""); byDefault.Spec().Method != spec.Method {
+		option("method", spec.Method)
+	}
+	for _, p := range spec.Parameters {
+		if text := parameterText(f, p); text != p.Default {
+			option(p.Name, text)
+		}
+	}
+	switch {
+	case f.Window.Exact && choosesLog(f):
+		option("tile", "exact")
+	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.FormOrLifetime().(window.Clocked).DefaultTile():
+		option("tile", window.FormatDuration(f.Window.Tile))
+	}
+	if bounds := f.Window.Brackets(); bounds != window.DefaultBounds {
+		option("bounds", quote(bounds))
+	}
+	if f.Window.Delay > 0 {
+		option("delay", window.FormatDuration(f.Window.Delay))
+	}
+	if f.Window.Exclude != window.ExcludeNothing {
+		option("exclude", f.Window.Exclude.String())
+	}
+	if f.Where != "" {
+		option("where", quote(f.Where))
+	}
+	if f.Per != "" {
+		option("per", f.Per)
+	}
+	if f.Call.Max != defaultMax(f) {
+		option("max", strconv.Itoa(f.Call.Max))
+	}
+	if f.Keep != defaultKeep {
+		option("keep", window.FormatDuration(f.Keep))
+	}
+	if f.Through != nil && f.Through.Max != defaultFanOut {
+		option("max", strconv.Itoa(f.Through.Max))
+	}
+	if through != "" {
+		option("through", through)
+	}
+	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
+}
+
+// choosesLog says whether the feature is answered from the log because its
+// definition says so, by tile: exact, and not for its kind or its window.
+func choosesLog(f *features.Feature) bool {
+	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Form == nil) == "" {
+		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
+		return f.Window.NeedsLog() == "" || stored == state.LastSeen || stored == state.Sketches
+	}
+	return false
+}

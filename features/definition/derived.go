@@ -1,0 +1,173 @@
+package definition
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// maxReads bounds what a derived feature reads. Parts of parts that are the
+// same are read once, but each is folded.
+const maxReads = 256
+
+// derivedKeys are the keys of a derived feature.
+var derivedKeys = []string{"expr", "default", "description", "owner"}
+
+// featureNamed compiles a feature once; it is nil where something is wrong
+// with it.
+func (l *loader) featureNamed(name string) *features.Feature {
+	f, ok := l.compiled[name]
+	if !ok {
+		l.underWay = append(l.underWay, name)
+		f = l.feature(l.features[name])
+		l.underWay = l.underWay[:len(l.underWay)-1]
+		l.compiled[name] = f
+	}
+	return f
+}
+
+// derived compiles a feature over other features; it is nil where something is
+// wrong with it.
+func (l *loader) derived(n named) *features.Feature {
+	before := len(l.findings)
+	words := map[string]word{}
+	for key, n := range l.keyed(n.node, "derived feature "+strconv.Quote(n.name.text), derivedKeys...) {
+		if w, ok := l.scalar(n, key); ok {
+			words[key] = w
+		}
+	}
+	w := words["expr"]
+	if !w.given() {
+		return nil
+	}
+	f := &features.Feature{Name: n.name.text, Description: words["description"].text, Owner: words["owner"].text}
+	if f.Description == "" {
+		f.Description = n.comment
+	}
+	f.Expr = l.expr(w, func() (*expr.Expr, error) {
+		return expr.CompileOver(w.text, func(name string) (int, expr.Variable, error) {
+			i, err := l.part(f, name)
+			if err != nil {
+				return 0, expr.Variable{}, err
+			}
+			return i, expr.Variable{Name: name, Type: f.Parts[i].Type(), Scale: f.Parts[i].Scale()}, nil
+		}, value.Null)
+	})
+	if f.Expr == nil {
+		return nil
+	}
+	switch {
+	case len(f.Parts) == 0:
+		l.report(w.place, "the expression names no feature")
+	case f.Type() == value.Null:
+		l.report(w.place, "the expression is always null")
+	}
+	if d := words["default"]; d.given() {
+		f.Default = l.defaultValue(d, f.Type())
+	}
+	f.Combine()
+	if len(f.Series) > maxReads {
+		l.report(w.place, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
+	}
+	if n := f.FanOut(); n > maxFanOut {
+		l.report(w.place, "the feature goes through as many as %d members of sets by way of its parts, more than %d; give the parts a smaller max", n, maxFanOut)
+	}
+	if len(l.findings) > before {
+		return nil
+	}
+	f.Definition = canonicalDerived(f)
+	return f
+}
+
+// part finds a part of a derived feature: its index among the parts.
+func (l *loader) part(f *features.Feature, name string) (int, error) {
+	if i := slices.IndexFunc(f.Parts, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
+		return i, nil
+	}
+	if _, ok := l.features[name]; !ok {
+		return 0, errors.New(spelling.Unknown("feature", name, slices.Collect(maps.Keys(l.features))))
+	}
+	if i := slices.Index(l.underWay, name); i >= 0 {
+		return 0, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
+	}
+	part := l.featureNamed(name)
+	if part == nil {
+		return 0, expr.ErrReported
+	}
+	if shape := part.Shape(); shape != aggregate.Scalar {
+		what := "a list"
+		if shape == aggregate.Categories {
+			what = "values by category"
+		}
+		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and cannot stand in an expression")
+	}
+	if part.Membership() == aggregate.MembersNeeded {
+		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
+	}
+	f.Parts = append(f.Parts, part)
+	return len(f.Parts) - 1, nil
+}
+
+// cycleError says that definitions rest on themselves, along the path.
+func cycleError(what string, path []string) error {
+	return errors.New(what + " make a cycle: " + strings.Join(path, " -> "))
+}
+
+// defaultValue reads the value that stands for a null of a type.
+func (l *loader) defaultValue(w word, t value.Type) value.Value {
+	var v value.Value
+	ok := false
+	switch n, isNumber := value.ParseNumber([]byte(w.text)); t {
+	case value.String:
+		v, ok = value.Value{Str: []byte(w.text)}, true
+	case value.Bool:
+		v, ok = expr.Truth(w.text == "true"), w.text == "true" || w.text == "false"
+	case value.Float:
+		v.Flt, ok = value.ParseFloat([]byte(w.text))
+		ok = ok && isNumber
+	case value.Int, value.Decimal, value.Timestamp: // of which the last is in milliseconds
+		most := uint8(0)
+		if t == value.Decimal {
+			most = value.MaxScale
+		}
+		for scale := uint8(0); isNumber && !ok && scale <= most; scale++ {
+			num, how := n.Scaled(int(scale))
+			v, ok = value.Value{Num: num, Scale: scale}, how == value.Exact
+		}
+	}
+	v.Type = t
+	if !ok && t != value.Null {
+		l.report(w.place, "default %q must be %s, as the expression is", w.text, expr.WithArticle(t))
+	}
+	return v
+}
+
+// canonicalDerived is a derived feature on one line, with all that gives it its
+// meaning.
+func canonicalDerived(f *features.Feature) string {
+	text := "{expr: " + yamlQuote(f.Expr.Source)
+	if !f.Default.IsNull() {
+		val := string(f.Default.AppendText(nil))
+		if f.Default.Type == value.String {
+			val = yamlQuote(val)
+		}
+		text += ", default: " + val
+	}
+	return text + "}"
+}
+
+// yamlQuote writes a text as a scalar of YAML in quotes.
+func yamlQuote(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+}

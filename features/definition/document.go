@@ -1,0 +1,260 @@
+package definition
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// word is a text in the definitions and the place where it stands.
+type word struct {
+	text  string
+	place place
+	// inner says that the text stands at its place letter by letter, so that
+	// each part of it has a place of its own.
+	inner bool
+	call  *call // what the text says where it is one within another; else nil
+}
+
+// given says whether the word stands in the definitions at all.
+func (w word) given() bool { return w.place.line > 0 }
+
+// at is the place of a byte of the word's text.
+func (w word) at(offset int) place {
+	p := w.place
+	if w.inner {
+		p.column += utf8.RuneCountInString(w.text[:min(max(offset, 0), len(w.text))])
+	}
+	return p
+}
+
+// part is a word within the word.
+func (w word) part(offset int, text string) word {
+	return word{text: text, place: w.at(offset), inner: w.inner}
+}
+
+// source is one file of definitions.
+type source struct {
+	name  string
+	lines []string
+}
+
+// node is a YAML node in its file, or in the body of a macro that was expanded.
+type node struct {
+	*yaml.Node
+	file *source
+	from *expansion // nil where the node stands as it is written
+}
+
+func (n node) place() place {
+	if n.from != nil {
+		return n.from.word(n.Node).place
+	}
+	return place{file: n.file.name, line: n.Line, column: n.Column}
+}
+
+// child is a node in the same file; an alias stands for what it names.
+func (n node) child(c *yaml.Node) node {
+	for c.Kind == yaml.AliasNode {
+		c = c.Alias
+	}
+	return node{c, n.file, n.from}
+}
+
+// has says whether the node is a mapping with that key.
+func (n node) has(key string) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// word is the text of a scalar.
+func (n node) word() word {
+	if n.from != nil {
+		return n.from.word(n.Node)
+	}
+	w := word{text: n.Value, place: n.place()}
+	line := []rune(n.file.lines[min(n.Line, len(n.file.lines))-1])
+	at := string(line[min(n.Column-1, len(line)):])
+	switch {
+	case strings.HasPrefix(at, n.Value):
+		w.inner = true
+	case at != "" && strings.HasPrefix(at[1:], n.Value):
+		w.place.column++
+		w.inner = true
+	}
+	return w
+}
+
+// entry is a key of a mapping and its value.
+type entry struct {
+	key     word
+	value   node
+	comment string // the lines of comment right above the key
+}
+
+var (
+	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+	// yamlParser are the errors of the library's parser, which counts lines from
+	// 0; its scanner counts them from 1.
+	yamlParser = regexp.MustCompile(`^did not find expected (',' or|key|'-' indicator|<|node content)`)
+)
+
+// badYAML finds the line in an error of the YAML library.
+func (l *loader) badYAML(name string, err error) {
+	line, message := 1, err.Error()
+	if parts := yamlError.FindStringSubmatch(message); parts != nil {
+		message = parts[2]
+		if n, err := strconv.Atoi(parts[1]); err == nil {
+			line = n
+			if yamlParser.MatchString(message) {
+				line++
+			}
+		}
+	}
+	if strings.HasPrefix(message, "mapping values are not allowed") {
+		message += "; put a text that has a colon and a space in it into quotes"
+	}
+	l.report(place{file: name, line: line, column: 1}, "bad YAML: %s", message)
+}
+
+// documents reads the YAML documents of a file.
+func (l *loader) documents(name string, data []byte) []node {
+	f := &source{name: name, lines: strings.Split(string(data), "\n")}
+	var nodes []node
+	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return nodes
+		}
+		if err != nil {
+			l.badYAML(name, err)
+			return nodes
+		}
+		for _, root := range document.Content {
+			nodes = append(nodes, node{Node: &document, file: f}.child(root))
+		}
+	}
+}
+
+// comment is the text of the comment right above a node, as one line.
+func comment(n node) string {
+	paragraphs := strings.Split(n.HeadComment, "\n\n")
+	var words []string
+	for line := range strings.Lines(paragraphs[len(paragraphs)-1]) {
+		words = append(words, strings.Fields(strings.TrimLeft(line, "# "))...)
+	}
+	return strings.Join(words, " ")
+}
+
+// duplicate words the finding that a name is taken, and by what.
+const duplicate = "duplicate %s %q; it stands already at %s"
+
+// report adds a finding.
+func (l *loader) report(p place, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if p.macro != "" {
+		message += " (in macro " + p.macro + ")"
+	}
+	l.findings = append(l.findings, Finding{p.file, p.line, p.column, message})
+}
+
+// entries are the keys of a mapping, in the file's order; noun says what a key
+// is.
+func (l *loader) entries(n node, what, noun string) []entry {
+	if n.Kind != yaml.MappingNode {
+		l.report(n.place(), "%s must be a mapping, not %s", what, describe(n))
+		return nil
+	}
+	var entries []entry
+	first := map[string]place{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.child(n.Content[i])
+		if key.Kind != yaml.ScalarNode {
+			l.report(key.place(), "a key must be a name, not %s", describe(key))
+			continue
+		}
+		if p, ok := first[key.Value]; ok {
+			l.report(key.place(), duplicate, noun, key.Value, p)
+			continue
+		}
+		first[key.Value] = key.place()
+		entries = append(entries, entry{key.word(), n.child(n.Content[i+1]), comment(key)})
+	}
+	return entries
+}
+
+// keyed are the entries of a mapping with known keys, by key.
+func (l *loader) keyed(n node, what string, known ...string) map[string]node {
+	values := map[string]node{}
+	for _, e := range l.entries(n, what, "key") {
+		if !slices.Contains(known, e.key.text) {
+			l.report(e.key.place, "%s", spelling.UnknownIn(" in "+what, "key", e.key.text, known))
+			continue
+		}
+		values[e.key.text] = e.value
+	}
+	return values
+}
+
+// scalar is the text of a node that must be one.
+func (l *loader) scalar(n node, what string) (word, bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
+		l.report(n.place(), "%s must be a text, not %s", what, describe(n))
+		return word{}, false
+	}
+	return n.word(), true
+}
+
+// list are the texts of a sequence, or of a scalar that stands for a list of
+// one.
+func (l *loader) list(n node, what string) []word {
+	if n.Kind == yaml.ScalarNode {
+		w, _ := l.scalar(n, what)
+		return []word{w}
+	}
+	if n.Kind != yaml.SequenceNode {
+		l.report(n.place(), "%s must be a list, not %s", what, describe(n))
+		return nil
+	}
+	var words []word
+	for _, c := range n.Content {
+		if w, ok := l.scalar(n.child(c), "a member of "+what); ok {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// describe names the kind of a node.
+func describe(n node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode && len(n.Content) == 0:
+		return "an empty list"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null" || n.Value == "":
+		return "nothing"
+	default:
+		return strconv.Quote(n.Value)
+	}
+}

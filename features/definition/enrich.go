@@ -1,0 +1,107 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// enrichKeys are the keys of a stream's enrich, all of them needed.
+var enrichKeys = []string{"service", "topic"}
+
+// enrichment is the enrich of a stream that is looked at once there are
+// services.
+type enrichment struct {
+	stream *record.Stream
+	node   node
+}
+
+// enrich compiles what becomes of a stream's events besides state.
+func (l *loader) enrich(e enrichment) {
+	words := map[string]word{}
+	keys := l.keyed(e.node, "enrich", enrichKeys...)
+	for _, key := range enrichKeys {
+		n, ok := keys[key]
+		if !ok && e.node.Kind == yaml.MappingNode {
+			l.report(e.node.place(), "enrich needs %s", key)
+		}
+		if ok {
+			words[key], _ = l.scalar(n, key)
+		}
+	}
+	compiled := &features.Enrichment{Stream: e.stream}
+	l.registry.Enrichments = append(l.registry.Enrichments, compiled)
+	if w := words["topic"]; w.given() {
+		l.topic(w)
+		compiled.Topic = w.text
+		if round := l.readFrom(w.text, e.stream.Topic, nil); round != nil {
+			l.report(w.place, "enrich writes to topic %q, which stream %q reads: its events would come round for ever; name another topic",
+				w.text, round.Name)
+		}
+	}
+	w := words["service"]
+	if !w.given() {
+		return
+	}
+	service, ok := l.registry.Service(w.text)
+	if !ok {
+		l.report(w.place, "%s", spelling.Unknown("service", w.text, slices.Collect(maps.Keys(l.services))))
+		return
+	}
+	compiled.Service = service
+	for _, f := range service.Features {
+		if f != nil { // there is a finding about it
+			l.enrichable(e.stream, f, w)
+		}
+	}
+}
+
+// readFrom finds a stream by which what is written to a topic comes back to
+// the stream's own topic, at once or by way of other streams that are enriched.
+func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
+	if slices.Contains(seen, topic) {
+		return nil
+	}
+	for _, s := range l.registry.Streams {
+		if s.Topic != topic {
+			continue
+		}
+		if topic == own {
+			return s
+		}
+		if e := l.registry.Enrichment(s); e != nil && l.readFrom(e.Topic, own, append(seen, topic)) != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// enrichable finds what keeps a feature from being answered at the events of a
+// stream.
+func (l *loader) enrichable(s *record.Stream, f *features.Feature, w word) {
+	for i, by := range f.By {
+		at := s.FieldIndex(by)
+		switch {
+		case at < 0:
+			l.report(w.place, "feature %q of service %q is about field %q, which stream %q does not have; give it the field, or enrich with another service",
+				f.Name, w.text, by, s.Name)
+		case s.Fields[at].Type != f.ByTypes[i] && s.Fields[at].Type != value.Null:
+			l.report(w.place, "feature %q of service %q is about field %q of type %s, and that of stream %q is of type %s: an entity must have one type in all streams",
+				f.Name, w.text, by, f.ByTypes[i], s.Name, s.Fields[at].Type)
+		}
+	}
+	if f.Membership() == aggregate.MembersNeeded {
+		at := s.FieldIndex(f.Field)
+		if at < 0 || s.Fields[at].Type != f.Call.Type {
+			l.report(w.place, "feature %q of service %q asks whether the event's own %s was met before, and stream %q has no field %s of type %s; give it the field, or enrich with another service",
+				f.Name, w.text, f.Field, s.Name, f.Field, f.Call.Type)
+		}
+	}
+}

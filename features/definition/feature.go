@@ -1,0 +1,230 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+const (
+	defaultKeep = time.Hour
+	maxMax      = 1_000_000
+)
+
+// feature compiles a feature; it is nil where something is wrong with it.
+func (l *loader) feature(n named) *features.Feature {
+	var ok bool
+	if n.node, ok = l.expanded(n.node); !ok {
+		return nil
+	}
+	if n.node.has("expr") {
+		return l.derived(n)
+	}
+	d := &writtenFeature{name: n.name, place: n.node.place()}
+	f := l.define(d, func(d *writtenFeature) aggregate.Function {
+		switch n.node.Kind {
+		case yaml.ScalarNode:
+			if w, ok := l.scalar(n.node, "a feature"); ok {
+				return l.oneLine(d, w)
+			}
+		case yaml.MappingNode:
+			return l.longForm(d, n.node)
+		default:
+			l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
+		}
+		return nil
+	})
+	if f != nil && !d.description.given() {
+		f.Description = n.comment
+	}
+	return f
+}
+
+// define compiles a definition that read fills in. What read returns is nil
+// where the function is not known.
+func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.Function) *features.Feature {
+	before := len(l.findings)
+	kind := read(d)
+	if kind == nil {
+		return nil
+	}
+	set := l.goThrough(d, kind)
+	f, in := l.typed(d, kind)
+	if len(l.findings) > before || !settled(f.Stream.Fields) || d.through.given() && set == nil {
+		return nil
+	}
+	f.Definition = canonical(f)
+	if err := l.compiler.Add(f, in); err != nil {
+		l.report(d.place, "%s", err)
+		return nil
+	}
+	if set != nil {
+		return l.second(d, set, f)
+	}
+	return f
+}
+
+// kind finds the kind of a function and its method, nil for none. Macros are
+// what else could be called.
+func (l *loader) kind(d *writtenFeature, macros ...string) aggregate.Function {
+	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
+	if k, ok := aggregate.Find(name, method); ok {
+		return k
+	}
+	names := functionNames()
+	var methods []string
+	for _, k := range aggregate.All {
+		s := k.Spec()
+		if s.Name == name && s.Method != "" {
+			methods = append(methods, s.Method)
+		}
+	}
+	switch {
+	case !slices.Contains(names, name):
+		l.report(d.function.place, "%s", spelling.Unknown("function", d.function.text, append(names, macros...)))
+	case methods == nil:
+		l.report(d.method.place, "%s has no methods", name)
+	default:
+		l.report(d.method.place, "%s", spelling.UnknownIn(" of "+name, "method", d.method.text, methods))
+	}
+	return nil
+}
+
+// typed gives the words of a definition their meaning.
+func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Feature, features.Inputs) {
+	spec := kind.Spec()
+	f := &features.Feature{
+		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
+		Kind: kind, Per: d.per.text, Keep: defaultKeep,
+	}
+	f.Window = l.window(d, kind)
+	if d.keep.given() {
+		f.Keep, _ = l.duration(d.keep)
+	}
+	l.maximum(d, f, spec)
+	stream, ok := l.registry.Stream(d.stream.text)
+	if !ok {
+		if d.stream.given() {
+			l.report(d.stream.place, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
+		}
+		return f, features.Inputs{}
+	}
+	f.Stream = stream
+	l.entity(d, f)
+	in := features.Inputs{Field: l.measured(d, f, spec), Per: l.per(d, f)}
+	in.Condition = l.parameters(d, f, spec)
+	if d.where.given() && settled(stream.Fields) {
+		if in.Where = l.where(stream, d.where); in.Where != nil {
+			f.Where = in.Where.Source
+		}
+	}
+	return f, in
+}
+
+// called is the name of a kind in a message.
+func called(s aggregate.Spec) string {
+	if s.Method == "" {
+		return s.Name
+	}
+	return s.Name + " with method " + s.Method
+}
+
+// entity reads the by-fields.
+func (l *loader) entity(d *writtenFeature, f *features.Feature) {
+	for _, w := range d.by {
+		i := l.fieldNamed(f.Stream, w)
+		if i < 0 {
+			continue
+		}
+		field := f.Stream.Fields[i]
+		if slices.Contains(f.By, field.Name) {
+			l.report(w.place, "field %q stands twice in by", field.Name)
+			continue
+		}
+		f.By = append(f.By, field.Name)
+		f.ByTypes = append(f.ByTypes, field.Type)
+		switch field.Type {
+		case value.Null:
+			continue
+		case value.Float, value.Location:
+			l.report(w.place, "field %q is of type %s and cannot name an entity; use a string, int, bool, decimal or timestamp",
+				field.Name, field.Type)
+			continue
+		}
+		first, ok := l.byTypes[field.Name]
+		if !ok {
+			l.byTypes[field.Name] = byType{f.Name, field.Type}
+		} else if first.kind != field.Type {
+			l.report(w.place, "field %q is of type %s here and of type %s in feature %q: an entity must have one type in all streams",
+				field.Name, field.Type, first.kind, first.feature)
+		}
+	}
+}
+
+// measured reads the field that a kind takes, and returns its index.
+func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate.Spec) int {
+	if spec.Types == nil || !d.field.given() {
+		switch {
+		case d.field.given():
+			l.report(d.field.place, "%s takes no field", spec.Name)
+		case spec.Types != nil:
+			l.report(d.name.place, "feature %q needs field: %s is of one", f.Name, spec.Name)
+		}
+		return -1
+	}
+	i := l.fieldNamed(f.Stream, d.field)
+	if i < 0 {
+		return -1
+	}
+	field := f.Stream.Fields[i]
+	if field.Type != value.Null && !slices.Contains(spec.Types, field.Type) {
+		var names []string
+		for _, t := range spec.Types {
+			names = append(names, t.String())
+		}
+		l.report(d.field.place, "%s needs a field of type %s, and %q is of type %s",
+			spec.Name, spelling.Alternatives(names), field.Name, field.Type)
+	}
+	f.Field, f.Call.Type, f.Call.Scale = field.Name, field.Type, field.Scale
+	return i
+}
+
+// fieldNamed is the index of a field of a stream, -1 for none.
+func (l *loader) fieldNamed(s *record.Stream, w word) int {
+	i := s.FieldIndex(w.text)
+	if i < 0 && w.given() && len(s.Fields) > 0 {
+		var names []string
+		for _, f := range s.Fields {
+			names = append(names, f.Name)
+		}
+		l.report(w.place, "%s", spelling.UnknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
+	}
+	return i
+}
+
+// where compiles a filter, once for each canonical form.
+func (l *loader) where(s *record.Stream, w word) *expr.Expr {
+	e := l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, s.Variables(), value.Bool) })
+	if e == nil {
+		return nil
+	}
+	if l.wheres[s] == nil {
+		l.wheres[s] = map[string]*expr.Expr{}
+	}
+	if first, ok := l.wheres[s][e.Source]; ok {
+		return first
+	}
+	l.wheres[s][e.Source] = e
+	return e
+}

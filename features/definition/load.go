@@ -1,0 +1,207 @@
+// Package definition reads definitions in YAML and compiles them to a registry:
+// streams, features in one line or in the long form, macros and services. What is
+// wrong with them it says in Findings, each with its place.
+package definition
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// Load reads definitions from files and from the *.yaml and *.yml files of
+// folders, and compiles them. They may stand in any order and refer to each
+// other over the bounds of files. The error is Findings: all that is wrong.
+func Load(paths ...string) (*features.Registry, error) { return LoadFS(hostFiles{}, paths...) }
+
+// LoadFS is Load within a file system.
+func LoadFS(fsys fs.FS, paths ...string) (*features.Registry, error) {
+	l := newLoader()
+	for _, p := range paths {
+		l.read(fsys, p)
+	}
+	return l.compile()
+}
+
+// Parse compiles the definitions in data; findings call it name.
+func Parse(name string, data []byte) (*features.Registry, error) {
+	l := newLoader()
+	l.collect(name, data)
+	return l.compile()
+}
+
+// loader gathers definitions, and what is wrong with them.
+type loader struct {
+	findings Findings
+	streams  map[string]named
+	features map[string]named
+	services map[string]named
+	macros   map[string]*macro
+	// enrichments are looked at once the services are compiled.
+	enrichments []enrichment
+
+	// compiled are the features looked at, nil where something is wrong; under
+	// way are those being looked at, each a part of the one before.
+	compiled map[string]*features.Feature
+	underWay []string
+
+	registry *features.Registry
+	compiler *features.Compiler
+	// byTypes are, by a by-field's name, the first feature that has it and the
+	// type it has there.
+	byTypes map[string]byType
+	// wheres are the filters of a stream's features by their canonical form, so
+	// that each is evaluated once for an event.
+	wheres map[*record.Stream]map[string]*expr.Expr
+}
+
+// named is a definition that has a name.
+type named struct {
+	name    word
+	node    node
+	comment string // right above it
+}
+
+type byType struct {
+	feature string
+	kind    value.Type
+}
+
+func newLoader() *loader {
+	return &loader{
+		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
+		compiled: map[string]*features.Feature{}, registry: &features.Registry{}, compiler: features.NewCompiler(),
+		byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
+	}
+}
+
+// read collects the definitions of a file, or of a folder's files.
+func (l *loader) read(fsys fs.FS, name string) {
+	failed := func(name string, err error) {
+		l.report(place{file: name}, "cannot read definitions: %s", cause(err))
+	}
+	names, err := filesOf(fsys, name)
+	if err != nil {
+		failed(name, err)
+		return
+	}
+	if names == nil {
+		l.report(place{file: name}, "no *.yaml or *.yml file in the folder")
+	}
+	for _, n := range names {
+		data, err := fs.ReadFile(fsys, n)
+		if err != nil {
+			failed(n, err)
+			continue
+		}
+		l.collect(n, data)
+	}
+}
+
+// cause is an error of the file system without the path, which findings name
+// themselves.
+func cause(err error) string {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err.Error()
+	}
+	return err.Error()
+}
+
+// sectionKeys are the keys of a definitions file.
+var sectionKeys = []string{"streams", "features", "services", "macros"}
+
+// collect gathers the definitions of one file under their names.
+func (l *loader) collect(name string, data []byte) {
+	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
+	for _, document := range l.documents(name, data) {
+		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
+			continue
+		}
+		for key, section := range l.keyed(document, "definitions", sectionKeys...) {
+			if key == "macros" {
+				for _, e := range l.entries(section, key, "macro") {
+					l.macro(e)
+				}
+				continue
+			}
+			noun := strings.TrimSuffix(key, "s")
+			for _, e := range l.entries(section, key, noun) {
+				if first, ok := sections[key][e.key.text]; ok {
+					l.report(e.key.place, duplicate, noun, e.key.text, first.name.place)
+					continue
+				}
+				sections[key][e.key.text] = named{e.key, e.value, e.comment}
+				if !isName(e.key.text) {
+					l.report(e.key.place, "bad name %q of a %s: "+nameRule, e.key.text, noun)
+				}
+			}
+		}
+	}
+}
+
+const nameRule = "a name has letters, digits and '_', and begins with no digit"
+
+// byName are definitions in the order of their names.
+func byName(section map[string]named) []named {
+	return slices.SortedFunc(maps.Values(section), func(a, b named) int { return cmp.Compare(a.name.text, b.name.text) })
+}
+
+// compile makes the registry of what was collected.
+func (l *loader) compile() (*features.Registry, error) {
+	l.checkMacros()
+	for _, d := range byName(l.streams) {
+		l.registry.Streams = append(l.registry.Streams, l.stream(d))
+	}
+	for _, d := range byName(l.features) {
+		if f := l.featureNamed(d.name.text); f != nil {
+			l.registry.Features = append(l.registry.Features, f)
+		}
+	}
+	for _, d := range byName(l.services) {
+		l.registry.Services = append(l.registry.Services, l.service(d))
+	}
+	for _, e := range l.enrichments {
+		l.enrich(e)
+	}
+	if len(l.findings) > 0 {
+		return nil, l.findings.sorted()
+	}
+	l.compiler.Finish(l.registry)
+	return l.registry, nil
+}
+
+// service compiles a list of features.
+func (l *loader) service(d named) *features.Service {
+	s := &features.Service{Name: d.name.text}
+	if d.node.Kind != yaml.SequenceNode || len(d.node.Content) == 0 {
+		l.report(d.node.place(), "service %q must be a list of features, not %s", s.Name, describe(d.node))
+		return s
+	}
+	seen := map[string]bool{}
+	for _, w := range l.list(d.node, "the service") {
+		_, defined := l.features[w.text]
+		switch {
+		case !defined:
+			l.report(w.place, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+		case seen[w.text]:
+			l.report(w.place, "feature %q stands twice in service %q", w.text, s.Name)
+		default:
+			seen[w.text] = true
+			f, _ := l.registry.Feature(w.text)
+			s.Features = append(s.Features, f)
+		}
+	}
+	return s
+}

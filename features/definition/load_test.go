@@ -1,0 +1,145 @@
+package definition
+
+import (
+	"bufio"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/cost"
+)
+
+var update = flag.Bool("update", false, "write anew the files that tests compare with")
+
+// wants are the findings that a file of bad definitions asks for in its first
+// lines: "# want: line:column: message".
+func wants(t *testing.T, file string) []string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var wants []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		want, ok := strings.CutPrefix(lines.Text(), "# want: ")
+		if !ok {
+			break
+		}
+		wants = append(wants, filepath.Base(file)+":"+want)
+	}
+	return wants
+}
+
+func TestBadDefinitions(t *testing.T) {
+	files, _ := filepath.Glob("testdata/bad/*.yaml")
+	if len(files) < 40 {
+		t.Fatalf("found %d files", len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			want := wants(t, file)
+			if len(want) == 0 {
+				t.Fatal("the file wants no finding")
+			}
+			r, err := LoadFS(os.DirFS(filepath.Dir(file)), filepath.Base(file))
+			if r != nil || err == nil {
+				t.Fatal("the definitions were taken")
+			}
+			if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGoodDefinitions(t *testing.T) {
+	files, _ := filepath.Glob("testdata/good/*.yaml")
+	for _, file := range append(files, "../../config/features") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			r, err := Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkRoundTrip(t, r)
+		})
+	}
+}
+
+func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
+	fsys := fstest.MapFS{
+		"d/b.yml":        {Data: []byte("features:\n  f: COUNT(7d, tx, user)\n")},
+		"d/a.yaml":       {Data: []byte("streams:\n  tx: {topic: t, timestamp: ts, fields: {user: string}}\nfeatures:\n  f: COUNT(1d, tx, user)\n")},
+		"d/notes.txt":    {Data: []byte("not YAML: [")},
+		"d/sub.yaml/x":   {Data: []byte("not read")},
+		"services.yaml":  {Data: []byte("services:\n  s: [f, g]\n")},
+		"empty/note.txt": {},
+	}
+	_, err := LoadFS(fsys, "services.yaml", "d", "missing.yaml", "empty")
+	want := `d/b.yml:2:3: duplicate feature "f"; it stands already at d/a.yaml:4:3
+empty: no *.yaml or *.yml file in the folder
+missing.yaml: cannot read definitions: file does not exist
+services.yaml:2:10: unknown feature "g"; did you mean "f"?`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func TestLoadRefersOverFiles(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a.yaml": {Data: []byte("services:\n  s: [f]\n")},
+		"b.yaml": {Data: []byte("features:\n  f: COUNT(1d, tx, user)\n")},
+		"c.yaml": {Data: []byte("streams:\n  tx: {topic: t, timestamp: ts, fields: {user: string}}\n")},
+	}
+	r, err := LoadFS(fsys, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := r.Service("s")
+	f, _ := r.Feature("f")
+	if !ok || len(s.Features) != 1 || s.Features[0] != f || f.Stream != r.Streams[0] {
+		t.Errorf("service %+v does not hold feature %+v", s, f)
+	}
+}
+
+func TestLoadOfAMissingPath(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	_, err := Load(path)
+	if want := path + ": cannot read definitions: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// FuzzLoad: no definitions break the loader, and what it takes can be
+// explained and written down.
+func FuzzLoad(f *testing.F) {
+	for _, pattern := range []string{"testdata/*/*.yaml", "../../config/features/*.yaml"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Parse("fuzz.yaml", data)
+		if err != nil {
+			if findings, ok := err.(Findings); !ok || len(findings) == 0 {
+				t.Fatalf("the error is not of findings: %v", err)
+			}
+			return
+		}
+		var text strings.Builder
+		if err := cost.Explain(r).WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		checkRoundTrip(t, r)
+	})
+}

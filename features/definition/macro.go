@@ -1,0 +1,378 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// macro is a feature that has parameters, in the one-line form or in another
+// (see expansion):
+//
+//	macros:
+//	  M_DEVICES(user, device): COUNT_DISTINCT(1d, transaction, user, device)
+//	features:
+//	  devices: M_DEVICES(user_id, device_id)
+//
+// Where a parameter stands as a whole word in an argument or in the value of
+// an option, the argument takes its place. In a condition it does so outside of
+// quotes, in brackets if it is more than a name or a number; a description and
+// an owner stay as they are. The use of a macro may add options. A macro may
+// use another one, and a call as an argument may be one of a macro's.
+type macro struct {
+	name       word
+	parameters []string
+	body       call // of the one-line form
+	long       node // a body that is a mapping; without a Node for none
+	broken     bool // there is a finding that says why
+}
+
+func (m *macro) FormOrLifetime() string {
+	return m.name.text + "(" + strings.Join(m.parameters, ", ") + ")"
+}
+
+// macro reads a macro's definition.
+func (l *loader) macro(e entry) {
+	m, ok := l.macroHeader(e.key)
+	if !ok {
+		return
+	}
+	if first, ok := l.macros[m.name.text]; ok {
+		l.report(m.name.place, duplicate, "macro", m.name.text, first.name.place)
+		return
+	}
+	if slices.Contains(functionNames(), strings.ToLower(m.name.text)) {
+		l.report(m.name.place, "macro %q has the name of a function", m.name.text)
+	}
+	l.macros[m.name.text] = m
+	m.broken = true
+	used := map[string]bool{}
+	use := func(name string) (word, bool) {
+		used[name] = true
+		return word{}, false
+	}
+	switch e.value.Kind {
+	case yaml.ScalarNode:
+		w, ok := l.scalar(e.value, "a macro")
+		if !ok {
+			return
+		}
+		if m.body, ok = l.parse(w); !ok {
+			return
+		}
+		m.body.replace(use)
+	case yaml.MappingNode:
+		if !l.longMacro(m, e.value) {
+			return
+		}
+		m.long = e.value
+		new(expansion).fill(m.long, use)
+	default:
+		l.report(e.value.place(), "a macro must be one line or a mapping, not %s", describe(e.value))
+		return
+	}
+	m.broken = false
+	for _, p := range m.parameters {
+		if !used[p] {
+			l.report(m.name.place, "parameter %q of macro %s is not used", p, m.name.text)
+		}
+	}
+}
+
+// macroHeader reads NAME(parameter, …).
+func (l *loader) macroHeader(key word) (*macro, bool) {
+	s := &scanner{word: key}
+	m := &macro{name: s.bare()}
+	wrong := func() (*macro, bool) {
+		l.report(key.place, "a macro is NAME(parameter, …), not %q", key.text)
+		return nil, false
+	}
+	if !isName(m.name.text) || !s.accept('(') {
+		return wrong()
+	}
+	for {
+		p := s.bare()
+		if !isName(p.text) {
+			return wrong()
+		}
+		if slices.Contains(m.parameters, p.text) {
+			l.report(p.place, "parameter %q of macro %s stands twice", p.text, m.name.text)
+			return nil, false
+		}
+		m.parameters = append(m.parameters, p.text)
+		if s.accept(')') {
+			break
+		}
+		if !s.accept(',') {
+			return wrong()
+		}
+	}
+	if s.space(); s.next < len(key.text) {
+		return wrong()
+	}
+	return m, true
+}
+
+// functionNames are the functions that one-line forms may call.
+func functionNames() []string {
+	var names []string
+	for _, k := range aggregate.All {
+		names = append(names, k.Spec().Name)
+	}
+	names = slices.Compact(names)
+	for _, name := range throughNames() {
+		names = append(names, flat+name)
+	}
+	return names
+}
+
+// checkMacros finds macros that call what is not there, or themselves.
+func (l *loader) checkMacros() {
+	for _, name := range slices.Sorted(maps.Keys(l.macros)) {
+		var path []string
+		broken := false
+		for m := l.macros[name]; m != nil; m = l.macros[m.body.function.text] {
+			if i := slices.Index(path, m.name.text); i >= 0 {
+				last := l.macros[path[len(path)-1]]
+				l.report(last.body.function.place, "%s", cycleError("macros", append(path[i:], m.name.text)))
+				broken = true
+				break
+			}
+			path = append(path, m.name.text)
+			broken = m.broken
+			if m.long.Node != nil {
+				broken = broken || !l.computes(m)
+				break
+			}
+			broken = broken || !l.callable(m.body)
+			for _, inner := range m.body.calls() {
+				broken = broken || !l.callable(*inner)
+			}
+			if broken {
+				break
+			}
+		}
+		for _, name := range path {
+			l.macros[name].broken = l.macros[name].broken || broken
+		}
+	}
+}
+
+// callable says whether a call in a macro's body is of a function, or of a macro
+// with as many arguments as it takes.
+func (l *loader) callable(c call) bool {
+	f := c.function
+	if called, ok := l.macros[f.text]; ok {
+		return l.fits(called, c)
+	}
+	if slices.Contains(functionNames(), strings.ToLower(f.text)) {
+		return true
+	}
+	l.report(f.place, "%s", spelling.Unknown("function", f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
+	return false
+}
+
+// fits says whether a call gives a macro as many arguments as it takes.
+func (l *loader) fits(m *macro, c call) bool {
+	if len(c.arguments) == len(m.parameters) {
+		return true
+	}
+	l.report(c.function.place, "macro %s takes %s, not %d: %s", m.name.text,
+		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.FormOrLifetime())
+	return false
+}
+
+// expand puts the bodies of macros into the place of their calls, down to one
+// that is a mapping; false where there is a finding about it.
+func (l *loader) expand(c call) (call, bool) {
+	for m, ok := l.macros[c.function.text]; ok; m, ok = l.macros[c.function.text] {
+		if m.broken || !l.fits(m, c) {
+			return c, false
+		}
+		if m.long.Node != nil {
+			break
+		}
+		c = m.apply(c)
+		for _, inner := range c.calls() {
+			if len(inner.calls()) > 0 {
+				l.report(c.function.place, tooDeep)
+				return c, false
+			}
+		}
+		for _, w := range c.words() {
+			if !l.bounded(*w, c) {
+				return c, false
+			}
+		}
+	}
+	return c, true
+}
+
+// maxExpansion bounds a word of what a macro expands to, in bytes.
+const maxExpansion = 4096
+
+// bounded says whether a word of an expansion is not too long.
+func (l *loader) bounded(w word, c call) bool {
+	if len(w.text) > maxExpansion {
+		l.report(c.function.place, "the expansion is longer than %d bytes", maxExpansion)
+		return false
+	}
+	return true
+}
+
+// arguments are the place of a call of the macro, and the words that the call
+// gives for its parameters.
+func (m *macro) arguments(c call) (within place, by func(name string) (word, bool)) {
+	within = c.function.place
+	if within.macro != "" {
+		within.macro += " -> "
+	}
+	within.macro += m.name.text
+	return within, func(name string) (word, bool) {
+		i := slices.Index(m.parameters, name)
+		if i < 0 {
+			return word{}, false
+		}
+		argument := c.arguments[i].replace(func(string) (word, bool) { return word{}, false }, false)
+		for _, w := range argument.words() {
+			w.place.macro = within.macro
+		}
+		return argument, true
+	}
+}
+
+// apply is the body of the macro for a call. Its words stand where the call
+// does, but for those that are arguments.
+func (m *macro) apply(c call) call {
+	within, by := m.arguments(c)
+	body := m.body.replace(by)
+	body.function.place, body.function.inner = within, false
+	for _, w := range body.words() {
+		if w.place.macro == "" {
+			w.place, w.inner = within, false
+		}
+	}
+	body.options = append(body.options, c.options...)
+	return body
+}
+
+// words are the arguments of a call, and the names and the values of its
+// options, with those of the calls among them.
+func (c *call) words() []*word {
+	var words []*word
+	for i := range c.arguments {
+		words = append(words, c.arguments[i].words()...)
+	}
+	for i := range c.options {
+		words = append(words, &c.options[i].name)
+		words = append(words, c.options[i].value.words()...)
+	}
+	return words
+}
+
+// words are the word and, where it is a call, its function's name and its words.
+func (w *word) words() []*word {
+	words := []*word{w}
+	if w.call != nil {
+		words = append(append(words, &w.call.function), w.call.words()...)
+	}
+	return words
+}
+
+// calls are the calls among the words of a call.
+func (c *call) calls() []*call {
+	var calls []*call
+	for i := range c.arguments {
+		if inner := c.arguments[i].call; inner != nil {
+			calls = append(calls, inner)
+		}
+	}
+	for i := range c.options {
+		if inner := c.options[i].value.call; inner != nil {
+			calls = append(calls, inner)
+		}
+	}
+	return calls
+}
+
+// replace is the call with other words for names in it.
+func (c *call) replace(by func(name string) (word, bool)) call {
+	r := call{function: c.function}
+	for _, a := range c.arguments {
+		r.arguments = append(r.arguments, a.replace(by, false))
+	}
+	for _, o := range c.options {
+		if !isProse(o.name.text) {
+			o.value = o.value.replace(by, takesExpression(o.name.text))
+		}
+		r.options = append(r.options, o)
+	}
+	return r
+}
+
+// isProse says whether the value of an option is for readers only.
+func isProse(option string) bool { return option == "description" || option == "owner" }
+
+// takesExpression says whether the value of an option is an expression.
+func takesExpression(option string) bool {
+	return option == "where" || option == "expr" || slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool {
+		return slices.ContainsFunc(k.Spec().Parameters, func(p aggregate.Parameter) bool {
+			return p.Name == option && p.Form == aggregate.Condition
+		})
+	})
+}
+
+// replace is a word, or an expression, with others for the names in it.
+func (w word) replace(by func(name string) (word, bool), expression bool) word {
+	if whole, ok := by(w.text); ok {
+		return whole
+	}
+	if w.call != nil {
+		c := w.call.replace(by)
+		w.call = &c
+		return w
+	}
+	var b strings.Builder
+	for rest := w.text; rest != ""; {
+		n := 1
+		switch c := rest[0]; {
+		case expression && (c == '"' || c == '\'' || c == '`'):
+			n = quoted(rest)
+		case isWord(c):
+			n = len(rest) - len(strings.TrimLeftFunc(rest, func(r rune) bool { return r < 0x80 && isWord(byte(r)) }))
+			if with, ok := by(rest[:n]); ok {
+				text := with.text
+				if expression && strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 || !isWord(byte(r)) }) {
+					text = "(" + text + ")"
+				}
+				b.WriteString(text)
+				rest = rest[n:]
+				continue
+			}
+		}
+		b.WriteString(rest[:n])
+		rest = rest[n:]
+	}
+	w.text = b.String()
+	return w
+}
+
+func isWord(c byte) bool { return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// quoted is the length of the text in quotes with which an expression begins.
+func quoted(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == text[0]:
+			return i + 1
+		case text[i] == '\\' && text[0] != '`':
+			i++
+		}
+	}
+	return len(text)
+}

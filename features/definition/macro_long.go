@@ -1,0 +1,185 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// expansion is a use of a macro whose body is a mapping, that of a feature in
+// the long form or of a derived one:
+//
+//	macros:
+//	  M_PAID(user, state):
+//	    {function: sum, stream: transaction, field: amount, by: [user], window: 7d, where: status == state}
+//	  M_SHARE(part, all): {expr: part / all, default: 0}
+//
+// Arguments take the places of parameters in the values, not in the keys, as
+// they do in the one-line form. Such a macro is used as any other; what it is
+// given beside its arguments are options, which must not stand in the body too.
+type expansion struct {
+	within place // of the use
+	// words are the scalars that the use changes or adds; they have places of
+	// their own.
+	words map[*yaml.Node]word
+}
+
+// word is the text of a scalar of the expansion, and the place of any node.
+func (x *expansion) word(n *yaml.Node) word {
+	if w, ok := x.words[n]; ok {
+		return w
+	}
+	return word{text: n.Value, place: x.within}
+}
+
+// maxBodyDepth is deeper than anything nests in a feature.
+const maxBodyDepth = 4
+
+// fill is a copy of a macro's body with other words for names in it.
+func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Node {
+	filled := *body.Node
+	filled.Content = nil
+	for i := 0; i+1 < len(body.Content); i += 2 {
+		key := body.child(body.Content[i])
+		value := body.child(body.Content[i+1])
+		if !isProse(key.Value) {
+			value.Node = x.replace(value, by, takesExpression(key.Value), maxBodyDepth)
+		}
+		filled.Content = append(filled.Content, key.Node, value.Node)
+	}
+	return &filled
+}
+
+// replace is a copy of a value with other words for names in its scalars, those
+// of mappings' keys aside.
+func (x *expansion) replace(n node, by func(name string) (word, bool), expression bool, depth int) *yaml.Node {
+	if depth == 0 {
+		return n.Node
+	}
+	c := *n.Node
+	if n.Kind == yaml.ScalarNode {
+		if w := (word{text: n.Value, place: x.within}).replace(by, expression); w.text != n.Value || w.place != x.within {
+			c.Value, c.Tag = w.text, "!!str"
+			x.words[&c] = w
+		}
+		return &c
+	}
+	c.Content = slices.Clone(n.Content)
+	for i := range c.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 {
+			c.Content[i] = x.replace(n.child(c.Content[i]), by, expression, depth-1)
+		}
+	}
+	return &c
+}
+
+// longMacro looks at a body that is a mapping; false where there is a finding
+// about it.
+func (l *loader) longMacro(m *macro, body node) bool {
+	before := len(l.findings)
+	keys, needs := longFormKeys(), longFormNeeds
+	if body.has("expr") {
+		keys, needs = derivedKeys, nil
+	}
+	l.keyed(body, "macro "+m.name.text, keys...)
+	for _, key := range needs {
+		if !body.has(key) {
+			l.report(m.name.place, "macro %s needs %s", m.name.text, key)
+		}
+	}
+	return len(l.findings) == before
+}
+
+// computes says whether the body of a macro, a mapping, names a function where
+// it needs one.
+func (l *loader) computes(m *macro) bool {
+	for i := 0; i+1 < len(m.long.Content); i += 2 {
+		if m.long.child(m.long.Content[i]).Value != "function" {
+			continue
+		}
+		f, ok := l.scalar(m.long.child(m.long.Content[i+1]), "function")
+		if !ok {
+			return false
+		}
+		called, isMacro := l.macros[f.text]
+		switch {
+		case slices.Contains(m.parameters, f.text), slices.Contains(functionNames(), strings.ToLower(f.text)):
+		case isMacro:
+			l.report(f.place, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.FormOrLifetime(), called.FormOrLifetime())
+			return false
+		default:
+			l.report(f.place, "%s", spelling.Unknown("function", f.text, functionNames()))
+			return false
+		}
+	}
+	return true
+}
+
+// expanded is the mapping that a definition stands for if it uses a macro of
+// that form; any other definition stands for itself. It is false where there is
+// a finding about it.
+func (l *loader) expanded(n node) (node, bool) {
+	if n.Kind != yaml.ScalarNode {
+		return n, true
+	}
+	c, err := parseCall(n.word())
+	if err != nil || !l.isLong(c) {
+		return n, true
+	}
+	c, ok := l.expand(c)
+	if !ok {
+		return n, false
+	}
+	m := l.macros[c.function.text]
+	within, by := m.arguments(c)
+	x := &expansion{within: within, words: map[*yaml.Node]word{}}
+	filled := x.fill(m.long, by)
+	if !l.addOptions(x, filled, m, c) {
+		return n, false
+	}
+	for _, w := range x.words {
+		if !l.bounded(w, c) {
+			return n, false
+		}
+	}
+	return node{Node: filled, file: n.file, from: x}, true
+}
+
+// isLong says whether a call ends at a macro whose body is a mapping.
+func (l *loader) isLong(c call) bool {
+	for m, ok := l.macros[c.function.text]; ok && !m.broken; m, ok = l.macros[m.body.function.text] {
+		if m.long.Node != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// addOptions adds the options of a use to the body of its macro; false where
+// there is a finding about them.
+func (l *loader) addOptions(x *expansion, filled *yaml.Node, m *macro, c call) bool {
+	known := slices.Collect(maps.Keys(new(writtenFeature).options()))
+	if m.long.has("expr") {
+		known = slices.DeleteFunc(slices.Clone(derivedKeys), func(key string) bool { return key == "expr" })
+	}
+	before := len(l.findings)
+	for _, o := range c.options {
+		switch {
+		case !slices.Contains(known, o.name.text):
+			l.report(o.name.place, "%s", spelling.Unknown("option", o.name.text, known))
+		case (node{Node: filled}).has(o.name.text):
+			l.report(o.name.place, "option %q is given twice", o.name.text)
+		default:
+			for _, w := range []word{o.name, o.value} {
+				n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: w.text}
+				x.words[n] = w
+				filled.Content = append(filled.Content, n)
+			}
+		}
+	}
+	return len(l.findings) == before
+}

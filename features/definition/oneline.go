@@ -1,0 +1,214 @@
+package definition
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// call is a feature in the one-line form, taken apart:
+// FUNCTION(argument…, name=value…). A value may be a call itself.
+type call struct {
+	function  word
+	arguments []word
+	options   []option
+}
+
+type option struct{ name, value word }
+
+// syntaxError is what is wrong with a one-line form, at a byte of its text.
+type syntaxError struct {
+	offset  int
+	message string
+}
+
+func (e *syntaxError) Error() string { return e.message }
+
+// scanner reads a one-line form from left to right.
+type scanner struct {
+	word  word
+	next  int // byte
+	depth int // of calls under way
+}
+
+// parseCall takes a one-line form apart. What the parts mean is not looked at.
+func parseCall(w word) (call, error) {
+	s := &scanner{word: w}
+	c, err := s.call()
+	if err != nil {
+		return c, err
+	}
+	s.space()
+	if s.next < len(w.text) {
+		return c, s.unexpected("the end")
+	}
+	return c, nil
+}
+
+// maxCalls is how many calls may stand within each other.
+const maxCalls = 2
+
+// call reads a function's name and what stands in brackets behind it.
+func (s *scanner) call() (c call, err error) {
+	if s.depth++; s.depth > maxCalls {
+		return c, s.errorAt(s.next, "%s", tooDeep)
+	}
+	defer func() { s.depth-- }()
+	c.function = s.bare()
+	if !isName(c.function.text) {
+		return c, s.errorAt(0, "a feature is FUNCTION(window, stream, arguments…), not %q", s.word.text)
+	}
+	if !s.accept('(') {
+		return c, s.unexpected("'(' after the function's name")
+	}
+	for {
+		s.space()
+		start := s.next
+		value, err := s.value()
+		if err != nil {
+			return c, err
+		}
+		switch {
+		case s.accept('='):
+			if !isName(value.text) {
+				return c, s.errorAt(start, "bad option name %q", value.text)
+			}
+			s.space()
+			given, err := s.value()
+			if err != nil {
+				return c, err
+			}
+			c.options = append(c.options, option{name: value, value: given})
+		case len(c.options) > 0:
+			return c, s.errorAt(start, "argument %q stands behind an option; options come last", value.text)
+		default:
+			c.arguments = append(c.arguments, value)
+		}
+		if s.accept(')') {
+			break
+		}
+		if !s.accept(',') {
+			return c, s.unexpected("',' or ')'")
+		}
+	}
+	return c, nil
+}
+
+func (s *scanner) space() {
+	rest := s.word.text[s.next:]
+	s.next += len(rest) - len(strings.TrimLeft(rest, " \t\r\n"))
+}
+
+func (s *scanner) accept(b byte) bool {
+	s.space()
+	if s.next < len(s.word.text) && s.word.text[s.next] == b {
+		s.next++
+		return true
+	}
+	return false
+}
+
+// bare reads up to the next mark of the syntax.
+func (s *scanner) bare() word {
+	s.space()
+	start := s.next
+	if n := strings.IndexAny(s.word.text[start:], `(),="'`); n >= 0 {
+		s.next += n
+	} else {
+		s.next = len(s.word.text)
+	}
+	text := strings.TrimRight(s.word.text[start:s.next], " \t\r\n")
+	return s.word.part(start, text)
+}
+
+// value reads a bare word, a call, a list in square brackets, a window in braces,
+// or a text in quotes: in single ones it stands as it is, in double ones backslash
+// escapes are those of Go.
+func (s *scanner) value() (word, error) {
+	start := s.next
+	if start == len(s.word.text) {
+		return word{}, s.unexpected("an argument")
+	}
+	switch quote := s.word.text[start]; quote {
+	case '\'', '"':
+		end := closing(s.word.text[start:], quote)
+		if end < 0 {
+			return word{}, s.errorAt(start, "the quote is never closed")
+		}
+		s.next = start + end + 1
+		text := s.word.text[start+1 : start+end]
+		w := s.word.part(start+1, text)
+		if quote == '"' && strings.ContainsAny(text, "\\\n") {
+			unquoted, err := strconv.Unquote(`"` + text + `"`)
+			if err != nil {
+				return word{}, s.errorAt(start, "bad escape in %s", s.word.text[start:s.next])
+			}
+			w.text, w.inner = unquoted, false
+		}
+		return w, nil
+	}
+	if text := s.word.text[start:]; text[0] == '[' || text[0] == '{' {
+		if end := strings.IndexAny(text, `]}()="'`); end > 0 && text[end] == text[0]+2 {
+			s.next += end + 1
+			return s.word.part(start, text[:end+1]), nil
+		}
+	}
+	w := s.bare()
+	if w.text == "" {
+		return word{}, s.unexpected("an argument")
+	}
+	if isName(w.text) && strings.HasPrefix(s.word.text[s.next:], "(") {
+		s.next = start
+		c, err := s.call()
+		w = s.word.part(start, s.word.text[start:s.next])
+		w.call = &c
+		return w, err
+	}
+	return w, nil
+}
+
+// closing is where the quote with which text begins is closed, -1 for nowhere.
+func closing(text string, quote byte) int {
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] == quote:
+			return i
+		case text[i] == '\\' && quote == '"':
+			i++
+		}
+	}
+	return -1
+}
+
+func (s *scanner) errorAt(offset int, format string, args ...any) error {
+	return &syntaxError{offset: offset, message: fmt.Sprintf(format, args...)}
+}
+
+func (s *scanner) unexpected(expected string) error {
+	s.space()
+	found := "the end"
+	if rest := s.word.text[s.next:]; rest != "" {
+		found = strconv.Quote(string([]rune(rest)[:1]))
+	}
+	return s.errorAt(s.next, "expected %s, found %s", expected, found)
+}
+
+// quote writes a text such that value reads it back.
+func quote(text string) string {
+	if strings.ContainsRune(text, '\'') || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return "'" + text + "'"
+}
+
+// isName says whether a text may name a stream, a field, a feature or a
+// service.
+func isName(text string) bool {
+	for i, c := range []byte(text) {
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return text != ""
+}

@@ -1,0 +1,81 @@
+package definition
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+)
+
+func line(text string) word {
+	return word{text: text, place: place{file: "f", line: 1, column: 1}, inner: true}
+}
+
+func TestParseCall(t *testing.T) {
+	c, err := parseCall(line(` sum ( 7d ,tx,amount , user, where = 'a == "b"', description="it's \"金\"\n", keep=1d ) `))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.function.text}
+	for _, a := range c.arguments {
+		got = append(got, a.text)
+	}
+	for _, o := range c.options {
+		got = append(got, o.name.text+"="+o.value.text)
+	}
+	want := []string{"sum", "7d", "tx", "amount", "user", `where=a == "b"`, "description=it's \"金\"\n", "keep=1d"}
+	if strings.Join(got, "·") != strings.Join(want, "·") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if at := c.options[2].value.place.column; at != 83 {
+		t.Errorf("the last value stands at column %d, want 83", at)
+	}
+}
+
+func TestQuoteIsReadBack(t *testing.T) {
+	for _, text := range []string{"", "plain", `a "b"`, "it's", "a\nb", `back\slash`, `'"\`, "金额", "\x00\u2028"} {
+		c, err := parseCall(line("F(a=" + quote(text) + ")"))
+		if err != nil || c.options[0].value.text != text {
+			t.Errorf("%q is written %s and read back as %+v (%v)", text, quote(text), c.options, err)
+		}
+	}
+}
+
+// FuzzOneLine: no text breaks the parser, the places that it names lie within
+// the text, and what defines a feature defines the same one in canonical form.
+func FuzzOneLine(f *testing.F) {
+	for _, seed := range []string{
+		"COUNT(7d, tx, user)", `SUM(1d, tx, amount, user, where="ok == true", keep=1d)`,
+		"COUNT_DISTINCT(30d, tx, device, user, method=last_seen, max=3)", "COUNT(lifetime, tx, ip_b, user, where='ip != \"\\\\\"')",
+		"F(", "F(a=", "F('", `F("\`, "F(a, b=c, d)", "F()(", "",
+	} {
+		f.Add(seed)
+	}
+	streams, err := Parse("test.yaml", []byte(testStreams+"  f: COUNT(7d, tx, user)\n"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := parseCall(line(text)); err != nil {
+			bad, ok := errors.AsType[*syntaxError](err)
+			if !ok || bad.offset < 0 || bad.offset > len(text) || bad.message == "" {
+				t.Fatalf("error %#v", err)
+			}
+		}
+		l := newLoader()
+		l.registry.Streams = streams.Streams
+		w := line(text)
+		feature := l.define(&writtenFeature{name: line("f"), place: w.place}, func(d *writtenFeature) aggregate.Function { return l.oneLine(d, w) })
+		for _, finding := range l.findings {
+			if finding.Column < 1 || finding.Column > len([]rune(text))+1 {
+				t.Fatalf("%s lies outside of %q", finding, text)
+			}
+		}
+		if feature != nil {
+			l.registry.Features = []*features.Feature{feature}
+			checkRoundTrip(t, l.registry)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package definition
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/value"
+)
+
+// parameters reads what the kind takes beside its field. It returns the
+// condition, nil for none.
+func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggregate.Spec) (condition *expr.Expr) {
+	taken := map[string]bool{}
+	for _, p := range spec.Parameters {
+		taken[p.Name] = true
+		w := *d.parameters[p.Name]
+		if !w.given() {
+			if p.Default == "" {
+				l.report(d.name.place, "feature %q needs %s: %s", f.Name, p.Name, wanted(p))
+				continue
+			}
+			w = word{text: p.Default}
+		}
+		switch bad := func() { l.report(w.place, "bad %s %q: it is %s", p.Name, w.text, wanted(p)) }; p.Form {
+		case aggregate.Whole:
+			n, err := strconv.Atoi(w.text)
+			if err != nil || n < p.Least || n > p.Most {
+				bad()
+			}
+			f.Call.N = n
+		case aggregate.Fraction:
+			share, ok := floatOf(w.text)
+			if !ok || share < 0 || share > 1 {
+				bad()
+			}
+			f.Call.P = share
+		case aggregate.Accuracy:
+			off, ok := floatOf(w.text)
+			if !ok || off < 0.001 || off > 0.1 {
+				bad()
+			}
+			f.Call.Error = off
+		case aggregate.Rate:
+			rate, ok := floatOf(w.text)
+			if !ok || rate < leastRate || rate > mostRate {
+				bad()
+			}
+			f.Call.P = rate
+		case aggregate.Span:
+			span, ok := l.duration(w)
+			if ok && span == 0 {
+				l.report(w.place, "%s must be longer than 0", p.Name)
+			}
+			f.Call.Duration = span.Milliseconds()
+		case aggregate.Edges:
+			if f.Call.Type == value.Null || !slices.Contains(spec.Types, f.Call.Type) {
+				continue // what is wrong with the field is said already
+			}
+			bins, ok := edges(w.text, f.Call.Type, f.Call.Scale)
+			switch {
+			case !ok:
+				bad()
+			case len(bins) > p.Most:
+				l.report(w.place, "%s has %d values; the limit is %d", p.Name, len(bins), p.Most)
+			}
+			f.Call.Bins = bins
+		case aggregate.Condition:
+			if settled(f.Stream.Fields) {
+				if condition = l.where(f.Stream, w); condition != nil {
+					f.Condition = condition.Source
+				}
+			}
+		}
+	}
+	l.notTaken(d, spec, taken)
+	return condition
+}
+
+// notTaken reports the parameters that are given and not the kind's.
+func (l *loader) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[string]bool) {
+	takes := "no parameters"
+	if len(spec.Parameters) > 0 {
+		var names []string
+		for _, p := range spec.Parameters {
+			names = append(names, p.Name)
+		}
+		takes = strings.Join(names, ", ")
+	}
+	for name, w := range d.parameters {
+		if w.given() && !taken[name] {
+			l.report(w.place, "%s takes no %s; it takes %s", called(spec), name, takes)
+		}
+	}
+}
+
+// wanted describes what a parameter takes.
+func wanted(p aggregate.Parameter) string {
+	switch p.Form {
+	case aggregate.Whole:
+		return "a number from " + strconv.Itoa(p.Least) + " to " + strconv.Itoa(p.Most)
+	case aggregate.Fraction:
+		return "a number from 0 to 1"
+	case aggregate.Accuracy:
+		return "a number from 0.001 to 0.1"
+	case aggregate.Rate:
+		return "a number from " + formatFloat(leastRate) + " to " + formatFloat(mostRate)
+	case aggregate.Span:
+		return "a duration such as 1h"
+	case aggregate.Edges:
+		return "a list of rising values of the field's type, such as [10, 100]"
+	default:
+		return "an expression over the fields of the stream"
+	}
+}
+
+// parameterText is what a parameter of the feature was given, in canonical form.
+func parameterText(f *features.Feature, p aggregate.Parameter) string {
+	switch p.Form {
+	case aggregate.Whole:
+		return strconv.Itoa(f.Call.N)
+	case aggregate.Fraction, aggregate.Rate:
+		return formatFloat(f.Call.P)
+	case aggregate.Accuracy:
+		return formatFloat(f.Call.Error)
+	case aggregate.Span:
+		return window.FormatDuration(time.Duration(f.Call.Duration) * time.Millisecond)
+	case aggregate.Edges:
+		var texts []string
+		for _, v := range f.Call.Bins {
+			texts = append(texts, string(v.AppendText(nil)))
+		}
+		return "[" + strings.Join(texts, ", ") + "]"
+	default:
+		return quote(f.Condition)
+	}
+}
+
+// leastRate and mostRate bound a probability of errors.
+const leastRate, mostRate = 0.000001, 0.5
+
+func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// edgesWord is the text of a list in square brackets, be it written as a
+// sequence of YAML or as a text.
+func (l *loader) edgesWord(n node) word {
+	if n.Kind == yaml.ScalarNode {
+		w, _ := l.scalar(n, "bins")
+		return w
+	}
+	var texts []string
+	for _, w := range l.list(n, "bins") {
+		texts = append(texts, w.text)
+	}
+	if texts == nil {
+		return word{}
+	}
+	return word{text: "[" + strings.Join(texts, ", ") + "]", place: n.place()}
+}
+
+// edges reads a list of one rising value or more of a numeric type.
+func edges(text string, t value.Type, scale uint8) (values []value.Value, ok bool) {
+	if !strings.HasPrefix(text, "[") || !strings.HasSuffix(text, "]") {
+		return nil, false
+	}
+	for part := range strings.SplitSeq(text[1:len(text)-1], ",") {
+		v := value.Value{Type: t, Scale: scale}
+		part = strings.TrimSpace(part)
+		if t == value.Float {
+			if v.Flt, ok = floatOf(part); !ok {
+				return nil, false
+			}
+		} else {
+			n, ok := value.ParseNumber([]byte(part))
+			num, how := n.Scaled(int(scale))
+			if !ok || how != value.Exact {
+				return nil, false
+			}
+			v.Num = num
+		}
+		if len(values) > 0 && value.Compare(values[len(values)-1], v) >= 0 {
+			return nil, false
+		}
+		values = append(values, v)
+	}
+	return values, true
+}
+
+// floatOf reads a number as JSON writes it.
+func floatOf(text string) (float64, bool) {
+	if _, ok := value.ParseNumber([]byte(text)); !ok {
+		return 0, false
+	}
+	f, ok := value.ParseFloat([]byte(text))
+	return f, ok && !math.IsNaN(f)
+}

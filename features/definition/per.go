@@ -1,0 +1,55 @@
+package definition
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// per reads the field for each of whose values there is a value, and returns its
+// index, -1 for none.
+func (l *loader) per(d *writtenFeature, f *features.Feature) int {
+	if !d.per.given() {
+		return -1
+	}
+	switch spec := f.Kind.Spec(); {
+	case spec.Shape != aggregate.Scalar:
+		l.report(d.per.place, "per does not apply to %s, which answers with a list; leave per out", called(spec))
+	case spec.Members == aggregate.MembersNeeded:
+		l.report(d.per.place, "per does not apply to %s, which answers about members; leave per out", called(spec))
+	}
+	i := l.fieldNamed(f.Stream, d.per)
+	if i < 0 {
+		return -1
+	}
+	if t := f.Stream.Fields[i].Type; t == value.Float || t == value.Location {
+		l.report(d.per.place, "field %q is of type %s and cannot name a category; use a string, int, bool, decimal or timestamp", f.Per, t)
+	}
+	return i
+}
+
+// fromLog names what is answered from the log, whatever its window: a kind, over
+// a field of a type, per category or over a lifetime; empty for what has tiles.
+func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) string {
+	spec := kind.Spec()
+	tiled, ok := kind.(aggregate.Mergeable)
+	switch {
+	case !ok:
+		return spec.Name
+	case slices.Contains(spec.LogTypes, field):
+		return spec.Name + " of a " + field.String()
+	case spec.TilesAreUnits && lifetime:
+		return spec.Name + " over a lifetime"
+	case !per:
+		return ""
+	}
+	// State is kept apart by the keys of one field, and only if it has tiles.
+	_, keyed := kind.(aggregate.Keyed)
+	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout() == state.LastSeen {
+		return called(spec) + " per category"
+	}
+	return ""
+}

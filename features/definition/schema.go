@@ -1,0 +1,300 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/value"
+)
+
+// schema is a JSON Schema, or a part of one.
+type schema map[string]any
+
+// Schema is the JSON Schema (draft 2020-12) of a definitions file, made of the
+// tables that Load reads by. It sees the shape of a file: keys, names, types,
+// units and durations; not whether what is named is there, nor what stands in
+// expressions and in the arguments of one-line forms.
+func Schema() []byte {
+	s := object(schema{
+		"streams":  namedBy(namePattern, ref("stream")),
+		"features": namedBy(namePattern, ref("feature")),
+		"services": namedBy(namePattern, described(schema{
+			"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true,
+		}, "features that are asked for as one")),
+		"macros": namedBy(macroPattern, ref("macro")),
+	})
+	s["type"] = []string{"object", "null"}
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "Definitions of features for Weir"
+	s["$defs"] = schema{
+		"name":      schema{"type": "string", "pattern": namePattern},
+		"text":      schema{"type": []string{"string", "number", "boolean"}, "minLength": 1},
+		"path":      schema{"type": "string", "pattern": `^[^.]+(\.[^.]+)*$`},
+		"type":      typeSchema(),
+		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
+		"stream":    streamSchema(),
+		"timestamp": timestampSchema(),
+		"enrich":    enrichSchema(),
+		"field":     fieldSchema(),
+		"oneLine":   described(schema{"type": "string", "pattern": `^\s*[A-Za-z_][A-Za-z0-9_]*\s*\([\s\S]+\)\s*$`}, "FUNCTION(window, stream, arguments…, name=value…)"),
+		"window":    windowSchema(),
+		"feature":   schema{"anyOf": []schema{ref("oneLine"), ref("longForm"), ref("derived")}},
+		"longForm":  longFormSchema(),
+		"derived":   derivedSchema(),
+		"macro":     schema{"anyOf": []schema{ref("oneLine"), bodySchema(longFormSchema()), bodySchema(derivedSchema())}},
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		panic(err) // maps, lists and texts only
+	}
+	return b.Bytes()
+}
+
+const (
+	nameLetters  = `[A-Za-z_][A-Za-z0-9_]*`
+	namePattern  = "^" + nameLetters + "$"
+	macroPattern = `^\s*` + nameLetters + `\s*\(\s*` + nameLetters + `(\s*,\s*` + nameLetters + `)*\s*\)\s*$`
+)
+
+func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
+
+// described adds what an editor shows of a key.
+func described(s schema, text string) schema {
+	s["description"] = text
+	return s
+}
+
+// object is a mapping of these keys and no others.
+func object(properties schema, required ...string) schema {
+	s := schema{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// namedBy is a mapping of names to definitions.
+func namedBy(pattern string, definition schema) schema {
+	return schema{"type": "object", "propertyNames": schema{"pattern": pattern}, "additionalProperties": definition}
+}
+
+// wholeNumber is a whole number, be it written as a text.
+func wholeNumber(least, most int) schema {
+	return schema{"anyOf": []schema{
+		{"type": "integer", "minimum": least, "maximum": most},
+		{"type": "string", "pattern": "^[0-9]+$"},
+	}}
+}
+
+// oneWord is one of these words, in small or capital letters.
+func oneWord(words ...string) schema {
+	var blind []string
+	for _, w := range words {
+		var b strings.Builder
+		for _, r := range w {
+			if lower, upper := strings.ToLower(string(r)), strings.ToUpper(string(r)); lower != upper {
+				fmt.Fprintf(&b, "[%s%s]", upper, lower)
+				continue
+			}
+			b.WriteRune(r)
+		}
+		blind = append(blind, b.String())
+	}
+	return schema{"anyOf": []schema{{"enum": words}, {"type": "string", "pattern": "^(" + strings.Join(blind, "|") + ")$"}}}
+}
+
+func durationPattern() string {
+	var b strings.Builder
+	for _, unit := range window.DurationUnitNames() {
+		fmt.Fprintf(&b, "([0-9]+%s)?", unit)
+	}
+	return b.String()
+}
+
+func typeSchema() schema {
+	var names []string
+	for t := value.String; t <= value.Location; t++ {
+		names = append(names, t.String())
+	}
+	return schema{"enum": names}
+}
+
+func streamSchema() schema {
+	properties := schema{
+		"topic":        described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic; several streams may share one"),
+		"match":        described(ref("text"), "condition over the record that picks the stream's events"),
+		"format":       schema{"enum": formats},
+		"timestamp":    ref("timestamp"),
+		"id":           described(ref("path"), "path of the event's own identity"),
+		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),
+		"fields":       fieldsSchema(),
+		"max_bytes":    described(maxBytesSchema(), "the max_bytes of the stream's fields that have none of their own; "+strconv.Itoa(value.MaxText)+" by default"),
+		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+window.FormatDuration(defaultMaxFuture)+" by default"),
+		"late":         described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
+		"enrich":       described(ref("enrich"), "writes each event, with features as of it, to a topic"),
+	}
+	s := object(only(properties, streamKeys), streamNeeds...)
+	s["dependentRequired"] = schema{"remember_ids": []string{"id"}}
+	return s
+}
+
+func timestampSchema() schema {
+	properties := schema{"path": ref("path"), "unit": schema{"enum": timeUnits}}
+	return described(schema{"anyOf": []schema{ref("path"), object(only(properties, timestampKeys), "path")}}, "where an event's time stands")
+}
+
+func enrichSchema() schema {
+	properties := schema{
+		"service": described(ref("name"), "the service whose features are written"),
+		"topic":   described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic that is written to"),
+	}
+	return object(only(properties, enrichKeys), enrichKeys...)
+}
+
+func fieldsSchema() schema {
+	s := namedBy(namePattern, schema{"anyOf": []schema{ref("type"), ref("field")}})
+	s["minProperties"] = 1
+	return described(s, "the stream's typed fields")
+}
+
+func fieldSchema() schema {
+	properties := schema{
+		"type":      ref("type"),
+		"path":      described(ref("path"), "where it stands in the record; its name by default"),
+		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits of a decimal behind the point"),
+		"unit":      described(schema{"enum": timeUnits}, "of a timestamp"),
+		"expr":      described(ref("text"), "expression over the fields before it"),
+		"max_bytes": described(maxBytesSchema(), "the longest text that is kept of a string: of longer ones the begin and a hash"),
+		"required":  described(schema{"enum": []any{true, false, "true", "false"}}, "a record without it is a poison event"),
+	}
+	s := object(only(properties, fieldKeys), "type")
+	s["not"] = schema{"required": []string{"path", "expr"}}
+	return s
+}
+
+func maxBytesSchema() schema { return wholeNumber(value.LeastMaxText, mostMaxBytes) }
+
+func windowSchema() schema {
+	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
+	properties := schema{
+		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
+		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "since the local hour, day, week or month began"),
+		"tz":         described(ref("text"), "time zone of a calendar window, such as Asia/Shanghai; UTC by default"),
+		"starts":     described(oneWord(window.Weekdays...), "first day of a calendar's week; monday by default"),
+		"tumbling":   described(ref("duration"), "the current one of windows of this length"),
+		"fixed":      described(ref("duration"), "begins with an event, and lasts so long"),
+		"session":    described(ref("duration"), "since the last gap so long or longer"),
+		"max_length": described(ref("duration"), "how far back the beginning of a fixed or a session window is looked for"),
+		"last":       described(wholeNumber(1, maxMax), "only so many events, the latest"),
+	}
+	mapping := object(only(properties, windowKeys))
+	mapping["minProperties"], mapping["dependentRequired"] = 1, schema{"tz": []string{"calendar"}, "starts": []string{"calendar"}}
+	return schema{"anyOf": []schema{{"anyOf": []schema{ref("duration"), oneWord("lifetime"), oneLine}}, mapping}}
+}
+
+func longFormSchema() schema {
+	var methods []string
+	for _, k := range aggregate.All {
+		if m := k.Spec().Method; m != "" {
+			methods = append(methods, m)
+		}
+	}
+	by := schema{"anyOf": []schema{ref("name"), {"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true}}}
+	properties := schema{
+		"function": oneWord(functionNames()...),
+		"stream":   ref("name"),
+		"field":    described(ref("name"), "the field that the function takes"),
+		"by":       described(by, "the fields that name the entity"),
+		"window":   ref("window"),
+		"method":   oneWord(methods...),
+		"tile":     described(schema{"anyOf": []schema{ref("duration"), oneWord("exact")}}, "width of the window's tiles, or exact"),
+		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(window.BoundsByName))}, "the edges of an exact window; "+window.DefaultBounds+" by default"),
+		"exclude":  described(schema{"enum": window.Exclusions[1:]}, "leaves out the event being scored, or all of its time"),
+		"delay":    described(ref("duration"), "by how much the window ends before the moment asked for"),
+		"where":    described(ref("text"), "condition over the event's fields"),
+		"per":      described(ref("name"), "the field for each of whose values there is a value"),
+		"max":      described(wholeNumber(1, maxMax), "the greatest number of values, categories or events kept, or of members gone through"),
+		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a list of values, of a feature or of a call such as SET(…): the function is over the events of all of them together, max at the most"),
+		"keep":     described(ref("duration"), "how far back a question may ask; "+window.FormatDuration(defaultKeep)+" by default"),
+	}
+	for _, k := range aggregate.All {
+		for _, p := range k.Spec().Parameters {
+			properties[p.Name] = described(parameterSchema(p), "of "+strings.Join(takers(p.Name), ", "))
+		}
+	}
+	s := object(only(properties, longFormKeys()), longFormNeeds...)
+	s["anyOf"] = []schema{{"required": []string{"by"}}, {"required": []string{"through"}}}
+	return s
+}
+
+// bodySchema is that of a feature in which parameters of a macro may stand in
+// the place of any text.
+func bodySchema(feature schema) schema {
+	properties := schema{}
+	for key, property := range feature["properties"].(schema) {
+		s := schema{"type": []string{"string", "number", "boolean", "array", "object"}, "minLength": 1}
+		if text, ok := property.(schema)["description"].(string); ok {
+			described(s, text)
+		}
+		properties[key] = s
+	}
+	return object(properties, feature["required"].([]string)...)
+}
+
+// parameterSchema is the shape of what kinds take beside their field.
+func parameterSchema(p aggregate.Parameter) schema {
+	switch p.Form {
+	case aggregate.Span:
+		return ref("duration")
+	case aggregate.Whole:
+		return wholeNumber(p.Least, p.Most)
+	case aggregate.Edges:
+		list := schema{"type": "array", "items": ref("text"), "minItems": p.Least, "maxItems": p.Most}
+		return schema{"anyOf": []schema{ref("text"), list}}
+	default:
+		return ref("text")
+	}
+}
+
+// takers are the functions that have a parameter.
+func takers(parameter string) []string {
+	var names []string
+	for _, k := range aggregate.All {
+		spec := k.Spec()
+		if slices.ContainsFunc(spec.Parameters, func(p aggregate.Parameter) bool { return p.Name == parameter }) {
+			names = append(names, spec.Name)
+		}
+	}
+	return slices.Compact(names)
+}
+
+func derivedSchema() schema {
+	properties := schema{
+		"expr":    described(ref("text"), "expression over other features"),
+		"default": described(ref("text"), "what stands for a null result, as of a division by zero"),
+	}
+	return object(only(properties, derivedKeys), "expr")
+}
+
+// only are the properties of the keys that the loader knows, texts where
+// nothing more is said of them.
+func only(properties schema, keys []string) schema {
+	known := schema{}
+	for _, key := range keys {
+		known[key] = ref("text")
+		if s, ok := properties[key]; ok {
+			known[key] = s
+		}
+	}
+	return known
+}

@@ -1,0 +1,162 @@
+package definition
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// compiledSchema is the schema as an editor has it.
+func compiledSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// validate says what the schema, or the reader of YAML, finds in a file.
+func validate(t *testing.T, s *jsonschema.Schema, file string) error {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var document any
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		text, err := json.Marshal(document)
+		if err != nil {
+			return err
+		}
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(instance); err != nil {
+			return err
+		}
+	}
+}
+
+func TestSchemaTakesGoodDefinitions(t *testing.T) {
+	s := compiledSchema(t)
+	good, _ := filepath.Glob("testdata/good/*.yaml")
+	shipped, _ := filepath.Glob("../../config/features/*.yaml")
+	if len(good) == 0 || len(shipped) == 0 {
+		t.Fatalf("found %d and %d files", len(good), len(shipped))
+	}
+	for _, file := range append(good, shipped...) {
+		if err := validate(t, s, file); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// unseen lists the bad definitions whose fault is not in their shape: in what
+// names stand for, in expressions, or in one-line forms.
+const unseen = "testdata/unseen_by_schema.txt"
+
+func TestSchemaRefusesBadDefinitions(t *testing.T) {
+	s := compiledSchema(t)
+	files, _ := filepath.Glob("testdata/bad/*.yaml")
+	var taken []string
+	for _, file := range files {
+		if validate(t, s, file) == nil {
+			taken = append(taken, filepath.Base(file))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(unseen, []byte(strings.Join(taken, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(unseen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Fields(string(want)), taken); diff != "" {
+		t.Errorf("taken by the schema (-%s +now), written anew by go test -update:\n%s", unseen, diff)
+	}
+	if len(taken) == len(files) {
+		t.Error("the schema refuses nothing")
+	}
+}
+
+func TestSchemaInTheDocumentation(t *testing.T) {
+	const file = "../../docs/schema.json"
+	if *update {
+		if err := os.WriteFile(file, Schema(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(Schema()), "\n")); diff != "" {
+		t.Errorf("the schema (-%s +now), written anew by go test -update:\n%s", file, diff)
+	}
+}
+
+// Every key of the loader is a key of the schema and the other way round.
+func TestSchemaHasTheLoadersKeys(t *testing.T) {
+	var s struct {
+		Properties map[string]any
+		Defs       map[string]struct {
+			Properties map[string]any
+			AnyOf      []struct{ Properties map[string]any }
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what       string
+		keys       []string
+		properties map[string]any
+	}{
+		{"the file", sectionKeys, s.Properties},
+		{"stream", streamKeys, s.Defs["stream"].Properties},
+		{"enrich", enrichKeys, s.Defs["enrich"].Properties},
+		{"timestamp", timestampKeys, s.Defs["timestamp"].AnyOf[1].Properties},
+		{"field", fieldKeys, s.Defs["field"].Properties},
+		{"long form", longFormKeys(), s.Defs["longForm"].Properties},
+		{"window", windowKeys, s.Defs["window"].AnyOf[1].Properties},
+		{"derived feature", derivedKeys, s.Defs["derived"].Properties},
+		{"macro in the long form", longFormKeys(), s.Defs["macro"].AnyOf[1].Properties},
+		{"macro of a derived feature", derivedKeys, s.Defs["macro"].AnyOf[2].Properties},
+	} {
+		var got []string
+		for key := range test.properties {
+			got = append(got, key)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(slices.Sorted(slices.Values(test.keys)), got); diff != "" {
+			t.Errorf("keys of %s (-loader +schema):\n%s", test.what, diff)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package definition
+
+import (
+	"cmp"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+const (
+	defaultMaxFuture = 5 * time.Minute
+	defaultScale     = 2 // cents
+)
+
+var (
+	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339", "datetime"}
+	formats   = []string{"json"}
+	lateWays  = []string{"count", "dead_letter"}
+	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+)
+
+// The keys of a stream and of what is in it.
+var (
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "fields", "max_bytes", "max_future", "late", "enrich"}
+	streamNeeds   = []string{"topic", "timestamp", "fields"}
+	timestampKeys = []string{"path", "unit"}
+	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "max_bytes", "required"}
+)
+
+// stream compiles a stream. What is wrong with it is left out, so that its
+// features can be looked at all the same.
+func (l *loader) stream(d named) *record.Stream {
+	s := &record.Stream{Name: d.name.text, Format: formats[0], MaxFuture: defaultMaxFuture}
+	what := "stream " + strconv.Quote(s.Name)
+	keys := l.keyed(d.node, what, streamKeys...)
+	for _, key := range streamNeeds {
+		if _, ok := keys[key]; !ok && d.node.Kind == yaml.MappingNode {
+			l.report(d.name.place, "%s needs %s", what, key)
+		}
+	}
+	if n, ok := keys["timestamp"]; ok {
+		s.Timestamp = l.timestamp(n)
+	}
+	maxBytes := value.MaxText
+	if n, ok := keys["max_bytes"]; ok {
+		if w, ok := l.scalar(n, "max_bytes"); ok {
+			maxBytes = l.maxBytes(w)
+		}
+	}
+	if n, ok := keys["fields"]; ok {
+		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+			l.report(n.place(), "%s needs a field or more", what)
+		}
+		for _, e := range l.entries(n, "fields", "field") {
+			f := l.field(e, s.Fields)
+			f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
+			s.Fields = append(s.Fields, f)
+		}
+	}
+	if n, ok := keys["enrich"]; ok {
+		l.enrichments = append(l.enrichments, enrichment{s, n})
+	}
+	for key, take := range map[string]func(word){
+		"topic": func(w word) {
+			l.topic(w)
+			s.Topic = w.text
+		},
+		"format": func(w word) { l.oneOf(w, "format", formats) },
+		"match":  func(w word) { s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) }) },
+		"id":     func(w word) { s.ID = l.path(w) },
+		"remember_ids": func(w word) {
+			remember, ok := l.duration(w)
+			if s.RememberIDs = remember; ok && remember == 0 {
+				l.report(w.place, "remember_ids must be longer than 0; leave it out where ids are not to be remembered")
+			}
+			if _, ok := keys["id"]; !ok {
+				l.report(w.place, "%s has remember_ids but no id; add id: the path of the events' own identity", what)
+			}
+		},
+		"max_future": func(w word) {
+			s.MaxFuture, _ = l.duration(w)
+		},
+		"late": func(w word) {
+			l.oneOf(w, "late", lateWays)
+			s.LateToDeadLetter = w.text == "dead_letter"
+		},
+	} {
+		if n, ok := keys[key]; ok {
+			if w, ok := l.scalar(n, key); ok {
+				take(w)
+			}
+		}
+	}
+	return s
+}
+
+func (l *loader) topic(w word) {
+	if !topicName.MatchString(w.text) {
+		l.report(w.place, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
+	}
+}
+
+// timestamp compiles the place of an event's time: a path, or a mapping with
+// its unit.
+func (l *loader) timestamp(n node) record.TimestampPath {
+	t := record.TimestampPath{Unit: "ms"}
+	if n.Kind == yaml.ScalarNode {
+		if w, ok := l.scalar(n, "timestamp"); ok {
+			t.Path = l.path(w)
+		}
+		return t
+	}
+	keys := l.keyed(n, "timestamp", timestampKeys...)
+	if p, ok := keys["path"]; !ok {
+		l.report(n.place(), "timestamp needs path")
+	} else if w, ok := l.scalar(p, "path"); ok {
+		t.Path = l.path(w)
+	}
+	if u, ok := keys["unit"]; ok {
+		if w, ok := l.scalar(u, "unit"); ok {
+			l.oneOf(w, "unit", timeUnits)
+			t.Unit = w.text
+		}
+	}
+	return t
+}
+
+// field compiles a field: its type, or a mapping. A derived one may use the
+// fields before it. The type is Null where it is not known.
+func (l *loader) field(e entry, before []record.Field) record.Field {
+	f := record.Field{Name: e.key.text, Path: []string{e.key.text}}
+	if !isName(f.Name) {
+		l.report(e.key.place, "bad name %q of a field: "+nameRule, f.Name)
+	}
+	if e.value.Kind == yaml.ScalarNode {
+		if w, ok := l.scalar(e.value, "a field's type"); ok {
+			f.Type = l.fieldType(w)
+		}
+		if f.Type == value.Decimal {
+			f.Scale = defaultScale
+		}
+		return f
+	}
+	words := map[string]word{}
+	what := "field " + strconv.Quote(f.Name)
+	for key, n := range l.keyed(e.value, what, fieldKeys...) {
+		if w, ok := l.scalar(n, key); ok {
+			words[key] = w
+		}
+	}
+	if w := words["type"]; w.given() {
+		f.Type = l.fieldType(w)
+	} else {
+		l.report(e.key.place, "%s needs type", what)
+	}
+	l.decimal(&f, words["scale"])
+	l.unit(&f, words["unit"])
+	l.fieldMaxBytes(&f, words["max_bytes"])
+	if w := words["required"]; w.given() {
+		l.oneOf(w, "required", []string{"true", "false"})
+		f.Required = w.text == "true"
+	}
+	if w := words["path"]; w.given() {
+		f.Path = l.path(w)
+	}
+	if w := words["expr"]; w.given() {
+		f.Path = nil
+		if p := words["path"]; p.given() {
+			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
+		}
+		if f.Type != value.Null && (len(before) == 0 || settled(before)) {
+			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, record.VariablesOf(before), f.Type) })
+		}
+	}
+	return f
+}
+
+func (l *loader) decimal(f *record.Field, scale word) {
+	switch {
+	case !scale.given():
+		if f.Type == value.Decimal {
+			f.Scale = defaultScale
+		}
+	case f.Type != value.Decimal && f.Type != value.Null:
+		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
+	default:
+		n, err := strconv.Atoi(scale.text)
+		if err != nil || n < 0 || n > int(value.MaxScale) {
+			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, value.MaxScale)
+		}
+		f.Scale = uint8(n)
+	}
+}
+
+func (l *loader) unit(f *record.Field, unit word) {
+	switch {
+	case !unit.given():
+	case f.Type != value.Timestamp && f.Type != value.Null:
+		l.report(unit.place, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
+	default:
+		l.oneOf(unit, "unit", timeUnits)
+		f.Unit = unit.text
+	}
+}
+
+// mostMaxBytes is the greatest max_bytes of a field.
+const mostMaxBytes = 64 << 10
+
+// maxBytes reads the length of the longest text that is kept.
+func (l *loader) maxBytes(w word) int {
+	n, err := strconv.Atoi(w.text)
+	if err != nil || n < value.LeastMaxText || n > mostMaxBytes {
+		l.report(w.place, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
+	}
+	return n
+}
+
+func (l *loader) fieldMaxBytes(f *record.Field, w word) {
+	switch {
+	case !w.given():
+	case f.Type != value.String && f.Type != value.Null:
+		l.report(w.place, "max_bytes is for strings, and field %q is of type %s", f.Name, f.Type)
+	default:
+		f.MaxBytes = l.maxBytes(w)
+	}
+}
+
+func (l *loader) fieldType(w word) value.Type {
+	t, ok := value.ParseType(w.text)
+	if !ok {
+		var known []string
+		for t := value.String; t <= value.Location; t++ {
+			known = append(known, t.String())
+		}
+		l.report(w.place, "%s", spelling.Unknown("type", w.text, known))
+	}
+	return t
+}
+
+// settled says whether there are fields and the types of all are known. Where
+// not, there is a finding that says so.
+func settled(fields []record.Field) bool {
+	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f record.Field) bool { return f.Type == value.Null })
+}
+
+// path takes a path of names with dots between them apart.
+func (l *loader) path(w word) []string {
+	p := strings.Split(w.text, ".")
+	if slices.Contains(p, "") {
+		l.report(w.place, "bad path %q: it is names with dots between them", w.text)
+	}
+	return p
+}
+
+// oneOf finds a word that is none of those known.
+func (l *loader) oneOf(w word, what string, known []string) {
+	if !slices.Contains(known, w.text) {
+		l.report(w.place, "%s", spelling.Unknown(what, w.text, known))
+	}
+}
+
+func (l *loader) duration(w word) (time.Duration, bool) {
+	d, err := window.ParseDuration(w.text)
+	if err != nil {
+		l.report(w.place, "%s", err)
+	}
+	return d, err == nil
+}
+
+// expr compiles an expression that stands in a word.
+func (l *loader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
+	e, err := compile()
+	if err == nil {
+		return e
+	}
+	if errors.Is(err, expr.ErrReported) {
+		return nil
+	}
+	at := w.place
+	if bad, ok := errors.AsType[*expr.Error](err); ok && w.inner {
+		at.column += bad.Column - 1
+	}
+	l.report(at, "%s", err)
+	return nil
+}

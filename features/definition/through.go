@@ -1,0 +1,241 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// A feature of the second degree stands in one of two forms. A call takes the
+// place of the by-field, which then has the name of the field of the set:
+//
+//	COUNT(30d, login, SET(30d, login, device, user))
+//
+// or the by-field has its own name, and through names the set:
+//
+//	COUNT(30d, transaction, customer, through=device_users)
+
+const (
+	// defaultFanOut is how many members of a set a feature goes through,
+	// maxFanOut how many at the most, with all its parts.
+	defaultFanOut = 100
+	maxFanOut     = 1000
+	// flat begins the other spelling of the functions that go through a set.
+	flat = "flat_"
+	// anyList is what can be gone through.
+	anyList = "a feature that answers with a list of values, such as SET(30d, login, device_id, user_id)"
+	tooDeep = "a set that is gone through cannot go through another one: second degree is the most"
+)
+
+// unflatten takes FLAT_ from the name of a function, and says that it was there.
+func (d *writtenFeature) unflatten() {
+	if name := d.function.text; len(name) > len(flat) && strings.EqualFold(name[:len(flat)], flat) {
+		rest := name[len(flat):]
+		if slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool { return strings.EqualFold(k.Spec().Name, rest) }) {
+			d.function.text, d.flat = rest, true
+		}
+	}
+}
+
+// throughCall lets a call that stands for the by-fields be what the feature goes
+// through. Calls can stand nowhere else: it is false where one does.
+func (l *loader) throughCall(d *writtenFeature, c call) bool {
+	before := len(l.findings)
+	elsewhere := []word{d.window.whole, d.stream, d.field}
+	for _, o := range c.options {
+		if o.name.text != "through" {
+			elsewhere = append(elsewhere, o.value)
+		}
+	}
+	for _, w := range elsewhere {
+		if w.call != nil {
+			l.report(w.place, "%s(…) cannot stand here: a call takes the place of the by-field, as in COUNT(30d, login, SET(30d, login, device_id, user_id))",
+				w.call.function.text)
+		}
+	}
+	i := slices.IndexFunc(d.by, func(w word) bool { return w.call != nil })
+	switch {
+	case i < 0:
+	case len(d.by) > 1 || d.through.given():
+		l.report(d.by[i].place, "%s(…) stands for all by-fields and for the option through: a feature goes through one set and is by nothing else",
+			d.by[i].call.function.text)
+	default:
+		d.through, d.by = d.by[0], nil
+	}
+	return len(l.findings) == before
+}
+
+// goThrough compiles the feature that a definition goes through and gives the
+// definition the by-field, if it names none; nil where something is wrong with
+// it, and where there is no such feature.
+func (l *loader) goThrough(d *writtenFeature, kind aggregate.Function) *features.Feature {
+	spec := kind.Spec()
+	switch {
+	case !d.through.given():
+		if d.flat {
+			l.report(d.function.place, "%s needs a set to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
+		}
+		return nil
+	case d.first:
+		l.report(d.through.place, tooDeep)
+		return nil
+	case !spec.Through:
+		l.report(d.function.place, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
+		return nil
+	case d.per.given():
+		l.report(d.per.place, "per does not go through a set: its values are of all members together; leave per or the set out")
+		return nil
+	case d.exclude.given():
+		l.report(d.exclude.place, "exclude would leave out an event of each member of the set; leave it away, or let the set exclude")
+		return nil
+	}
+	d.fanOut, d.max = d.max, word{}
+	before := len(l.findings)
+	set := l.throughSet(d)
+	if set == nil || len(l.findings) > before {
+		return nil
+	}
+	return l.throughField(d, set, spec)
+}
+
+// throughSet finds or compiles the set that a definition goes through.
+func (l *loader) throughSet(d *writtenFeature) *features.Feature {
+	w := d.through
+	if strings.Contains(w.text, "(") && w.call == nil {
+		c, ok := l.parse(w)
+		if !ok {
+			return nil
+		}
+		w.call = &c
+	}
+	var set *features.Feature
+	name := strconv.Quote(w.text)
+	switch _, defined := l.features[w.text]; {
+	case w.call != nil:
+		name = strings.ToUpper(w.call.function.text)
+		first := &writtenFeature{name: word{text: d.name.text, place: w.place}, place: w.place, first: true}
+		set = l.define(first, func(first *writtenFeature) aggregate.Function {
+			kind := l.callOf(first, *w.call)
+			if !first.keep.given() {
+				first.keep = d.keep
+			}
+			return kind
+		})
+	case !defined:
+		l.report(w.place, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+	case slices.Contains(l.underWay, w.text):
+		i := slices.Index(l.underWay, w.text)
+		l.report(w.place, "%s", cycleError("features", append(slices.Clone(l.underWay[i:]), w.text)))
+	default:
+		set = l.featureNamed(w.text)
+	}
+	switch {
+	case set == nil:
+	case set.Through != nil:
+		l.report(w.place, tooDeep)
+	case set.Shape() != aggregate.List:
+		l.report(w.place, "%s answers with no list; go through %s", name, anyList)
+	default:
+		return set
+	}
+	return nil
+}
+
+// throughField finds the by-field that holds the members of a set, by default
+// that of the set's own name; nil where there is none of the set's type.
+func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec aggregate.Spec) *features.Feature {
+	stream, ok := l.registry.Stream(d.stream.text)
+	if !ok || !settled(stream.Fields) {
+		return set // what is wrong with the stream is said elsewhere
+	}
+	byDefault := len(d.by) == 0
+	if byDefault {
+		d.by = []word{{text: set.Field, place: d.through.place}}
+	}
+	if len(d.by) > 1 {
+		l.report(d.by[1].place, "a feature that goes through a set is by one field, that of the set's members, and not by %d", len(d.by))
+		return nil
+	}
+	w := d.by[0]
+	switch i := stream.FieldIndex(w.text); {
+	case i < 0 && byDefault:
+		l.report(w.place, "the set is of %q, and stream %q has no such field; say which of its fields holds the members: %s",
+			set.Field, stream.Name, throughForm(d, spec))
+	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
+		l.report(w.place, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
+			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
+	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[set.Stream.FieldIndex(set.Field)].MaxBytes != value.MaxText:
+		l.report(d.through.place, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
+			set.Field, set.Stream.Name, value.MaxText)
+	default:
+		return set
+	}
+	d.by = nil
+	return nil
+}
+
+// throughForm is the definition with a by-field that is yet to be named.
+func throughForm(d *writtenFeature, spec aggregate.Spec) string {
+	form := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
+	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
+}
+
+// second makes the feature of the second degree of the one that is asked of each
+// member of a set.
+func (l *loader) second(d *writtenFeature, set, each *features.Feature) *features.Feature {
+	fanOut := defaultFanOut
+	if d.fanOut.given() {
+		var err error
+		if fanOut, err = strconv.Atoi(d.fanOut.text); err != nil || fanOut < 1 || fanOut > maxFanOut {
+			l.report(d.fanOut.place, "bad max %q: a feature goes through 1 to %d members of a set", d.fanOut.text, maxFanOut)
+			return nil
+		}
+	}
+	f := *each
+	f.Through = &features.Through{Set: set, Each: each, Max: fanOut}
+	if d.through.call == nil && !strings.Contains(d.through.text, "(") {
+		f.Through.Name = set.Name
+	}
+	f.By, f.ByTypes = set.By, set.ByTypes
+	f.Series = slices.Concat(set.Series, each.Series)
+	if set.Forgets() && (!each.Forgets() || set.Keep < each.Keep) {
+		f.Keep = set.Keep
+	}
+	f.Definition = canonical(&f)
+	return &f
+}
+
+// throughEntity is what stands for the by-fields in the canonical form, and through
+// where that is an option of its own, empty for none.
+func throughEntity(t *features.Through) (by, through string) {
+	switch {
+	case t.Name != "":
+		return t.Each.By[0], t.Name
+	case t.Each.By[0] != t.Set.Field:
+		return t.Each.By[0], t.Set.Definition
+	default:
+		return t.Set.Definition, ""
+	}
+}
+
+// throughNames are the functions that can go through a set.
+func throughNames() []string {
+	var names []string
+	for _, k := range aggregate.All {
+		if k.Spec().Through {
+			names = append(names, k.Spec().Name)
+		}
+	}
+	return names
+}
+
+// flatForm is the one-line form of a kind that goes through a set.
+func flatForm(s aggregate.Spec) string {
+	return strings.ToUpper(flat) + strings.Replace(expectedForm(s), "by…", "SET(window, stream, by…, field)", 1)
+}

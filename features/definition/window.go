@@ -1,0 +1,208 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// window reads a feature's window and what goes with it: tile, bounds, delay
+// and exclude.
+func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Window {
+	var w window.Window
+	form, ok := l.FormOrLifetime(d.window)
+	if last, ok := d.window.keys["last"]; ok {
+		w.Last = l.number(last, "last")
+	}
+	if !ok {
+		return window.Window{} // what is wrong with it is said already
+	}
+	w.Form = form
+	if d.exclude.given() {
+		w.Exclude = window.Exclusion(max(0, slices.Index(window.Exclusions, d.exclude.text)))
+		if w.Exclude == window.ExcludeNothing {
+			l.report(d.exclude.place, "%s", spelling.Unknown("exclude", d.exclude.text, window.Exclusions[1:]))
+		}
+	}
+	w.Exact = l.fromTheLog(d, kind, w)
+	if !w.Exact {
+		w.Tile = l.tile(d, kind, w.FormOrLifetime().(window.Clocked))
+		if d.exclude.given() {
+			l.report(d.exclude.place, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
+		}
+	}
+	l.Edges(d, &w)
+	l.delay(d, kind, &w)
+	return w
+}
+
+// number reads a number of events or values to keep.
+func (l *loader) number(w word, what string) int {
+	n, err := strconv.Atoi(w.text)
+	if err != nil || n < 1 || n > maxMax {
+		l.report(w.place, "bad %s %q: it is a number from 1 to %d", what, w.text, maxMax)
+	}
+	return n
+}
+
+// fromTheLog says whether the window is answered from the log: by the tile
+// that is written, because of the kind, or as nothing else tells the window.
+func (l *loader) fromTheLog(d *writtenFeature, kind aggregate.Function, w window.Window) bool {
+	if strings.EqualFold(d.tile.text, "exact") {
+		return true
+	}
+	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Form == nil), w.NeedsLog()
+	if what == "" && onlyLog != "" {
+		what = onlyLog
+		// Who chooses a state of its own for a function does not expect a log.
+		if stored := kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
+			l.report(d.window.whole.place, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
+				what, called(kind.Spec()))
+			return true
+		}
+	}
+	if what != "" && d.tile.given() {
+		l.report(d.tile.place, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
+			d.tile.text, what)
+	}
+	return what != ""
+}
+
+// measuredType is the type of the definition's field, Null where there is none.
+func (l *loader) measuredType(d *writtenFeature) value.Type {
+	if stream, ok := l.registry.Stream(d.stream.text); ok {
+		if i := stream.FieldIndex(d.field.text); i >= 0 {
+			return stream.Fields[i].Type
+		}
+	}
+	return value.Null
+}
+
+// tile reads the width of a window's tiles. A kind whose state has an exact
+// edge of its own has none: its tile is a millisecond.
+func (l *loader) tile(d *writtenFeature, kind aggregate.Function, form window.Clocked) time.Duration {
+	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout() == state.LastSeen {
+		if d.tile.given() {
+			l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
+		}
+		return time.Millisecond
+	}
+	if kind.Spec().TilesAreUnits {
+		return l.unitTile(d, kind.Spec(), form)
+	}
+	tile, at := form.DefaultTile(), d.window.whole.place
+	if d.tile.given() {
+		at = d.tile.place
+		var ok bool
+		if tile, ok = l.duration(d.tile); !ok {
+			return 0
+		}
+		if tile == 0 {
+			l.report(at, "a tile must be longer than 0")
+			return 0
+		}
+	}
+	if err := form.CheckTile(tile); err != nil {
+		l.report(at, "%s", err)
+	}
+	return tile
+}
+
+// unitTile is the width of tiles that are the units of what is counted.
+func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, form window.Clocked) time.Duration {
+	if d.tile.given() {
+		l.report(d.tile.place, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
+		return 0
+	}
+	w := *d.parameters["unit"]
+	if !w.given() {
+		w = word{text: spec.Parameters[0].Default, place: d.window.whole.place}
+	}
+	unit, err := window.ParseDuration(w.text)
+	if err != nil || unit == 0 {
+		return 0 // which is said of the parameter
+	}
+	if err := form.CheckTile(unit); err != nil {
+		l.report(w.place, "%s; the tiles of %s are its units: choose another unit, or write tile: exact", err, spec.Name)
+	}
+	return unit
+}
+
+// Edges reads the bounds of an exact window.
+func (l *loader) Edges(d *writtenFeature, w *window.Window) {
+	if !d.bounds.given() {
+		return
+	}
+	edges, ok := window.BoundsByName[d.bounds.text]
+	switch w.Form.(type) {
+	case nil, window.Rolling:
+	default:
+		l.report(d.bounds.place, "bounds are those of a rolling window: a window %s has its first moment; leave bounds out", w.Form)
+		return
+	}
+	switch {
+	case !w.Exact:
+		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
+	case !ok:
+		l.report(d.bounds.place, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(window.BoundsByName))))
+	}
+	w.ClosedLeft, w.OpenRight = edges.ClosedLeft, edges.OpenRight
+}
+
+// delay reads by how much a window ends before the moment asked for.
+func (l *loader) delay(d *writtenFeature, kind aggregate.Function, w *window.Window) {
+	if !d.delay.given() {
+		return
+	}
+	switch {
+	case !w.Exact && kind.Spec().Method == "last_seen":
+		l.report(d.delay.place, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
+		return
+	case !w.Forgets() && w.Last > 0:
+		l.report(d.delay.place, "delay does not apply to the last %d of a lifetime; give the window a length, such as {rolling: 30d, last: %d}", w.Last, w.Last)
+		return
+	case !w.Forgets():
+		l.report(d.delay.place, "delay does not apply to a lifetime")
+		return
+	}
+	w.Delay, _ = l.duration(d.delay)
+	if w.Tiled() && w.Delay%w.Tile != 0 {
+		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
+			window.FormatDuration(w.Delay), window.FormatDuration(w.Tile))
+	}
+}
+
+// maximum reads the greatest number of values or events to keep.
+func (l *loader) maximum(d *writtenFeature, f *features.Feature, spec aggregate.Spec) {
+	f.Call.Max = defaultMax(f)
+	if !d.max.given() {
+		return
+	}
+	if f.Call.Max == 0 {
+		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
+	}
+	f.Call.Max = l.number(d.max, "max")
+	if least := f.Window.LeastMax(); 0 < f.Call.Max && f.Call.Max < least {
+		l.report(d.max.place, "max %d keeps too few events for last %d; it must be %d or more", f.Call.Max, f.Window.Last, least)
+	}
+}
+
+// defaultMax is the cap where none is chosen, 0 where the kind has none.
+func defaultMax(f *features.Feature) int {
+	if f.Window.Exact {
+		return max(features.DefaultLogMax, f.Window.LeastMax())
+	}
+	if f.Per != "" {
+		return features.DefaultCategories
+	}
+	return f.Kind.Spec().DefaultMax
+}

@@ -1,0 +1,118 @@
+package definition
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// FormOrLifetime reads how a window begins; it is nil for a lifetime.
+func (l *loader) FormOrLifetime(words windowWords) (form window.Form, ok bool) {
+	key := ""
+	for _, k := range formKeys {
+		if w, ok := words.keys[k]; ok && key != "" {
+			l.report(w.place, "a window begins in one way: %s does not go with %s", k, key)
+			return nil, false
+		} else if ok {
+			key = k
+		}
+	}
+	for _, option := range windowKeys {
+		w, given := words.keys[option]
+		if of := windowOptions[option]; given && of != nil && !slices.Contains(of, key) {
+			l.report(w.place, "%s is of a %s window; leave it out", option, strings.Join(of, " or a "))
+			return nil, false
+		}
+	}
+	switch w := words.keys[key]; key {
+	case "rolling":
+		return l.rolling(w)
+	case "calendar":
+		return l.calendar(words)
+	case "tumbling":
+		size, ok := l.length(w)
+		return window.Tumbling{Size: size}, ok
+	case "fixed":
+		size, limit, ok := l.opening(words, w, "window")
+		return window.Fixed{Size: size, MaxLength: limit}, ok
+	case "session":
+		gap, limit, ok := l.opening(words, w, "gap")
+		return window.Session{Gap: gap, MaxLength: limit}, ok
+	default:
+		_, ok := words.keys["last"]
+		return nil, ok
+	}
+}
+
+// rolling reads a duration, or lifetime.
+func (l *loader) rolling(w word) (window.Form, bool) {
+	if strings.EqualFold(w.text, "lifetime") {
+		return nil, true
+	}
+	if strings.TrimLeft(w.text, "0123456789") == w.text {
+		l.report(w.place, "unknown window %q; known: a rolling duration such as 7d, lifetime, and those that begin with %s",
+			w.text, spelling.Alternatives(append(slices.Clip(formKeys), "last")))
+		return nil, false
+	}
+	size, ok := l.length(w)
+	return window.Rolling{Size: size}, ok
+}
+
+// length reads how long a window is.
+func (l *loader) length(w word) (time.Duration, bool) {
+	size, ok := l.duration(w)
+	if ok && size == 0 {
+		l.report(w.place, "a window must be longer than 0")
+		return 0, false
+	}
+	return size, ok
+}
+
+// opening reads a window that begins with an event: its size or gap, and how
+// far back its beginning is looked for.
+func (l *loader) opening(words windowWords, w word, what string) (size, limit time.Duration, ok bool) {
+	if size, ok = l.length(w); !ok {
+		return 0, 0, false
+	}
+	limit = window.DefaultMaxLength(size)
+	if given, written := words.keys["max_length"]; written {
+		if limit, ok = l.duration(given); ok && limit < size {
+			l.report(given.place, "max_length %s is shorter than the %s of %s", window.FormatDuration(limit), what, window.FormatDuration(size))
+			return 0, 0, false
+		}
+	}
+	return size, limit, ok
+}
+
+// calendar reads a unit, its time zone and how weeks begin.
+func (l *loader) calendar(words windowWords) (window.Form, bool) {
+	unit, first, at := words.keys["calendar"], time.Monday, time.UTC
+	name := strings.ToLower(unit.text)
+	if _, ok := window.CalendarUnits[name]; !ok {
+		l.report(unit.place, "%s", spelling.Unknown("calendar unit", unit.text, slices.Collect(maps.Keys(window.CalendarUnits))))
+		return nil, false
+	}
+	if w, ok := words.keys["tz"]; ok {
+		var err error
+		if at, err = window.ParseZone(w.text); err != nil {
+			l.report(w.place, "%s", err)
+			return nil, false
+		}
+	}
+	if w, ok := words.keys["starts"]; ok {
+		known := false
+		if first, known = window.ParseWeekday(w.text); !known {
+			l.report(w.place, "%s", spelling.Unknown("day of the week", w.text, window.Weekdays))
+			return nil, false
+		}
+		if name != "week" {
+			l.report(w.place, "starts is of a week; leave it out of a %s", name)
+			return nil, false
+		}
+	}
+	return window.NewCalendar(name, at, first), true
+}

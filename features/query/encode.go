@@ -1,0 +1,179 @@
+package query
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Answers are written by hand: encoding/json takes several times as long for
+// what is most of the work of a question.
+
+// AppendJSON writes the answer as an object, as questions over HTTP and
+// enriched events have it.
+func (a *Answer) AppendJSON(dst []byte) []byte {
+	dst = a.AppendValue(append(dst, `{"value":`...))
+	dst = append(dst, `,"status":"`...)
+	dst = append(dst, a.Status...)
+	return a.AppendCoverage(append(dst, '"'))
+}
+
+// AppendValue writes the value alone, whatever its shape.
+func (a *Answer) AppendValue(dst []byte) []byte {
+	switch {
+	case a.Items == nil:
+		return appendValue(dst, a.Value)
+	case a.Shape == aggregate.Categories:
+		return appendCategories(dst, a.Items)
+	default:
+		return appendItems(dst, a.Items, a.Shape)
+	}
+}
+
+// AppendCoverage writes the rest of an answer, which ends the object: what the
+// value covers, and how exactly.
+func (a *Answer) AppendCoverage(dst []byte) []byte {
+	dst = append(dst, `,"from":`...)
+	if a.From != state.MinTime {
+		dst = strconv.AppendInt(dst, a.From, 10)
+	} else {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, `,"to":`...)
+	dst = strconv.AppendInt(dst, a.To, 10)
+	dst = append(dst, `,"exact":`...)
+	dst = strconv.AppendBool(dst, a.Exact)
+	if a.StandardError != 0 {
+		dst = append(dst, `,"standard_error":`...)
+		dst = appendFloat(dst, a.StandardError)
+	}
+	if a.RelativeError != 0 {
+		dst = append(dst, `,"relative_error":`...)
+		dst = appendFloat(dst, a.RelativeError)
+	}
+	if a.FalsePositiveRate != 0 {
+		dst = append(dst, `,"false_positive_rate":`...)
+		dst = appendFloat(dst, a.FalsePositiveRate)
+	}
+	if a.Uncertain != 0 {
+		dst = append(dst, `,"uncertain":`...)
+		dst = strconv.AppendInt(dst, a.Uncertain, 10)
+	}
+	if a.Capped {
+		dst = append(dst, `,"capped":true`...)
+	}
+	if a.CompleteSince != state.MinTime {
+		dst = append(dst, `,"complete_since":`...)
+		dst = strconv.AppendInt(dst, a.CompleteSince, 10)
+	}
+	if a.Status == OutsideMaxAge {
+		dst = append(dst, `,"oldest":`...)
+		dst = strconv.AppendInt(dst, a.Oldest, 10)
+	}
+	return append(dst, '}')
+}
+
+// appendValue writes decimals exactly and floats in their shortest form.
+func appendValue(dst []byte, v value.Value) []byte {
+	switch v.Type {
+	case value.String:
+		return AppendString(dst, v.Str)
+	case value.Float:
+		return appendFloat(dst, v.Flt)
+	case value.Location:
+		dst = append(dst, `{"lat":`...)
+		dst = appendFloat(dst, v.Flt)
+		dst = append(dst, `,"lon":`...)
+		dst = appendFloat(dst, v.Lon)
+		return append(dst, '}')
+	case value.Null:
+		return append(dst, "null"...)
+	default:
+		return v.AppendText(dst)
+	}
+}
+
+// appendItems writes a list: of values, of {"value","count"} or of
+// {"from","to","count"}.
+func appendItems(dst []byte, items []aggregate.Item, shape aggregate.Shape) []byte {
+	dst = append(dst, '[')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		item := &items[i]
+		switch shape {
+		case aggregate.Counts:
+			dst = append(dst, `{"value":`...)
+			dst = appendValue(dst, item.Value)
+		case aggregate.Bins:
+			dst = append(dst, `{"from":`...)
+			dst = appendValue(dst, item.From)
+			dst = append(dst, `,"to":`...)
+			dst = appendValue(dst, item.To)
+		default:
+			dst = appendValue(dst, item.Value)
+			continue
+		}
+		dst = append(dst, `,"count":`...)
+		dst = strconv.AppendInt(dst, item.Count, 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// appendCategories writes an object that has the categories' texts as names.
+func appendCategories(dst []byte, items []aggregate.Item) []byte {
+	dst = append(dst, '{')
+	for i := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendString(dst, items[i].Category.AppendText(nil))
+		dst = append(dst, ':')
+		dst = appendValue(dst, items[i].Value)
+	}
+	return append(dst, '}')
+}
+
+// appendFloat writes null for what JSON has no number for.
+func appendFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	format := byte('f')
+	if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString writes a JSON string; bytes that are not UTF-8 become U+FFFD.
+func AppendString[S []byte | string](dst []byte, s S) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+		default:
+			// A rune has no more than UTFMax bytes; only they are copied.
+			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			dst = utf8.AppendRune(dst, r)
+			i += size
+			continue
+		}
+		i++
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,197 @@
+package query
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/state"
+)
+
+// eventLog is the log of an entity, decoded once for all features of a question.
+type eventLog struct {
+	// events are in the order of their times, those of one time in the order in
+	// which they came.
+	events []state.LogRecord
+	lost   int64 // the greatest time of events that a cap has cut off
+}
+
+// noLog is that of nobody.
+var noLog = &eventLog{lost: nothingCut}
+
+// decodeLog decodes a log. The events alias it.
+func decodeLog(log state.Log) (*eventLog, error) {
+	l := &eventLog{lost: nothingCut}
+	if lost, ok := log.CutOff(); ok {
+		l.lost = lost
+	}
+	err := log.Records(func(r state.LogRecord) bool {
+		l.events = append(l.events, r)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// since are those of events in the order of their times that are not earlier.
+func since(events []state.LogRecord, from int64) []state.LogRecord {
+	return events[earlier(events, from):]
+}
+
+// upTo are those of events in the order of their times that are not later.
+func upTo(events []state.LogRecord, to int64) []state.LogRecord {
+	return events[:earlier(events, to+1)]
+}
+
+// earlier is how many events in the order of their times came before a time.
+func earlier(events []state.LogRecord, time int64) int {
+	n, _ := slices.BinarySearchFunc(events, time, func(r state.LogRecord, time int64) int {
+		if r.Time < time {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// nothingCut stands for the time of events cut off where there are none.
+const nothingCut = math.MinInt64
+
+// fold computes an exact feature at a moment from the log of its entity, or from
+// those of several that are taken together, each with a window of its own. What
+// stands in the buffer holds until its next use.
+func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
+	samples, capped := (*buffer)[:0], false
+	for i, log := range logs {
+		cut := cutOut(f, log, at)
+		if samples, err = samplesOf(f, samples, cut.events); err != nil {
+			return r, c, err
+		}
+		if i == 0 {
+			c = cut.coverage
+		}
+		c = coverage{min(c.from, cut.from), max(c.to, cut.to), min(c.told, cut.told)}
+		capped = capped || cut.capped
+	}
+	*buffer = samples
+	if len(logs) > 1 {
+		slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
+	}
+	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
+	r.Capped = r.Capped || capped
+	return r, c, nil
+}
+
+// coverage is the event times that an exact window covers.
+type coverage struct {
+	from, to int64 // the first and the last millisecond
+	// told is the first millisecond that the window rests on: from, or one before
+	// it where events tell where it begins.
+	told int64
+}
+
+// cutting is an exact window cut out of a log.
+type cutting struct {
+	coverage
+	events []state.LogRecord // in the order of their times
+	capped bool              // events of it are no longer in the log
+}
+
+// cutOut cuts the window of a moment out of a log.
+func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
+	w := f.Window
+	from, to := w.Edges(at)
+	end := to
+	if w.Exclude != window.ExcludeNothing {
+		end = at // the event being scored may be newer than a window with a delay
+	}
+	events := upTo(since(log.events, from), end)
+	c, sure := cutting{coverage: coverage{from, to, from}, events: upTo(events, to)}, true
+	form, opens := w.Form.(window.Opened)
+	if opens {
+		times := timesOf(c.events, log.lost, from, to)
+		c.from, c.told, sure = form.Open(to, max(from, log.lost), times)
+		c.events = since(c.events, c.from)
+	}
+	// The event being scored is the last one. It counted for where the window
+	// begins, and is left out of what it holds.
+	if n := len(c.events); n > 0 && len(events) > 0 && events[len(events)-1].Time <= to {
+		switch w.Exclude {
+		case window.ExcludeCurrent:
+			c.events = c.events[:n-1]
+		case window.ExcludeCurrentTime:
+			c.to = c.events[n-1].Time - 1
+			c.events = upTo(c.events, c.to)
+		}
+	}
+	lacks := log.lost != nothingCut && log.lost >= c.from
+	if n := len(c.events); w.Last > 0 && n >= w.Last {
+		c.events = c.events[n-w.Last:]
+		c.from = c.events[0].Time
+		// Whatever a cap has cut off came before them. They are the last ones of a
+		// session also if it began earlier. A fixed window may have begun after them.
+		lacks = false
+		if _, fixed := w.Form.(window.Fixed); !fixed {
+			sure = true
+		}
+		if !opens {
+			c.told = c.from
+		}
+	}
+	c.capped = !sure || lacks
+	return c
+}
+
+// timesOf are those of events from one time to another as far as all are known,
+// in their order. The last event that a cap has cut off is the first of them if
+// it came between.
+func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
+	list := make([]int64, 0, len(events)+1)
+	if from <= lost && lost <= to {
+		list = append(list, lost)
+	}
+	for _, r := range events {
+		if r.Time > lost {
+			list = append(list, r.Time)
+		}
+	}
+	return list
+}
+
+// samplesOf appends those of the events that pass the feature's filter.
+func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
+	samples := slices.Grow(dst, len(events))
+	for _, r := range events {
+		s := aggregate.Sample{Time: r.Time}
+		var err error
+		if f.Columns.Filter != nil {
+			if _, passed, err := r.Column(*f.Columns.Filter); err != nil {
+				return nil, err
+			} else if !passed {
+				continue
+			}
+		}
+		if f.Columns.Field != nil {
+			if s.Value, _, err = r.Column(*f.Columns.Field); err != nil {
+				return nil, err
+			}
+		}
+		if f.Columns.Category != nil {
+			if s.Category, _, err = r.Column(*f.Columns.Category); err != nil {
+				return nil, err
+			}
+		}
+		if f.Columns.Condition != nil {
+			if _, s.Holds, err = r.Column(*f.Columns.Condition); err != nil {
+				return nil, err
+			}
+		}
+		samples = append(samples, s)
+	}
+	return samples, nil
+}

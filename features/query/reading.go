@@ -1,0 +1,290 @@
+// Package query answers questions for features: what must be read of state, how
+// often, and what the answer is and covers.
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/state"
+)
+
+// Reader reads state.
+type Reader interface {
+	// Read answers all reads in one round trip; the slices are in the order of
+	// the reads.
+	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
+}
+
+// Reading reads what a number of answers need, equal reads once, in one round
+// trip, or in two where some of the features are of the second degree:
+//
+//	r.Reset(now)
+//	r.Want(feature, entity, at) // for each answer
+//	err := r.Read(ctx, reader)
+//	r.Next(&answer) // for each answer, in the same order
+//
+// It keeps its memory for the next time. Its zero value is ready for Reset.
+type Reading struct {
+	now  int64 // milliseconds
+	held int64 // see Held
+
+	wishes    []wish
+	reads     []state.Read
+	positions map[state.Read]int
+	slices    []state.WindowState // by read
+	// needs are indices in reads: of what the wanted features need in the first
+	// round trip, in their order, and behind them of what the hops need in the
+	// second.
+	needs []int
+	hops  []hop // of the wanted features of the second degree, in their order
+
+	// logs are the slices' logs, decoded, as far as features were answered from
+	// them; samples are the events of one feature.
+	logs    []*eventLog
+	chosen  []*eventLog // of one feature
+	samples []aggregate.Sample
+
+	// Where Next is.
+	next, need, hop int
+	gathered        []state.WindowState // of one feature
+}
+
+// wish is an answer that is wanted.
+type wish struct {
+	feature *features.Feature
+	at      int64 // milliseconds
+}
+
+// Reset begins anew. The present moment is in milliseconds.
+func (r *Reading) Reset(now int64) {
+	if r.positions == nil {
+		r.positions = map[state.Read]int{}
+	}
+	clear(r.wishes)
+	clear(r.reads)
+	clear(r.positions)
+	clear(r.hops)
+	clear(r.gathered[:cap(r.gathered)])
+	r.wishes, r.reads, r.slices, r.needs, r.hops = r.wishes[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
+	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
+	r.now, r.next, r.need, r.hop = now, 0, 0, 0
+	r.held = state.MinTime
+}
+
+// Held lets answers that come next know since when no state has expired; see
+// state.History.HeldSince. Without it, none has.
+func (r *Reading) Held(since int64) { r.held = since }
+
+// Want adds an answer: that of the feature for the entity with that text, at a
+// moment in milliseconds.
+func (r *Reading) Want(f *features.Feature, entity string, at int64) {
+	r.wishes = append(r.wishes, wish{f, at})
+	r.want(f, entity, at)
+}
+
+func (r *Reading) want(f *features.Feature, entity string, at int64) {
+	switch {
+	case f.Parts != nil:
+		for i, part := range f.Parts {
+			r.want(part, f.PartEntity(i, entity), at)
+		}
+	case f.Through != nil:
+		r.hops = append(r.hops, hop{Through: f.Through, at: at, set: len(r.needs)})
+		r.plan(f.Through.Set, entity, at)
+	default:
+		r.plan(f, entity, at)
+	}
+}
+
+// plan adds what a feature over a stream needs of an entity.
+func (r *Reading) plan(f *features.Feature, entity string, at int64) {
+	known := len(r.reads)
+	needed := readsOf(r.reads, f, entity, at)
+	r.reads = needed[:known]
+	for _, read := range needed[known:] {
+		position, ok := r.positions[read]
+		if !ok {
+			position = len(r.reads)
+			r.positions[read] = position
+			r.reads = append(r.reads, read)
+		}
+		r.needs = append(r.needs, position)
+	}
+}
+
+// Reads is what the first round trip reads and, behind ReadLists, also what the
+// second one does, equal reads once. It holds until Reset.
+func (r *Reading) Reads() []state.Read { return r.reads }
+
+// Read reads all that is needed. The error is that of the reader.
+func (r *Reading) Read(ctx context.Context, from Reader) error {
+	if err := r.ReadLists(ctx, from); err != nil {
+		return err
+	}
+	return r.round(ctx, from)
+}
+
+// ReadLists makes the first of Read's round trips and finds the members that
+// features of the second degree go through, for one who asks for Reads only.
+func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
+	if err := r.round(ctx, from); err != nil {
+		return err
+	}
+	for i := range r.hops {
+		r.goThrough(&r.hops[i])
+	}
+	return nil
+}
+
+// round reads in one round trip what has not been read yet.
+func (r *Reading) round(ctx context.Context, from Reader) error {
+	reads := r.reads[len(r.slices):]
+	if len(reads) == 0 {
+		return nil
+	}
+	read, err := from.Read(ctx, reads)
+	if err != nil {
+		return err
+	}
+	if len(read) != len(reads) {
+		return fmt.Errorf("the store answered %d of %d reads", len(read), len(reads))
+	}
+	if r.slices == nil {
+		r.slices = read
+	} else {
+		r.slices = slices.Concat(r.slices, read)
+	}
+	return nil
+}
+
+// Lose takes back what was read where a function says why it cannot be relied on.
+func (r *Reading) Lose(why func(*state.Read) error) {
+	for i := range r.slices {
+		if err := why(&r.reads[i]); err != nil && r.slices[i].Err == nil {
+			r.slices[i] = state.WindowState{Err: err}
+		}
+	}
+}
+
+// err is why nothing is known of some of the needs, nil where all were read.
+func (r *Reading) err(from, to int) error {
+	for _, position := range r.needs[from:to] {
+		if err := r.slices[position].Err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Next fills in the answer that was wanted next, of a feature whose state lacks
+// nothing but what was lost of the entity's.
+func (r *Reading) Next(a *Answer) { r.NextSince(a, &everything) }
+
+// NextSince fills in the answer that was wanted next, of a feature whose state is
+// as complete as that.
+func (r *Reading) NextSince(a *Answer, c *Completeness) {
+	w := &r.wishes[r.next]
+	r.next++
+	r.answer(a, w.feature, w.at, c)
+}
+
+func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completeness) {
+	switch {
+	case f.Parts != nil:
+		r.derive(a, f, at, c)
+	case f.Through != nil:
+		r.hop++
+		r.second(a, &r.hops[r.hop-1], c)
+	default:
+		r.need += len(f.Series)
+		if r.overStream(a, f, r.need-len(f.Series), r.need, at) {
+			a.complete(c.since)
+		}
+	}
+}
+
+// overStream answers a feature over a stream from what was read for some of the
+// needs, and says whether that could be read.
+func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at int64) (read bool) {
+	if err := r.err(from, to); err != nil {
+		unread(a, f, err, at, r.now)
+		return false
+	}
+	r.merge(a, f, from, to, at)
+	for _, position := range r.needs[from:to] {
+		if until := r.slices[position].LostUntil; until != nil {
+			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
+		}
+	}
+	expired(a, f, r.held)
+	return !a.Status.Unread()
+}
+
+// expired tells the answer of events whose state may have expired before it was to
+// be pruned. It is told only where that matters: the moment moves with the clock.
+func expired(a *Answer, f *features.Feature, held int64) {
+	if held == state.MinTime {
+		return
+	}
+	for _, s := range f.Series {
+		if s.GroupKeep == 0 {
+			continue
+		}
+		if since := held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds(); since > a.told {
+			a.since = max(a.since, since)
+		}
+	}
+}
+
+// merge answers a feature over a stream from slices that could all be read.
+func (r *Reading) merge(a *Answer, f *features.Feature, from, to int, at int64) {
+	if !f.Window.Exact {
+		fromTiles(a, f, r.gather(from, to), at, r.now)
+		return
+	}
+	r.chosen = r.chosen[:0]
+	for _, position := range r.needs[from:to] {
+		log, err := r.log(position)
+		if err != nil {
+			unread(a, f, r.damage(position, err), at, r.now)
+			return
+		}
+		r.chosen = append(r.chosen, log)
+	}
+	if from == to {
+		r.chosen = append(r.chosen, noLog)
+	}
+	if err := fromLogs(a, f, r.chosen, at, &r.samples); err != nil {
+		unread(a, f, r.damage(r.needs[from], err), at, r.now)
+	}
+}
+
+// damage says what is wrong with a log that was read.
+func (r *Reading) damage(position int, err error) error {
+	s := r.reads[position].Series
+	return fmt.Errorf("group %s, series %s: %w", s.Group, s.ID, err)
+}
+
+// log is the decoded log of a slice.
+func (r *Reading) log(position int) (log *eventLog, err error) {
+	if n := len(r.slices) - len(r.logs); n > 0 {
+		r.logs = append(r.logs, make([]*eventLog, n)...)
+	}
+	if r.logs[position] == nil {
+		r.logs[position], err = decodeLog(r.slices[position].Log)
+	}
+	return r.logs[position], err
+}
+
+// gather is what was read for some of the needs, until the next time.
+func (r *Reading) gather(from, to int) []state.WindowState {
+	r.gathered = r.gathered[:0]
+	for _, position := range r.needs[from:to] {
+		r.gathered = append(r.gathered, r.slices[position])
+	}
+	return r.gathered
+}

@@ -1,0 +1,69 @@
+package query
+
+import (
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
+)
+
+// maxBars bounds the bars of a timeline.
+const maxBars = 60
+
+// Bar is one bar of a timeline: what Feature answers with at the moment At, in
+// milliseconds.
+type Bar struct {
+	Feature *features.Feature
+	At      int64
+}
+
+// HasTimeline says whether a feature's window falls into stretches, of each of
+// which the feature says a number: it begins by the clock, and its state is kept
+// by tiles or in a log.
+func HasTimeline(f *features.Feature) bool {
+	if f.Parts != nil || f.Through != nil || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
+		return false
+	}
+	_, byClock := f.Window.Form.(window.Clocked)
+	spec := f.Kind.Spec()
+	return byClock && !f.Window.ByEvents() && (f.Window.Tiled() || f.Window.Exact) &&
+		f.Shape() == aggregate.Scalar && spec.ResultOf(f.Call.Type).Numeric()
+}
+
+// Timeline divides the window of a feature that has one, at a moment in
+// milliseconds, into stretches of equal width: the feature of each, with the
+// state of the whole window, in the order of time. A stretch at the window's
+// beginning that would be narrower is left out.
+func Timeline(f *features.Feature, at int64) []Bar {
+	tile, first, last := int64(1), int64(0), int64(0)
+	if f.Window.Exact {
+		first, last = f.Window.Edges(at)
+	} else {
+		tile = f.Window.Tile.Milliseconds()
+		first, last = f.Window.Tiles(f.Series[0], at-f.Window.Delay.Milliseconds())
+	}
+	each := tilesOfBar(tile, last-first+1)
+	narrow := *f
+	narrow.Window = window.Window{
+		Form: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
+	}
+	bars := make([]Bar, (last-first+1)/each)
+	for i := range bars {
+		end := last - int64(len(bars)-1-i)*each
+		bars[i] = Bar{&narrow, min((end+1)*tile-1, at-f.Window.Delay.Milliseconds())}
+	}
+	return bars
+}
+
+// tilesOfBar is how many of so many tiles a bar takes: as few as there may be,
+// or some more where that is a width that people know.
+func tilesOfBar(tile, tiles int64) int64 {
+	least := (tiles + maxBars - 1) / maxBars
+	for _, nice := range window.NiceTiles {
+		if n := nice.Milliseconds() / tile; n >= least && n <= 10*least && nice.Milliseconds()%tile == 0 {
+			return n
+		}
+	}
+	return least
+}
