@@ -11,7 +11,7 @@ import (
 // The same over three masters: each shard fails and goes back in time with its
 // own master, whatever the others do.
 func TestExactlyOnceOnCluster(t *testing.T) {
-	const events = 60_000
+	events := fewer(60_000)
 	cluster := testkit.RedisCluster(t)
 	s := newScene(t, cluster.Client(t), "--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","))
 	api := s.start("api")

@@ -26,7 +26,7 @@ import (
 // offsets, with what a plain loop over its partition says of it, whatever is
 // killed or put back in time.
 func TestEnrichedEvents(t *testing.T) {
-	const events = 40_000
+	events := fewer(40_000)
 	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
 	paths, err := filepath.Abs("testdata/enrich.yaml")
 	if err != nil {

@@ -23,7 +23,7 @@ const seed = 20261
 
 // Every event counts once, whatever is killed, cut or put back in time.
 func TestExactlyOnce(t *testing.T) {
-	const events = 200_000
+	events := fewer(200_000)
 	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
 	link := testkit.Proxy(t, server.Addr())
 	s := newScene(t, server.Client(t), "--redis.addresses", link.Addr())

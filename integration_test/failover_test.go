@@ -12,7 +12,7 @@ import (
 // Redis fails over to a replica that lacks the last writes: what it lacks is
 // read again from Kafka.
 func TestFailoverToReplicaThatLags(t *testing.T) {
-	const events = 30_000
+	events := fewer(30_000)
 	primary := testkit.NewRedis(t, testkit.RedisOptions{})
 	address := testkit.Proxy(t, primary.Addr()) // as a virtual IP address
 	replication := testkit.Proxy(t, primary.Addr())

@@ -10,7 +10,7 @@ import (
 // Every event counts once while processors join, leave and are killed in the midst
 // of rebalances: those that a kill, a start or a restart has just begun.
 func TestExactlyOnceWhileTheGroupRebalances(t *testing.T) {
-	const events = 60_000
+	events := fewer(60_000)
 	server := testkit.NewRedis(t, testkit.RedisOptions{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	api := s.start("api")

@@ -30,3 +30,12 @@ func fail(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
+
+// fewer is how many of so many events are tried: under the race detector a quarter, since
+// processes and the model take several times as long for each.
+func fewer(events int) int {
+	if testkit.Race {
+		return events / 4
+	}
+	return events
+}

@@ -97,7 +97,7 @@ func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
 // No event is lost or counts twice, and new features hold every event since
 // they say so.
 func TestReload(t *testing.T) {
-	const events = 120_000
+	events := fewer(120_000)
 	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	file := filepath.Join(t.TempDir(), "more.yaml")

@@ -13,7 +13,7 @@ import (
 // The master dies and a Sentinel names another one: processors and API find it
 // by themselves, and go on where it is.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
-	const events, name = 20_000, "weir"
+	events, name := fewer(20_000), "weir"
 	primary := testkit.NewRedis(t, testkit.RedisOptions{})
 	replica := testkit.NewRedisReplica(t, primary.Addr())
 	sentinel := testkit.NewSentinel(t, name, primary, 1)
