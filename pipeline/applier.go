@@ -70,7 +70,7 @@ func (a *applier) writeEnriched(ctx context.Context, b *batch) bool {
 		return true
 	}
 	start := time.Now()
-	if !a.persist(ctx, func() error { return a.enrich.answer(ctx, b) }) {
+	if !a.persist(ctx, func() error { return a.enrich.answerOrLeave(ctx, b) }) {
 		return false
 	}
 	a.enrich.write(ctx, b)

@@ -215,6 +215,54 @@ type enricher struct {
 	reading query.Reading
 }
 
+// answerOrLeave answers the batch's events. Those of partitions whose state cannot be
+// read whole, because some masters do not answer, wait: their partitions are left out
+// of the batch, and all others go on. An event is written before any later one of its
+// partition, so none may be passed over.
+func (e *enricher) answerOrLeave(ctx context.Context, b *batch) error {
+	for i := range b.Sources {
+		if s := &b.Sources[i]; slices.Contains(s.Lagging, true) {
+			// Its state lacks events that come before those of the batch.
+			e.leave(b, i, &LaggingError{Shards: countTrue(s.Lagging), Offset: state.Lowest(s.Progress), Err: errNotApplied})
+		}
+	}
+	err := e.answer(ctx, b)
+	if !errors.Is(err, state.ErrUnavailable) || !e.someAvailable(ctx) {
+		return err
+	}
+	for i := range b.Sources {
+		e.leave(b, i, err)
+	}
+	return nil
+}
+
+// leave leaves a source out of the batch that has events to be written.
+func (e *enricher) leave(b *batch, source int, why error) {
+	wanted := func(n *enriched) bool { return n.source == source }
+	if !b.Sources[source].Behind && slices.ContainsFunc(b.enriched, wanted) {
+		b.fail(source, fmt.Errorf("its enriched events wait: %w", why))
+	}
+}
+
+// someAvailable says whether the master of any shard answers.
+func (e *enricher) someAvailable(ctx context.Context) bool {
+	for shard := range e.store.Shards() {
+		if e.store.Available(ctx, shard) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func countTrue(list []bool) (n int) {
+	for _, is := range list {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
 // answer makes the values of the batch's events that are to be written. The
 // error says that the store could not be reached.
 func (e *enricher) answer(ctx context.Context, b *batch) error {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -113,7 +114,10 @@ func (f *finding) place(id state.LogID, gap int64, change func(at state.Position
 		Log: id, Partitions: f.log.Partitions, Gap: gap,
 	}
 	for shard, at := range p.From {
-		p.To[shard] = change(at)
+		p.To[shard] = at
+		if f.claim.Misses(shard) == nil {
+			p.To[shard] = change(at)
+		}
 	}
 	if slices.Equal(p.From, p.To) {
 		return nil
@@ -165,6 +169,11 @@ func (f *finding) begun(id state.LogID, r rules) *verdict {
 	if state.Highest(f.claim.Progress) >= 0 {
 		return nil
 	}
+	for shard := range f.claim.Progress {
+		if err := f.claim.Misses(shard); err != nil {
+			return &verdict{err: fmt.Errorf("whether it was applied before cannot be told: %w", err)}
+		}
+	}
 	if topic := f.claim.Topic; topic != nil && int(f.partition.ID) >= topic.Partitions {
 		return nil // added to a topic that is known: all of it is to be applied
 	}
@@ -189,7 +198,7 @@ func (f *finding) lost(id state.LogID, r rules) *verdict {
 		return nil
 	}
 	v := &verdict{placement: placement}
-	lowest := max(0, state.Lowest(f.claim.Progress))
+	lowest := max(0, state.Lowest(f.claim.Known()))
 	if lowest == f.log.Start {
 		return v // nothing is missing
 	}
@@ -203,7 +212,7 @@ func (f *finding) lost(id state.LogID, r rules) *verdict {
 
 // waits is nil if the partition can be read from its position.
 func (f *finding) waits() error {
-	lowest, highest := state.Lowest(f.claim.Progress), state.Highest(f.claim.Progress)
+	lowest, highest := state.Lowest(f.claim.Known()), state.Highest(f.claim.Progress)
 	switch {
 	case highest > f.log.End:
 		verified := true

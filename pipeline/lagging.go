@@ -19,11 +19,14 @@ import (
 // works, but not for all entities.
 type LaggingError struct {
 	Shards int
-	Offset int64 // the lowest that they lack
+	Offset int64 // the lowest that they lack; negative where it is not known
 	Err    error // why
 }
 
 func (e *LaggingError) Error() string {
+	if e.Offset < 0 {
+		return fmt.Sprintf("%d state shards could not be taken, the others go on: %v", e.Shards, e.Err)
+	}
 	return fmt.Sprintf("%d state shards lag from offset %d on, the others go on: %v", e.Shards, e.Offset, e.Err)
 }
 
@@ -68,6 +71,21 @@ func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRa
 	w.health.set(p.String(), err)
 }
 
+// lagFromTheStart notes that some shards could not be claimed when the partition was
+// taken. They lag like those whose master has stopped to answer since.
+func (w *worker) lagFromTheStart(p *partition, why error) {
+	p.behind = state.NoPosition.Offset
+	for shard, lags := range p.lagging {
+		if lags {
+			p.lags = append(p.lags, shard)
+		}
+	}
+	p.catchUpAt = time.Now().Add(p.waits.next())
+	err := &LaggingError{Shards: len(p.lags), Offset: p.behind, Err: why}
+	w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
+	w.health.set(p.String(), err)
+}
+
 // unavailable is why a shard of those that lag cannot be reached yet, nil where
 // all can.
 func (w *worker) unavailable(ctx context.Context, p *partition) error {
@@ -95,7 +113,7 @@ func (w *worker) catchUp(ctx context.Context) {
 // applied is up to where a partition is applied in all shards, as far as batches
 // have been taken back.
 func (p *partition) applied() int64 {
-	if len(p.lags) > 0 {
+	if len(p.lags) > 0 && p.behind >= 0 {
 		return p.behind
 	}
 	return p.position

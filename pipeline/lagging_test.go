@@ -19,13 +19,7 @@ import (
 func TestOneMasterHangs(t *testing.T) {
 	b := newBench(t)
 	cluster := testkit.RedisCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second,
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	b.redis = client
-	b.store = redisstore.New(client, "lagging", 24, redisstore.Deadlines(200*time.Millisecond, 300*time.Millisecond))
-	b.config.Store = b.store
+	b.onCluster(cluster)
 	b.run()
 	const rounds = 6
 	b.write(payments(0, 210)...)
@@ -52,6 +46,50 @@ func TestOneMasterHangs(t *testing.T) {
 	if err := b.stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A processor that starts while a master hangs takes its partitions in the shards of
+// the others; the rest follows when the master is back, each event once.
+func TestPartitionsAreTakenWhileAMasterHangs(t *testing.T) {
+	b := newBench(t)
+	cluster := testkit.RedisCluster(t)
+	b.onCluster(cluster)
+	b.run()
+	b.write(payments(0, 210)...)
+	b.eventually(b.counts(30, 30))
+	first, stopFirst := b.processor, b.stop
+	cluster.Nodes[0].Pause()
+	b.run() // it joins the group and takes some partitions over
+	testkit.Eventually(t, time.Minute, "both have partitions", func() (bool, string) {
+		a, c := first.Stats().Assigned, b.processor.Stats().Assigned
+		return a > 0 && c > 0 && a+c == partitions, fmt.Sprint(a, " and ", c)
+	})
+	b.write(payments(210, 420)...)
+	b.eventually(b.counts(60, 0))
+	if err := stopFirst(); err != nil {
+		t.Fatal(err)
+	}
+	b.write(payments(420, 630)...)
+	b.eventually(b.counts(90, 0))
+	cluster.Nodes[0].Resume()
+	b.eventually(b.counts(90, 90))
+	testkit.Eventually(t, time.Minute, "the processor ready", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+	b.write(payments(630, 840)...)
+	b.eventually(b.counts(120, 120))
+}
+
+// onCluster has the bench work on a cluster, with short deadlines.
+func (b *bench) onCluster(cluster *testkit.Cluster) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second,
+	})
+	b.t.Cleanup(func() { _ = client.Close() })
+	b.redis = client
+	b.store = redisstore.New(client, "lagging", 24, redisstore.Deadlines(200*time.Millisecond, 300*time.Millisecond))
+	b.config.Store = b.store
 }
 
 // counts says whether each user has so many payments, or cannot be read where that

@@ -55,10 +55,10 @@ func (p *partition) carried() bool { return p.progress != nil }
 
 // wentBack says whether a shard is found with less progress in the same log than it had
 // when the partition was abandoned, or with none.
-func (p *partition) wentBack(found []state.Position) bool {
+func (p *partition) wentBack(found *state.Claim) bool {
 	for shard, at := range p.confirmed {
-		now := found[shard]
-		if at.Exists() && (!now.Exists() || now.Log == at.Log && now.Offset < at.Offset) {
+		now := found.Progress[shard]
+		if found.Misses(shard) == nil && at.Exists() && (!now.Exists() || now.Log == at.Log && now.Offset < at.Offset) {
 			return true
 		}
 	}

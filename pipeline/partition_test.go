@@ -28,7 +28,7 @@ func TestWentBack(t *testing.T) {
 		"less, where brokers tell no logs": {[]state.Position{in(state.LogID{}, at(7, 1))}, []state.Position{in(state.LogID{}, at(6, 1))}, true},
 	} {
 		p := partition{confirmed: c.confirmed}
-		if got := p.wentBack(c.found); got != c.want {
+		if got := p.wentBack(&state.Claim{Progress: c.found}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

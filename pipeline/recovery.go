@@ -33,8 +33,10 @@ type recovery struct {
 // time, or not at all for now.
 type resumption struct {
 	progress []state.Position // by shard
+	lagging  []bool           // by shard, those that could not be claimed
+	why      error            // they could not; nil where all were
 	known    fetch.Known      // the lowest
-	first    []state.Position // the progress as it was found, before any of it was placed; nil if it was not
+	first    *state.Claim     // the progress as it was found, before any of it was placed; nil if it was not
 	early    time.Duration
 	err      error
 }
@@ -82,7 +84,7 @@ func (r *recovery) round(ctx context.Context, partitions []state.Partition, pend
 	verdicts := map[int]verdict{}
 	for n, i := range pending {
 		if done[i].first == nil {
-			done[i].first = findings[n].claim.Progress
+			done[i].first = &findings[n].claim
 		}
 		v := findings[n].judge(rules)
 		switch {
@@ -111,13 +113,18 @@ func (r *recovery) round(ctx context.Context, partitions []state.Partition, pend
 	return again, nil
 }
 
-// ready has a partition go on from its lowest progress.
-func ready(f *finding, first []state.Position) resumption {
-	progress := f.claim.Progress
-	lowest := slices.MinFunc(progress, func(a, b state.Position) int { return cmp.Compare(a.Offset, b.Offset) })
-	return resumption{progress: progress, first: first, known: fetch.Known{
-		Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID,
-	}}
+// ready has a partition go on from its lowest progress. Shards that could not be
+// claimed lag: they are claimed when the partition is read again for them.
+func ready(f *finding, first *state.Claim) resumption {
+	r := resumption{first: first, progress: f.claim.Progress, lagging: make([]bool, len(f.claim.Progress))}
+	for shard := range r.lagging {
+		if err := f.claim.Misses(shard); err != nil {
+			r.lagging[shard], r.why = true, err
+		}
+	}
+	lowest := slices.MinFunc(f.claim.Known(), func(a, b state.Position) int { return cmp.Compare(a.Offset, b.Offset) })
+	r.known = fetch.Known{Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID}
+	return r
 }
 
 // find claims partitions, and asks for all that is needed to judge them.

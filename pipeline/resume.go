@@ -65,7 +65,7 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 
 // tellRewind counts and logs, once, that the store went back in time while it did not answer,
 // so that no batch was refused.
-func (w *worker) tellRewind(p *partition, found []state.Position) {
+func (w *worker) tellRewind(p *partition, found *state.Claim) {
 	if found == nil {
 		return
 	}
@@ -78,7 +78,7 @@ func (w *worker) tellRewind(p *partition, found []state.Position) {
 
 // readFrom reads a partition from the lowest progress of all shards.
 func (w *worker) readFrom(p *partition, found *resumption) {
-	p.progress, p.lagging = found.progress, make([]bool, len(found.progress))
+	p.progress, p.lagging = found.progress, found.lagging
 	p.position, p.epoch = found.known.Offset, -1
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
@@ -87,6 +87,9 @@ func (w *worker) readFrom(p *partition, found *resumption) {
 	if !p.broken.is() { // else what it was stopped by is still there
 		w.stopped(p, "")
 		w.health.clear(p.String())
+	}
+	if found.why != nil {
+		w.lagFromTheStart(p, found.why)
 	}
 	w.poller.Resume(p.Topic, p.ID, found.known)
 }

@@ -294,8 +294,9 @@ func (w *worker) commitOf(b *batch) {
 	}
 	offsets := make(map[state.Partition]int64)
 	for i, s := range b.Sources {
-		if !s.Behind {
-			offsets[b.partitions[i].Partition] = min(s.To, state.Lowest(s.Progress)) // less where shards lag
+		lowest := state.Lowest(s.Progress) // less than To where shards lag, negative where one could not be claimed
+		if !s.Behind && lowest >= 0 {
+			offsets[b.partitions[i].Partition] = min(s.To, lowest)
 		}
 		w.reportLag(b.partitions[i])
 	}

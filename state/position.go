@@ -142,12 +142,45 @@ func ParseFirstSeen(text string) (FirstSeen, error) {
 // Claim is what a plan gets that takes a partition.
 type Claim struct {
 	Progress []Position // by shard
+	// Missing is by shard why it could not be claimed while others could: its master
+	// does not answer. Its progress is not known then. Nil where all were claimed.
+	Missing []error
 	// Held is for how many milliseconds the plan has had the partition, in the shard
 	// that it took last; MaxInt64 if that is not known.
 	Held int64
 	// Topic is nil where the namespace has never met the topic. It is told only
 	// where a shard has no progress.
 	Topic *FirstSeen
+}
+
+// Miss notes that a shard could not be claimed.
+func (c *Claim) Miss(shard int, err error) {
+	if c.Missing == nil {
+		c.Missing = make([]error, len(c.Progress))
+	}
+	c.Missing[shard], c.Progress[shard] = err, NoPosition
+}
+
+// Misses is why a shard could not be claimed, nil where it was.
+func (c *Claim) Misses(shard int) error {
+	if c.Missing == nil {
+		return nil
+	}
+	return c.Missing[shard]
+}
+
+// Known are the positions of the shards that were claimed.
+func (c *Claim) Known() []Position {
+	if c.Missing == nil {
+		return c.Progress
+	}
+	var known []Position
+	for shard, at := range c.Progress {
+		if c.Missing[shard] == nil {
+			known = append(known, at)
+		}
+	}
+	return known
 }
 
 // Placement puts a partition's progress where it was not led by applying.

@@ -41,14 +41,12 @@ func (s *Store) newFollowing(secret packed.Secret) *following {
 func (f *following) Extend(ctx context.Context, reads []state.Read) error {
 	reads = slices.DeleteFunc(slices.Clone(reads), func(r state.Read) bool { return f.of(&r) != nil })
 	lookups := f.store.lookups(reads)
-	pipe := f.store.redis.Pipeline()
-	held := make([]*redis.StringCmd, len(lookups))
+	held, commands := make([]*redis.StringCmd, len(lookups)), make([]redis.Cmder, len(lookups))
 	for i, l := range lookups {
-		held[i] = pipe.Get(ctx, l.key)
+		held[i] = redis.NewStringCmd(ctx, "get", l.key)
+		commands[i] = held[i]
 	}
-	if len(lookups) > 0 {
-		_, _ = pipe.Exec(ctx) // each command has its own error
-	}
+	f.store.send(ctx, f.store.masters.write, commands, func(i int) int { return f.store.shardOf(lookups[i].entity) })
 	for i, l := range lookups {
 		if err := held[i].Err(); err != nil && !errors.Is(err, redis.Nil) && !foreign(err) {
 			return fmt.Errorf("read features: %w", err)

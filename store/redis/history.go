@@ -24,18 +24,28 @@ func plansKey(namespace string) string { return namespace + ":plans" }
 func usedKey(namespace string) string { return namespace + ":used" }
 
 // Register tells the namespace of a plan that is in use at a moment. Who
-// applies one does so before, and again from time to time.
+// applies one does so before, and again from time to time. Where the master of the
+// plans does not answer and others do, it is enough that this store has registered the
+// plan before.
 func (s *Store) Register(ctx context.Context, p *state.Plan, now time.Time) error {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	pipe := s.redis.Pipeline()
-	pipe.HSet(ctx, plansKey(s.namespace), p.Version, text)
-	pipe.HSet(ctx, usedKey(s.namespace), p.Version, now.UnixMilli())
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("register the plan %s: %w", p.Version, err)
+	for _, entry := range []struct {
+		key   string
+		value any
+	}{{plansKey(s.namespace), text}, {usedKey(s.namespace), now.UnixMilli()}} {
+		command := redis.NewIntCmd(ctx, "hset", entry.key, p.Version, entry.value)
+		err := s.sendAbout(ctx, entry.key, command)
+		if errors.Is(err, state.ErrUnavailable) && s.registered.Load() == p.Version && s.down(ctx) == nil {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("register the plan %s: %w", p.Version, err)
+		}
 	}
+	s.registered.Store(p.Version)
 	return nil
 }
 

@@ -2,12 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 )
 
@@ -61,9 +63,14 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 }
 
 // Create makes the namespace where it is not there yet, checks its layout and
-// loads the scripts.
+// loads the scripts. Where the master of the layout does not answer and others do, the
+// layout that was found before holds.
 func (s *Store) Create(ctx context.Context) error {
-	if err := s.CheckLayout(ctx); err != nil {
+	err := s.CheckLayout(ctx)
+	if errors.Is(err, state.ErrUnavailable) && s.secret.Load() != nil && s.down(ctx) == nil {
+		return s.loadScripts(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	secret := packed.NewSecret()
@@ -75,7 +82,8 @@ func (s *Store) Create(ctx context.Context) error {
 	// Whoever finds another field finds the secret too. Of several that draw one the
 	// first one's stays, and the others read it below.
 	for _, what := range []string{secretField, hashEntities, formatField, "shards"} {
-		if err := s.redis.HSetNX(ctx, layoutKey(s.namespace), what, layout[what]).Err(); err != nil {
+		command := redis.NewBoolCmd(ctx, "hsetnx", layoutKey(s.namespace), what, layout[what])
+		if err := s.sendAbout(ctx, layoutKey(s.namespace), command); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
 	}

@@ -107,6 +107,20 @@ func (ms *masters) of(ctx context.Context, key string) (*master, error) {
 	return m, nil
 }
 
+// all are the masters that hold some keys.
+func (ms *masters) all(ctx context.Context, keys []string) (list []*master, err error) {
+	for _, key := range keys {
+		m, err := ms.of(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
 // forget drops a master that left the cluster.
 func (ms *masters) forget(gone *master) {
 	ms.mu.Lock()
@@ -120,7 +134,7 @@ func (ms *masters) forget(gone *master) {
 
 // master is one of the masters.
 type master struct {
-	all     *masters
+	masters *masters
 	address string
 	node    redis.UniversalClient // that reaches this one only
 	breaker breaker
@@ -129,7 +143,7 @@ type master struct {
 }
 
 func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
-	m := &master{all: ms, address: address, node: node, breaker: breaker{now: ms.now}}
+	m := &master{masters: ms, address: address, node: node, breaker: breaker{now: ms.now}}
 	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		m.send(ctx, ms.question, commands)
 		return make([]state.Freshness, len(commands))
@@ -175,7 +189,7 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 	}
 	for _, c := range commands {
 		if err := c.Err(); unanswered(err) || passing(err) {
-			c.SetErr(&UnavailableError{Address: m.address, Since: m.all.now(), Err: err})
+			c.SetErr(&UnavailableError{Address: m.address, Since: m.masters.now(), Err: err})
 		}
 	}
 }
@@ -184,10 +198,10 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 // client: it knows how to follow slots that move.
 func (m *master) pass(ctx context.Context, commands []redis.Cmder) {
 	if len(commands) == 1 {
-		_ = m.all.client.Process(ctx, commands[0])
+		_ = m.masters.client.Process(ctx, commands[0])
 		return
 	}
-	pipe := m.all.client.Pipeline()
+	pipe := m.masters.client.Pipeline()
 	for _, c := range commands {
 		_ = pipe.Process(ctx, c)
 	}
@@ -203,7 +217,7 @@ func setErrors(commands []redis.Cmder, err error) {
 // fail opens the breaker, and has a probe close it.
 func (m *master) fail(cause error) {
 	if m.breaker.failed(cause) {
-		m.all.note(m.address, cause)
+		m.masters.note(m.address, cause)
 		go m.probe()
 	}
 }
@@ -211,23 +225,23 @@ func (m *master) fail(cause error) {
 // probe asks the master again and again, until it answers or the client is closed.
 func (m *master) probe() {
 	for {
-		m.all.sleep(m.breaker.untilProbe())
+		m.masters.sleep(m.breaker.untilProbe())
 		if !m.breaker.halfOpen() {
 			continue
 		}
-		if m.all.cluster != nil {
+		if m.masters.cluster != nil {
 			// A replica may have taken its place.
-			m.all.cluster.ReloadState(context.Background())
+			m.masters.cluster.ReloadState(context.Background())
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), longestProbe)
 		err := m.node.Ping(ctx).Err()
 		cancel()
 		if errors.Is(err, redis.ErrClosed) {
-			m.all.forget(m)
+			m.masters.forget(m)
 			return
 		}
 		if m.breaker.probed(err) {
-			m.all.note(m.address, nil)
+			m.masters.note(m.address, nil)
 			return
 		}
 	}

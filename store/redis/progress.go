@@ -1,10 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,8 +43,9 @@ var readSource string
 // others waiting for some milliseconds at the most.
 const callPartitions = 500
 
-// Claim takes partitions for a plan, with one pipeline for all of them. It
-// returns one claim for each partition.
+// Claim takes partitions for a plan, with one pipeline to each master. It returns
+// one claim for each partition. A shard whose master does not answer while others do
+// is missing in the claims.
 func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string) ([]state.Claim, error) {
 	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
@@ -56,7 +60,7 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 			args = append(args, p.Topic, p.ID)
 		}
 		for shard, tag := range s.tags {
-			calls.add(claimSource, tag, args, 3*len(some), func(reply []any) error {
+			calls.add(claimSource, shard, tag, args, 3*len(some), func(reply []any) error {
 				for i := range some {
 					if err := takeClaim(&claims[first+i], shard, reply[3*i:]); err != nil {
 						return err
@@ -66,7 +70,12 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 			})
 		}
 	}
-	if err := calls.send(ctx, s.redis); err != nil {
+	err := calls.sendEach(ctx, s, func(shard int, err error) {
+		for i := range claims {
+			claims[i].Miss(shard, err)
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("claim %d partitions: %w", len(partitions), err)
 	}
 	return claims, nil
@@ -110,7 +119,7 @@ func (s *Store) Place(ctx context.Context, placements ...state.Placement) (place
 			if len(args) == 0 {
 				continue
 			}
-			calls.add(placeSource, tag, args, -1, func(reply []any) error {
+			calls.add(placeSource, shard, tag, args, -1, func(reply []any) error {
 				n, ok := reply[0].(int64)
 				if !ok {
 					return errReply
@@ -120,7 +129,7 @@ func (s *Store) Place(ctx context.Context, placements ...state.Placement) (place
 			})
 		}
 	}
-	if err := calls.send(ctx, s.redis); err != nil {
+	if err := calls.send(ctx, s); err != nil {
 		return placed, fmt.Errorf("place %d partitions: %w", len(placements), err)
 	}
 	return placed, nil
@@ -130,10 +139,10 @@ func (s *Store) Place(ctx context.Context, placements ...state.Placement) (place
 // to a moment, in milliseconds, or to that of the newest record applied.
 func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
 	var calls progressCalls
-	for _, tag := range s.tags {
-		calls.add(gapSource, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
+	for shard, tag := range s.tags {
+		calls.add(gapSource, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
 	}
-	if err := calls.send(ctx, s.redis); err != nil {
+	if err := calls.send(ctx, s); err != nil {
 		return fmt.Errorf("note a gap in %s: %w", progressField(p), err)
 	}
 	return nil
@@ -163,36 +172,48 @@ func (s *Store) Progress(ctx context.Context, partitions []state.Partition) ([][
 	for i := range all {
 		all[i] = make([]state.Position, len(s.tags))
 	}
-	err := s.positions(ctx, s.tags, partitions, func(partition, shard int, at state.Position) { all[partition][shard] = at })
+	err := s.positions(ctx, s.allShards(), partitions, func(partition, shard int, at state.Position) { all[partition][shard] = at })
 	if err != nil {
 		return nil, fmt.Errorf("read the progress of %d partitions: %w", len(partitions), err)
 	}
 	return all, nil
 }
 
-// positions reads the positions of partitions in the shards of some tags.
-func (s *Store) positions(ctx context.Context, tags []string, partitions []state.Partition,
+// allShards are the shards by number.
+func (s *Store) allShards() []int {
+	shards := make([]int, len(s.tags))
+	for shard := range shards {
+		shards[shard] = shard
+	}
+	return shards
+}
+
+// positions reads the positions of partitions in some shards.
+func (s *Store) positions(ctx context.Context, shards []int, partitions []state.Partition,
 	take func(partition, shard int, at state.Position),
 ) error {
-	if len(partitions) == 0 || len(tags) == 0 {
+	if len(partitions) == 0 || len(shards) == 0 {
 		return nil
 	}
-	fields := make([]string, len(partitions))
-	for i, p := range partitions {
-		fields[i] = progressField(p)
+	args := []any{"hmget", ""}
+	for _, p := range partitions {
+		args = append(args, progressField(p))
 	}
-	pipe := s.redis.Pipeline()
-	replies := make([]*redis.SliceCmd, len(tags))
-	for shard, tag := range tags {
-		replies[shard] = pipe.HMGet(ctx, progressKey(tag), fields...)
+	replies, commands := make([]*redis.SliceCmd, len(shards)), make([]redis.Cmder, len(shards))
+	for i, shard := range shards {
+		args[1] = progressKey(s.tags[shard])
+		replies[i] = redis.NewSliceCmd(ctx, slices.Clone(args)...)
+		commands[i] = replies[i]
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return err
-	}
+	s.send(ctx, s.masters.write, commands, func(i int) int { return shards[i] })
 	var calls progressCalls
-	for shard, tag := range tags {
+	for n, shard := range shards {
+		tag := s.tags[shard]
+		if err := replies[n].Err(); err != nil {
+			return err
+		}
 		var others []int // partitions that another plan has, or none
-		for i, held := range replies[shard].Val() {
+		for i, held := range replies[n].Val() {
 			at, err := parsePosition(held)
 			if err != nil {
 				return fmt.Errorf("%s: %w", progressKey(tag), err)
@@ -204,7 +225,7 @@ func (s *Store) positions(ctx context.Context, tags []string, partitions []state
 		}
 		for first := 0; first < len(others); first += callPartitions {
 			some := others[first:min(first+callPartitions, len(others))]
-			calls.add(readSource, tag, readArgs(partitions, some), len(some), func(reply []any) error {
+			calls.add(readSource, shard, tag, readArgs(partitions, some), len(some), func(reply []any) error {
 				for n, i := range some {
 					at, err := parsePosition(reply[n])
 					if err != nil {
@@ -216,7 +237,7 @@ func (s *Store) positions(ctx context.Context, tags []string, partitions []state
 			})
 		}
 	}
-	return calls.send(ctx, s.redis)
+	return calls.send(ctx, s)
 }
 
 func readArgs(partitions []state.Partition, some []int) (args []any) {
@@ -248,7 +269,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 		}
 	}
 	s.send(ctx, s.masters.question, commands, func(i int) int { return shards[i] })
-	var others []string // tags of shards in which another plan has the partition, or none
+	var others []int // shards in which another plan has the partition, or none
 	for i, reply := range replies {
 		tag := s.tags[shards[i]]
 		at, err := parsePosition(reply.Val())
@@ -260,7 +281,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 		case err != nil:
 			return false, fmt.Errorf("%s: %w", progressKey(tag), err)
 		case !at.Exists():
-			others = append(others, tag)
+			others = append(others, shards[i])
 		case at.Offset <= offset:
 			return false, nil
 		}
@@ -268,28 +289,34 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	if len(others) == 0 {
 		return true, nil
 	}
-	progress := make([]state.Position, len(others))
+	progress := make(map[int]state.Position, len(others))
 	err := s.positions(ctx, others, []state.Partition{p}, func(_, shard int, at state.Position) { progress[shard] = at })
 	if err != nil {
 		return false, fmt.Errorf("read the progress of %s: %w", progressField(p), err)
 	}
-	return state.Lowest(progress) > offset, nil
+	return state.Lowest(slices.Collect(maps.Values(progress))) > offset, nil
 }
 
-// Log is the log that a tag of a position stands for; zero where no shard knows.
+// Log is the log that a tag of a position stands for; zero where no shard knows that
+// can be asked.
 func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
-	pipe := s.redis.Pipeline()
-	replies := make([]*redis.StringCmd, len(s.tags))
+	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, shardTag := range s.tags {
-		replies[shard] = pipe.HGet(ctx, progressKey(shardTag), logField(tag))
+		replies[shard] = redis.NewStringCmd(ctx, "hget", progressKey(shardTag), logField(tag))
+		commands[shard] = replies[shard]
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return state.LogID{}, fmt.Errorf("read what log %s is: %w", tag, err)
-	}
+	s.send(ctx, s.masters.write, commands, func(i int) int { return i })
+	var missing error
 	for _, reply := range replies {
 		if text := reply.Val(); text != "" {
 			return state.ParseLogID(text), nil
 		}
+		if err := reply.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			missing = err
+		}
+	}
+	if missing != nil {
+		return state.LogID{}, fmt.Errorf("read what log %s is: %w", tag, missing)
 	}
 	return state.LogID{}, nil
 }
@@ -300,35 +327,59 @@ func parsePosition(reply any) (state.Position, error) {
 	return state.ParsePosition(text)
 }
 
-// progressCalls are calls of the scripts of progress, in one pipeline.
+// progressCalls are calls of the scripts of progress, in pipelines to each master.
 type progressCalls []progressCall
 
 type progressCall struct {
 	source  string
+	shard   int
 	key     string
 	args    []any
 	replies int               // how many values it must reply, -1 for one that is no list
 	take    func([]any) error // takes them in
 }
 
-func (c *progressCalls) add(source, tag string, args []any, replies int, take func([]any) error) {
-	*c = append(*c, progressCall{source, progressKey(tag), args, replies, take})
+func (c *progressCalls) add(source string, shard int, tag string, args []any, replies int, take func([]any) error) {
+	*c = append(*c, progressCall{source, shard, progressKey(tag), args, replies, take})
 }
 
-// send sends the calls, and takes in all replies if none failed.
-func (c progressCalls) send(ctx context.Context, client redis.UniversalClient) error {
-	if len(c) == 0 {
-		return nil
-	}
-	pipe := client.Pipeline()
-	replies := make([]*redis.Cmd, len(c))
+// send sends the calls, and takes in the replies. The error is that of a call.
+func (c progressCalls) send(ctx context.Context, s *Store) error {
+	var first error
+	err := c.sendEach(ctx, s, func(_ int, err error) { first = cmp.Or(first, err) })
+	return cmp.Or(err, first)
+}
+
+// sendEach sends the calls, and takes in the replies of the shards that can be
+// reached. It tells of the others, unless none can.
+func (c progressCalls) sendEach(ctx context.Context, s *Store, missing func(shard int, err error)) error {
+	replies, commands := make([]*redis.Cmd, len(c)), make([]redis.Cmder, len(c))
 	for i, call := range c {
-		replies[i] = pipe.Eval(ctx, findSource+call.source, []string{call.key}, call.args...)
+		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findSource + call.source, 1, call.key}, call.args...)...)
+		replies[i].SetFirstKeyPos(3)
+		commands[i] = replies[i]
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return err
+	// One call to each shard at a time: thousands of partitions may take a server longer
+	// than the deadline of a pipeline, and do not mean that it hangs.
+	for first := 0; first < len(c); first += len(s.tags) {
+		some := commands[first:min(first+len(s.tags), len(c))]
+		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })
+	}
+	reached := false
+	for i := range c {
+		if err := replies[i].Err(); err != nil && !errors.Is(err, state.ErrUnavailable) {
+			return err
+		}
+		reached = reached || replies[i].Err() == nil
 	}
 	for i, call := range c {
+		if err := replies[i].Err(); err != nil {
+			if !reached {
+				return err
+			}
+			missing(call.shard, err)
+			continue
+		}
 		values := []any{replies[i].Val()}
 		if call.replies >= 0 {
 			values, _ = replies[i].Val().([]any)

@@ -214,7 +214,7 @@ func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) 
 		}
 	}
 	if len(left) > 0 {
-		m.send(ctx, m.all.question, left)
+		m.send(ctx, m.masters.question, left)
 	}
 	return freshness
 }

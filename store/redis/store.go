@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
 )
@@ -34,15 +36,16 @@ var _ store.Store = (*Store)(nil)
 
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
-	redis     redis.UniversalClient
-	namespace string
-	tags      []string // by shard
-	apply     *redis.Script
-	compact   *redis.Script
-	masters   *masters
-	replicas  *replicas // nil where all is read from masters
-	plans     planCache
-	past      past
+	redis      redis.UniversalClient
+	namespace  string
+	tags       []string // by shard
+	apply      *redis.Script
+	compact    *redis.Script
+	masters    *masters
+	replicas   *replicas // nil where all is read from masters
+	plans      planCache
+	past       past
+	registered atomic.Value // version of the plan that was registered last
 	// secret is nil until a layout was found, and secretAsked when one was last looked
 	// for, in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]
@@ -77,29 +80,48 @@ func (s *Store) Shards() int { return len(s.tags) }
 // Ping reaches Redis.
 func (s *Store) Ping(ctx context.Context) error { return s.redis.Ping(ctx).Err() }
 
-// loadScripts loads the scripts on every master, which may have been started just
-// now; see mendAppendOnly.
+// loadScripts loads the scripts on every master that answers, which may have been
+// started just now; see mendAppendOnly. One that does not answer is asked again once
+// it does, for it says that it knows no script. The error is that none answers.
 func (s *Store) loadScripts(ctx context.Context) error {
-	load := func(ctx context.Context, c redis.Cmdable) error {
-		pipe := c.Pipeline()
-		info := pipe.Info(ctx, "persistence")
-		apply, compact := pipe.ScriptLoad(ctx, applySource), pipe.ScriptLoad(ctx, compactSource)
-		_, _ = pipe.Exec(ctx) // each command has its own error
-		if err := errors.Join(apply.Err(), compact.Err()); err != nil {
-			return err
-		}
-		mendAppendOnly(ctx, c, info.Val())
-		return nil
-	}
-	var err error
-	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return load(ctx, c) })
-	} else {
-		err = load(ctx, s.redis)
-	}
+	ctx, cancel := context.WithTimeout(ctx, s.masters.write)
+	defer cancel()
+	all, err := s.masters.all(ctx, s.tags)
 	if err != nil {
 		return fmt.Errorf("load the scripts: %w", err)
 	}
+	errs := make([]error, len(all))
+	var loading sync.WaitGroup
+	for i, m := range all {
+		loading.Go(func() { errs[i] = loadScriptsOn(ctx, m) })
+	}
+	loading.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, state.ErrUnavailable) {
+			return fmt.Errorf("load the scripts: %w", err)
+		}
+	}
+	if !slices.Contains(errs, nil) {
+		return fmt.Errorf("load the scripts: %w", errs[0])
+	}
+	return nil
+}
+
+func loadScriptsOn(ctx context.Context, m *master) error {
+	if err := m.err(); err != nil {
+		return err
+	}
+	pipe := m.node.Pipeline()
+	info := pipe.Info(ctx, "persistence")
+	apply, compact := pipe.ScriptLoad(ctx, applySource), pipe.ScriptLoad(ctx, compactSource)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	if err := errors.Join(apply.Err(), compact.Err()); err != nil {
+		if unanswered(apply.Err()) || passing(apply.Err()) {
+			return &UnavailableError{Address: m.address, Since: m.masters.now(), Err: err}
+		}
+		return err
+	}
+	mendAppendOnly(ctx, m.node, info.Val())
 	return nil
 }
 

@@ -220,3 +220,47 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 		}
 	}
 }
+
+// A partition is taken in the shards of the masters that answer; those of the one that
+// hangs are missing, and their progress is claimed once it answers again.
+func TestClaimWithoutAMaster(t *testing.T) {
+	h := newHung(t)
+	p := transactions
+	if _, err := h.Place(t.Context(), state.Begin(p.Under("one"), h.Shards(), 5)); err != nil {
+		t.Fatal(err)
+	}
+	plan := &state.Plan{Version: "two"}
+	if err := h.Register(t.Context(), plan, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	take := func() state.Claim {
+		t.Helper()
+		for what, err := range map[string]error{"create": h.Create(t.Context()), "register": h.Register(t.Context(), plan, time.Now())} {
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		claims, err := h.Claim(t.Context(), []state.Partition{p}, "two")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return claims[0]
+	}
+	h.node.Pause()
+	take() // finds out that it hangs
+	began := time.Now()
+	claim := take()
+	if took := time.Since(began); took > 250*time.Millisecond {
+		t.Errorf("taking a partition takes %v while a master hangs", took)
+	}
+	for shard, at := range claim.Progress {
+		if missing := errors.Is(claim.Misses(shard), state.ErrUnavailable); missing != h.mine[shard] || missing == at.Exists() {
+			t.Errorf("shard %d is at %v, missing: %v", shard, at, claim.Misses(shard))
+		}
+	}
+	h.node.Resume()
+	untilServed(t, h.Store)
+	if claim = take(); claim.Missing != nil || state.Lowest(claim.Progress) != 5 || claim.Held > 10_000 {
+		t.Errorf("claimed %+v", claim)
+	}
+}
