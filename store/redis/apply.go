@@ -35,6 +35,7 @@ type writer struct {
 	combiner combiner
 	packer   packed.Packer
 	calls    []scriptCall
+	refused  []scriptCall   // by a full memory
 	appended map[uint64]int // bytes by the hash of a key, in the shard's calls before this one
 	progress []any          // by shard, the progress key
 	sha      any
@@ -116,6 +117,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		b.Calls += len(w.calls)
 		w.send(ctx)
 		refused := w.settle(ctx, b, verify)
+		w.relieve(ctx)
 		err := cmp.Or(refused, w.compact(ctx, b))
 		switch {
 		case err == nil:
@@ -330,6 +332,9 @@ func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) erro
 		}
 		if err != nil {
 			failed = c.shard
+			if memoryFull(err) {
+				w.refused = append(w.refused, c)
+			}
 			if first == nil || scriptGone(first) {
 				first = fmt.Errorf("apply a batch to shard %d: %w", c.shard, err)
 			}

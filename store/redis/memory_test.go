@@ -1,0 +1,78 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+)
+
+// A full memory refuses a batch, and heals: what the batch's keys hold twice is
+// compacted meanwhile, which makes room for it. It counts once. What its keys hold no
+// longer is what makes the room here.
+func TestFullMemoryHeals(t *testing.T) {
+	ctx := context.Background()
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	client := server.Client(t)
+	s := New(client, testkit.Namespace(t), 2)
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	start(t, s, transactions)
+	w := s.NewWriter().(*writer)
+	const devices, rounds = 300, 5 // too few for a key to be compacted by itself; what they write is over in the last one
+	long := strings.Repeat("u", 400)
+	round := func(n int64) *state.Batch {
+		b := begin(t, s, transactions)
+		for i := range int64(devices) {
+			fill(b, 0, event{offset: n*devices + i, device: fmt.Sprint("device", i), user: long + fmt.Sprint(n), time: (100 + n/rounds*100) * day, cents: 5})
+		}
+		return b
+	}
+	for n := range int64(rounds) {
+		apply(t, w, round(n))
+	}
+	info, err := client.Info(ctx, "memory").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(info, "used_memory:")
+	used, err := strconv.Atoi(strings.Fields(text)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ConfigSet(ctx, "maxmemory", strconv.Itoa(used-16<<10)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b := round(rounds)
+	err = w.Apply(ctx, b)
+	if !memoryFull(unwrapped(err)) {
+		t.Fatalf("a full memory gives %v", err)
+	}
+	testkit.Eventually(t, 30*time.Second, "the batch applied", func() (bool, string) {
+		err := w.Apply(ctx, b)
+		return err == nil, fmt.Sprint(err)
+	})
+	for _, device := range []string{"device0", fmt.Sprint("device", devices-1)} {
+		cells, err := s.Read(ctx, []state.Read{{Series: events, Entity: device, First: 200, Last: 200}})
+		if err != nil || len(cells[0].Cells) != 1 || cells[0].Cells[0].Value.Num != 1 {
+			t.Errorf("%s counts %v, %v; want 1 of the last day", device, cells, err)
+		}
+	}
+}
+
+// unwrapped is the innermost error.
+func unwrapped(err error) error {
+	for {
+		inner, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err
+		}
+		err = inner.Unwrap()
+	}
+}
