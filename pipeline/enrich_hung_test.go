@@ -8,7 +8,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
@@ -38,7 +38,7 @@ func TestEnrichWhileAMasterHangs(t *testing.T) {
 	}
 	feature, _ := b.registry.Feature("logins")
 	testkit.Eventually(t, time.Minute, "logins are applied where a master answers", func() (bool, string) {
-		var reading features.Reading
+		var reading query.Reading
 		reading.Reset(at)
 		for user := range 7 {
 			reading.Want(feature, fmt.Sprint("u", user), at)
@@ -49,12 +49,12 @@ func TestEnrichWhileAMasterHangs(t *testing.T) {
 		var got []string
 		there := 0
 		for range 7 {
-			var a features.Answer
+			var a query.Answer
 			reading.Next(&a)
 			got = append(got, string(a.Value.AppendText(nil)))
 			if got[len(got)-1] == "10" {
 				there++
-			} else if a.Status != features.Unavailable {
+			} else if a.Status != query.Unavailable {
 				return false, fmt.Sprintf("%q", got)
 			}
 		}
