@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// answer answers the question in q.body; encode leaves the response in q.out.
+// answer answers the question in q.request; encode leaves the response in q.out.
 func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *state.History) error) error {
 	x := h.index()
 	if err := q.decode(x, h.limits); err != nil {

@@ -18,26 +18,27 @@ import (
 type feastQuestion struct {
 	features         []string // "view:feature", or features as Weir has them
 	featureService   string
-	entities         map[string][][]byte // a column of JSON for each key
+	entities         map[string][]*fastjson.Value // a column for each key
 	fullFeatureNames bool
 }
 
 // columns is what Feast's form of an answer needs to know of its question.
 type columns struct {
 	keys   []string
-	values [][][]byte // by key, of all entities; JSON
+	values [][]*fastjson.Value // by key, of all entities
+	echoes [][][]byte          // the same as they were sent
 	// labels are what the columns of features are called, names the features
 	// that they hold.
 	labels, names []string
 }
 
-// feast writes a question in Feast's protocol as one of Weir's.
-func (h *handler) feast(q *question) error {
+// readFeast reads a question in Feast's protocol.
+func (h *handler) readFeast(q *question) error {
 	root, err := q.parse()
 	if err != nil {
 		return err
 	}
-	asked, err := readFeast(root)
+	asked, err := takeFeast(root)
 	if err != nil {
 		return err
 	}
@@ -49,17 +50,17 @@ func (h *handler) feast(q *question) error {
 	if err != nil {
 		return err
 	}
-	if n > h.limits.Values { // before they are written out
+	if n > h.limits.Values { // before an object is made of each
 		return tooMany(fmt.Sprintf("%d features", len(c.names)), n, h.limits)
 	}
 	q.columns = c
-	q.body = c.appendQuestion(q.body[:0], x, n)
+	c.fillIn(q, x, n)
 	return nil
 }
 
-// readFeast takes a question apart. Keys that it does not know are passed over,
+// takeFeast takes a question apart. Keys that it does not know are passed over,
 // as Feast's own server does: later clients may send some.
-func readFeast(root *fastjson.Value) (*feastQuestion, error) {
+func takeFeast(root *fastjson.Value) (*feastQuestion, error) {
 	object, err := root.Object()
 	if err != nil {
 		return nil, errorf(WrongType, "a question must be an object; %s is not", show(root))
@@ -114,14 +115,14 @@ func (asked *feastQuestion) read(key string, v *fastjson.Value) error {
 	return nil
 }
 
-// readEntities reads the columns, as they were sent: the parser is needed again.
+// readEntities reads the columns.
 func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 	const want = "an object with a list of values for each key"
 	object, err := v.Object()
 	if err != nil {
 		return wrongQuestion("entities", want, v)
 	}
-	asked.entities = map[string][][]byte{}
+	asked.entities = map[string][]*fastjson.Value{}
 	object.Visit(func(k []byte, column *fastjson.Value) {
 		key := string(k)
 		_, twice := asked.entities[key]
@@ -132,11 +133,7 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 		case column.Type() != fastjson.TypeArray:
 			err = wrongItem("entities", want, column)
 		default:
-			values := [][]byte{}
-			for _, value := range column.GetArray() {
-				values = append(values, value.MarshalTo(nil))
-			}
-			asked.entities[key] = values
+			asked.entities[key] = column.GetArray()
 		}
 	})
 	return err
@@ -186,7 +183,7 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 }
 
 // take takes the columns of the entities, and counts these.
-func (c *columns) take(entities map[string][][]byte) (n int, err error) {
+func (c *columns) take(entities map[string][]*fastjson.Value) (n int, err error) {
 	for i, key := range c.keys {
 		values := entities[key]
 		if i > 0 && len(values) != n {
@@ -196,49 +193,37 @@ func (c *columns) take(entities map[string][][]byte) (n int, err error) {
 			return 0, e
 		}
 		n = len(values)
-		c.values = append(c.values, values)
+		echoes := make([][]byte, n)
+		for i, v := range values { // before fastjson unescapes what is looked at
+			echoes[i] = v.MarshalTo(nil)
+		}
+		c.values, c.echoes = append(c.values, values), append(c.echoes, echoes)
 	}
 	return n, nil
 }
 
-// appendQuestion writes the question for n entities, with the keys that its
-// features need.
-func (c *columns) appendQuestion(dst []byte, x *index, n int) []byte {
-	needed := map[string]bool{}
-	dst = append(dst, `{"features":[`...)
+// fillIn makes the request for n entities, with the keys that its features need.
+func (c *columns) fillIn(q *question, x *index, n int) {
+	r, needed := &q.request, map[string]bool{}
+	r.features, r.entities = q.arena.NewArray(), q.arena.NewArray()
 	for i, name := range c.names {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = query.AppendString(dst, name)
+		r.features.SetArrayItem(i, q.arena.NewString(name))
 		for _, by := range x.plans[name].By {
 			needed[by] = true
 		}
 	}
-	dst = append(dst, `],"entities":[`...)
 	for e := range n {
-		if e > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, '{')
-		first := true
+		entity := q.arena.NewObject()
 		for i, key := range c.keys {
-			if !needed[key] {
-				continue
+			if needed[key] {
+				entity.Set(key, c.values[i][e])
 			}
-			if !first {
-				dst = append(dst, ',')
-			}
-			first = false
-			dst = append(query.AppendString(dst, key), ':')
-			dst = append(dst, c.values[i][e]...)
 		}
-		dst = append(dst, '}')
+		r.entities.SetArrayItem(e, entity)
 	}
-	return append(dst, "]}"...)
 }
 
-var feastColumns = form{(*handler).feast, answerIn((*question).encodeColumns), failFeast}
+var feastColumns = form{(*handler).readFeast, answerIn((*question).encodeColumns), failFeast}
 
 // feastStatuses are the statuses by their names in Feast's protocol, which has
 // these four alone: its clients fail on others.
@@ -299,7 +284,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 	}
 	out = append(append(out, ']'), q.readFrom...)
 	out = append(out, `},"results":[`...)
-	for i, values := range c.values {
+	for i, values := range c.echoes {
 		if i > 0 {
 			out = append(out, ',')
 		}

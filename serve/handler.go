@@ -53,7 +53,7 @@ func New(c Config) http.Handler {
 		handler      http.Handler
 	}{
 		{"POST", "/v1/query", h.question(h.body, rows)},
-		{"GET", "/v1/features/{name}", h.question(h.query, rows)},
+		{"GET", "/v1/features/{name}", h.question(h.query, row)},
 		{"GET", "/v1/timeline/{name}", h.question(h.query, bars)},
 		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
@@ -125,13 +125,14 @@ func errInternal() *Error {
 
 // form is how questions are asked and answered.
 type form struct {
-	translate func(*handler, *question) error                  // writes the question in q.body as one of Weir's; nil where it is
-	answer    func(*handler, context.Context, *question) error // into q.out
-	fail      func(http.ResponseWriter, *Error)
+	read   func(*handler, *question) error                  // makes q.request of q.body; nil where the URL has it all
+	answer func(*handler, context.Context, *question) error // into q.out
+	fail   func(http.ResponseWriter, *Error)
 }
 
 var (
-	rows = form{nil, answerIn((*question).encode), fail}
+	rows = form{(*handler).readJSON, answerIn((*question).encode), fail}
+	row  = form{nil, answerIn((*question).encode), fail}
 	bars = form{nil, (*handler).timeline, fail}
 )
 
@@ -193,8 +194,8 @@ func (h *handler) work(ctx context.Context, q *question, in form) error {
 		return err
 	}
 	q.release(receiving)
-	if in.translate != nil {
-		if err := in.translate(h, q); err != nil {
+	if in.read != nil {
+		if err := in.read(h, q); err != nil {
 			return err
 		}
 	}

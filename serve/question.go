@@ -69,10 +69,12 @@ type question struct {
 	oldest []int64
 	since  []*query.Completeness // by plan
 
-	parser fastjson.Parser
-	body   []byte
-	out    []byte
-	most   int64 // bytes of out
+	request request // points into what the parser or the arena has made
+	parser  fastjson.Parser
+	arena   fastjson.Arena
+	body    []byte
+	out     []byte
+	most    int64 // bytes of out
 	held
 }
 
@@ -127,79 +129,38 @@ func (q *question) free() {
 	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
 	q.applied, q.oldest = false, q.oldest[:0]
 	q.body, q.out = q.body[:0], q.out[:0]
+	q.request = request{}
+	q.arena.Reset()
 	questions.Put(q)
 }
 
-// decode reads the question in q.body.
-func (q *question) decode(x *index, limits Limits) error {
+// decode takes in what is asked.
+func (q *question) decode(x *index, limits Limits) (err error) {
 	q.most = limits.Answer
-	root, err := q.parse()
-	if err != nil {
-		return err
-	}
-	object, err := root.Object()
-	if err != nil {
-		return errorf(WrongType, "a question must be an object; %s is not", show(root))
-	}
-	var names, service, entities, members, at, pending, waitFor *fastjson.Value
-	object.Visit(func(k []byte, v *fastjson.Value) {
-		if err != nil {
-			return
-		}
-		var part **fastjson.Value
-		switch string(k) {
-		case "features":
-			part = &names
-		case "service":
-			part = &service
-		case "entities":
-			part = &entities
-		case "members":
-			part = &members
-		case "at":
-			part = &at
-		case "pending":
-			part = &pending
-		case "wait_for":
-			part = &waitFor
-		default:
-			err = unknownKey(string(k))
-			return
-		}
-		if *part != nil {
-			err = duplicateKey(string(k), "a question")
-		}
-		*part = v
-	})
-	if err != nil {
-		return err
-	}
-	for _, part := range []**fastjson.Value{&names, &service, &entities, &members, &at, &pending, &waitFor} {
-		*part = given(*part)
-	}
-	if at != nil {
-		if q.at, err = moment(at, q.now); err != nil {
+	r := &q.request
+	if r.at != nil {
+		if q.at, err = moment(r.at, q.now); err != nil {
 			return err
 		}
 	}
-	if err := q.choose(x, names, service, limits); err != nil {
+	if err := q.choose(x, r.features, r.service, limits); err != nil {
 		return err
 	}
-	if err := q.name(members, x, limits); err != nil {
+	if err := q.name(r.members, x, limits); err != nil {
 		return err
 	}
-	if err := q.take(entities, limits); err != nil {
+	if err := q.take(r.entities, limits); err != nil {
 		return err
 	}
-	if waitFor != nil {
-		if err := q.awaits(x, waitFor); err != nil {
+	if r.waitFor != nil {
+		if err := q.awaits(x, r.waitFor); err != nil {
 			return err
 		}
 	}
-	if pending == nil {
+	if r.pending == nil {
 		return nil
 	}
-	return q.pend(x, pending, at != nil)
+	return q.pend(x, r.pending, r.at != nil)
 }
 
 // given is nil for null, which many clients write for what is absent.
@@ -235,12 +196,6 @@ func (q *question) malformed() error {
 		return errorf(MalformedJSON, "the body is no JSON: %v, at byte %d", err, syntax.Offset)
 	}
 	return errorf(MalformedJSON, "the body is no JSON: %v", err)
-}
-
-func unknownKey(name string) error {
-	e := errorf(UnknownKey, "a question has no key %s; its keys are features, service, entities, members, at, pending and wait_for", quote(name))
-	e.Key, e.Nearest = name, nearest(name, []string{"features", "service", "entities", "members", "at", "pending", "wait_for"})
-	return e
 }
 
 func duplicateKey(name, where string) *Error {

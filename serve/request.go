@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,12 +14,82 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/valyala/fastjson"
+
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/value"
 )
 
-// body reads the question of a POST.
+// request is what a question asks. Each form in which one is sent has a reader that
+// fills it in: readJSON, query and readFeast. A part that was not given is nil.
+type request struct {
+	features, service, entities, members, at, pending, waitFor *fastjson.Value
+}
+
+// requestKeys are the names of the parts.
+var requestKeys = []string{"features", "service", "entities", "members", "at", "pending", "wait_for"}
+
+// part finds a part by its name; nil where there is none of that name.
+func (r *request) part(key string) **fastjson.Value {
+	switch key {
+	case "features":
+		return &r.features
+	case "service":
+		return &r.service
+	case "entities":
+		return &r.entities
+	case "members":
+		return &r.members
+	case "at":
+		return &r.at
+	case "pending":
+		return &r.pending
+	case "wait_for":
+		return &r.waitFor
+	}
+	return nil
+}
+
+// readJSON reads a question in Weir's own form.
+func (h *handler) readJSON(q *question) error {
+	root, err := q.parse()
+	if err != nil {
+		return err
+	}
+	object, err := root.Object()
+	if err != nil {
+		return errorf(WrongType, "a question must be an object; %s is not", show(root))
+	}
+	object.Visit(func(k []byte, v *fastjson.Value) {
+		if err != nil {
+			return
+		}
+		part := q.request.part(string(k))
+		switch {
+		case part == nil:
+			err = unknownKey(string(k))
+		case *part != nil:
+			err = duplicateKey(string(k), "a question")
+		default:
+			*part = v
+		}
+	})
+	for _, key := range requestKeys {
+		part := q.request.part(key)
+		*part = given(*part)
+	}
+	return err
+}
+
+func unknownKey(name string) error {
+	last := len(requestKeys) - 1
+	e := errorf(UnknownKey, "a question has no key %s; its keys are %s and %s", quote(name), strings.Join(requestKeys[:last], ", "), requestKeys[last])
+	e.Key, e.Nearest = name, nearest(name, requestKeys)
+	return e
+}
+
+// body brings the question of a POST.
 func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return errorf(UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", quote(encoding))
@@ -58,9 +129,8 @@ func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 	return q.hold(ctx, receiving, 2*bytes) // the buffer doubles as it grows
 }
 
-// query reads the question of a GET. It is the same question, so it is written
-// as one: values that are no JSON of themselves become strings, and what is
-// wrong with them is found in one place.
+// query reads the question of a GET. Values that are no JSON of themselves are
+// strings; what is wrong with them is found where all questions are taken in.
 func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) error {
 	x, name := h.index(), r.PathValue("name")
 	p, ok := x.plans[name]
@@ -83,48 +153,61 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 			return duplicateKey(parameter, "the query")
 		}
 	}
-	q.body = query.AppendString(append(q.body, `{"features":[`...), name)
-	q.body = append(q.body, `],"entities":[{`...)
-	first := true
-	for i, by := range p.By {
-		if !parameters.Has(by) {
-			continue
-		}
-		if !first {
-			q.body = append(q.body, ',')
-		}
-		first = false
-		q.body = append(query.AppendString(q.body, by), ':')
-		q.body = appendLiteral(q.body, parameters.Get(by), p.ByTypes[i] == value.String)
-	}
-	q.body = append(q.body, "}]"...)
-	if parameters.Has(memberParameter) && p.isMember(memberParameter) {
-		q.body = append(q.body, `,"members":[`...)
-		for i, member := range parameters[memberParameter] {
-			if i > 0 {
-				q.body = append(q.body, ',')
-			}
-			q.body = appendLiteral(q.body, member, p.member.typ == value.String)
-		}
-		q.body = append(q.body, ']')
-	}
-	if parameters.Has("at") {
-		q.body = appendLiteral(append(q.body, `,"at":`...), parameters.Get("at"), false)
-	}
-	if parameters.Has(waitParameter) && p.waits() {
-		if q.body, err = appendWait(append(q.body, `,"wait_for":`...), parameters.Get(waitParameter)); err != nil {
-			return err
-		}
-	}
-	q.body = append(q.body, '}')
-	return nil
+	return q.fillIn(p, parameters)
 }
 
-func appendLiteral(dst []byte, text string, isString bool) []byte {
-	if !isString && json.Valid([]byte(text)) {
-		return append(dst, text...)
+// fillIn makes the request of the parameters of a GET.
+func (q *question) fillIn(p *plan, parameters url.Values) (err error) {
+	literal := func(text string, isString bool) *fastjson.Value {
+		v, failed := q.literalOf(text, isString)
+		err = cmp.Or(err, failed)
+		return v
 	}
-	return query.AppendString(dst, text)
+	r := &q.request
+	r.features, r.entities = q.arena.NewArray(), q.arena.NewArray()
+	r.features.SetArrayItem(0, q.arena.NewString(p.Name))
+	entity := q.arena.NewObject()
+	for i, by := range p.By {
+		if parameters.Has(by) {
+			entity.Set(by, literal(parameters.Get(by), p.ByTypes[i] == value.String))
+		}
+	}
+	r.entities.SetArrayItem(0, entity)
+	if parameters.Has(memberParameter) && p.isMember(memberParameter) {
+		r.members = q.arena.NewArray()
+		for i, member := range parameters[memberParameter] {
+			r.members.SetArrayItem(i, literal(member, p.member.typ == value.String))
+		}
+	}
+	if parameters.Has("at") {
+		r.at = given(literal(parameters.Get("at"), false))
+	}
+	if parameters.Has(waitParameter) && p.waits() {
+		parts := strings.Split(parameters.Get(waitParameter), "/") // no topic has one in its name
+		if len(parts) != 3 {
+			return badWait(parameters.Get(waitParameter))
+		}
+		r.waitFor = q.arena.NewObject()
+		r.waitFor.Set("topic", q.arena.NewString(parts[0]))
+		r.waitFor.Set("partition", literal(parts[1], false))
+		r.waitFor.Set("offset", literal(parts[2], false))
+	}
+	return err
+}
+
+// literalOf is the value of a parameter: JSON where it is some, and else a string.
+func (q *question) literalOf(text string, isString bool) (*fastjson.Value, error) {
+	if isString || !json.Valid([]byte(text)) {
+		if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
+			return q.arena.NewString(text), nil
+		}
+		text = string(query.AppendString(nil, text)) // which fastjson would not escape as JSON does
+	}
+	v, err := fastjson.Parse(text)
+	if err != nil { // of all that is valid, it refuses this alone
+		return nil, errorf(MalformedQuery, "a parameter is nested deeper than %d levels", fastjson.MaxDepth)
+	}
+	return v, nil
 }
 
 // memberParameter is the parameter that names a member, one or several times.

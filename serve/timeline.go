@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/features/query"
 )
 
-// timeline answers about one feature and one entity, which are in q.body, and
+// timeline answers about one feature and one entity, which q.request has, and
 // leaves the response in q.out: an answer for each stretch of the window.
 //
 //	{"at": 1532496076032, "bars": [{"value": 1, "status": "PRESENT", "from": 1531958400000, "to": …}, …]}

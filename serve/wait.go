@@ -5,12 +5,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/valyala/fastjson"
 
-	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -101,18 +99,10 @@ const waitParameter = "wait_for"
 // go before.
 func (p *plan) waits() bool { return !slices.Contains(p.By, waitParameter) }
 
-// appendWait appends the key wait_for of a question as the parameter has it.
-func appendWait(dst []byte, text string) ([]byte, error) {
-	parts := strings.Split(text, "/") // no topic has one in its name
-	if len(parts) != 3 {
-		e := errorf(WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", quote(text))
-		e.Key = waitParameter
-		return dst, e
-	}
-	dst = query.AppendString(append(dst, `{"topic":`...), parts[0])
-	dst = appendLiteral(append(dst, `,"partition":`...), parts[1], false)
-	dst = appendLiteral(append(dst, `,"offset":`...), parts[2], false)
-	return append(dst, '}'), nil
+func badWait(text string) error {
+	e := errorf(WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", quote(text))
+	e.Key = waitParameter
+	return e
 }
 
 // await waits until the event that the question waits for, if any, is applied
