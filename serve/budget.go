@@ -60,19 +60,20 @@ func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 	if bytes <= 0 {
 		return nil
 	}
-	if q.shares[s].TryAcquire(bytes) { // most find room at once
-		q.bytes[s] += bytes
-		return nil
+	var err error
+	if !q.shares[s].TryAcquire(bytes) { // most find room at once
+		err = q.shares[s].Acquire(ctx, bytes)
 	}
-	if err := q.shares[s].Acquire(ctx, bytes); err != nil {
-		if errors.Is(err, context.Canceled) {
-			return err
-		}
+	if err == nil {
+		q.bytes[s] += bytes
+		// There may be room in the instant in which the time is up, which was spent in line.
+		err = ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return errorf(Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
 			"ask about less at once, ask again in a second, or ask another server", q.total)
 	}
-	q.bytes[s] += bytes
-	return nil
+	return err
 }
 
 // release gives back what is held of a share.
