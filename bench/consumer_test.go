@@ -285,7 +285,7 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 		return err
 	}
 	now := time.Now()
-	for _, s := range b.Sources {
+	for _, s := range b.Ranges {
 		topic, _, _ := strings.Cut(s.Partition.Topic, "@") // see Partition.Under
 		w.progress.reach(topic, s.Partition.ID, s.To, now)
 	}

@@ -100,7 +100,7 @@ func newStream(b *testing.B, r *features.Registry, stored store.Store, id int32)
 
 // apply applies a batch of n events, each of a user and an agent of its own.
 func (s *stream) apply(b *testing.B, n int, device func(int64) string) {
-	batch := &state.Batch{Sources: []state.PartitionRange{{Partition: s.partition, Progress: s.progress}}}
+	batch := &state.Batch{Ranges: []state.PartitionRange{{Partition: s.partition, Progress: s.progress}}}
 	for range n {
 		rec := record.Record{Partition: s.partition, Offset: s.offset, Timestamp: s.now, Value: fmt.Appendf(nil,
 			`{"t":%d,"device":%q,"user":"u%08d","agent":"%s%d","amount":1.5}`, s.now-s.offset%1000, device(s.offset), s.offset, agent, s.offset)}
@@ -110,7 +110,7 @@ func (s *stream) apply(b *testing.B, n int, device func(int64) string) {
 		}
 		s.offset++
 	}
-	batch.Sources[0].To = s.offset
+	batch.Ranges[0].To = s.offset
 	if err := s.writer.Apply(b.Context(), batch); err != nil {
 		b.Error(err)
 	}

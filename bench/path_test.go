@@ -73,7 +73,7 @@ func BenchmarkMap(b *testing.B) {
 	for b.Loop() {
 		if n%len(values) == 0 {
 			p.batch.Reset()
-			p.batch.Sources = append(p.batch.Sources, state.PartitionRange{})
+			p.batch.Ranges = append(p.batch.Ranges, state.PartitionRange{})
 		}
 		p.mapOne(b, topics[n%len(values)], int64(n), now, values[n%len(values)])
 		n++
@@ -162,16 +162,16 @@ func (p *path) add(b *testing.B, topic string, offset, at int64, value []byte) {
 
 func (p *path) mapOne(b *testing.B, topic string, offset, at int64, value []byte) {
 	source := 0
-	for ; source < len(p.batch.Sources) && p.batch.Sources[source].Partition.Topic != topic; source++ {
+	for ; source < len(p.batch.Ranges) && p.batch.Ranges[source].Partition.Topic != topic; source++ {
 	}
-	if source == len(p.batch.Sources) {
-		p.batch.Sources = append(p.batch.Sources, state.PartitionRange{
+	if source == len(p.batch.Ranges) {
+		p.batch.Ranges = append(p.batch.Ranges, state.PartitionRange{
 			Partition: state.Partition{Topic: topic}, Progress: p.progress[topic],
 		})
 	}
-	p.batch.Sources[source].To = offset + 1
+	p.batch.Ranges[source].To = offset + 1
 	_, err := p.mapper.Map(&record.Record{
-		Partition: p.batch.Sources[source].Partition, Offset: offset, Timestamp: at, Value: value,
+		Partition: p.batch.Ranges[source].Partition, Offset: offset, Timestamp: at, Value: value,
 	}, source, &p.batch)
 	if err != nil {
 		b.Fatal(err)
@@ -182,7 +182,7 @@ func (p *path) flush(b *testing.B) {
 	if err := p.writer.Apply(b.Context(), &p.batch); err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range p.batch.Sources {
+	for _, s := range p.batch.Ranges {
 		if s.Behind {
 			b.Fatalf("%s was not applied", s.Partition.Topic)
 		}

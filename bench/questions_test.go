@@ -297,13 +297,13 @@ func loadEntities(b *testing.B, s *redisstore.Store, r *features.Registry, now t
 		user, at := n%questionUsers, now.Add(-time.Duration(8-n/questionUsers)*20*time.Hour).UnixMilli()
 		value := fmt.Appendf(nil, `{"timestamp":%d,"user_id":"u%06d","device_id":"d%06d","card_id":"c%06d","merchant_id":"m%04d","status":"approved","amount":%d.%02d}`,
 			at, user, 2*user+n/questionUsers%2, user, random.IntN(3000), random.IntN(200), random.IntN(100))
-		if len(batch.Sources) == 0 {
-			batch.Sources = append(batch.Sources, state.PartitionRange{Partition: p, Progress: progress})
+		if len(batch.Ranges) == 0 {
+			batch.Ranges = append(batch.Ranges, state.PartitionRange{Partition: p, Progress: progress})
 		}
 		if _, err := mapper.Map(&record.Record{Partition: p, Offset: n, Timestamp: at, Value: value}, 0, batch); err != nil {
 			b.Fatal(err)
 		}
-		batch.Sources[0].To = n + 1
+		batch.Ranges[0].To = n + 1
 		if n%1000 == 999 {
 			if err := writer.Apply(b.Context(), batch); err != nil {
 				b.Fatal(err)

@@ -60,7 +60,7 @@ func handler() http.Handler {
 		panic(err)
 	}
 	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{
-		Sources: []state.PartitionRange{{Partition: state.Partition{Topic: "transactions"}, To: 3}},
+		Ranges: []state.PartitionRange{{Partition: state.Partition{Topic: "transactions"}, To: 3}},
 	}
 	for i, rest := range []string{
 		`"amount":12.30,"merchant_id":"m000001","country":"DE","abroad":true`,

@@ -134,7 +134,7 @@ func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
 }
 
 // Map adds to the batch what a record does; source is the index of its
-// partition in b.Sources. Its error is a *Poison: nothing was added then.
+// partition in b.Ranges. Its error is a *Poison: nothing was added then.
 func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, error) {
 	if m.MaxRecordBytes > 0 && len(rec.Value) > m.MaxRecordBytes {
 		return Outcome{}, &record.Poison{

@@ -62,11 +62,11 @@ const transaction = `{"event_id":"t000000001","timestamp":NOW,"type":"transactio
 // operations writes a batch down, a line an operation.
 func operations(b *state.Batch) []string {
 	var lines []string
-	for _, t := range b.Touched {
+	for _, t := range b.Updates {
 		if t.Hash != state.EntityHash(t.Entity) {
 			lines = append(lines, "wrong hash")
 		}
-		for _, op := range b.Ops[t.From:t.To] {
+		for _, op := range b.Mutations[t.From:t.To] {
 			s := op.Series
 			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Source, t.Offset, t.Entity, s.Measure, s.Field, op.Tile)
 			if s.Where != "" {
@@ -175,7 +175,7 @@ func TestMapUnmatched(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 	}
-	if len(b.Touched) != 0 || b.Now != 0 {
+	if len(b.Updates) != 0 || b.Now != 0 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -185,7 +185,7 @@ func TestMapNulls(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":null,"ip":"nowhere"}`), b)
-	if len(b.Touched) != 0 {
+	if len(b.Updates) != 0 {
 		t.Errorf("%q", operations(b))
 	}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":""}`), b)
@@ -214,7 +214,7 @@ func TestMapLate(t *testing.T) {
 		{365 * 24 * 3600_000, true, 0},
 	} {
 		b := &state.Batch{}
-		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Ops) != c.ops {
+		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Mutations) != c.ops {
 			t.Errorf("age %d: %+v, %q", c.age, out, operations(b))
 		}
 		rec := old(c.age)
@@ -284,7 +284,7 @@ func TestMapPoisonAddsNothing(t *testing.T) {
 	if err == nil || err.Error() != "stream transaction: user_id: the field user_id is required" {
 		t.Errorf("err = %v", err)
 	}
-	if len(b.Touched)+len(b.Ops) != 0 || b.Now != 0 {
+	if len(b.Updates)+len(b.Mutations) != 0 || b.Now != 0 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -323,7 +323,7 @@ func BenchmarkMap(b *testing.B) {
 	b.SetBytes(int64(len(rec.Value)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(batch.Touched) > 1000 {
+		if len(batch.Updates) > 1000 {
 			batch.Reset()
 		}
 		mustMap(b, m, rec, batch)
@@ -357,23 +357,23 @@ func FuzzMapper(f *testing.F) {
 		out, err := r.NewMapper().Map(rec, 0, b)
 		if err != nil {
 			var p *record.Poison
-			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Message == "" || len(b.Ops)+len(b.Touched) > 0 {
-				t.Fatalf("%#v, %d operations", err, len(b.Ops))
+			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Message == "" || len(b.Mutations)+len(b.Updates) > 0 {
+				t.Fatalf("%#v, %d operations", err, len(b.Mutations))
 			}
 			return
 		}
-		if len(b.Touched) > 0 && out.Stream == "" {
+		if len(b.Updates) > 0 && out.Stream == "" {
 			t.Fatal("operations of no stream")
 		}
 		at := 0
-		for _, touched := range b.Touched {
+		for _, touched := range b.Updates {
 			if touched.From != at || touched.To <= at {
 				t.Fatalf("operations from %d to %d after %d", touched.From, touched.To, at)
 			}
 			at = touched.To
 		}
-		if at != len(b.Ops) {
-			t.Fatalf("%d operations belong to entities, of %d", at, len(b.Ops))
+		if at != len(b.Mutations) {
+			t.Fatalf("%d operations belong to entities, of %d", at, len(b.Mutations))
 		}
 		if _, err := r.NewMapper().Map(rec, 0, again); err != nil || !slices.Equal(operations(b), operations(again)) {
 			t.Fatalf("a replay differs: %v", err)

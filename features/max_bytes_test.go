@@ -41,18 +41,18 @@ features:
 	long := strings.Repeat("é", 100_000)
 	stored, mapper := memory.New(), r.NewMapper()
 	for i := range 4 {
-		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		rec := record.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: now, Value: fmt.Appendf(nil,
 			`{"t":%d,"user":%q,"agent":"%s %d bot","page":"%s %d","shop":%q}`, now-10+i, "u"+long, long, i/2, long, i, "s"+long)}
 		if _, err := mapper.Map(&rec, 0, b); err != nil {
 			t.Fatal(err)
 		}
-		for _, op := range b.Ops {
+		for _, op := range b.Mutations {
 			if len(op.Member) > 2*value.MaxText || len(op.Key) > 60 {
 				t.Errorf("%s keeps %d bytes under %d", op.Series.Measure, len(op.Member), len(op.Key))
 			}
 		}
-		for _, touched := range b.Touched {
+		for _, touched := range b.Updates {
 			if len(touched.Entity) > value.MaxText {
 				t.Errorf("an entity of %d bytes", len(touched.Entity))
 			}

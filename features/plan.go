@@ -13,23 +13,23 @@ import (
 // Plan is what a processor with these definitions keeps.
 func (r *Registry) Plan() *state.Plan { return r.plan }
 
-// Units are what the feature needs of state. Those of a derived feature are
+// Retained are what the feature needs of state. Those of a derived feature are
 // all of its parts'.
-func (f *Feature) Units() []state.Unit { return f.units }
+func (f *Feature) Retained() []state.Retained { return f.retained }
 
 // makePlan finds what is kept, and what of it each feature needs.
 func (r *Registry) makePlan() {
-	r.plan = &state.Plan{Units: map[string]state.Kept{}}
+	r.plan = &state.Plan{Retained: map[string]state.Retention{}}
 	for _, s := range r.Streams {
 		for _, w := range r.writes[s] {
 			for _, sw := range w.series {
-				r.plan.Units[seriesUnit(s, sw.series)] = state.Kept{Keep: sw.series.Keep, Max: putOut(sw.series)}
+				r.plan.Retained[seriesUnit(s, sw.series)] = state.Retention{Keep: sw.series.Keep, Max: putOut(sw.series)}
 			}
 			if w.ids != nil {
-				r.plan.Units[seriesUnit(s, w.ids)] = state.Kept{Keep: w.ids.Keep}
+				r.plan.Retained[seriesUnit(s, w.ids)] = state.Retention{Keep: w.ids.Keep}
 			}
 			if w.log != nil {
-				w.log.units(s, func(key string) { r.plan.Units[key] = state.Kept{Keep: w.log.series.Keep} })
+				w.log.retained(s, func(key string) { r.plan.Retained[key] = state.Retention{Keep: w.log.series.Keep} })
 			}
 		}
 	}
@@ -54,9 +54,9 @@ func putOut(s *state.Series) int {
 	return 0
 }
 
-// units names what a log keeps: each column; each filter whose events are
+// retained names what a log keeps: each column; each filter whose events are
 // sure to be there; and all events, if they are.
-func (l *logWrite) units(s *record.Stream, name func(key string)) {
+func (l *logWrite) retained(s *record.Stream, name func(key string)) {
 	for _, c := range l.columns {
 		text := ""
 		if c.where != nil {
@@ -80,30 +80,30 @@ const filtered = "!"
 // needUnits finds what the feature needs.
 func (f *Feature) needUnits() {
 	if f.Parts != nil {
-		f.units = nil
+		f.retained = nil
 		for _, part := range f.Parts {
 			part.needUnits()
-			f.units = append(f.units, part.units...)
+			f.retained = append(f.retained, part.retained...)
 		}
 		return
 	}
 	if f.Through != nil {
 		f.Through.Set.needUnits()
 		f.Through.Each.needUnits()
-		f.units = slices.Concat(f.Through.Set.units, f.Through.Each.units)
+		f.retained = slices.Concat(f.Through.Set.retained, f.Through.Each.retained)
 		return
 	}
 	keep := f.reach()
-	f.units = nil
+	f.retained = nil
 	need := func(s *state.Series, key string) {
-		u := state.Unit{
-			Key: key, Topic: f.Stream.Topic, Kept: state.Kept{Keep: keep},
+		u := state.Retained{
+			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
 			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
 		}
 		if putOut(s) > 0 {
 			u.Max = f.Call.Max
 		}
-		f.units = append(f.units, u)
+		f.retained = append(f.retained, u)
 	}
 	for _, s := range f.Series {
 		if !f.Window.Exact {

@@ -101,21 +101,21 @@ func TestWhatChangesOfDefinitionsDoToCompleteness(t *testing.T) {
 			}
 			var since []string
 			for _, f := range after.Features {
-				topic := f.Units()[0].Topic
+				topic := f.Retained()[0].Topic
 				h := state.History{
-					Marks: []state.PlanEpoch{
+					PlanEpochs: []state.PlanEpoch{
 						{Topic: topic, Version: before.Plan().Version, Last: 1000},
 						{Topic: topic, Version: after.Plan().Version, Last: state.MaxTime},
 					},
 					Plans: map[string]*state.Plan{before.Plan().Version: before.Plan(), after.Plan().Version: after.Plan()},
 				}
-				switch got := h.CompleteSince(f.Units()); got {
+				switch got := h.CompleteSince(f.Retained()); got {
 				case state.MinTime:
 				case state.MaxTime:
 					t.Errorf("%s is not complete by its own definitions", f.Name)
 				default:
 					since = append(since, f.Name)
-					if got < 1000+f.Units()[0].Future+1 {
+					if got < 1000+f.Retained()[0].Future+1 {
 						t.Errorf("%s is complete since %d", f.Name, got)
 					}
 				}

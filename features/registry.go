@@ -100,7 +100,7 @@ type Feature struct {
 	// Columns are those of the log that an exact window looks at.
 	Columns Columns
 
-	units []state.Unit
+	retained []state.Retained
 }
 
 // Through is how a feature of the second degree is had: the members of a set are

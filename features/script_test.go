@@ -151,7 +151,7 @@ func (s *script) event(words []string) {
 	if err != nil {
 		s.failf("%v", err)
 	}
-	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	if _, err := s.mapper.Map(&record.Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: at, Value: rec}, 0, b); err != nil {
 		s.failf("%v", err)
 	}

@@ -93,7 +93,7 @@ func materialize(t *testing.T, r *features.Registry, stream, format, input strin
 
 const header = "at,kind.name,meta.id,who.user,who.device,amount,score,n,ok,seen,where.lat,where.lon,note\n"
 
-// Cells have the types of their fields; empty ones, and objects of empty ones
+// Buckets have the types of their fields; empty ones, and objects of empty ones
 // only, are null. Each row holds its own event's share.
 func TestCSV(t *testing.T) {
 	in := "\ufeff" + header +

@@ -49,7 +49,7 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *batch) {
 	for _, d := range b.dead {
 		// A shard that is further has applied a batch with this record in it,
 		// whose dead letters were written before.
-		if s := &b.Sources[d.source]; !s.Behind && state.Highest(s.Progress) <= d.offset {
+		if s := &b.Ranges[d.source]; !s.Behind && state.Highest(s.Progress) <= d.offset {
 			messages = append(messages, d.message)
 		}
 	}

@@ -67,8 +67,8 @@ func (b *batch) reset() {
 // source finds or makes the partition's share in the batch.
 func (b *batch) source(p *partition) int {
 	if p.in != b {
-		p.in, p.index = b, len(b.Sources)
-		b.Sources = append(b.Sources, state.PartitionRange{Partition: p.under, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
+		p.in, p.index = b, len(b.Ranges)
+		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.under, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
 		b.partitions = append(b.partitions, p)
 		b.failures = append(b.failures, nil)
 	}
@@ -77,14 +77,14 @@ func (b *batch) source(p *partition) int {
 
 // extend takes the partition's share up to where the partition is mapped.
 func (b *batch) extend(p *partition) {
-	s := &b.Sources[b.source(p)]
+	s := &b.Ranges[b.source(p)]
 	s.To, s.Epoch = p.position, p.epoch
 }
 
 // drop takes the partition out of the batch: nothing of it is applied.
 func (b *batch) drop(p *partition) {
 	if p.in == b {
-		b.Sources[p.index].Behind = true
+		b.Ranges[p.index].Behind = true
 		p.in = nil
 	}
 }
@@ -99,7 +99,7 @@ func (b *batch) keep(p *partition) {
 
 // fail leaves a source out of what is applied, and says why.
 func (b *batch) fail(source int, err error) {
-	b.Sources[source].Behind = true
+	b.Ranges[source].Behind = true
 	b.failures[source] = err
 }
 

@@ -134,7 +134,7 @@ type gap struct {
 // before the context ended.
 func (a *applier) markGaps(ctx context.Context, b *batch) bool {
 	for _, g := range b.gaps {
-		s, p := &b.Sources[g.source], b.partitions[g.source].Partition
+		s, p := &b.Ranges[g.source], b.partitions[g.source].Partition
 		if s.Behind || state.Highest(s.Progress) > g.offset { // a shard is past it: it was marked before
 			continue
 		}

@@ -172,7 +172,7 @@ func TestPlacedBehindABrokenBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	placement := state.Placement{
-		Partition: id.Under(b.registry.Plan().Version), From: progress[0], To: slices.Clone(progress[0]), Partitions: 1, Gap: time.Now().UnixMilli(),
+		Partition: id.WithPlan(b.registry.Plan().Version), From: progress[0], To: slices.Clone(progress[0]), Partitions: 1, Gap: time.Now().UnixMilli(),
 	}
 	for shard := range placement.To {
 		placement.To[shard].Offset = 4

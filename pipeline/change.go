@@ -19,7 +19,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	var taken []*partition
 	for _, id := range c.take {
 		p := &partition{
-			Partition: id, under: id.Under(w.plan.Version),
+			Partition: id, under: id.WithPlan(w.plan.Version),
 			trouble: trouble{log: w.log.With("topic", id.Topic, "partition", id.ID), what: "carrying the partition"},
 		}
 		w.partitions[id] = p

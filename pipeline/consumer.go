@@ -35,7 +35,7 @@ func (c *consumer) run(ctx context.Context) error {
 		pool := newPool(present, c.p, registry, c.commit)
 		c.mu.Lock()
 		c.pool = pool
-		pool.take(c.assigned)
+		pool.accept(c.assigned)
 		c.mu.Unlock()
 		<-pool.ctx.Done()
 		c.mu.Lock() // whoever releases partitions now waits until they are flushed
@@ -50,8 +50,8 @@ func (c *consumer) run(ctx context.Context) error {
 	return nil
 }
 
-// take carries partitions from now on, beside those that it has.
-func (c *consumer) take(partitions []state.Partition) {
+// accept carries partitions from now on, beside those that it has.
+func (c *consumer) accept(partitions []state.Partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var taken []state.Partition
@@ -64,7 +64,7 @@ func (c *consumer) take(partitions []state.Partition) {
 	c.assigned = append(c.assigned, taken...)
 	c.count()
 	if c.pool != nil && len(taken) > 0 {
-		c.pool.take(taken)
+		c.pool.accept(taken)
 	}
 }
 

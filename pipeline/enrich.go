@@ -67,7 +67,7 @@ type enriched struct {
 	source    int // in the batch
 	partition state.Partition
 	offset    int64
-	// before is how many of the batch's Touched those before the event have made,
+	// before is how many of the batch's Updates those before the event have made,
 	// and touched how many they and the event have.
 	before, touched int
 	at, now         int64    // the event's time and its record's, in milliseconds
@@ -220,8 +220,8 @@ type enricher struct {
 // of the batch, and all others go on. An event is written before any later one of its
 // partition, so none may be passed over.
 func (e *enricher) answerOrLeave(ctx context.Context, b *batch) error {
-	for i := range b.Sources {
-		if s := &b.Sources[i]; slices.Contains(s.Lagging, true) {
+	for i := range b.Ranges {
+		if s := &b.Ranges[i]; slices.Contains(s.Lagging, true) {
 			// Its state lacks events that come before those of the batch.
 			e.leave(b, i, &LaggingError{Shards: countTrue(s.Lagging), Offset: state.Lowest(s.Progress), Err: errNotApplied})
 		}
@@ -230,7 +230,7 @@ func (e *enricher) answerOrLeave(ctx context.Context, b *batch) error {
 	if !errors.Is(err, state.ErrUnavailable) || !e.someAvailable(ctx) {
 		return err
 	}
-	for i := range b.Sources {
+	for i := range b.Ranges {
 		e.leave(b, i, err)
 	}
 	return nil
@@ -239,7 +239,7 @@ func (e *enricher) answerOrLeave(ctx context.Context, b *batch) error {
 // leave leaves a source out of the batch that has events to be written.
 func (e *enricher) leave(b *batch, source int, why error) {
 	wanted := func(n *enriched) bool { return n.source == source }
-	if !b.Sources[source].Behind && slices.ContainsFunc(b.enriched, wanted) {
+	if !b.Ranges[source].Behind && slices.ContainsFunc(b.enriched, wanted) {
 		b.fail(source, fmt.Errorf("its enriched events wait: %w", why))
 	}
 }
@@ -364,14 +364,14 @@ func (e *enricher) members(ctx context.Context, b *batch, stored state.Snapshot)
 type adding struct {
 	batch *batch
 	state state.Snapshot
-	added int // how many of the batch's Touched
+	added int // how many of the batch's Updates
 }
 
-// upTo adds what the first so many of the batch's Touched do.
+// upTo adds what the first so many of the batch's Updates do.
 func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
-		t := &a.batch.Touched[a.added]
-		s := &a.batch.Sources[t.Source]
+		t := &a.batch.Updates[a.added]
+		s := &a.batch.Ranges[t.Source]
 		if !s.Behind && t.Offset >= s.Progress[state.Shard(t.Hash, len(s.Progress))].Offset {
 			a.state.Add(&a.batch.Batch, t)
 		}
@@ -383,7 +383,7 @@ func (a *adding) upTo(touched int) {
 func (e *enricher) find(b *batch) {
 	e.due = e.due[:0]
 	for _, n := range b.enriched {
-		s := &b.Sources[n.source]
+		s := &b.Ranges[n.source]
 		if !s.Behind && n.offset >= state.Highest(s.Progress) {
 			e.due = append(e.due, n)
 		}
@@ -396,17 +396,17 @@ func (e *enricher) find(b *batch) {
 // partition has got further, nor where the store went back in time: then the
 // source is marked Behind, and all is read anew without it.
 func (e *enricher) settle(ctx context.Context, b *batch) (settled bool, err error) {
-	partitions := make([]state.Partition, len(b.Sources))
-	for i := range b.Sources {
-		partitions[i] = b.Sources[i].Partition
+	partitions := make([]state.Partition, len(b.Ranges))
+	for i := range b.Ranges {
+		partitions[i] = b.Ranges[i].Partition
 	}
 	progress, err := e.store.Progress(ctx, partitions)
 	if err != nil {
 		return false, err
 	}
 	settled = true
-	for i := range b.Sources {
-		s := &b.Sources[i]
+	for i := range b.Ranges {
+		s := &b.Ranges[i]
 		for shard, found := range progress[i] {
 			switch known := s.Progress[shard]; {
 			case s.Behind || found == known:
@@ -478,7 +478,7 @@ func (n *enriched) encode() {
 // write writes the events that were answered. Where that fails their sources
 // are left out of the batch: no progress may pass an event that was not written.
 func (e *enricher) write(ctx context.Context, b *batch) {
-	e.due = slices.DeleteFunc(e.due, func(n *enriched) bool { return b.Sources[n.source].Behind })
+	e.due = slices.DeleteFunc(e.due, func(n *enriched) bool { return b.Ranges[n.source].Behind })
 	if len(e.due) == 0 {
 		return
 	}

@@ -127,7 +127,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 	b.t.Helper()
 	var all [partitions][]told
 	var offsets [partitions]int64
-	ctx, stored, batch := context.Background(), memory.New(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	ctx, stored, batch := context.Background(), memory.New(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	mapper := b.registry.NewMapper()
 	var reading query.Reading
 	service, _ := b.registry.Service("risk")
@@ -136,7 +136,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 		offset := offsets[p]
 		offsets[p]++
 		batch.Reset()
-		batch.Sources = batch.Sources[:1]
+		batch.Ranges = batch.Ranges[:1]
 		out, err := mapper.Map(&record.Record{
 			Partition: state.Partition{Topic: "payments", ID: int32(p)}, Offset: offset, Timestamp: m.Time.UnixMilli(), Value: m.Value,
 		}, 0, batch)
@@ -315,14 +315,14 @@ func (c crashing) Apply(ctx context.Context, b *state.Batch) error {
 	}
 	defer close(c.crashed)
 	half := *b
-	half.Sources = slices.Clone(b.Sources)
-	for i := range half.Sources {
-		half.Sources[i].Progress = slices.Clone(b.Sources[i].Progress)
+	half.Ranges = slices.Clone(b.Ranges)
+	for i := range half.Ranges {
+		half.Ranges[i].Progress = slices.Clone(b.Ranges[i].Progress)
 	}
 	switch c.how {
 	case crashWithin:
 		half.EveryShard = false
-		half.Touched = slices.DeleteFunc(slices.Clone(b.Touched), func(t state.EntityUpdate) bool { return state.Shard(t.Hash, 8)%2 == 0 })
+		half.Updates = slices.DeleteFunc(slices.Clone(b.Updates), func(t state.EntityUpdate) bool { return state.Shard(t.Hash, 8)%2 == 0 })
 		fallthrough
 	case crashBehind:
 		if err := c.Writer.Apply(ctx, &half); err != nil {

@@ -167,7 +167,7 @@ func TestJudge(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			id := state.Partition{Topic: "tx", ID: c.id}
 			f := finding{
-				partition: id, under: id.Under("v"), claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
+				partition: id, under: id.WithPlan("v"), claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
 				logs: map[string]state.LogID{here.Tag(): here, remade.Tag(): remade, away.Tag(): away, partial.Tag(): partial},
 			}
 			c.rules.now = now

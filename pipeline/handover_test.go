@@ -69,8 +69,8 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 	w.gaps.mu.Lock()
 	defer w.gaps.mu.Unlock()
 	now := time.Now()
-	for i := range b.Touched {
-		id := b.Sources[b.Touched[i].Source].Partition.ID
+	for i := range b.Updates {
+		id := b.Ranges[b.Updates[i].Source].Partition.ID
 		if last, ok := w.gaps.last[id]; ok {
 			w.gaps.longest[id] = max(w.gaps.longest[id], now.Sub(last))
 		}

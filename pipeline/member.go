@@ -73,7 +73,7 @@ func (p *Processor) follow(ctx context.Context, member *group.Member, c *consume
 		joining.over()
 		commits.generation.Store(g)
 		p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(g.Partitions))
-		c.take(g.Partitions)
+		c.accept(g.Partitions)
 		p.health.clear("group")
 		select {
 		case <-g.Done():

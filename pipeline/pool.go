@@ -52,8 +52,8 @@ func (s *pool) end() error {
 	return nil
 }
 
-// take gives each partition to the worker that has fewest.
-func (s *pool) take(partitions []state.Partition) {
+// accept gives each partition to the worker that has fewest.
+func (s *pool) accept(partitions []state.Partition) {
 	shares := make([][]state.Partition, len(s.workers))
 	for _, id := range partitions {
 		least := 0

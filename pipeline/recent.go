@@ -35,7 +35,7 @@ func (r *recent) add(b *batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range b.dead {
-		if b.Sources[d.source].Behind {
+		if b.Ranges[d.source].Behind {
 			continue // it is read again
 		}
 		r.letters = append(r.letters, DeadLetter{

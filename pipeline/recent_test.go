@@ -17,7 +17,7 @@ func TestTheLatestDeadLettersAreKnown(t *testing.T) {
 	for offset := range int64(maxRecent + 5) {
 		b := newBatch()
 		b.dead = append(b.dead, deadLetter{source: b.source(one), offset: offset})
-		b.Sources[0].Behind = offset == maxRecent
+		b.Ranges[0].Behind = offset == maxRecent
 		p.stats.add(b)
 	}
 	letters := p.DeadLetters()

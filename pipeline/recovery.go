@@ -149,7 +149,7 @@ func (r *recovery) find(ctx context.Context, partitions []state.Partition, pendi
 	}
 	findings := make([]finding, len(pending))
 	for n := range pending {
-		findings[n] = finding{partition: ids[n], under: ids[n].Under(r.plan.Version), claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}}
+		findings[n] = finding{partition: ids[n], under: ids[n].WithPlan(r.plan.Version), claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}}
 	}
 	if err := r.findLogs(ctx, findings); err != nil {
 		return nil, err

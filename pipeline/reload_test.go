@@ -60,7 +60,7 @@ func (b *bench) since(r *features.Registry, name string) int64 {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return h.CompleteSince(f.Units())
+	return h.CompleteSince(f.Retained())
 }
 
 // expectSince waits until the events 0 to n-1 are applied, and wants of
@@ -87,7 +87,7 @@ func (b *bench) expectSince(r *features.Registry, n int) (since int64) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		for _, c := range state[0].Cells {
+		for _, c := range state[0].Buckets {
 			got += int(c.Value.Num)
 		}
 		if got != want {
@@ -148,7 +148,7 @@ func (b *bench) awaitClaims(r *features.Registry, step int) {
 		if err != nil {
 			return false, err.Error()
 		}
-		present := slices.DeleteFunc(h.Marks, func(m state.PlanEpoch) bool { return m.Last != state.MaxTime })
+		present := slices.DeleteFunc(h.PlanEpochs, func(m state.PlanEpoch) bool { return m.Last != state.MaxTime })
 		return !slices.ContainsFunc(present, func(m state.PlanEpoch) bool { return m.Version != r.Plan().Version }), fmt.Sprint(present)
 	})
 }
@@ -251,15 +251,15 @@ type spyingWriter struct {
 }
 
 func (w spyingWriter) Apply(ctx context.Context, b *state.Batch) error {
-	for i := range b.Sources {
-		_, version, _ := strings.Cut(b.Sources[i].Partition.Topic, "@")
+	for i := range b.Ranges {
+		_, version, _ := strings.Cut(b.Ranges[i].Partition.Topic, "@")
 		w.spy.mu.Lock()
-		if _, ok := w.spy.applied[version]; !ok && len(b.Touched) > 0 {
+		if _, ok := w.spy.applied[version]; !ok && len(b.Updates) > 0 {
 			w.spy.applied[version] = time.Now()
 		}
 		w.spy.mu.Unlock()
 	}
-	if w.hold != nil && len(b.Touched) > 0 {
+	if w.hold != nil && len(b.Updates) > 0 {
 		w.hold()
 	}
 	return w.Writer.Apply(ctx, b)

@@ -68,7 +68,7 @@ func (t tracing) batch(ctx context.Context, b *batch) (context.Context, trace.Sp
 	return t.tracer.Start(ctx, "apply", trace.WithSpanKind(trace.SpanKindConsumer), trace.WithLinks(b.links...), trace.WithAttributes(
 		semconv.MessagingSystemKafka, semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("apply"),
 		semconv.MessagingConsumerGroupName(t.group), semconv.MessagingBatchMessageCount(b.events),
-		attribute.Int("weir.batch.bytes", b.bytes), attribute.Int("weir.batch.partitions", len(b.Sources)),
+		attribute.Int("weir.batch.bytes", b.bytes), attribute.Int("weir.batch.partitions", len(b.Ranges)),
 	))
 }
 

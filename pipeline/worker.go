@@ -69,7 +69,7 @@ func (w *worker) run(ctx context.Context) error {
 	for {
 		w.mapFetched()
 		if w.ready() {
-			w.hand()
+			w.submit()
 			continue
 		}
 		var next <-chan fetchResult
@@ -78,11 +78,11 @@ func (w *worker) run(ctx context.Context) error {
 		}
 		select {
 		case result := <-next:
-			if err := w.take(ctx, result); err != nil {
+			if err := w.accept(ctx, result); err != nil {
 				return err
 			}
 		case b := <-w.applier.done:
-			w.takeBack(ctx, b)
+			w.complete(ctx, b)
 			w.forgetReleased()
 		case c := <-w.changes:
 			w.change(ctx, c)
@@ -122,9 +122,9 @@ func (w *worker) poll(ctx context.Context, to chan<- fetchResult) {
 	}
 }
 
-// take starts on records that were fetched, or finds a new position for a
+// accept starts on records that were fetched, or finds a new position for a
 // partition whose old one is not in the log, or no longer.
-func (w *worker) take(ctx context.Context, result fetchResult) error {
+func (w *worker) accept(ctx context.Context, result fetchResult) error {
 	gone, isGone := errors.AsType[fetch.PositionError](result.err)
 	switch {
 	case isGone:
@@ -178,7 +178,7 @@ func (w *worker) mapFetched() {
 func (w *worker) mapRecord(rec *fetch.Record) {
 	b := w.current
 	w.begin(b)
-	source, before := b.source(w.from), len(b.Touched)
+	source, before := b.source(w.from), len(b.Updates)
 	out, err := w.mapper.Map(&record.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
 	}, source, &b.Batch)
@@ -218,7 +218,7 @@ func (w *worker) enrichEvents(rec *fetch.Record, events []record.Event, source, 
 	for i := range events {
 		if plan := w.enrich[events[i].Stream]; plan != nil {
 			n := newEnriched(plan, &events[i], w.from.Partition, rec)
-			n.source, n.before, n.touched = source, before, len(w.current.Touched)
+			n.source, n.before, n.touched = source, before, len(w.current.Updates)
 			w.current.enriched = append(w.current.enriched, n)
 		}
 	}
@@ -236,8 +236,8 @@ func (w *worker) ready() bool {
 	return w.due || w.full() || w.current.events > 0 && time.Since(w.current.began) >= w.cfg.Linger
 }
 
-// hand gives the batch to the applying goroutine and goes on with the other one.
-func (w *worker) hand() {
+// submit gives the batch to the applying goroutine and goes on with the other one.
+func (w *worker) submit() {
 	b := w.current
 	if w.due {
 		// Partitions without records are moved too, or rather looked after: the
@@ -255,32 +255,32 @@ func (w *worker) hand() {
 	w.applier.todo <- b
 }
 
-// takeBack takes a batch that was applied: it commits what it may, and reads
+// complete takes a batch that was applied: it commits what it may, and reads
 // again the partitions that could not be applied.
-func (w *worker) takeBack(ctx context.Context, b *batch) {
+func (w *worker) complete(ctx context.Context, b *batch) {
 	w.commitOf(b)
 	w.spare = b
 	defer b.reset()
 	var behind []*partition
-	for i := range b.Sources {
+	for i := range b.Ranges {
 		p := b.partitions[i]
-		if !p.has(b.Sources[i].Progress) {
+		if !p.has(b.Ranges[i].Progress) {
 			continue // it has been resumed since
 		}
 		switch {
-		case p.leaving != nil && (b.failures[i] != nil || b.Sources[i].Behind):
+		case p.leaving != nil && (b.failures[i] != nil || b.Ranges[i].Behind):
 			w.abandon(p) // the next owner reads it again
 		case p.leaving != nil:
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
-		case b.Sources[i].Behind:
+		case b.Ranges[i].Behind:
 			w.log.Warn("the store went back in time, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			p.progress, p.confirmed = nil, nil // it is told
 			behind = append(behind, p)
 		case p.retryAt.IsZero() && !p.broken.is():
 			p.trouble.over()
-			w.noteLag(ctx, p, &b.Sources[i])
+			w.noteLag(ctx, p, &b.Ranges[i])
 		}
 	}
 	w.resume(ctx, behind...)
@@ -293,7 +293,7 @@ func (w *worker) commitOf(b *batch) {
 		return
 	}
 	offsets := make(map[state.Partition]int64)
-	for i, s := range b.Sources {
+	for i, s := range b.Ranges {
 		lowest := state.Lowest(s.Progress) // less than To where shards lag, negative where one could not be claimed
 		if !s.Behind && lowest >= 0 {
 			offsets[b.partitions[i].Partition] = min(s.To, lowest)
@@ -354,23 +354,23 @@ func (w *worker) dropFetched(p *partition) {
 // down allows. What does not get through is read again by the next owner.
 func (w *worker) flush() error {
 	if w.spare == nil {
-		w.takeLast()
+		w.completeLast()
 	}
 	if w.spare != nil {
 		w.due = true
-		w.hand()
-		w.takeLast()
+		w.submit()
+		w.completeLast()
 	}
 	return nil
 }
 
-// takeLast waits for the batch under way; the applying goroutine gives it back
+// completeLast waits for the batch under way; the applying goroutine gives it back
 // in any case, at the latest when the time to shut down is over.
-func (w *worker) takeLast() {
+func (w *worker) completeLast() {
 	b := <-w.applier.done
 	w.commitOf(b)
 	for i, p := range b.partitions {
-		if (b.Sources[i].Behind || b.unapplied) && p.has(b.Sources[i].Progress) {
+		if (b.Ranges[i].Behind || b.unapplied) && p.has(b.Ranges[i].Progress) {
 			w.leave(p)
 		}
 	}

@@ -50,10 +50,10 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 	w.abandon(p)
 	p.position = 3
 	poller.Add("payments", 0, 3)
-	if err := w.take(ctx, fetchResult{partition: old}); err != nil || w.fetched != nil {
+	if err := w.accept(ctx, fetchResult{partition: old}); err != nil || w.fetched != nil {
 		t.Errorf("records from offset 8 are taken where those from 3 come next (%v)", err)
 	}
-	if err := w.take(ctx, fetchResult{partition: fetched()}); err != nil || w.fetched == nil || w.fetched.Offset != 3 {
+	if err := w.accept(ctx, fetchResult{partition: fetched()}); err != nil || w.fetched == nil || w.fetched.Offset != 3 {
 		t.Errorf("the records from offset 3 are not taken (%v)", err)
 	}
 }
@@ -74,10 +74,10 @@ func TestABatchHasOneShareOfAPartition(t *testing.T) {
 	if !w.full() || !w.ready() {
 		t.Error("the batch takes more records")
 	}
-	w.hand()
+	w.submit()
 	b := <-w.applier.todo
-	if len(b.Sources) != 2 || b.partitions[0] != p || b.partitions[1] != other {
-		t.Errorf("the shares are %+v", b.Sources)
+	if len(b.Ranges) != 2 || b.partitions[0] != p || b.partitions[1] != other {
+		t.Errorf("the shares are %+v", b.Ranges)
 	}
 	b.reset()
 	if w.current.source(p); b.kept != nil || w.full() {
@@ -95,7 +95,7 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 	}{
 		{"all is applied", func(*batch) {}, []string{"payments/0", "logins/0"}},
 		{"dead letters are not written", func(b *batch) { b.fail(0, errors.New("no broker")) }, []string{"logins/0"}},
-		{"the store went back in time", func(b *batch) { b.Sources[0].Behind = true }, []string{"logins/0"}},
+		{"the store went back in time", func(b *batch) { b.Ranges[0].Behind = true }, []string{"logins/0"}},
 		{"the store is away", func(b *batch) { b.unapplied = true }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 			var got []string
 			go func() {
 				b := <-w.applier.todo
-				for i, s := range b.Sources {
+				for i, s := range b.Ranges {
 					if !s.Behind {
 						got = append(got, b.partitions[i].String())
 					}

@@ -34,7 +34,7 @@ func (h *handler) admit(next http.Handler) http.Handler {
 			return
 		}
 		if refusal := h.Access.refusal(r); refusal != nil {
-			h.metrics.strangers.WithLabelValues(string(refusal.Code)).Inc()
+			h.metrics.unauthorized.WithLabelValues(string(refusal.Code)).Inc()
 			if refusal.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", challenge(refusal.Code))
 			}

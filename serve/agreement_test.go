@@ -53,8 +53,8 @@ func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok b
 	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	w := do(t, h, "POST", queryPath, fmt.Sprintf(`{"features": ["asked"], "entities": [{%s}]}`, keys))
 	if w.Code != http.StatusOK {
-		if poison == nil && len(batch.Touched) > 0 {
-			t.Errorf("%s: counted as %q, but the question is refused: %s", keys, batch.Touched[0].Entity, w.Body)
+		if poison == nil && len(batch.Updates) > 0 {
+			t.Errorf("%s: counted as %q, but the question is refused: %s", keys, batch.Updates[0].Entity, w.Body)
 		}
 		return "", false
 	}
@@ -62,12 +62,12 @@ func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok b
 		t.Errorf("%s: answered, but such an event is poison: %v", keys, poison)
 		return "", false
 	}
-	if len(batch.Touched) != 1 {
-		t.Fatalf("%s: the event touched %d entities, want 1", keys, len(batch.Touched))
+	if len(batch.Updates) != 1 {
+		t.Fatalf("%s: the event touched %d entities, want 1", keys, len(batch.Updates))
 	}
 	entity = reader.calls[0][0].Entity
-	if string(batch.Touched[0].Entity) != entity {
-		t.Errorf("%s: counted as %q, asked for as %q", keys, batch.Touched[0].Entity, entity)
+	if string(batch.Updates[0].Entity) != entity {
+		t.Errorf("%s: counted as %q, asked for as %q", keys, batch.Updates[0].Entity, entity)
 	}
 	return entity, true
 }

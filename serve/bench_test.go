@@ -35,7 +35,7 @@ func BenchmarkQuestion(b *testing.B) {
 	}
 	slices := make([]state.WindowState, 60)
 	for i := range slices {
-		slices[i].Cells = []state.Bucket{{Tile: 1, Value: value.Value{Type: value.Int, Num: int64(i)}}}
+		slices[i].Buckets = []state.Bucket{{Tile: 1, Value: value.Value{Type: value.Int, Num: int64(i)}}}
 	}
 	h := newHandler(instant{slices: slices}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }

@@ -41,7 +41,7 @@ func (c *slowClient) Write(p []byte) (int, error) {
 
 // longValue is a state whose values are long.
 func longValue(bytes int) *fakeReader {
-	slice := state.WindowState{Cells: []state.Bucket{{Tile: 17737, Value: value.Value{Type: value.String, Str: []byte(strings.Repeat("x", bytes))}}}}
+	slice := state.WindowState{Buckets: []state.Bucket{{Tile: 17737, Value: value.Value{Type: value.String, Str: []byte(strings.Repeat("x", bytes))}}}}
 	return &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		slices := make([]state.WindowState, len(reads))
 		for i := range slices {

@@ -179,5 +179,5 @@ func (d *CatalogueFeature) describeWindow(f *features.Feature) {
 
 var stateNames = map[state.Layout]string{
 	state.Tiles: "tiles", state.Members: "members", state.Sketches: "sketches", state.LastSeen: "last_seen",
-	state.Logs: "log", state.Spreads: "moments", state.Picks: "picks", state.Groups: "groups", state.Filters: "filters",
+	state.Logs: "log", state.MomentTiles: "moments", state.Extremes: "extremes", state.Groups: "groups", state.Filters: "filters",
 }

@@ -40,7 +40,7 @@ func partlyKept(t *testing.T, more ...state.PlanEpoch) (*features.Registry, *sta
 	}
 	now, then := r.Plan(), before.Plan()
 	return r, &state.History{
-		Marks: append([]state.PlanEpoch{
+		PlanEpochs: append([]state.PlanEpoch{
 			{Topic: "payments", Version: then.Version, Last: 1532510000000},
 			{Topic: "payments", Version: now.Version, Last: state.MaxTime},
 			{Topic: "logins", Version: state.Gap, Last: 1532511000000},
@@ -100,7 +100,7 @@ features:
 	}
 	now := r.Plan()
 	history := &state.History{
-		Marks: []state.PlanEpoch{
+		PlanEpochs: []state.PlanEpoch{
 			{Topic: "payments", Version: state.Gap, Last: noon.Add(-time.Hour).UnixMilli() - 1},
 			{Topic: "payments", Version: now.Version, Last: state.MaxTime},
 		},

@@ -89,7 +89,7 @@ func TestQuestionDuringCatchUp(t *testing.T) {
 		c.Registry = func() *features.Registry { return r }
 		c.History = func(context.Context) (*state.History, error) {
 			topics := []state.PlanEpoch{{Topic: "payments", Version: r.Plan().Version, Last: state.MaxTime}}
-			return &state.History{Lag: &lag, Slack: time.Hour.Milliseconds(), Marks: topics, Plans: map[string]*state.Plan{r.Plan().Version: r.Plan()}}, nil
+			return &state.History{Lag: &lag, Slack: time.Hour.Milliseconds(), PlanEpochs: topics, Plans: map[string]*state.Plan{r.Plan().Version: r.Plan()}}, nil
 		}
 	})
 	for at, want := range map[string]string{

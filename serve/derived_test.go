@@ -44,7 +44,7 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 			count.Num = 1
 		}
 		for _, entity := range []string{"u1", "d1", "1.5"} {
-			reader.slices[s.ID+" "+entity] = state.WindowState{Cells: []state.Bucket{{Value: count}}}
+			reader.slices[s.ID+" "+entity] = state.WindowState{Buckets: []state.Bucket{{Value: count}}}
 		}
 	}
 	w := do(t, newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } }), method, target, body)

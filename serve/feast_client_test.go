@@ -63,7 +63,7 @@ func TestFeastClient(t *testing.T) {
 			return slices, state.Freshness{Replica: true, Staleness: time.Second}, err
 		}
 		c.History = func(context.Context) (*state.History, error) {
-			return &state.History{Marks: []state.PlanEpoch{{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()}}}, nil
+			return &state.History{PlanEpochs: []state.PlanEpoch{{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()}}}, nil
 		}
 	})
 	answer := do(t, h, "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`).Body.String()

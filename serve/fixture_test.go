@@ -78,7 +78,7 @@ func stored() map[string]state.WindowState {
 	cells := func(values ...value.Value) state.WindowState {
 		var s state.WindowState
 		for i, v := range values {
-			s.Cells = append(s.Cells, state.Bucket{Tile: 17730 + int64(i), Value: v})
+			s.Buckets = append(s.Buckets, state.Bucket{Tile: 17730 + int64(i), Value: v})
 		}
 		return s
 	}

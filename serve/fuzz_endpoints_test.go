@@ -91,7 +91,7 @@ func everyRegistry(t testing.TB) *features.Registry {
 // everyState is what the store holds after some events of two users.
 func everyState(t testing.TB, r *features.Registry) *memory.Store {
 	t.Helper()
-	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	now := noon.UnixMilli()
 	event := func(topic, value string) {
 		record := record.Record{Partition: state.Partition{Topic: topic}, Timestamp: now, Value: []byte(value)}

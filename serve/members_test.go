@@ -56,7 +56,7 @@ func memberHandler(t testing.TB) http.Handler {
 		t.Fatal(err)
 	}
 	now := noon.UnixMilli()
-	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	event := func(fields string) {
 		record := record.Record{Partition: state.Partition{Topic: "views"}, Timestamp: now, Value: fmt.Appendf(nil, `{"time":%d,%s}`, now, fields)}
 		if _, err := mapper.Map(&record, 0, batch); err != nil {

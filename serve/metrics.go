@@ -16,15 +16,15 @@ const (
 )
 
 type metrics struct {
-	seconds     *prometheus.HistogramVec
-	values      prometheus.Histogram
-	staleness   prometheus.Histogram
-	asked       *prometheus.CounterVec
-	inFlight    prometheus.Gauge
-	strangers   *prometheus.CounterVec
-	panics      prometheus.Counter
-	damaged     prometheus.Counter
-	unavailable prometheus.Counter
+	seconds      *prometheus.HistogramVec
+	values       prometheus.Histogram
+	staleness    prometheus.Histogram
+	asked        *prometheus.CounterVec
+	inFlight     prometheus.Gauge
+	unauthorized *prometheus.CounterVec
+	panics       prometheus.Counter
+	damaged      prometheus.Counter
+	unavailable  prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -53,7 +53,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_questions_in_flight",
 			Help: "Questions that are being answered.",
 		}),
-		strangers: factory.NewCounterVec(prometheus.CounterOpts{
+		unauthorized: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_requests_refused_total",
 			Help: "Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.",
 		}, []string{"code"}),

@@ -221,7 +221,7 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 	if _, err := r.NewMapper().Map(&record.Record{Partition: state.Partition{Topic: "logins"}, Timestamp: noon.UnixMilli(), Value: []byte(event)}, 0, want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(fmt.Sprintf("%s %+v", want.Touched[0].Entity, want.Ops), fmt.Sprintf("%s %+v", reader.pending.Touched[0].Entity, reader.pending.Ops)); diff != "" {
+	if diff := cmp.Diff(fmt.Sprintf("%s %+v", want.Updates[0].Entity, want.Mutations), fmt.Sprintf("%s %+v", reader.pending.Updates[0].Entity, reader.pending.Mutations)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -84,7 +84,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 	})
 	w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}],
 		"pending": {"stream": "view", "event": {"time": 1532520000000, "user": "u1"}}}`)
-	if !strings.Contains(w.Body.String(), `}],"read_from":"replica","staleness_ms":1000,`) || reader.pending == nil || len(reader.pending.Touched) == 0 {
+	if !strings.Contains(w.Body.String(), `}],"read_from":"replica","staleness_ms":1000,`) || reader.pending == nil || len(reader.pending.Updates) == 0 {
 		t.Errorf("%d %s\nwith %+v pending", w.Code, w.Body, reader.pending)
 	}
 }

@@ -75,7 +75,7 @@ func newThroughWorld(t *testing.T, events int, random *rand.Rand, limits Limits)
 			Value: fmt.Appendf(nil, `{"time":%d,"user":"u|%d","device":"d%d","n":%d,"fee":%d.5}`,
 				at, random.IntN(5), random.IntN(6), random.IntN(5), random.IntN(9)),
 		}
-		b := &state.Batch{Sources: make([]state.PartitionRange, 1), Now: record.Timestamp}
+		b := &state.Batch{Ranges: make([]state.PartitionRange, 1), Now: record.Timestamp}
 		if _, err := mapper.Map(&record, 0, b); err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,7 @@ func (q *question) look(ctx context.Context, h *handler) (applied bool, looks in
 	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
 		looks++
 		// By the whole question's time: even one that does not wait looks once.
-		applied, err = h.Reader.Applied(ctx, q.wait.partition.Under(q.wait.version), q.wait.offset, reads)
+		applied, err = h.Reader.Applied(ctx, q.wait.partition.WithPlan(q.wait.version), q.wait.offset, reads)
 		if err != nil || applied || !sleep(waiting, pause) {
 			return applied, looks, err
 		}

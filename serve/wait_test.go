@@ -126,8 +126,8 @@ func (f *first) history(context.Context) (*state.History, error) {
 		return &state.History{}, nil
 	}
 	return &state.History{
-		Marks: []state.PlanEpoch{{Topic: "views", Version: f.plan.Version, Last: state.MaxTime}},
-		Plans: map[string]*state.Plan{f.plan.Version: f.plan},
+		PlanEpochs: []state.PlanEpoch{{Topic: "views", Version: f.plan.Version, Last: state.MaxTime}},
+		Plans:      map[string]*state.Plan{f.plan.Version: f.plan},
 	}, nil
 }
 

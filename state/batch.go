@@ -6,9 +6,9 @@ type Partition struct {
 	ID    int32
 }
 
-// Under is the name of a partition's progress while a plan is applied to it:
+// WithPlan is the name of a partition's progress while a plan is applied to it:
 // batches of another plan then meet none, and change nothing.
-func (p Partition) Under(version string) Partition {
+func (p Partition) WithPlan(version string) Partition {
 	return Partition{Topic: p.Topic + "@" + version, ID: p.ID}
 }
 
@@ -28,11 +28,11 @@ type Mutation struct {
 
 // EntityUpdate is one entity that one event touched.
 type EntityUpdate struct {
-	Source int   // index in Batch.Sources
+	Source int   // index in Batch.Ranges
 	Offset int64 // of the event
 	Entity []byte
 	Hash   uint64 // EntityHash(Entity)
-	// From and To bound its operations in Batch.Ops.
+	// From and To bound its operations in Batch.Mutations.
 	From, To int
 }
 
@@ -70,9 +70,9 @@ func (s *PartitionRange) Lag(shard int) {
 // Batch is what one write of the store applies: the operations of some events
 // of several partitions, each partition's in the order of its offsets.
 type Batch struct {
-	Sources []PartitionRange
-	Touched []EntityUpdate
-	Ops     []Mutation
+	Ranges    []PartitionRange
+	Updates   []EntityUpdate
+	Mutations []Mutation
 	// Series are all that the definitions have which made the batch, also those
 	// that it does not touch.
 	Series []*Series
@@ -102,10 +102,10 @@ type Batch struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	clear(b.Touched)
-	clear(b.Ops)
-	b.Sources, b.Touched, b.Ops = b.Sources[:0], b.Touched[:0], b.Ops[:0]
-	*b = Batch{Sources: b.Sources, Touched: b.Touched, Ops: b.Ops, bytes: b.bytes[:0]}
+	clear(b.Updates)
+	clear(b.Mutations)
+	b.Ranges, b.Updates, b.Mutations = b.Ranges[:0], b.Updates[:0], b.Mutations[:0]
+	*b = Batch{Ranges: b.Ranges, Updates: b.Updates, Mutations: b.Mutations, bytes: b.bytes[:0]}
 }
 
 // Hold copies p into the batch's memory.
@@ -122,24 +122,24 @@ func (b *Batch) Hold(p []byte) []byte {
 // Touch begins an entity that the event at offset of a source touches. The
 // entity is copied; Add adds its operations.
 func (b *Batch) Touch(source int, offset int64, entity []byte) {
-	b.Touched = append(b.Touched, EntityUpdate{
+	b.Updates = append(b.Updates, EntityUpdate{
 		Source: source, Offset: offset, Entity: b.Hold(entity), Hash: EntityHash(entity),
-		From: len(b.Ops), To: len(b.Ops),
+		From: len(b.Mutations), To: len(b.Mutations),
 	})
 }
 
 // Add adds an operation to the entity begun last. Member is not copied.
 func (b *Batch) Add(op Mutation) {
-	b.Ops = append(b.Ops, op)
-	b.Touched[len(b.Touched)-1].To++
+	b.Mutations = append(b.Mutations, op)
+	b.Updates[len(b.Updates)-1].To++
 }
 
 // Identity is the operation by which an entity remembers the identity of the
 // event that touched it; nil where it does not.
 func (b *Batch) Identity(t *EntityUpdate) *Mutation {
 	for i := t.From; i < t.To; i++ {
-		if b.Ops[i].Series.Measure == Identify {
-			return &b.Ops[i]
+		if b.Mutations[i].Series.Measure == Identify {
+			return &b.Mutations[i]
 		}
 	}
 	return nil

@@ -10,39 +10,39 @@ import (
 // change while events flow, and not everywhere at once; a history says which
 // plans state has been written by, and so since when it holds all events.
 
-// Unit is one thing that a feature needs of state: a series, or a column of a
+// Retained is one thing that a feature needs of state: a series, or a column of a
 // log, fed by the events of one topic.
-type Unit struct {
-	// Key names the unit: the ID of its series first, then whatever else gives
+type Retained struct {
+	// Key names the column: the ID of its series first, then whatever else gives
 	// what is kept its meaning.
 	Key   string
 	Topic string
-	Kept
+	Retention
 	Future int64 // how far an event's time may lie after its record's, in milliseconds
 	Tile   int64 // of the series, in milliseconds
 }
 
-// Kept is how much is kept of a unit.
-type Kept struct {
+// Retention is how much is kept of a column.
+type Retention struct {
 	Keep int64 `json:"keep,omitempty"` // see Series; 0 is for ever
 	Max  int   `json:"max,omitempty"`  // see Series; only where more than that is forgotten unseen
 }
 
 // covers says whether what is kept is at least what is wanted.
-func (k Kept) covers(wanted Kept) bool {
+func (k Retention) covers(wanted Retention) bool {
 	return k.Max >= wanted.Max && (k.Keep == 0 || wanted.Keep > 0 && k.Keep >= wanted.Keep)
 }
 
 // Plan is what one processor keeps.
 type Plan struct {
-	Version string          `json:"-"` // a hash of the rest: letters, digits, '-' and '_'
-	Units   map[string]Kept `json:"units"`
+	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-' and '_'
+	Retained map[string]Retention `json:"units"`
 }
 
 // Covers says whether everything that another plan keeps is kept by this one.
 func (p *Plan) Covers(other *Plan) bool {
-	for key, wanted := range other.Units {
-		if kept, ok := p.Units[key]; !ok || !kept.covers(wanted) {
+	for key, wanted := range other.Retained {
+		if kept, ok := p.Retained[key]; !ok || !kept.covers(wanted) {
 			return false
 		}
 	}
@@ -52,7 +52,7 @@ func (p *Plan) Covers(other *Plan) bool {
 // Series are the IDs of the series that the plan keeps, sorted.
 func (p *Plan) Series() []string {
 	var ids []string
-	for key := range p.Units {
+	for key := range p.Retained {
 		ids = append(ids, key[:min(len(key), SeriesIDLength)])
 	}
 	slices.Sort(ids)
@@ -88,14 +88,14 @@ const Gap = "!"
 type PlanEpoch struct {
 	Topic, Version string
 	// Last is the greatest timestamp of a record that the plan may have been
-	// applied to, in milliseconds; NotYet while it still is.
+	// applied to, in milliseconds; MaxTime while it still is.
 	Last int64
 }
 
 // History is which plans state has been written by.
 type History struct {
-	Marks []PlanEpoch
-	Plans map[string]*Plan // by version; a plan that is not known keeps nothing
+	PlanEpochs []PlanEpoch
+	Plans      map[string]*Plan // by version; a plan that is not known keeps nothing
 	// Missing is why it is not known by which plans the state was written that a
 	// read looks at, nil where it is; nil itself where it is of all state.
 	Missing func(*Read) error
@@ -109,7 +109,7 @@ type History struct {
 }
 
 // HeldSince is the timestamp from which on the state that any record made has not
-// expired at a moment of the clock, in ms, if state were kept for no time; Ever
+// expired at a moment of the clock, in ms, if state were kept for no time; MinTime
 // where nothing can have expired. A record of a timestamp t was applied at t + Lag or
 // later, and its key lives Slack and what it is kept for from then on.
 func (h *History) HeldSince(now int64) int64 {
@@ -121,33 +121,33 @@ func (h *History) HeldSince(now int64) int64 {
 
 // Applied says whether any plan is applied to the records of a topic.
 func (h *History) Applied(topic string) bool {
-	return slices.ContainsFunc(h.Marks, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
+	return slices.ContainsFunc(h.PlanEpochs, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
 }
 
 // CompleteSince is the event time, in milliseconds, from which on state holds
-// all events that the units need; Ever and NotYet apart. It may be later than
+// all events that the retained columns need; MinTime and MaxTime apart. It may be later than
 // need be, never earlier.
-func (h *History) CompleteSince(units []Unit) int64 {
+func (h *History) CompleteSince(retained []Retained) int64 {
 	since := MinTime
-	for i := range units {
-		since = max(since, h.completeSince(&units[i]))
+	for i := range retained {
+		since = max(since, h.completeSince(&retained[i]))
 	}
 	return since
 }
 
-func (h *History) completeSince(u *Unit) int64 {
+func (h *History) completeSince(u *Retained) int64 {
 	since, begun := MinTime, false
-	for _, m := range h.Marks {
+	for _, m := range h.PlanEpochs {
 		if m.Topic != u.Topic {
 			continue
 		}
 		begun = begun || m.Last == MaxTime
-		var kept Kept
+		var kept Retention
 		known := false
 		if plan := h.Plans[m.Version]; plan != nil {
-			kept, known = plan.Units[u.Key]
+			kept, known = plan.Retained[u.Key]
 		}
-		if known && kept.covers(u.Kept) {
+		if known && kept.covers(u.Retention) {
 			continue
 		}
 		if m.Last == MaxTime {

@@ -14,13 +14,13 @@ func TestCompleteSince(t *testing.T) {
 	const minute = 60_000
 	plans := map[string]*state.Plan{
 		"without": {},
-		"with":    {Units: map[string]state.Kept{"count.x": {Keep: 7200_000}}},
-		"longer":  {Units: map[string]state.Kept{"count.x": {Keep: 9000_000}}},
-		"ever":    {Units: map[string]state.Kept{"count.x": {}}},
-		"more":    {Units: map[string]state.Kept{"count.x": {Keep: 7200_000, Max: 100}}},
+		"with":    {Retained: map[string]state.Retention{"count.x": {Keep: 7200_000}}},
+		"longer":  {Retained: map[string]state.Retention{"count.x": {Keep: 9000_000}}},
+		"ever":    {Retained: map[string]state.Retention{"count.x": {}}},
+		"more":    {Retained: map[string]state.Retention{"count.x": {Keep: 7200_000, Max: 100}}},
 	}
-	unit := func(keep int64, max int) state.Unit {
-		return state.Unit{Key: "count.x", Topic: "t", Kept: state.Kept{Keep: keep, Max: max}, Future: 300, Tile: minute}
+	unit := func(keep int64, max int) state.Retained {
+		return state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: keep, Max: max}, Future: 300, Tile: minute}
 	}
 	now := func(version string) state.PlanEpoch {
 		return state.PlanEpoch{Topic: "t", Version: version, Last: state.MaxTime}
@@ -29,7 +29,7 @@ func TestCompleteSince(t *testing.T) {
 		return state.PlanEpoch{Topic: "t", Version: version, Last: last}
 	}
 	for name, test := range map[string]struct {
-		unit  state.Unit
+		unit  state.Retained
 		marks []state.PlanEpoch
 		want  int64
 	}{
@@ -51,21 +51,21 @@ func TestCompleteSince(t *testing.T) {
 		"fewer values before":                  {unit(7200_000, 100), []state.PlanEpoch{now("more"), until("with", 5000)}, minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := state.History{Marks: test.marks, Plans: plans}
-			if got := h.CompleteSince([]state.Unit{test.unit}); got != test.want {
+			h := state.History{PlanEpochs: test.marks, Plans: plans}
+			if got := h.CompleteSince([]state.Retained{test.unit}); got != test.want {
 				t.Errorf("complete since %d, want %d", got, test.want)
 			}
 		})
 	}
-	h := state.History{Marks: []state.PlanEpoch{now("with"), until("without", 5000)}, Plans: plans}
+	h := state.History{PlanEpochs: []state.PlanEpoch{now("with"), until("without", 5000)}, Plans: plans}
 	if got := h.CompleteSince(nil); got != state.MinTime {
 		t.Errorf("no unit: complete since %d", got)
 	}
 }
 
 func TestPlanCovers(t *testing.T) {
-	plan := func(units map[string]state.Kept) *state.Plan { return &state.Plan{Units: units} }
-	small := plan(map[string]state.Kept{"aaaaa.1": {Keep: 5}})
+	plan := func(units map[string]state.Retention) *state.Plan { return &state.Plan{Retained: units} }
+	small := plan(map[string]state.Retention{"aaaaa.1": {Keep: 5}})
 	for name, test := range map[string]struct {
 		p, other *state.Plan
 		want     bool
@@ -73,19 +73,19 @@ func TestPlanCovers(t *testing.T) {
 		"itself":    {small, small, true},
 		"nothing":   {small, plan(nil), true},
 		"by none":   {plan(nil), small, false},
-		"more":      {plan(map[string]state.Kept{"aaaaa.1": {Keep: 5}, "b": {}}), small, true},
-		"another":   {plan(map[string]state.Kept{"aaaaa.2": {Keep: 5}}), small, false},
-		"less":      {plan(map[string]state.Kept{"aaaaa.1": {Keep: 4}}), small, false},
-		"for ever":  {plan(map[string]state.Kept{"aaaaa.1": {}}), small, true},
-		"less max":  {plan(map[string]state.Kept{"aaaaa.1": {Max: 1}}), plan(map[string]state.Kept{"aaaaa.1": {Max: 2}}), false},
-		"not ever":  {small, plan(map[string]state.Kept{"aaaaa.1": {}}), false},
-		"equal max": {plan(map[string]state.Kept{"aaaaa.1": {Max: 2}}), plan(map[string]state.Kept{"aaaaa.1": {Max: 2}}), true},
+		"more":      {plan(map[string]state.Retention{"aaaaa.1": {Keep: 5}, "b": {}}), small, true},
+		"another":   {plan(map[string]state.Retention{"aaaaa.2": {Keep: 5}}), small, false},
+		"less":      {plan(map[string]state.Retention{"aaaaa.1": {Keep: 4}}), small, false},
+		"for ever":  {plan(map[string]state.Retention{"aaaaa.1": {}}), small, true},
+		"less max":  {plan(map[string]state.Retention{"aaaaa.1": {Max: 1}}), plan(map[string]state.Retention{"aaaaa.1": {Max: 2}}), false},
+		"not ever":  {small, plan(map[string]state.Retention{"aaaaa.1": {}}), false},
+		"equal max": {plan(map[string]state.Retention{"aaaaa.1": {Max: 2}}), plan(map[string]state.Retention{"aaaaa.1": {Max: 2}}), true},
 	} {
 		if got := test.p.Covers(test.other); got != test.want {
 			t.Errorf("%s: covers %v", name, got)
 		}
 	}
-	series := plan(map[string]state.Kept{"bbbbb.1:00": {}, "aaaaa.1": {}, "bbbbb.1": {}}).Series()
+	series := plan(map[string]state.Retention{"bbbbb.1:00": {}, "aaaaa.1": {}, "bbbbb.1": {}}).Series()
 	if diff := cmp.Diff([]string{"aaaaa", "bbbbb"}, series); diff != "" {
 		t.Error(diff)
 	}

@@ -21,7 +21,7 @@ type Read struct {
 
 // WindowState is what a series holds of one entity in the tiles wanted.
 type WindowState struct {
-	Cells   []Bucket // Tiles and Picks: those that hold something, by rising tile
+	Buckets []Bucket // Tiles and Extremes: those that hold something, by rising tile
 	Members []string // Members: the values met, in no order
 	// Bound is, for Members, the hash from which on some values of the tiles wanted
 	// are not kept: of those below it all are there. It is 0 where all are.
@@ -76,7 +76,7 @@ func Unite(slices []WindowState) WindowState {
 	var all WindowState
 	met := map[string]bool{}
 	for i := range slices {
-		all.Cells = append(all.Cells, slices[i].Cells...)
+		all.Buckets = append(all.Buckets, slices[i].Buckets...)
 		if b := slices[i].Bound; b > 0 && (all.Bound == 0 || b < all.Bound) {
 			all.Bound = b
 		}
@@ -92,6 +92,6 @@ func Unite(slices []WindowState) WindowState {
 
 // Empty says whether the slice holds nothing.
 func (s *WindowState) Empty() bool {
-	return len(s.Cells) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Filter == nil && s.Count == 0 && s.After == 0 &&
+	return len(s.Buckets) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Filter == nil && s.Count == 0 && s.After == 0 &&
 		s.Moments.N == 0 && len(s.Groups) == 0
 }

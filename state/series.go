@@ -20,16 +20,16 @@ type Layout uint8
 
 // The layouts.
 const (
-	Tiles      Layout = iota // a number for each tile
-	Members                  // values, each with the tiles in which it was met
-	Sketches                 // a HyperLogLog for each tile
-	LastSeen                 // values, each with the time it was last met
-	Logs                     // the events themselves, for exact windows; see Log
-	Filters                  // for each tile hashes of values, or Bloom filters of them
-	Identities               // hashes of the events' own identities, by the time of their records
-	Spreads                  // number, mean and spread of values for each tile; see Moments
-	Picks                    // one value of each tile, chosen among those met
-	Groups                   // Tiles, Members, Sketches, Spreads or Picks for each key
+	Tiles       Layout = iota // a number for each tile
+	Members                   // values, each with the tiles in which it was met
+	Sketches                  // a HyperLogLog for each tile
+	LastSeen                  // values, each with the time it was last met
+	Logs                      // the events themselves, for exact windows; see Log
+	Filters                   // for each tile hashes of values, or Bloom filters of them
+	DedupSet                  // hashes of the events' own identities, by the time of their records
+	MomentTiles               // number, mean and spread of values for each tile; see Moments
+	Extremes                  // one value of each tile, chosen among those met
+	Groups                    // Tiles, Members, Sketches, MomentTiles or Extremes for each key
 )
 
 // Measure is what a series keeps of an event.
@@ -74,24 +74,24 @@ var measures = [...]struct {
 	Touch:       {"touch", LastSeen},
 	Record:      {"record", Logs},
 	Seen:        {"seen", Filters},
-	Identify:    {"id", Identities},
+	Identify:    {"id", DedupSet},
 
 	CountHolds:   {"count_holds", Tiles},
 	Earliest:     {"earliest", Tiles},
 	Latest:       {"latest", Tiles},
-	Spread:       {"spread", Spreads},
-	FirstValue:   {"first_value", Picks},
-	LastValue:    {"last_value", Picks},
-	LeastText:    {"least_text", Picks},
-	GreatestText: {"greatest_text", Picks},
+	Spread:       {"spread", MomentTiles},
+	FirstValue:   {"first_value", Extremes},
+	LastValue:    {"last_value", Extremes},
+	LeastText:    {"least_text", Extremes},
+	GreatestText: {"greatest_text", Extremes},
 }
 
 // String is the measure's name.
 func (m Measure) String() string { return measures[m].name }
 
 var layoutNames = [...]string{
-	Tiles: "tiles", Members: "members", Sketches: "sketches", LastSeen: "last seen", Logs: "log", Spreads: "moments",
-	Picks: "picks", Groups: "tiles by key", Filters: "filters", Identities: "ids",
+	Tiles: "tiles", Members: "members", Sketches: "sketches", LastSeen: "last seen", Logs: "log", MomentTiles: "moments",
+	Extremes: "extremes", Groups: "tiles by key", Filters: "filters", DedupSet: "ids",
 }
 
 // String is the layout's name, for people.
@@ -108,7 +108,7 @@ func (m Measure) OfEvents() bool {
 	return m == CountEvents || m == CountHolds || m == Earliest || m == Latest
 }
 
-// Replaces says whether, of two candidates for one tile of Picks, the one that
+// Replaces says whether, of two candidates for one tile of Extremes, the one that
 // came later takes the place of the one held. A candidate is the time of its
 // event and its value.
 func (m Measure) Replaces(time int64, value []byte, heldTime int64, held []byte) bool {

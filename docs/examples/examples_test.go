@@ -57,7 +57,7 @@ func read(t *testing.T, elements ...string) []byte {
 func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 	t.Helper()
 	s := &storeState{Store: memory.New()}
-	mapper, batch := r.NewMapper(), &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	mapper, batch := r.NewMapper(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	for line := range bytes.Lines(events) {
 		var event struct {
 			Time      time.Time

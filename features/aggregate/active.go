@@ -23,7 +23,7 @@ func (active) Spec() Spec {
 func (active) Measures(Call) []state.Measure { return []state.Measure{state.CountEvents} }
 
 func (active) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	n := int64(len(s[0].Cells))
+	n := int64(len(s[0].Buckets))
 	return Result{Value: integer(n), Found: n > 0}
 }
 

@@ -124,11 +124,11 @@ func TestBatchHolds(t *testing.T) {
 	})
 }
 
-// The merge side of every kind, fed the cells and members of single events,
+// The merge side of every function, fed the cells and members of single events,
 // says what its fold says of them.
 func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
-	for _, kind := range All {
-		k, ok := kind.(Mergeable)
+	for _, function := range All {
+		k, ok := function.(Mergeable)
 		if !ok {
 			continue
 		}
@@ -162,9 +162,9 @@ func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
 
 // What is merged of several entities together is the fold over the events of all.
 func TestMergeOfUnitedSlicesIsTheFold(t *testing.T) {
-	for _, kind := range All {
-		k, ok := kind.(Mergeable)
-		if !ok || !kind.Spec().Through {
+	for _, function := range All {
+		k, ok := function.(Mergeable)
+		if !ok || !function.Spec().Through {
 			continue
 		}
 		spec := k.Spec()
@@ -214,7 +214,7 @@ type exactFilter map[string]bool
 func (f exactFilter) Has(text []byte) bool       { return f[string(text)] }
 func (f exactFilter) FalsePositiveRate() float64 { return 0 }
 
-// slicesOf is what the series of a kind hold of events, in tiles of a
+// slicesOf is what the series of a function hold of events, in tiles of a
 // millisecond.
 func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 	var out []state.WindowState
@@ -248,11 +248,11 @@ func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 func sliceOf(m state.Measure, events []Sample) (s state.WindowState) {
 	members := map[string]bool{}
 	cell := func(e Sample, v value.Value, merge func(held *value.Value)) {
-		if n := len(s.Cells); n > 0 && s.Cells[n-1].Tile == e.Time {
-			merge(&s.Cells[n-1].Value)
+		if n := len(s.Buckets); n > 0 && s.Buckets[n-1].Tile == e.Time {
+			merge(&s.Buckets[n-1].Value)
 			return
 		}
-		s.Cells = append(s.Cells, state.Bucket{Tile: e.Time, Value: v})
+		s.Buckets = append(s.Buckets, state.Bucket{Tile: e.Time, Value: v})
 	}
 	for _, e := range events {
 		if e.Value.IsNull() && !m.OfEvents() || m == state.CountHolds && !e.Holds {
@@ -427,19 +427,19 @@ func TestPerCategory(t *testing.T) {
 		return text
 	}
 	for _, test := range []struct {
-		kind Mergeable
-		max  int
-		want string
+		function Mergeable
+		max      int
+		want     string
 	}{
 		{sum{}, 2, "true true b=18 c=4"}, {sum{}, 3, "true false b=18 c=4 d=32"},
 		{count{}, 2, "true true a=1 b=2"}, {avg{}, 9, "true false b=9 c=4 d=32"},
 	} {
 		c := Call{Type: value.Int, Max: test.max}
-		if got := told(FoldPer(test.kind, c, 0, events)); got != test.want {
-			t.Errorf("%s of the events: %s, want %s", test.kind.Spec().Name, got, test.want)
+		if got := told(FoldPer(test.function, c, 0, events)); got != test.want {
+			t.Errorf("%s of the events: %s, want %s", test.function.Spec().Name, got, test.want)
 		}
 		var s []state.WindowState
-		for _, m := range test.kind.Measures(c) {
+		for _, m := range test.function.Measures(c) {
 			var per state.WindowState
 			for _, text := range []string{"a", "b", "c", "d"} {
 				of := slices.DeleteFunc(slices.Clone(events), func(e Sample) bool { return string(e.Category.Str) != text })
@@ -449,8 +449,8 @@ func TestPerCategory(t *testing.T) {
 			}
 			s = append(s, per)
 		}
-		if got := told(MergePer(test.kind, c, value.String, 0, 0, s)); got != test.want {
-			t.Errorf("%s of tiles: %s, want %s", test.kind.Spec().Name, got, test.want)
+		if got := told(MergePer(test.function, c, value.String, 0, 0, s)); got != test.want {
+			t.Errorf("%s of tiles: %s, want %s", test.function.Spec().Name, got, test.want)
 		}
 	}
 	if r := FoldPer(sum{}, Call{Type: value.Int, Max: 2}, 0, nil); r.Found || r.Items != nil {
@@ -458,7 +458,7 @@ func TestPerCategory(t *testing.T) {
 	}
 }
 
-// The table names each kind once, and finds them.
+// The table names each function once, and finds them.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range All {

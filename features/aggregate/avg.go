@@ -18,7 +18,7 @@ func (avg) Spec() Spec {
 func (avg) Measures(Call) []state.Measure { return []state.Measure{state.Sum, state.CountValues} }
 
 func (avg) Merge(c Call, _ int64, s []state.WindowState) Result {
-	return average(c, s[0].Cells, total(s[1].Cells))
+	return average(c, s[0].Buckets, total(s[1].Buckets))
 }
 
 func (avg) Fold(c Call, _ int64, events []Sample) Result {

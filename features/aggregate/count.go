@@ -18,7 +18,7 @@ func (count) Spec() Spec {
 func (count) Measures(Call) []state.Measure { return []state.Measure{state.CountEvents} }
 
 func (count) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	return Result{Value: value.Value{Type: value.Int, Num: total(s[0].Cells)}, Found: len(s[0].Cells) > 0}
+	return Result{Value: value.Value{Type: value.Int, Num: total(s[0].Buckets)}, Found: len(s[0].Buckets) > 0}
 }
 
 func (count) Fold(_ Call, _ int64, events []Sample) Result {

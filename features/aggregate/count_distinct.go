@@ -39,7 +39,7 @@ func (countDistinct) Fold(c Call, _ int64, events []Sample) Result {
 	return distinctModel(events)
 }
 
-// sampleNote is about kinds that keep values.
+// sampleNote is about functions that keep values.
 const sampleNote = "Of each tile `max` values are kept, 1000 by default, and no more bytes than `weir explain` says."
 
 // distinctModel counts the different values of the events.

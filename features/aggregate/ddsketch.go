@@ -100,7 +100,7 @@ func (d ddsketch) quantile(share float64, groups []state.Group) bin {
 	var bins []counted
 	all := int64(0)
 	for _, g := range groups {
-		n := total(g.Cells)
+		n := total(g.Buckets)
 		bins = append(bins, counted{binOf(g.Key), n})
 		all += n
 	}

@@ -15,10 +15,10 @@ func (first) Spec() Spec {
 func (first) Measures(Call) []state.Measure { return []state.Measure{state.FirstValue} }
 
 func (first) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	if len(s[0].Cells) == 0 {
+	if len(s[0].Buckets) == 0 {
 		return Result{}
 	}
-	return Result{Value: s[0].Cells[0].Value, Found: true}
+	return Result{Value: s[0].Buckets[0].Value, Found: true}
 }
 
 func (first) Fold(_ Call, _ int64, events []Sample) Result {

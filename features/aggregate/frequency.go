@@ -36,7 +36,7 @@ func frequencies(c Call, events []Sample) frequency {
 func valueCounts(c Call, s state.WindowState) frequency {
 	var f frequency
 	for _, g := range s.Groups {
-		f.items = append(f.items, Item{Value: value.ParseText(c.Type, c.Scale, g.Key), Count: total(g.Cells)})
+		f.items = append(f.items, Item{Value: value.ParseText(c.Type, c.Scale, g.Key), Count: total(g.Buckets)})
 	}
 	return f.upTo(c.Max)
 }

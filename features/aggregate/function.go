@@ -13,13 +13,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Call is the use of a kind by one feature.
+// Call is the use of a function by one feature.
 type Call struct {
-	Type  value.Type // of the field; Null where the kind takes none
+	Type  value.Type // of the field; Null where the function takes none
 	Scale uint8      // of the field, for Decimal
 	Max   int        // the greatest number of values or categories, for what caps them
 
-	// What the parameters of the kind were given; see Spec.Parameters.
+	// What the parameters of the function were given; see Spec.Parameters.
 	N        int           // k or n
 	P        float64       // p
 	Duration int64         // half_life or unit, in milliseconds
@@ -27,12 +27,12 @@ type Call struct {
 	Error    float64       // error
 
 	// Members are the values that a question names, of the field's type, to a
-	// kind that has a Membership. Its result has an item for each then, in their
+	// function that has a Membership. Its result has an item for each then, in their
 	// order: a Bool that says whether it was met.
 	Members []value.Value
 }
 
-// Function is one kind of aggregation.
+// Function is one aggregation function.
 type Function interface {
 	Spec() Spec
 	// Fold computes the value from the events in the window, in the order of
@@ -41,10 +41,10 @@ type Function interface {
 	Fold(c Call, at int64, events []Sample) Result
 }
 
-// Mergeable is a kind that can be had from tiles.
+// Mergeable is a function that can be had from tiles.
 type Mergeable interface {
 	Function
-	// Measures lists the series that the kind needs, in the order in which
+	// Measures lists the series that the function needs, in the order in which
 	// Merge gets their slices.
 	Measures(Call) []state.Measure
 	// Merge computes the value from what the series hold in the window.
@@ -53,7 +53,7 @@ type Mergeable interface {
 	Merge(c Call, at int64, s []state.WindowState) Result
 }
 
-// Keyed is a kind that counts events by what its field's values fall under.
+// Keyed is a function that counts events by what its field's values fall under.
 type Keyed interface {
 	Mergeable
 	Keys(Call) Keys
@@ -67,17 +67,17 @@ type Keys struct {
 	Append func(dst []byte, v value.Value) []byte
 }
 
-// Spec describes a kind to the loader of definitions and to the reader of the
+// Spec describes a function to the loader of definitions and to the reader of the
 // documentation.
 type Spec struct {
 	Name   string // in definitions, lower case
-	Method string // of count_distinct; empty for kinds without methods
+	Method string // of count_distinct; empty for functions without methods
 	Title  string // what it answers, half a sentence
 	Note   string // what else its user must know, in sentences; may be empty
 	// Example is a use of it over the streams of the documentation.
 	Example string
-	Types   []value.Type // accepted for the field; nil: the kind takes no field
-	// LogTypes are those of the Types for which the kind is answered from the
+	Types   []value.Type // accepted for the field; nil: the function takes no field
+	// LogTypes are those of the Types for which the function is answered from the
 	// log, although it is Tiled.
 	LogTypes []value.Type
 	Result   value.Type // of the value, or of the values in it; Null: that of the field
@@ -92,11 +92,11 @@ type Spec struct {
 	// one-line form, behind the by-fields, and not the first.
 	FieldLast bool
 	Exact     bool // the value has no error of its own
-	// StandardError is the relative standard error of kinds that estimate.
+	// StandardError is the relative standard error of functions that estimate.
 	StandardError float64
 	// Neutral is the value for an entity without events.
 	Neutral value.Value
-	// DefaultMax is the default of Call.Max; 0 where the kind has no cap.
+	// DefaultMax is the default of Call.Max; 0 where the function has no cap.
 	DefaultMax int
 	// TilesAreUnits says that tiles are as wide as the parameter unit says.
 	TilesAreUnits bool
@@ -118,8 +118,8 @@ func (s Spec) ResultOf(field value.Type) value.Type {
 }
 
 // Sample is one event as a fold sees it: its time in milliseconds, the value of
-// the kind's field, null where absent, and whether the condition holds for it,
-// for the kinds with the parameter condition.
+// the function's field, null where absent, and whether the condition holds for it,
+// for the functions with the parameter condition.
 type Sample struct {
 	Time  int64
 	Value value.Value
@@ -144,7 +144,7 @@ type Result struct {
 	// is exact or an estimate with a StandardError.
 	RelativeError float64
 	// StandardError is the relative standard error of a value that is an estimate
-	// here, though those of its kind mostly are none; see Spec.StandardError.
+	// here, though those of its function mostly are none; see Spec.StandardError.
 	StandardError float64
 	Capped        bool // a cap was reached: the value may be too small
 	// FalsePositiveRate is the probability at the most with which a member that

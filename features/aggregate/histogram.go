@@ -40,7 +40,7 @@ func (histogram) Merge(c Call, _ int64, s []state.WindowState) Result {
 	items := ranges(c)
 	for _, g := range s[0].Groups {
 		if i, n := binary.Uvarint([]byte(g.Key)); n > 0 && i < uint64(len(items)) {
-			items[i].Count += total(g.Cells)
+			items[i].Count += total(g.Buckets)
 		}
 	}
 	return Result{Items: items, Found: true}

@@ -17,7 +17,9 @@ func (idleSince) Spec() Spec {
 
 func (idleSince) Measures(Call) []state.Measure { return []state.Measure{state.Latest} }
 
-func (idleSince) Merge(_ Call, _ int64, s []state.WindowState) Result { return extreme(s[0].Cells, +1) }
+func (idleSince) Merge(_ Call, _ int64, s []state.WindowState) Result {
+	return extreme(s[0].Buckets, +1)
+}
 
 func (idleSince) Fold(_ Call, _ int64, events []Sample) Result {
 	if len(events) == 0 {

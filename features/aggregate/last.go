@@ -18,11 +18,11 @@ func (last) Spec() Spec {
 func (last) Measures(Call) []state.Measure { return []state.Measure{state.LastValue} }
 
 func (last) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	n := len(s[0].Cells)
+	n := len(s[0].Buckets)
 	if n == 0 {
 		return Result{}
 	}
-	return Result{Value: s[0].Cells[n-1].Value, Found: true}
+	return Result{Value: s[0].Buckets[n-1].Value, Found: true}
 }
 
 func (last) Fold(_ Call, _ int64, events []Sample) Result {

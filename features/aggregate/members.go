@@ -5,13 +5,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Membership says whether a question may name members: values of the kind's
+// Membership says whether a question may name members: values of the function's
 // field, of each of which the answer says whether the window holds it.
 type Membership uint8
 
 // The memberships.
 const (
-	NoMembers     Membership = iota // the kind has none
+	NoMembers     Membership = iota // the function has none
 	MembersMay                      // asked with members, it answers about them, and else with its value
 	MembersNeeded                   // there is no answer without
 )

@@ -45,8 +45,10 @@ func (greatest) Measures(c Call) []state.Measure {
 	return []state.Measure{state.Max}
 }
 
-func (least) Merge(_ Call, _ int64, s []state.WindowState) Result    { return extreme(s[0].Cells, -1) }
-func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result { return extreme(s[0].Cells, +1) }
+func (least) Merge(_ Call, _ int64, s []state.WindowState) Result { return extreme(s[0].Buckets, -1) }
+func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result {
+	return extreme(s[0].Buckets, +1)
+}
 
 func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
 func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// naive says of every kind what it answers with, by other means than its Fold:
+// naive says of every function what it answers with, by other means than its Fold:
 // sums over pairs, rationals, vectors, and loops within loops. The answer is
 // written as text, see written; values are the events with one.
 var naive = map[string]func(c Call, at int64, events, values []Sample) string{
@@ -453,7 +453,7 @@ func valueOf(c Call, n int64) value.Value {
 	}
 }
 
-// Every kind's Fold says what the naive way does.
+// Every function's Fold says what the naive way does.
 func TestEveryKindIsWhatItNaivelyIs(t *testing.T) {
 	for _, k := range All {
 		spec := k.Spec()

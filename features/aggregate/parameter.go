@@ -14,7 +14,7 @@ const (
 	Rate                  // a probability of errors, from a millionth to a half
 )
 
-// Parameter is what a kind takes beside its field, under the same name in both
+// Parameter is what a function takes beside its field, under the same name in both
 // forms of a definition.
 type Parameter struct {
 	Name        string

@@ -26,7 +26,7 @@ func FoldPer(k Function, c Call, at int64, events []Sample) Result {
 	})
 }
 
-// MergePer merges what the groups of the kind's series hold, whose keys are the
+// MergePer merges what the groups of the function's series hold, whose keys are the
 // texts of categories of a type and scale.
 func MergePer(k Mergeable, c Call, t value.Type, scale uint8, at int64, s []state.WindowState) Result {
 	of := map[string][]state.WindowState{}

@@ -22,7 +22,7 @@ func (ratio) Measures(Call) []state.Measure {
 }
 
 func (ratio) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	return share(total(s[0].Cells), total(s[1].Cells))
+	return share(total(s[0].Buckets), total(s[1].Buckets))
 }
 
 func (ratio) Fold(_ Call, _ int64, events []Sample) Result {

@@ -19,7 +19,7 @@ func (set) Spec() Spec {
 	}
 }
 
-// membersNote is about kinds that may be asked about members.
+// membersNote is about functions that may be asked about members.
 const membersNote = "A question that names `members` is told of each whether it is there."
 
 func (set) Measures(Call) []state.Measure { return []state.Measure{state.Distinct} }

@@ -22,7 +22,7 @@ func (sum) Spec() Spec {
 func (sum) Measures(Call) []state.Measure { return []state.Measure{state.Sum} }
 
 func (sum) Merge(c Call, _ int64, s []state.WindowState) Result {
-	return summed(c, s[0].Cells)
+	return summed(c, s[0].Buckets)
 }
 
 func (sum) Fold(c Call, _ int64, events []Sample) Result {

@@ -42,9 +42,9 @@ func TestSumsOfGreatValues(t *testing.T) {
 		return list
 	}
 	for _, c := range []struct {
-		kind   Function
-		events []Sample
-		want   string
+		function Function
+		events   []Sample
+		want     string
 	}{
 		{sum{}, events(value.Int, 0, 9e18, 9e18, -9e18), "9000000000000000000"},
 		{sum{}, events(value.Int, 0, 9e18, 9e18), "18000000000000000000"},
@@ -55,8 +55,8 @@ func TestSumsOfGreatValues(t *testing.T) {
 		{avg{}, events(value.Decimal, 18, 9e18, 5e18), "7"},
 	} {
 		call := Call{Type: c.events[0].Value.Type, Scale: c.events[0].Value.Scale}
-		if r := c.kind.Fold(call, 0, c.events); string(r.Value.AppendText(nil)) != c.want || r.Capped {
-			t.Errorf("%s is %s, capped %v; want %s", c.kind.Spec().Name, r.Value.AppendText(nil), r.Capped, c.want)
+		if r := c.function.Fold(call, 0, c.events); string(r.Value.AppendText(nil)) != c.want || r.Capped {
+			t.Errorf("%s is %s, capped %v; want %s", c.function.Spec().Name, r.Value.AppendText(nil), r.Capped, c.want)
 		}
 	}
 }

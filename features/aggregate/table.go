@@ -1,6 +1,6 @@
 package aggregate
 
-// All lists the kinds. Nothing else names them: the loader, the documentation
+// All lists the functions. Nothing else names them: the loader, the documentation
 // and the conformance tests read this table.
 var All = []Function{
 	count{},
@@ -43,8 +43,8 @@ var All = []Function{
 	speed{},
 }
 
-// Find returns the kind of that name and method, an empty method being the
-// default one: that of the first kind with the name.
+// Find returns the function of that name and method, an empty method being the
+// default one: that of the first function with the name.
 func Find(name, method string) (Function, bool) {
 	for _, k := range All {
 		s := k.Spec()

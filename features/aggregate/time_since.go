@@ -31,11 +31,11 @@ func (timeSinceFirst) Measures(Call) []state.Measure { return []state.Measure{st
 func (timeSinceLast) Measures(Call) []state.Measure  { return []state.Measure{state.Latest} }
 
 func (timeSinceFirst) Merge(_ Call, at int64, s []state.WindowState) Result {
-	return since(at, extreme(s[0].Cells, -1))
+	return since(at, extreme(s[0].Buckets, -1))
 }
 
 func (timeSinceLast) Merge(_ Call, at int64, s []state.WindowState) Result {
-	return since(at, extreme(s[0].Cells, +1))
+	return since(at, extreme(s[0].Buckets, +1))
 }
 
 func (timeSinceFirst) Fold(_ Call, at int64, events []Sample) Result {

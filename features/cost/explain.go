@@ -278,15 +278,15 @@ func seriesBytes(s *state.Series, tiles int64) (once, full int64) {
 		return bytesSeen, most * bytesSeen
 	case state.Logs:
 		return bytesRecord, most * bytesRecord
-	case state.Identities:
+	case state.DedupSet:
 		return bytesID, most * bytesID
 	case state.Sketches:
 		return bytesSketchOne, tiles * bytesSketchFull
 	case state.Filters:
 		return bytesFilterOne, tiles * bytesFilter(s)
-	case state.Spreads:
+	case state.MomentTiles:
 		return bytesMoments, tiles * bytesMoments
-	case state.Picks:
+	case state.Extremes:
 		return bytesMember, tiles * bytesMember
 	default:
 		return bytesTile, tiles * bytesTile

@@ -34,7 +34,7 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
 - **Damaged**: where the state of the entity cannot be read, the answer is null with DAMAGED.
 - **Unavailable**: where the Redis master that holds the entity does not answer, the answer is null with UNAVAILABLE.
 - **From**: *tiles* are numbers for each stretch of time, *by value* or *by range* one for each value or range of values in
-  it; *moments* are number, mean and spread, *picks* one value, *members* sets and *sketches* HyperLogLogs for each; *last
+  it; *moments* are number, mean and spread, *extremes* one value, *members* sets and *sketches* HyperLogLogs for each; *last
   seen* is the time at which each value was met last, and *filters* tell values that were met from others. With
   ` + "`tile: exact`" + ` every function is answered from the *log* of the entity's events, and those that have nothing else always
   are: their window is exact to the millisecond. The log of an entity keeps as many events as the greatest ` + "`max`" + ` of its

@@ -76,7 +76,7 @@ func TestAConditionTakesNoEvents(t *testing.T) {
 		{[]string{`high: LAST(7d, tx, device, user, where='fee > 1', tile=exact)`, ratio}, `"ok":false,"fee":0`, false},
 	} {
 		r := load(t, test.definitions...)
-		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		rec := &record.Record{
 			Partition: state.Partition{Topic: "transactions"}, Timestamp: 1_700_000_000_000,
 			Value: []byte(`{"ts":1700000000000,"user":"u",` + test.event + `}`),
@@ -84,7 +84,7 @@ func TestAConditionTakesNoEvents(t *testing.T) {
 		if _, err := r.NewMapper().Map(rec, 0, b); err != nil {
 			t.Fatal(err)
 		}
-		if kept := len(b.Ops) > 0; kept != test.kept {
+		if kept := len(b.Mutations) > 0; kept != test.kept {
 			t.Errorf("%q keeps %s: %v", test.definitions, test.event, kept)
 		}
 	}

@@ -35,7 +35,7 @@ func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	case f.Through != nil:
 		c.parts = []Completeness{completenessOf(f.Through.Set, h), completenessOf(f.Through.Each, h)}
 	default:
-		c.since = h.CompleteSince(f.Units())
+		c.since = h.CompleteSince(f.Retained())
 	}
 	return c
 }

@@ -20,7 +20,7 @@ func (r setReader) Read(_ context.Context, reads []state.Read) ([]state.WindowSt
 		if reads[i].Series.Measure == state.Distinct {
 			read[i].Members = r.members
 		} else {
-			read[i].Cells = []state.Bucket{{Tile: reads[i].Last, Value: value.Value{Type: value.Int, Num: 1}}}
+			read[i].Buckets = []state.Bucket{{Tile: reads[i].Last, Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
 	return read, nil
@@ -29,14 +29,14 @@ func (r setReader) Read(_ context.Context, reads []state.Read) ([]state.WindowSt
 // historyWithout is that of state that was written, up to a record's timestamp, by a
 // plan that lacked what a feature needs, if any, and is written by the registry's now.
 func historyWithout(r *features.Registry, young *features.Feature, until int64) *state.History {
-	before := &state.Plan{Version: "before", Units: maps.Clone(r.Plan().Units)}
+	before := &state.Plan{Version: "before", Retained: maps.Clone(r.Plan().Retained)}
 	if young != nil {
-		for _, u := range young.Units() {
-			delete(before.Units, u.Key)
+		for _, u := range young.Retained() {
+			delete(before.Retained, u.Key)
 		}
 	}
 	return &state.History{
-		Marks: []state.PlanEpoch{
+		PlanEpochs: []state.PlanEpoch{
 			{Topic: "transactions", Version: "before", Last: until},
 			{Topic: "transactions", Version: r.Plan().Version, Last: state.MaxTime},
 		},

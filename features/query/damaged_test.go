@@ -26,7 +26,7 @@ func (r damagedReader) Read(_ context.Context, reads []state.Read) ([]state.Wind
 		case read.Series.Measure == state.Record:
 			slices[i].Log = state.Log(state.LogHeader)
 		default:
-			slices[i].Cells = []state.Bucket{{Tile: read.Last, Value: value.Value{Type: value.Int, Num: 1}}}
+			slices[i].Buckets = []state.Bucket{{Tile: read.Last, Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
 	return slices, nil

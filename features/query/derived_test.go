@@ -101,7 +101,7 @@ func TestDerivedAnswer(t *testing.T) {
 	const at, now = int64(1_532_520_000_000), int64(1_532_520_000_001)
 	cells := func(num int64, v value.Value) state.WindowState {
 		v.Num = num
-		return state.WindowState{Cells: []state.Bucket{{Tile: 1, Value: v}}}
+		return state.WindowState{Buckets: []state.Bucket{{Tile: 1, Value: v}}}
 	}
 	money, number := value.Value{Type: value.Decimal, Scale: 2}, value.Value{Type: value.Int}
 	type answer struct {

@@ -40,11 +40,11 @@ features:
 	for i := range int64(500) {
 		at := now - 12*3_600_000 + i*86_400
 		value := fmt.Appendf(nil, `{"ts":%d,"user":"u","merchant":"m%d","amount":%d.25,"score":0.5,"ok":%t}`, at, i%20, i, i%3 == 0)
-		batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		batch := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		if _, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: at, Value: value}, 0, batch); err != nil {
 			b.Fatal(err)
 		}
-		log = append(log, batch.Ops[0].Member...)
+		log = append(log, batch.Mutations[0].Member...)
 	}
 	var reading Reading
 	b.ReportAllocs()

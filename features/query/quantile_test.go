@@ -41,7 +41,7 @@ features:
 				t.Fatal(err)
 			}
 		}
-		if len(b.Ops) > 10_000 {
+		if len(b.Mutations) > 10_000 {
 			if err := held.Apply(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}

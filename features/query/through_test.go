@@ -108,7 +108,7 @@ func (r *memberReader) Read(_ context.Context, reads []state.Read) ([]state.Wind
 		if read.Series.Measure == state.Record {
 			slices[i].Log = r.log
 		} else {
-			slices[i].Cells = []state.Bucket{{Value: value.Value{Type: value.Int, Num: 1}}}
+			slices[i].Buckets = []state.Bucket{{Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
 	if len(r.rounds) == r.lose {
@@ -123,12 +123,12 @@ func logOf(t *testing.T, r *features.Registry, at int64, devices ...string) stat
 	log := []byte(state.LogHeader)
 	mapper := r.NewMapper()
 	for _, device := range devices {
-		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		value := fmt.Appendf(nil, `{"ts":%d,"user":"ann","device":%q,"fee":0}`, at, device)
 		if _, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: value}, 0, b); err != nil {
 			t.Fatal(err)
 		}
-		for _, op := range b.Ops {
+		for _, op := range b.Mutations {
 			if op.Series.Measure == state.Record {
 				log = append(log, op.Member...)
 			}

@@ -124,7 +124,7 @@ func applyRandom(t *rapid.T, s *redisstore.Store, m *Model, registry *features.R
 		t.Fatal(err)
 	}
 	n := rapid.IntRange(0, 30).Draw(t, "events")
-	b := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress[0], To: int64(n)}}}
+	b := &state.Batch{Ranges: []state.PartitionRange{{Partition: partition, Progress: progress[0], To: int64(n)}}}
 	mapper, now := registry.NewMapper(), recorded
 	for offset := range n {
 		now += rapid.Int64Range(0, 600).Draw(t, "seconds")

@@ -135,7 +135,7 @@ func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
 			if err := model.Apply(rec); err != nil {
 				t.Fatal(err)
 			}
-			b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+			b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 			if _, err := mapper.Map(&rec, 0, b); err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func newReplay(t *testing.T, definitions string) *replay {
 		t.Fatal(err)
 	}
 	return &replay{
-		TB: t, registry: r, mapper: r.NewMapper(), store: memory.New(), batch: state.Batch{Sources: make([]state.PartitionRange, 1), Now: recorded * 1000},
+		TB: t, registry: r, mapper: r.NewMapper(), store: memory.New(), batch: state.Batch{Ranges: make([]state.PartitionRange, 1), Now: recorded * 1000},
 		record: record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded * 1000},
 	}
 }

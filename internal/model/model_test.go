@@ -208,8 +208,8 @@ func TestMapperAgrees(t *testing.T) {
 		if err := m.Apply(rec); (err == nil) != (mapErr == nil) {
 			t.Fatalf("the model says %v, the mapper %v", err, mapErr)
 		}
-		for _, touched := range b.Touched {
-			for _, op := range b.Ops[touched.From:touched.To] {
+		for _, touched := range b.Updates {
+			for _, op := range b.Mutations[touched.From:touched.To] {
 				operations[op.Series.ID+" "+string(touched.Entity)]++
 			}
 		}

@@ -83,7 +83,7 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 			if err := model.Apply(rec); err != nil {
 				t.Fatal(err)
 			}
-			b := &state.Batch{Sources: make([]state.PartitionRange, 1), Now: rec.Timestamp}
+			b := &state.Batch{Ranges: make([]state.PartitionRange, 1), Now: rec.Timestamp}
 			if _, err := mapper.Map(&rec, 0, b); err != nil {
 				t.Fatal(err)
 			}

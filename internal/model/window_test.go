@@ -114,7 +114,7 @@ func (c *windowCheck) event() {
 	c.now += max(0, c.steps(-2, 3))
 	at := c.now + min(c.steps(-6, 1), 1000)
 	rec := record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: c.now, Value: eventAt(c.T, at)}
-	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	if _, err := c.mapper.Map(&rec, 0, b); err != nil {
 		c.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func fill(t *testing.T, s *redisstore.Store, r *features.Registry, events ...str
 	}
 	for i, event := range events {
 		b := &state.Batch{EveryShard: true, Series: r.Series}
-		b.Sources = []state.PartitionRange{{Partition: p, To: int64(i + 1), Progress: progress[0]}}
+		b.Ranges = []state.PartitionRange{{Partition: p, To: int64(i + 1), Progress: progress[0]}}
 		_, err := mapper.Map(&record.Record{Partition: p, Offset: int64(i), Timestamp: noon, Value: []byte(event)}, 0, b)
 		if err != nil {
 			t.Fatal(err)

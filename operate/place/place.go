@@ -83,7 +83,7 @@ func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
 func (p *Planner) Plan(ctx context.Context, partitions []state.Partition, to Target) ([]Step, error) {
 	under := make([]state.Partition, len(partitions))
 	for i, id := range partitions {
-		under[i] = id.Under(p.Version)
+		under[i] = id.WithPlan(p.Version)
 	}
 	progress, err := p.Store.Progress(ctx, under)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *Planner) step(id state.Partition, log *fetch.Log, progress []state.Posi
 	}
 	s := Step{Partition: id, Log: *log, To: to.in(log, name.Tag())}
 	s.placement = state.Placement{
-		Partition: id.Under(p.Version), From: progress, To: make([]state.Position, len(progress)), Log: name, Partitions: log.Partitions,
+		Partition: id.WithPlan(p.Version), From: progress, To: make([]state.Position, len(progress)), Log: name, Partitions: log.Partitions,
 	}
 	for shard, at := range progress {
 		next := &s.placement.To[shard]

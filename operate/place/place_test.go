@@ -182,7 +182,7 @@ func TestPlan(t *testing.T) {
 			var want []state.Placement
 			if c.want != nil {
 				want = []state.Placement{{
-					Partition: state.Partition{Topic: "tx", ID: 3}.Under("v"), From: c.progress, To: c.want, Log: here, Partitions: 4, Gap: c.gap,
+					Partition: state.Partition{Topic: "tx", ID: 3}.WithPlan("v"), From: c.progress, To: c.want, Log: here, Partitions: 4, Gap: c.gap,
 				}}
 			}
 			if diff := cmp.Diff(want, f.placed); diff != "" {

@@ -186,11 +186,11 @@ func checkSqueezed(t *testing.T, s *state.Series, got state.WindowState, values 
 
 func mustFind(t *testing.T, name, method string) aggregate.Mergeable {
 	t.Helper()
-	kind, ok := aggregate.Find(name, method)
+	function, ok := aggregate.Find(name, method)
 	if !ok {
 		t.Fatalf("there is no %s", name)
 	}
-	return kind.(aggregate.Mergeable)
+	return function.(aggregate.Mergeable)
 }
 
 // A sketch that was made coarser is what it would be if it had been so from the
@@ -274,8 +274,8 @@ func TestGroupsAreBounded(t *testing.T) {
 		}
 		read := held.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
 		if s.Measure == state.CountEvents {
-			if len(read.Cells) != 5 || read.Cells[0].Value.Num != 60 {
-				t.Errorf("%s counts %v", s.ID, read.Cells)
+			if len(read.Buckets) != 5 || read.Buckets[0].Value.Num != 60 {
+				t.Errorf("%s counts %v", s.ID, read.Buckets)
 			}
 			return nil
 		}

@@ -42,7 +42,7 @@ func Entries(s *state.Series, st State) (list []Entry, cutOff *int64, err error)
 		return l.entries(), nil, nil
 	}
 	all := st.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
-	for _, c := range all.Cells {
+	for _, c := range all.Buckets {
 		list = append(list, Entry{Tiles: []int64{c.Tile}, Value: c.Value})
 	}
 	err = all.Log.Records(func(r state.LogRecord) bool {
@@ -80,7 +80,7 @@ func (f *filters) entries() (list []Entry) {
 	return list
 }
 
-func (d *identities) entries() (list []Entry) {
+func (d *dedupSet) entries() (list []Entry) {
 	for _, n := range d.list {
 		member := fmt.Sprintf("%016x", uint64(n.hash))
 		list = append(list, Entry{Member: &member, Tiles: []int64{n.tile}})
@@ -88,7 +88,7 @@ func (d *identities) entries() (list []Entry) {
 	return list
 }
 
-func (s *spreads) entries() (list []Entry) {
+func (s *momentTiles) entries() (list []Entry) {
 	for _, c := range s.cells {
 		list = append(list, Entry{Tiles: []int64{c.tile}, Moments: c.content})
 	}

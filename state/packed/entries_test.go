@@ -8,15 +8,15 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Whatever a kind keeps, people can be shown it.
+// Whatever a function keeps, people can be shown it.
 func TestEveryStateHasEntries(t *testing.T) {
 	measures := map[state.Measure]value.Type{state.Record: value.Null, state.Identify: value.Null}
-	for _, kind := range aggregate.All {
-		tiled, ok := kind.(aggregate.Mergeable)
+	for _, function := range aggregate.All {
+		tiled, ok := function.(aggregate.Mergeable)
 		if !ok {
 			continue
 		}
-		types := append([]value.Type{value.Null}, kind.Spec().Types...)
+		types := append([]value.Type{value.Null}, function.Spec().Types...)
 		for _, typ := range types[min(1, len(types)-1):] {
 			for _, m := range tiled.Measures(aggregate.Call{Type: typ, Max: 10}) {
 				measures[m] = typ
@@ -31,7 +31,7 @@ func TestEveryStateHasEntries(t *testing.T) {
 		s := &state.Series{ID: "abcde", Measure: m, Type: typ, Tile: 1000, Max: 10, Rate: 0.01}
 		all = append(all, s)
 		switch m.Layout() {
-		case state.LastSeen, state.Logs, state.Filters, state.Identities:
+		case state.LastSeen, state.Logs, state.Filters, state.DedupSet:
 		default:
 			apart := *s
 			apart.Per = "user"

@@ -15,7 +15,7 @@ import (
 func perUser(most int) []*state.Series {
 	var list []*state.Series
 	for m := state.CountEvents; m <= state.GreatestText; m++ {
-		if m.Layout() != state.LastSeen && m.Layout() != state.Logs && m.Layout() != state.Filters && m.Layout() != state.Identities {
+		if m.Layout() != state.LastSeen && m.Layout() != state.Logs && m.Layout() != state.Filters && m.Layout() != state.DedupSet {
 			list = append(list, &state.Series{ID: m.String(), Measure: m, Type: value.Int, Tile: 10, Per: "user", Max: most})
 		}
 	}
@@ -76,7 +76,7 @@ func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 
 func written(g state.Group) string {
 	slices.Sort(g.Members)
-	return fmt.Sprintf("%s %v %q %d %d %.6f %.6f", g.Key, g.Cells, g.Members, g.Count, g.Moments.N, g.Moments.Mean, g.Moments.Squares)
+	return fmt.Sprintf("%s %v %q %d %d %.6f %.6f", g.Key, g.Buckets, g.Members, g.Count, g.Moments.N, g.Moments.Mean, g.Moments.Squares)
 }
 
 // What a hot entity takes does not grow with the number of keys met.

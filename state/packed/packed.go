@@ -92,7 +92,7 @@ func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 // Compactor compacts what is packed. It has memory of its own and serves one
 // goroutine. Its zero value is ready.
 type Compactor struct {
-	shelf Shelf
+	pool  Pool
 	parts []part
 	body  []byte
 }
@@ -122,7 +122,7 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Se
 		}
 		gone := p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now))
 		if gone {
-			c.shelf.Put(p.series, p.state)
+			c.pool.Put(p.series, p.state)
 		}
 		return gone
 	})
@@ -229,7 +229,7 @@ func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) er
 			i = len(c.parts)
 			c.parts = append(c.parts, part{tag: tag, body: body})
 			if s := known(tag); s != nil {
-				c.parts[i].series, c.parts[i].state = s, c.shelf.Take(s, Secret{}) // nothing is hashed
+				c.parts[i].series, c.parts[i].state = s, c.pool.Take(s, Secret{}) // nothing is hashed
 			}
 		}
 		if c.parts[i].series == nil {
@@ -242,7 +242,7 @@ func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) er
 func (c *Compactor) clear() {
 	for _, p := range c.parts {
 		if p.series != nil {
-			c.shelf.Put(p.series, p.state)
+			c.pool.Put(p.series, p.state)
 		}
 	}
 	clear(c.parts)

@@ -7,19 +7,19 @@ import "github.com/weir-stream/weir/state"
 // wanted. An event whose identity the entity remembers has arrived meanwhile:
 // it is passed over.
 func Think(b *state.Batch, entity string, held func(*state.Series) State) {
-	for i := range b.Touched {
-		t := &b.Touched[i]
+	for i := range b.Updates {
+		t := &b.Updates[i]
 		if string(t.Entity) != entity {
 			continue
 		}
 		if op := b.Identity(t); op != nil {
-			if ids, ok := held(op.Series).(*identities); ok && ids.has(op) {
+			if ids, ok := held(op.Series).(*dedupSet); ok && ids.has(op) {
 				continue
 			}
 		}
 		for j := t.From; j < t.To; j++ {
-			if s := held(b.Ops[j].Series); s != nil {
-				s.Apply(&b.Ops[j])
+			if s := held(b.Mutations[j].Series); s != nil {
+				s.Apply(&b.Mutations[j])
 			}
 		}
 	}

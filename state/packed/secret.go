@@ -60,8 +60,8 @@ func NewKeyed(s *state.Series, secret Secret) State {
 	switch s.Layout() {
 	case state.Filters:
 		return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
-	case state.Identities:
-		return &identities{series: s, secret: secret}
+	case state.DedupSet:
+		return &dedupSet{series: s, secret: secret}
 	default:
 		return New(s)
 	}

@@ -42,7 +42,7 @@ func New(s *state.Series) State {
 		return &lastSeen{max: s.Max, times: map[string]int64{}}
 	case state.Logs:
 		return &log{max: s.Max, bytes: s.Bytes}
-	case state.Filters, state.Identities:
+	case state.Filters, state.DedupSet:
 		return NewKeyed(s, Secret{})
 	case state.Groups:
 		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
@@ -58,10 +58,10 @@ func newTiled(s *state.Series) tiled {
 		return &members{series: s, tiles: map[string][]int64{}}
 	case state.Sketches:
 		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
-	case state.Spreads:
-		return &spreads{series: s}
-	case state.Picks:
-		return &picks{series: s}
+	case state.MomentTiles:
+		return &momentTiles{series: s}
+	case state.Extremes:
+		return &extremes{series: s}
 	default:
 		return &tiles{series: s}
 	}
@@ -84,8 +84,8 @@ func appendOp(dst []byte, op *state.Mutation, before int64, secret Secret) ([]by
 		return append(dst, op.Member...), before
 	case state.Filters:
 		return appendFilterOp(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
-	case state.Identities:
-		return appendIdentity(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
+	case state.DedupSet:
+		return appendDedupEntry(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
 	case state.Groups:
 		return appendGroupOp(dst, op), before
 	default:
@@ -99,10 +99,10 @@ func appendTiledOp(dst []byte, op *state.Mutation, before int64) ([]byte, int64)
 		return appendMember(dst, op.Member, []int64{op.Tile}, before), before
 	case state.Sketches:
 		return appendSketchOp(dst, op.Member, op.Tile-before), op.Tile
-	case state.Spreads:
-		return appendSpread(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
-	case state.Picks:
-		return appendPick(dst, op.Series, op.Tile, before, pick{op.Num, op.Member}), op.Tile
+	case state.MomentTiles:
+		return appendMoments(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
+	case state.Extremes:
+		return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
 	default:
 		dst = binary.AppendVarint(dst, op.Tile-before)
 		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile

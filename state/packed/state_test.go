@@ -206,7 +206,7 @@ func TestCompactPrunes(t *testing.T) {
 					}
 				}
 			}
-			n := len(slice.Cells) + len(slice.Members) + int(slice.Count)
+			n := len(slice.Buckets) + len(slice.Members) + int(slice.Count)
 			_ = slice.Log.Records(func(state.LogRecord) bool { n++; return true })
 			if n != want {
 				t.Errorf("%s at %d: %d are kept, want %d", s.Measure, now/day, n, want)

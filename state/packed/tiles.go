@@ -152,7 +152,7 @@ func (t *tiles) Read(r *state.Read) state.WindowState {
 			c.Value.Num, c.Value.Carry = n.num, n.carry
 		}
 	}
-	return state.WindowState{Cells: cells}
+	return state.WindowState{Buckets: cells}
 }
 
 func (t *tiles) Prune(first int64) (empty bool) {

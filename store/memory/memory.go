@@ -53,13 +53,13 @@ func NewKeyed(secret packed.Secret) *Store {
 // Apply applies a batch; there is no error.
 func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 	s.now = max(s.now, b.Now)
-	for i := range b.Sources {
-		s.ends[b.Sources[i].Partition] = b.Sources[i].To
+	for i := range b.Ranges {
+		s.ends[b.Ranges[i].Partition] = b.Ranges[i].To
 	}
-	for i := range b.Touched {
-		t := &b.Touched[i]
+	for i := range b.Updates {
+		t := &b.Updates[i]
 		for j := t.From; j < t.To; j++ {
-			op := &b.Ops[j]
+			op := &b.Mutations[j]
 			e := s.entry(op.Series, t.Entity)
 			e.Apply(op)
 			if op.Series.Keep > 0 {

@@ -71,7 +71,7 @@ func keptForAWhile() []*state.Series {
 // addEvent adds what an event of an amount and a user does to all series.
 func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, device, user string) {
 	b.Now, b.Series = max(b.Now, time), list
-	b.Sources[0].To = offset + 1
+	b.Ranges[0].To = offset + 1
 	b.Touch(0, offset, []byte(device))
 	for _, s := range list {
 		op := state.Mutation{Series: s, Tile: s.TileOf(time)}
@@ -135,7 +135,7 @@ func TestMemoryIsAsRedis(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &state.Batch{Sources: []state.PartitionRange{{Partition: partition, Progress: progress[0]}}}
+		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: partition, Progress: progress[0]}}}
 		for range 1 + random.IntN(60) {
 			now += random.Int64N(day / 20)
 			at := now - random.Int64N(2*day)
@@ -217,7 +217,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	}
 	if r.Series.Measure != state.Record {
 		m := s.Moments // of which the order of events changes the last digits
-		return fmt.Sprintf("%+v %q %d %d %v %d %.9g %.9g", s.Cells, s.Members, s.Count, s.After, s.Capped, m.N, m.Mean, m.Squares)
+		return fmt.Sprintf("%+v %q %d %d %v %d %.9g %.9g", s.Buckets, s.Members, s.Count, s.After, s.Capped, m.N, m.Mean, m.Squares)
 	}
 	var records []string
 	var times []int64
@@ -315,7 +315,7 @@ func TestSumThatLeaves64Bits(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := s.Read(ctx, []state.Read{{Series: c.series, Entity: "d"}})
-		if v := got[0].Cells[0].Value; string(v.AppendText(nil)) != c.want || v.Saturated() != c.saturated {
+		if v := got[0].Buckets[0].Value; string(v.AppendText(nil)) != c.want || v.Saturated() != c.saturated {
 			t.Errorf("%v add up to %s, %+v; want %s, saturated %v", c.nums, v.AppendText(nil), v, c.want, c.saturated)
 		}
 	}
@@ -327,7 +327,7 @@ func TestOldEntitiesAreDropped(t *testing.T) {
 	s := memory.New()
 	most := 0
 	for i := range int64(2000) {
-		b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		addEvent(b, list, i, i*day, 1, fmt.Sprint("d", i), "u")
 		if err := s.Apply(ctx, b); err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func TestHorizonIsKept(t *testing.T) {
 		s := memory.New()
 		horizon := int64(100 * day)
 		for i, at := range []int64{horizon - series.Tile, horizon, horizon + series.Keep} {
-			b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+			b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 			addEvent(b, []*state.Series{series}, int64(i), at, 1, "d", fmt.Sprint("u", i))
 			if err := s.Apply(ctx, b); err != nil {
 				t.Fatal(err)
@@ -355,7 +355,7 @@ func TestHorizonIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := len(read[0].Cells) + len(read[0].Members) + int(read[0].Count) + int(read[0].Moments.N) + len(read[0].Groups)
+		n := len(read[0].Buckets) + len(read[0].Members) + int(read[0].Count) + int(read[0].Moments.N) + len(read[0].Groups)
 		for i := range 3 {
 			if read[0].Filter != nil && read[0].Filter.Has(fmt.Append(nil, "u", i)) {
 				n++
@@ -376,10 +376,10 @@ func TestStatesAreBounded(t *testing.T) {
 	bounded := &state.Series{ID: "bound", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000, Bytes: 4000}
 	free := &state.Series{ID: "bfree", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000}
 	stored := memory.New()
-	b := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+	b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	for i := range int64(5000) {
 		b.Reset()
-		b.Sources, b.Now = b.Sources[:1], 100*day
+		b.Ranges, b.Now = b.Ranges[:1], 100*day
 		for _, device := range []string{"hot", "cold"} {
 			if device == "cold" && i >= 100 {
 				continue

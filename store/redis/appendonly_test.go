@@ -27,7 +27,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 					b := begin(t, s, transactions)
 					fill(b, 0, event{offset: from, device: "d1", user: "u", time: 101 * day})
 					apply(t, w, b)
-					from = b.Sources[0].Progress[0].Offset
+					from = b.Ranges[0].Progress[0].Offset
 				}
 			}
 			write(0)
@@ -41,7 +41,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 				if err := s.Create(context.Background()); err != nil {
 					t.Fatal(err)
 				}
-				write(begin(t, s, transactions).Sources[0].To)
+				write(begin(t, s, transactions).Ranges[0].To)
 				testkit.Eventually(t, 20*time.Second, "the file to be rewritten", func() (bool, string) {
 					info := client.Info(t.Context(), "persistence").Val()
 					return !rewriteNeeded(info), info
@@ -52,7 +52,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 				})
 			}
 			slices, err := s.Read(t.Context(), []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
-			if err != nil || len(slices[0].Cells) != 1 || slices[0].Cells[0].Value.Num != 27 {
+			if err != nil || len(slices[0].Buckets) != 1 || slices[0].Buckets[0].Value.Num != 27 {
 				t.Errorf("counted are %+v, %v; want 27", slices, err)
 			}
 		})

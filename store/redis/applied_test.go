@@ -10,7 +10,7 @@ import (
 // whatever plan.
 func TestApplied(t *testing.T) {
 	onEach(t, 8, func(t *testing.T, s *Store) {
-		under := transactions.Under("v1")
+		under := transactions.WithPlan("v1")
 		check := func(what string, p state.Partition, offset int64, want bool, devices ...string) {
 			t.Helper()
 			var reads []state.Read
@@ -41,14 +41,14 @@ func TestApplied(t *testing.T) {
 		check("in a shard that it does not touch", under, 4, false, elsewhere)
 		check("in both", under, 4, false, here, elsewhere)
 		check("in all", under, 4, false)
-		check("under another plan", transactions.Under("v2"), 4, true, here)
-		check("in both, under another plan", transactions.Under("v2"), 4, false, here, elsewhere)
+		check("under another plan", transactions.WithPlan("v2"), 4, true, here)
+		check("in both, under another plan", transactions.WithPlan("v2"), 4, false, here, elsewhere)
 
 		b = begin(t, s, under)
-		b.EveryShard, b.Sources[0].To = true, 5
+		b.EveryShard, b.Ranges[0].To = true, 5
 		apply(t, s.newWriter(), b)
 		check("in both, once all have moved", under, 4, true, here, elsewhere)
 		check("in all, once all have moved", under, 4, true)
-		check("another partition", state.Partition{Topic: transactions.Topic, ID: 7}.Under("v1"), 0, false, here)
+		check("another partition", state.Partition{Topic: transactions.Topic, ID: 7}.WithPlan("v1"), 0, false, here)
 	})
 }

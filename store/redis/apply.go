@@ -31,7 +31,7 @@ const (
 // writer applies batches. It has memory of its own and serves one goroutine.
 type writer struct {
 	store    *Store
-	byShard  [][]int32 // indices in Batch.Touched
+	byShard  [][]int32 // indices in Batch.Updates
 	combiner combiner
 	packer   packed.Packer
 	calls    []scriptCall
@@ -98,8 +98,8 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	for shard := range w.byShard {
 		w.byShard[shard] = w.byShard[shard][:0]
 	}
-	for i := range b.Touched {
-		shard := state.Shard(b.Touched[i].Hash, len(w.byShard))
+	for i := range b.Updates {
+		shard := state.Shard(b.Updates[i].Hash, len(w.byShard))
 		w.byShard[shard] = append(w.byShard[shard], int32(i))
 	}
 	if err := w.learnSecret(ctx); err != nil {
@@ -157,11 +157,11 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	at := make([]state.Position, len(b.Sources)) // from where the next call goes on
-	last := make([]int64, len(b.Sources))
+	at := make([]state.Position, len(b.Ranges)) // from where the next call goes on
+	last := make([]int64, len(b.Ranges))
 	for shard := range w.byShard {
-		for i := range b.Sources {
-			at[i] = b.Sources[i].Progress[shard]
+		for i := range b.Ranges {
+			at[i] = b.Ranges[i].Progress[shard]
 			last[i] = at[i].Offset
 		}
 		w.combiner.reset()
@@ -169,8 +169,8 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 		if w.encodeShard(ctx, b, shard, at, last) {
 			continue
 		}
-		for i := range b.Sources {
-			if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || verify[shard]) {
+		for i := range b.Ranges {
+			if s := &b.Ranges[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || verify[shard]) {
 				last[i] = max(s.To, at[i].Offset)
 			}
 		}
@@ -186,19 +186,19 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
 	before := -1 // the one touched before
 	for _, i := range w.byShard[shard] {
-		t := &b.Touched[i]
-		if s := &b.Sources[t.Source]; s.Behind || t.Offset < at[t.Source].Offset || s.Lags(shard) {
+		t := &b.Updates[i]
+		if s := &b.Ranges[t.Source]; s.Behind || t.Offset < at[t.Source].Offset || s.Lags(shard) {
 			continue
 		}
 		// A call has all operations of an event.
-		if w.combiner.full() && (b.Touched[before].Offset != t.Offset || b.Touched[before].Source != t.Source) {
+		if w.combiner.full() && (b.Updates[before].Offset != t.Offset || b.Updates[before].Source != t.Source) {
 			if w.call(ctx, b, shard, at, last, true) {
 				return true
 			}
 		}
 		before = int(i)
 		for j := t.From; j < t.To; j++ {
-			w.combiner.add(t.Entity, t.Hash, &b.Ops[j])
+			w.combiner.add(t.Entity, t.Hash, &b.Mutations[j])
 		}
 		last[t.Source] = t.Offset + 1
 	}
@@ -211,9 +211,9 @@ func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at 
 func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
 	start := len(w.args)
 	c := scriptCall{shard: shard, more: more}
-	for i := range b.Sources {
-		to := moved(at[i], &b.Sources[i], last[i])
-		if s := &b.Sources[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || b.EveryShard) {
+	for i := range b.Ranges {
+		to := moved(at[i], &b.Ranges[i], last[i])
+		if s := &b.Ranges[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || b.EveryShard) {
 			c.moves = append(c.moves, move{source: i, from: at[i], to: to})
 		}
 		at[i] = to
@@ -229,7 +229,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
 	for _, m := range c.moves {
-		p := b.Sources[m.source].Partition
+		p := b.Ranges[m.source].Partition
 		w.arg(strconv.AppendInt(append(append(w.bytes, p.Topic...), '/'), int64(p.ID), 10))
 		w.arg(m.from.Append(w.bytes))
 		w.arg(m.to.Append(w.bytes))
@@ -325,7 +325,7 @@ func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) erro
 		if errors.Is(err, state.ErrUnavailable) && down() == nil {
 			failed = c.shard
 			for _, m := range c.moves {
-				b.Sources[m.source].Lag(c.shard)
+				b.Ranges[m.source].Lag(c.shard)
 			}
 			verify[c.shard] = false
 			continue
@@ -368,9 +368,9 @@ func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied 
 			b.Refused += int(refused)
 			b.Refusal, _ = reply[1].(string)
 		}
-		for heavy := reply[2:]; len(heavy) > 0; heavy = heavy[2:] {
-			i, isNumber := heavy[0].(int64)
-			held, isText := heavy[1].(string)
+		for candidates := reply[2:]; len(candidates) > 0; candidates = candidates[2:] {
+			i, isNumber := candidates[0].(int64)
+			held, isText := candidates[1].(string)
 			if !isNumber || !isText || i < 1 || i > int64(len(c.keys)) {
 				return false, errReply
 			}
@@ -378,7 +378,7 @@ func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied 
 			w.grown(c.shard, c.keys[i-1], held)
 		}
 		for _, m := range c.moves {
-			b.Sources[m.source].Progress[c.shard] = m.to
+			b.Ranges[m.source].Progress[c.shard] = m.to
 		}
 		return true, nil
 	}
@@ -392,7 +392,7 @@ func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied 
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", progressKey(w.store.tags[c.shard]), err)
 		}
-		if source := &b.Sources[m.source]; found == m.from || found.Continues(m.from, source.Epoch) {
+		if source := &b.Ranges[m.source]; found == m.from || found.Continues(m.from, source.Epoch) {
 			source.Progress[c.shard] = found
 		} else {
 			source.Behind = true

@@ -54,20 +54,20 @@ func TestProgressTable(t *testing.T) {
 		checkAll(t, s, list[:30])
 		apply(t, w, more) // between: the rest is applied
 		checkAll(t, s, list)
-		for i, p := range more.Sources[0].Progress {
-			if p.Offset != 60 && slices.ContainsFunc(more.Touched, func(touched state.EntityUpdate) bool { return state.Shard(touched.Hash, 4) == i }) {
+		for i, p := range more.Ranges[0].Progress {
+			if p.Offset != 60 && slices.ContainsFunc(more.Updates, func(touched state.EntityUpdate) bool { return state.Shard(touched.Hash, 4) == i }) {
 				t.Errorf("progress of shard %d is %v, want 60", i, p)
 			}
 		}
 
 		// Less: a shard that was put back.
 		ahead := begin(t, s, transactions)
-		for shard := range ahead.Sources[0].Progress {
-			ahead.Sources[0].Progress[shard].Offset = 90
+		for shard := range ahead.Ranges[0].Progress {
+			ahead.Ranges[0].Progress[shard].Offset = 90
 		}
 		fill(ahead, 0, event{offset: 90, device: "d1", user: "u1", time: 103 * day, cents: 1})
 		apply(t, w, ahead)
-		if !ahead.Sources[0].Behind {
+		if !ahead.Ranges[0].Behind {
 			t.Error("a store that lacks what it had confirmed was not found out")
 		}
 		checkAll(t, s, list)
@@ -76,12 +76,12 @@ func TestProgressTable(t *testing.T) {
 		shard := state.Shard(state.EntityHash([]byte("d1")), 4)
 		s.redis.HDel(context.Background(), progressKey(s.tags[shard]), progressField(transactions))
 		lost := begin(t, s, transactions)
-		for shard := range lost.Sources[0].Progress {
-			lost.Sources[0].Progress[shard].Offset = 60
+		for shard := range lost.Ranges[0].Progress {
+			lost.Ranges[0].Progress[shard].Offset = 60
 		}
 		fill(lost, 0, event{offset: 60, device: "d1", user: "u1", time: 103 * day, cents: 1})
 		apply(t, w, lost)
-		if !lost.Sources[0].Behind {
+		if !lost.Ranges[0].Behind {
 			t.Error("a shard without progress was not found out")
 		}
 		checkAll(t, s, list)
@@ -93,15 +93,15 @@ func TestBehindLeavesOthersAlone(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions, logins)
 		b := begin(t, s, transactions, logins)
-		for shard := range b.Sources[0].Progress {
-			b.Sources[0].Progress[shard].Offset = 7
+		for shard := range b.Ranges[0].Progress {
+			b.Ranges[0].Progress[shard].Offset = 7
 		}
 		list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 5}}
 		fill(b, 0, event{offset: 7, device: "d1", user: "u2", time: 101 * day, cents: 900})
 		fill(b, 1, list...)
 		apply(t, s.newWriter(), b)
-		if !b.Sources[0].Behind || b.Sources[1].Behind {
-			t.Errorf("behind: %v, %v; want only the first", b.Sources[0].Behind, b.Sources[1].Behind)
+		if !b.Ranges[0].Behind || b.Ranges[1].Behind {
+			t.Errorf("behind: %v, %v; want only the first", b.Ranges[0].Behind, b.Ranges[1].Behind)
 		}
 		checkAll(t, s, list)
 	})
@@ -123,8 +123,8 @@ func TestLongBatchIsCut(t *testing.T) {
 		w := s.newWriter()
 		w.byShard[0] = nil
 		apply(t, w, b)
-		if len(w.calls) != 0 || b.Sources[0].Progress[0].Offset != 500 {
-			t.Fatalf("progress %v after the batch, want 500", b.Sources[0].Progress[0])
+		if len(w.calls) != 0 || b.Ranges[0].Progress[0].Offset != 500 {
+			t.Fatalf("progress %v after the batch, want 500", b.Ranges[0].Progress[0])
 		}
 		got := holds(t, s, "d4", 100, 106)
 		want := expected(list, "d4", 100, 106)
@@ -190,7 +190,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
 		}
 		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
-		if err != nil || slices[0].Cells[0].Value.Num != 1 || slices[1].Cells[0].Value.Num != 1 {
+		if err != nil || slices[0].Buckets[0].Value.Num != 1 || slices[1].Buckets[0].Value.Num != 1 {
 			t.Errorf("counts %+v, %v; want 1 of each", slices, err)
 		}
 		slices, err = s.Read(ctx, []state.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
@@ -222,11 +222,11 @@ func TestForeignString(t *testing.T) {
 			t.Errorf("the foreign string became %q", held)
 		}
 		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
-		if err != nil || slices[1].Err != nil || slices[1].Cells[0].Value.Num != 1 {
+		if err != nil || slices[1].Err != nil || slices[1].Buckets[0].Value.Num != 1 {
 			t.Fatalf("%+v, %v", slices, err)
 		}
 		err = slices[0].Err
-		if want := fmt.Sprintf("key %q: %s", shown, what); err == nil || !strings.HasPrefix(err.Error(), want) || slices[0].Cells != nil {
+		if want := fmt.Sprintf("key %q: %s", shown, what); err == nil || !strings.HasPrefix(err.Error(), want) || slices[0].Buckets != nil {
 			t.Errorf("reading it: %v, want %s", err, want)
 		}
 		var named interface{ Key() string }
@@ -328,19 +328,19 @@ func (o *owner) rewind(i int) {
 func (o *owner) step(random *rand.Rand) {
 	b := &state.Batch{EveryShard: random.IntN(3) == 0}
 	for i, p := range []state.Partition{transactions, logins} {
-		b.Sources = append(b.Sources, state.PartitionRange{Partition: p, Progress: o.prog[i], To: o.at[i]})
+		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p, Progress: o.prog[i], To: o.at[i]})
 		to := min(o.at[i]+random.Int64N(30), int64(len(o.logs[i])))
 		fill(b, i, o.logs[i][o.at[i]:to]...)
 		o.at[i] = to
 	}
-	o.last = &state.Batch{Touched: b.Touched, Ops: b.Ops, Now: b.Now}
-	for _, s := range b.Sources {
+	o.last = &state.Batch{Updates: b.Updates, Mutations: b.Mutations, Now: b.Now}
+	for _, s := range b.Ranges {
 		s.Progress = slices.Clone(s.Progress)
-		o.last.Sources = append(o.last.Sources, s)
+		o.last.Ranges = append(o.last.Ranges, s)
 	}
 	apply(o.t, o.w, b)
-	for i := range b.Sources {
-		if b.Sources[i].Behind {
+	for i := range b.Ranges {
+		if b.Ranges[i].Behind {
 			o.rewind(i)
 		}
 	}
@@ -413,13 +413,13 @@ func TestSumsLeave64Bits(t *testing.T) {
 				total.Add(total, big.NewInt(cents))
 				b.Add(state.Mutation{Series: amount, Tile: 100, Num: cents})
 			}
-			b.Sources[0].To = i + 1
+			b.Ranges[0].To = i + 1
 			apply(t, w, b)
 			slices, err := s.Read(context.Background(), []state.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := slices[0].Cells[0].Value; got.Big().Cmp(total) != 0 || got.Saturated() {
+			if got := slices[0].Buckets[0].Value; got.Big().Cmp(total) != 0 || got.Saturated() {
 				t.Fatalf("after %d: the sum is %s, want %s", i, got.AppendText(nil), total)
 			}
 		}

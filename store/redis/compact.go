@@ -19,14 +19,14 @@ import (
 
 // compactor folds what batches have appended to an entity into one section for
 // each series. It changes no answer, and so has nothing to do with progress. It
-// takes no round trips of its own: what a heavy key holds comes with the script's
-// reply, and the next pipeline puts what was folded in its place.
+// takes no round trips of its own: what a compaction candidate holds comes with the script's
+// reply, and the next pipeline puts what was compacted in its place.
 type compactor struct {
-	heavy  []heavyKey // to be folded
-	folded []foldedKey
-	sent   []*redis.Cmd    // that replace, with the pipeline under way
-	under  map[string]bool // keys that are heavy or folded
-	// damaged are keys that cannot be folded, until when, in milliseconds since
+	candidates []candidate // to be compacted
+	compacted  []compacted
+	sent       []*redis.Cmd    // that replace, with the pipeline under way
+	under      map[string]bool // keys that are candidates or compacted
+	// damaged are keys that cannot be compacted, until when, in milliseconds since
 	// 1970, they are not asked for again: they may be long, and would come with
 	// each batch that appends to them.
 	damaged map[string]int64
@@ -34,19 +34,19 @@ type compactor struct {
 	fresh packed.Compactor
 	known map[string]map[uint32]*state.Series
 	of    []*state.Series // what known was made of
-	dead  obituaries
+	dead  deadSeries
 }
 
-// heavyKey is a key that is worth compacting, and what it held then.
-type heavyKey struct {
+// candidate is a key that is worth compacting, and what it held then.
+type candidate struct {
 	shard int
 	key   string
 	held  []byte
 }
 
-// foldedKey is what is to stand in the place of what a key held.
-type foldedKey struct {
-	heavyKey
+// compacted is what is to stand in the place of what a key held.
+type compacted struct {
+	candidate
 	packed []byte
 }
 
@@ -61,7 +61,7 @@ func (c *compactor) grown(shard int, key any, held string) {
 	}
 	text = strings.Clone(text)
 	c.under[text] = true
-	c.heavy = append(c.heavy, heavyKey{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // it is only read
+	c.candidates = append(c.candidates, candidate{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // it is only read
 }
 
 // learn takes in the series by group and tag. A batch without records has none.
@@ -78,13 +78,13 @@ func (c *compactor) learn(series []*state.Series) {
 	}
 }
 
-// replace makes calls that put what was folded in the place of what it was made
+// replace makes calls that put what was compacted in the place of what it was made
 // of, if that is still there; what was appended since stays behind it.
 func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
 	w.sent = w.sent[:0]
-	slices.SortStableFunc(w.folded, func(a, b foldedKey) int { return a.shard - b.shard })
-	for rest := w.folded; len(rest) > 0; {
-		n := slices.IndexFunc(rest, func(f foldedKey) bool { return f.shard != rest[0].shard })
+	slices.SortStableFunc(w.compacted, func(a, b compacted) int { return a.shard - b.shard })
+	for rest := w.compacted; len(rest) > 0; {
+		n := slices.IndexFunc(rest, func(f compacted) bool { return f.shard != rest[0].shard })
 		if n < 0 {
 			n = len(rest)
 		}
@@ -102,16 +102,16 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 		w.sent = append(w.sent, cmd)
 		rest = rest[n:]
 	}
-	w.folded = w.folded[:0]
+	w.compacted = w.compacted[:0]
 	return shards, calls
 }
 
-// compact folds what heavy keys hold. Keys whose state is damaged are counted as
-// refused by the batch. What could not be folded or replaced will be found heavy
+// compact compacts what compaction candidates hold. Keys whose state is damaged are counted as
+// refused by the batch. What could not be compacted or replaced will be found a candidate
 // again, damaged keys after a while.
 func (w *writer) compact(ctx context.Context, b *state.Batch) error {
-	heavy := w.heavy
-	w.heavy = nil
+	candidates := w.candidates
+	w.candidates = nil
 	for _, cmd := range w.sent {
 		if scriptGone(cmd.Err()) {
 			if err := w.store.loadScripts(ctx); err != nil {
@@ -121,8 +121,8 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		}
 	}
 	w.learn(b.Series)
-	if err := w.mourn(ctx, heavy); err != nil {
-		for _, h := range heavy {
+	if err := w.markDead(ctx, candidates); err != nil {
+		for _, h := range candidates {
 			delete(w.under, h.key)
 		}
 		if errors.Is(err, state.ErrUnavailable) {
@@ -131,7 +131,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		return err
 	}
 	now := housekeeping(b.Now)
-	for _, h := range heavy {
+	for _, h := range candidates {
 		packed, err := w.fold(h, now)
 		if err != nil {
 			delete(w.under, h.key)
@@ -141,7 +141,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 			}
 			continue
 		}
-		w.folded = append(w.folded, foldedKey{h, packed})
+		w.compacted = append(w.compacted, compacted{h, packed})
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (w *writer) spare(keys []stateKey, names []any) {
 }
 
 // fold compacts what a key holds.
-func (w *writer) fold(h heavyKey, now int64) ([]byte, error) {
+func (w *writer) fold(h candidate, now int64) ([]byte, error) {
 	known := w.known[w.groupOf(h)]
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
@@ -198,7 +198,7 @@ func (w *writer) fold(h heavyKey, now int64) ([]byte, error) {
 }
 
 // groupOf is the group whose state a key holds.
-func (w *writer) groupOf(h heavyKey) string {
+func (w *writer) groupOf(h candidate) string {
 	group, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
 	return group
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// tend lets a writer compact what it has found heavy: with one batch it is folded,
+// tend lets a writer compact what it has found a candidate: with one batch it is compacted,
 // with the next one replaced.
 func tend(t *testing.T, s *Store, w *writer) (refused int, refusal, key string) {
 	for range 2 {
@@ -81,7 +81,7 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		ctx := context.Background()
 		start(t, s, transactions)
 		register := func(version string, series *state.Series, ago time.Duration) {
-			p := &state.Plan{Version: version, Units: map[string]state.Kept{series.ID + ".x": {}}}
+			p := &state.Plan{Version: version, Retained: map[string]state.Retention{series.ID + ".x": {}}}
 			if err := s.Register(ctx, p, time.Now().Add(-ago)); err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestCompactionDropsTheDead(t *testing.T) {
 			}
 			for _, slice := range slices {
 				n := 0
-				for _, c := range slice.Cells {
+				for _, c := range slice.Buckets {
 					n += int(c.Value.Num) + int(c.Value.Flt*4)
 				}
 				list = append(list, n)
@@ -223,7 +223,7 @@ func compactTooLate(t *testing.T, before int) {
 		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
 		writer := func() *writer { // one that compacts when the test says so
 			w := s.newWriter()
-			w.heavy = []heavyKey{{0, key, []byte(s.redis.Get(ctx, key).Val())}}
+			w.candidates = []candidate{{0, key, []byte(s.redis.Get(ctx, key).Val())}}
 			w.learn(allSeries)
 			return w
 		}
@@ -241,7 +241,7 @@ func compactTooLate(t *testing.T, before int) {
 		if short := before < 10; short != (len(held) <= shortest) {
 			t.Fatalf("%d events have left %d bytes", before, len(held))
 		}
-		stale, err := writer().fold(heavyKey{0, key, held}, 0)
+		stale, err := writer().fold(candidate{0, key, held}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

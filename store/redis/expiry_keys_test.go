@@ -52,14 +52,14 @@ func wantTimesToLive(t *testing.T, s *Store, n int) {
 func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *state.Batch {
 	b := begin(t, s, transactions)
 	b.Series, b.Now = allSeries, now
-	for i := range b.Sources[0].Progress {
-		b.Sources[0].Progress[i].Offset = from
+	for i := range b.Ranges[0].Progress {
+		b.Ranges[0].Progress[i].Offset = from
 	}
 	for i, device := range devices {
 		b.Touch(0, from+int64(i), []byte(device))
 		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	}
-	b.Sources[0].To = from + int64(len(devices))
+	b.Ranges[0].To = from + int64(len(devices))
 	return b
 }
 
@@ -88,7 +88,7 @@ func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			emptied = emptied || i > 0 && (len(slices[0].Cells) == 0 || slices[0].Cells[0].Value.Num < i)
+			emptied = emptied || i > 0 && (len(slices[0].Buckets) == 0 || slices[0].Buckets[0].Value.Num < i)
 			wantTimesToLive(t, s, 1)
 		}
 		if !emptied {

@@ -179,10 +179,10 @@ func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 			t.Fatalf("given a time to live again at once: %v", ttl)
 		}
 		ahead := write(3)
-		ahead.Sources[0].Progress = slices.Clone(ahead.Sources[0].Progress)
-		ahead.Sources[0].Progress[0].Offset = 3 // which the store does not have
+		ahead.Ranges[0].Progress = slices.Clone(ahead.Ranges[0].Progress)
+		ahead.Ranges[0].Progress[0].Offset = 3 // which the store does not have
 		apply(t, w, ahead)
-		if !ahead.Sources[0].Behind {
+		if !ahead.Ranges[0].Behind {
 			t.Fatal("the store was not found to have gone back")
 		}
 		apply(t, w, write(2))

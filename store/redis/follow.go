@@ -138,8 +138,8 @@ func (f *following) of(r *state.Read) packed.State { return f.states[r.Entity][r
 func (f *following) Add(b *state.Batch, t *state.EntityUpdate) {
 	held := f.states[string(t.Entity)]
 	for i := t.From; held != nil && i < t.To; i++ {
-		if s := held[b.Ops[i].Series.ID]; s != nil {
-			s.Apply(&b.Ops[i])
+		if s := held[b.Mutations[i].Series.ID]; s != nil {
+			s.Apply(&b.Mutations[i])
 		}
 	}
 }

@@ -48,7 +48,7 @@ features:
 			b := new(state.Batch)
 			b.Touch(0, 0, []byte("u"))
 			b.Add(state.Mutation{Series: reads[0].Series, Num: 1})
-			f.Add(b, &b.Touched[0])
+			f.Add(b, &b.Updates[0])
 			for _, held := range []state.Snapshot{f, f.Copy(reads)} {
 				if slice := held.Read(&reads[0]); slice.Err == nil || slice.Err.Error() != shown+name {
 					t.Errorf("error %v, want %s", slice.Err, name)

@@ -187,7 +187,7 @@ func (s *Store) unite(ctx context.Context, shards []marks) (*state.History, erro
 	}
 	h := &state.History{}
 	for p, at := range last {
-		h.Marks = append(h.Marks, state.PlanEpoch{Topic: p.topic, Version: p.version, Last: at})
+		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: p.topic, Version: p.version, Last: at})
 	}
 	var err error
 	h.Plans, err = s.plansOf(ctx, versions)

@@ -23,17 +23,17 @@ var (
 )
 
 func planOf(version string) *state.Plan {
-	p := &state.Plan{Version: version, Units: map[string]state.Kept{}}
+	p := &state.Plan{Version: version, Retained: map[string]state.Retention{}}
 	for _, s := range plans[version] {
-		p.Units[s.ID+".x"] = state.Kept{Keep: s.Keep}
+		p.Retained[s.ID+".x"] = state.Retention{Keep: s.Keep}
 	}
 	return p
 }
 
 const future = 50
 
-func unitOf(s *state.Series) state.Unit {
-	return state.Unit{Key: s.ID + ".x", Topic: "transactions", Kept: state.Kept{Keep: s.Keep}, Future: future, Tile: 1}
+func unitOf(s *state.Series) state.Retained {
+	return state.Retained{Key: s.ID + ".x", Topic: "transactions", Retention: state.Retention{Keep: s.Keep}, Future: future, Tile: 1}
 }
 
 // loggedRecord is an event in a partition's log; its offset is its place.
@@ -65,7 +65,7 @@ type histories struct {
 
 func (h *histories) claim(p state.Partition, version string) *applying {
 	ctx := context.Background()
-	if _, err := h.s.Place(ctx, state.Begin(p.Under(version), h.s.Shards(), 0)); err != nil {
+	if _, err := h.s.Place(ctx, state.Begin(p.WithPlan(version), h.s.Shards(), 0)); err != nil {
 		h.t.Fatal(err)
 	}
 	claims, err := h.s.Claim(ctx, []state.Partition{p}, version)
@@ -80,7 +80,7 @@ func (h *histories) claim(p state.Partition, version string) *applying {
 func (h *histories) apply(o *applying, n int) bool {
 	log := h.logs[o.p]
 	to := min(o.position+int64(n), int64(len(log)))
-	b := &state.Batch{Sources: []state.PartitionRange{{Partition: o.p.Under(o.version), To: to, Progress: o.progress}}, EveryShard: h.random.IntN(3) == 0}
+	b := &state.Batch{Ranges: []state.PartitionRange{{Partition: o.p.WithPlan(o.version), To: to, Progress: o.progress}}, EveryShard: h.random.IntN(3) == 0}
 	for offset := o.position; offset < to; offset++ {
 		r := log[offset]
 		o.newest = max(o.newest, r.timestamp)
@@ -94,7 +94,7 @@ func (h *histories) apply(o *applying, n int) bool {
 		h.t.Fatal(err)
 	}
 	o.position = to
-	return !b.Sources[0].Behind
+	return !b.Ranges[0].Behind
 }
 
 // check holds what state holds since it says to be complete against the logs.
@@ -124,7 +124,7 @@ func (h *histories) check() {
 		h.t.Fatal(err)
 	}
 	for i, read := range reads {
-		since := history.CompleteSince([]state.Unit{unitOf(read.Series)})
+		since := history.CompleteSince([]state.Retained{unitOf(read.Series)})
 		switch since {
 		case state.MaxTime:
 			h.told["not yet"]++
@@ -143,13 +143,13 @@ func (h *histories) check() {
 				}
 			}
 		}
-		for _, c := range stored[i].Cells {
+		for _, c := range stored[i].Buckets {
 			if c.Tile >= since {
 				got += int(c.Value.Num)
 			}
 		}
 		if got != want {
-			h.t.Fatalf("%s of %s holds %d events since %d, of %d: %+v", read.Series.ID, read.Entity, got, since, want, history.Marks)
+			h.t.Fatalf("%s of %s holds %d events since %d, of %d: %+v", read.Series.ID, read.Entity, got, since, want, history.PlanEpochs)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (h *histories) run(steps int) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if since := history.CompleteSince([]state.Unit{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
+	if since := history.CompleteSince([]state.Retained{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
 		h.t.Errorf("complete since %d, after all that is in the log", since)
 	}
 }
@@ -246,7 +246,7 @@ func TestClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 			sorted := cmpopts.SortSlices(func(a, b state.PlanEpoch) bool { return a.Topic+a.Version < b.Topic+b.Version })
-			if diff := cmp.Diff(want, h.Marks, sorted, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, h.PlanEpochs, sorted, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 		}
@@ -258,10 +258,10 @@ func TestClaims(t *testing.T) {
 			t.Errorf("nobody has had the partition, for %d ms", held)
 		}
 		marks()
-		if n, err := s.Place(ctx, state.Begin(transactions.Under("one"), 2, 7)); err != nil || n != 2 {
+		if n, err := s.Place(ctx, state.Begin(transactions.WithPlan("one"), 2, 7)); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
-		if n, err := s.Place(ctx, state.Begin(transactions.Under("two"), 2, 9)); err != nil || n != 0 { // too late
+		if n, err := s.Place(ctx, state.Begin(transactions.WithPlan("two"), 2, 9)); err != nil || n != 0 { // too late
 			t.Fatal(n, err)
 		}
 		seven, ten := state.Position{Offset: 7, Epoch: -1}, state.Position{Offset: 10, Epoch: 3}
@@ -270,16 +270,16 @@ func TestClaims(t *testing.T) {
 		}
 		marks(mark("one", state.MaxTime))
 
-		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 10, Epoch: 3, Progress: []state.Position{seven, seven}}}, EveryShard: true, Now: 5000}
-		if err := s.newWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
-			t.Fatal(err, b.Sources[0])
+		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions.WithPlan("one"), To: 10, Epoch: 3, Progress: []state.Position{seven, seven}}}, EveryShard: true, Now: 5000}
+		if err := s.newWriter().Apply(ctx, b); err != nil || b.Ranges[0].Behind {
+			t.Fatal(err, b.Ranges[0])
 		}
 		if held := claim("two", ten, ten); held != 0 {
 			t.Errorf("held for %d ms when it was taken", held)
 		}
 		marks(mark("one", 5000), mark("two", state.MaxTime))
-		late := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 12, Epoch: 3, Progress: []state.Position{ten, ten}}}, EveryShard: true, Now: 6000}
-		if err := s.newWriter().Apply(ctx, late); err != nil || !late.Sources[0].Behind {
+		late := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions.WithPlan("one"), To: 12, Epoch: 3, Progress: []state.Position{ten, ten}}}, EveryShard: true, Now: 6000}
+		if err := s.newWriter().Apply(ctx, late); err != nil || !late.Ranges[0].Behind {
 			t.Errorf("a batch of a plan that has lost the partition was applied: %v", err)
 		}
 		progress, err := s.Progress(ctx, []state.Partition{transactions})
@@ -290,7 +290,7 @@ func TestClaims(t *testing.T) {
 		// A gap is marked with the placement, as of the newest record at least.
 		place := func(from, to state.Position, gap int64) {
 			t.Helper()
-			p := state.Placement{Partition: transactions.Under("one"), From: []state.Position{from, from}, To: []state.Position{to, to}, Gap: gap}
+			p := state.Placement{Partition: transactions.WithPlan("one"), From: []state.Position{from, from}, To: []state.Position{to, to}, Gap: gap}
 			if n, err := s.Place(ctx, p); err != nil || n != 2 {
 				t.Fatal(n, err)
 			}
@@ -307,17 +307,17 @@ func TestClaims(t *testing.T) {
 func TestManyPlans(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		if _, err := s.Place(ctx, state.Begin(transactions.Under("v0"), s.Shards(), 0)); err != nil {
+		if _, err := s.Place(ctx, state.Begin(transactions.WithPlan("v0"), s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		for n := range int64(70) {
 			at := state.Position{Offset: n, Epoch: int32(min(n, 1) - 1)}
 			b := &state.Batch{
-				Sources:    []state.PartitionRange{{Partition: transactions.Under(fmt.Sprint("v", n)), To: n + 1, Progress: []state.Position{at}}},
+				Ranges:     []state.PartitionRange{{Partition: transactions.WithPlan(fmt.Sprint("v", n)), To: n + 1, Progress: []state.Position{at}}},
 				EveryShard: true, Now: 1000 + n,
 			}
-			if err := s.newWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
-				t.Fatal(err, b.Sources[0])
+			if err := s.newWriter().Apply(ctx, b); err != nil || b.Ranges[0].Behind {
+				t.Fatal(err, b.Ranges[0])
 			}
 			if _, err := s.Claim(ctx, []state.Partition{transactions}, fmt.Sprint("v", n+1)); err != nil {
 				t.Fatal(err)
@@ -327,10 +327,10 @@ func TestManyPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gap := slices.IndexFunc(h.Marks, func(m state.PlanEpoch) bool { return m.Version == state.Gap })
+		gap := slices.IndexFunc(h.PlanEpochs, func(m state.PlanEpoch) bool { return m.Version == state.Gap })
 		// 64 that are over, the present one and the gap, which 6 went into.
-		if len(h.Marks) != 66 || gap < 0 || h.Marks[gap].Last != 1005 {
-			t.Errorf("%d marks, %+v", len(h.Marks), h.Marks)
+		if len(h.PlanEpochs) != 66 || gap < 0 || h.PlanEpochs[gap].Last != 1005 {
+			t.Errorf("%d marks, %+v", len(h.PlanEpochs), h.PlanEpochs)
 		}
 	})
 }
@@ -389,7 +389,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := map[string]int64{}
-			for _, m := range h.Marks {
+			for _, m := range h.PlanEpochs {
 				last[m.Topic+"@"+m.Version] = m.Last
 			}
 			return last
@@ -402,12 +402,12 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 				t.Errorf("%s is %d, want a day ahead of the clock: %d to %d", what, last, least, most)
 			}
 		}
-		if _, err := s.Place(ctx, state.Begin(transactions.Under("one"), 2, 0)); err != nil {
+		if _, err := s.Place(ctx, state.Begin(transactions.WithPlan("one"), 2, 0)); err != nil {
 			t.Fatal(err)
 		}
-		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions.Under("one"), To: 1, Progress: state.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
-		if err := s.newWriter().Apply(ctx, b); err != nil || b.Sources[0].Behind {
-			t.Fatal(err, b.Sources[0])
+		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions.WithPlan("one"), To: 1, Progress: state.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
+		if err := s.newWriter().Apply(ctx, b); err != nil || b.Ranges[0].Behind {
+			t.Fatal(err, b.Ranges[0])
 		}
 		for shard, tag := range s.tags {
 			now, err := s.redis.HGet(ctx, progressKey(tag), clockField).Int64()

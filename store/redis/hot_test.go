@@ -77,7 +77,7 @@ func checkHot(t *testing.T, s *Store, list []event) {
 		t.Fatal(err)
 	}
 	n := len(list)
-	if got, all := slices[0].Cells[0].Value.Num, slices[2].Cells[0].Value.Num; got != int64(n) || all != int64(n) || len(slices[1].Members) != n {
+	if got, all := slices[0].Buckets[0].Value.Num, slices[2].Buckets[0].Value.Num; got != int64(n) || all != int64(n) || len(slices[1].Members) != n {
 		t.Errorf("counted are %d and %d events of %d users, want %d", got, all, len(slices[1].Members), n)
 	}
 }
@@ -104,7 +104,7 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 			b.EveryShard = true
 			apply(t, w, b)
 			greatest = max(greatest, b.GreatestKey)
-			if got := b.Sources[0].Progress[0]; got.Offset != int64(len(list)) {
+			if got := b.Ranges[0].Progress[0]; got.Offset != int64(len(list)) {
 				t.Fatalf("the progress is %v, want %d", got, len(list))
 			}
 		}
@@ -139,11 +139,11 @@ func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
 		}
 		b := begin(t, s, transactions, logins)
 		fill(b, 0, list...)
-		b.Sources[1].To = 7 // of events that touch nothing
+		b.Ranges[1].To = 7 // of events that touch nothing
 		b.EveryShard = true
 		apply(t, s.newWriter(), b)
 		for i, want := range []int64{2000, 7} {
-			if got := b.Sources[i].Progress[0]; got.Offset != want {
+			if got := b.Ranges[i].Progress[0]; got.Offset != want {
 				t.Errorf("the progress of source %v is %v, want %d", i, got, want)
 			}
 		}

@@ -41,11 +41,11 @@ const lagField = "lag"
 // appendEntityKey appends the key of what a group keeps of an entity, by its
 // pseudonym where there are some.
 func (s *Store) appendEntityKey(dst []byte, shard int, group string, entity []byte) []byte {
-	if s.pseudonyms == nil {
+	if s.hashing == nil {
 		return appendStateKey(dst, s.tags[shard], group, entity)
 	}
-	var name [pseudonymLength]byte
-	return appendStateKey(dst, s.tags[shard], group, s.pseudonyms.append(name[:0], entity))
+	var name [keyHashLength]byte
+	return appendStateKey(dst, s.tags[shard], group, s.hashing.append(name[:0], entity))
 }
 
 // appendStateKey appends the key of what a group keeps of an entity. No group's

@@ -94,7 +94,7 @@ func (s *Store) Create(ctx context.Context) error {
 }
 
 func (s *Store) layout() map[string]string {
-	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.pseudonyms.layout()}
+	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.hashing.layout()}
 }
 
 // maxSecretAge is after how long it is looked whether the namespace has another secret:

@@ -30,7 +30,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			record = state.AppendLogColumn(record, text, value.Value{Type: value.String, Str: long})
 			b := begin(t, s, transactions)
 			b.Now, b.Series = at, allSeries
-			b.Sources[0].To = i + 1
+			b.Ranges[0].To = i + 1
 			b.Touch(0, i, []byte("d1"))
 			b.Add(state.Mutation{Series: history, Tile: at, Member: state.AppendLogRecord(nil, record)})
 			apply(t, w, b)
@@ -78,7 +78,7 @@ func TestLogTakesBursts(t *testing.T) {
 		start(t, s, transactions)
 		b := begin(t, s, transactions)
 		for i := range int64(1200) {
-			b.Now, b.Sources[0].To = 100*day, i+1
+			b.Now, b.Ranges[0].To = 100*day, i+1
 			b.Touch(0, i, []byte("d1"))
 			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
 		}
@@ -111,7 +111,7 @@ func TestLogDropsByTime(t *testing.T) {
 			b.Touch(0, offset, []byte("d1"))
 			record := state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+int64(time)))
 			b.Add(state.Mutation{Series: history, Tile: 100*day + int64(time), Member: record})
-			b.Sources[0].To = offset + 1
+			b.Ranges[0].To = offset + 1
 		}
 		wanted := []state.Read{{Series: history, Entity: "d1"}}
 		for done := 0; done < len(order); {
@@ -124,7 +124,7 @@ func TestLogDropsByTime(t *testing.T) {
 			if err := held.Apply(context.Background(), b); err != nil {
 				t.Fatal(err)
 			}
-			pending := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+			pending := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 			soon := order[done:min(done+random.IntN(4), len(order))]
 			for i, time := range soon {
 				logged(pending, int64(done+i), time)

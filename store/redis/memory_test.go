@@ -60,7 +60,7 @@ func TestFullMemoryHeals(t *testing.T) {
 	})
 	for _, device := range []string{"device0", fmt.Sprint("device", devices-1)} {
 		cells, err := s.Read(ctx, []state.Read{{Series: events, Entity: device, First: 200, Last: 200}})
-		if err != nil || len(cells[0].Cells) != 1 || cells[0].Cells[0].Value.Num != 1 {
+		if err != nil || len(cells[0].Buckets) != 1 || cells[0].Buckets[0].Value.Num != 1 {
 			t.Errorf("%s counts %v, %v; want 1 of the last day", device, cells, err)
 		}
 	}

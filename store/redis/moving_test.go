@@ -50,29 +50,29 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 		}
 	}
 	devices = append(devices, h.device(0, false))
-	source := begin(t, h.Store, transactions).Sources[0]
+	source := begin(t, h.Store, transactions).Ranges[0]
 	source.Lagging = make([]bool, len(source.Progress))
 	batch := func(from, to int64) *state.PartitionRange {
 		t.Helper()
-		b := &state.Batch{Sources: []state.PartitionRange{source}, EveryShard: true}
+		b := &state.Batch{Ranges: []state.PartitionRange{source}, EveryShard: true}
 		for offset := from; offset < to; offset++ {
 			for _, device := range devices {
 				fill(b, 0, event{offset: offset, device: device, user: "u", time: 100 * day, cents: 5})
 			}
 		}
-		b.Sources[0].To = to
+		b.Ranges[0].To = to
 		apply(t, w, b)
-		return &b.Sources[0]
+		return &b.Ranges[0]
 	}
 	counts := func() (list []int64) {
 		for _, s := range h.amount(devices...) {
 			switch {
 			case errors.Is(s.Err, state.ErrUnavailable):
 				list = append(list, -1)
-			case s.Err != nil || len(s.Cells) != 1:
-				t.Fatalf("%v, error %v", s.Cells, s.Err)
+			case s.Err != nil || len(s.Buckets) != 1:
+				t.Fatalf("%v, error %v", s.Buckets, s.Err)
 			default:
-				list = append(list, s.Cells[0].Value.Num)
+				list = append(list, s.Buckets[0].Value.Num)
 			}
 		}
 		return list

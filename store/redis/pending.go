@@ -10,13 +10,13 @@ import (
 
 // remember notes where stands which of the pending events have arrived.
 func (s *Store) remember(l *lookup, pending *state.Batch) {
-	for i := range pending.Touched {
-		t := &pending.Touched[i]
+	for i := range pending.Updates {
+		t := &pending.Updates[i]
 		id := pending.Identity(t)
 		if id == nil || string(t.Entity) != l.entity || slices.Contains(l.ids, id.Series) {
 			continue
 		}
-		ops := pending.Ops[t.From:t.To]
+		ops := pending.Mutations[t.From:t.To]
 		if !slices.ContainsFunc(ops, func(op state.Mutation) bool { return op.Series.Group == l.group }) {
 			continue // it is about another kind of entity of the same text
 		}

@@ -73,7 +73,7 @@ func (r *remembering) batch(topic string, members ...string) *state.Batch {
 			Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: paid, Value: fmt.Appendf(nil, `{"at":%d,%s}`, paid, m),
 		}
 		r.offset++
-		b.Sources[0].To = r.offset
+		b.Ranges[0].To = r.offset
 		if _, err := r.mapper.Map(&record, 0, b); err != nil {
 			r.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 	pending := r.batch("transactions", `"id":"a","user":"x"`)
 	f, _ := r.registry.Feature("user_ever")
 	key := string(s.appendKey(nil, f.Series[0], "x"))
-	idsKey := string(s.appendKey(nil, pending.Identity(&pending.Touched[0]).Series, "x"))
+	idsKey := string(s.appendKey(nil, pending.Identity(&pending.Updates[0]).Series, "x"))
 	if key == idsKey {
 		t.Fatal("the ids stand in the same key")
 	}
@@ -249,7 +249,7 @@ func TestIDsAreForgotten(t *testing.T) {
 			b.Touch(0, offset, []byte("d1"))
 			b.Add(state.Mutation{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
 			offset++
-			b.Sources[0].To = offset
+			b.Ranges[0].To = offset
 		}
 		apply(t, w, b)
 	}
@@ -277,7 +277,7 @@ func TestIDsAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []state.Bucket{{Tile: 100, Value: value.Value{Type: value.Int, Num: 1}}}
-	if diff := cmp.Diff(want, slices[0].Cells); diff != "" {
+	if diff := cmp.Diff(want, slices[0].Buckets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -21,8 +21,8 @@ func TestThousandsOfPartitionsInACall(t *testing.T) {
 		for id := range int32(n) {
 			p := state.Partition{Topic: "many", ID: id}
 			partitions = append(partitions, p)
-			first = append(first, state.Begin(p.Under("v"), 1, int64(id)))
-			b.Sources = append(b.Sources, state.PartitionRange{Partition: p.Under("v"), To: int64(id) + 5, Progress: slices.Clone(first[id].To)})
+			first = append(first, state.Begin(p.WithPlan("v"), 1, int64(id)))
+			b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.WithPlan("v"), To: int64(id) + 5, Progress: slices.Clone(first[id].To)})
 		}
 		if placed, err := s.Place(ctx, first...); err != nil || placed != n {
 			t.Fatal(placed, err)
@@ -33,14 +33,14 @@ func TestThousandsOfPartitionsInACall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, c := range claims {
-			if b.Sources[id].Behind || c.Progress[0] != (state.Position{Offset: int64(id) + 5}) || c.Held != 0 {
-				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Sources[id].Behind, c.Progress, c.Held)
+			if b.Ranges[id].Behind || c.Progress[0] != (state.Position{Offset: int64(id) + 5}) || c.Held != 0 {
+				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Ranges[id].Behind, c.Progress, c.Held)
 			}
 		}
 		// The old plan has lost them all, and is told so.
-		b.Sources[n-1].To++
+		b.Ranges[n-1].To++
 		apply(t, s.newWriter(), b)
-		if slices.ContainsFunc(b.Sources, func(s state.PartitionRange) bool { return !s.Behind }) {
+		if slices.ContainsFunc(b.Ranges, func(s state.PartitionRange) bool { return !s.Behind }) {
 			t.Error("a partition was applied by a plan that had lost it")
 		}
 		progress, err := s.Progress(ctx, partitions)
@@ -70,10 +70,10 @@ func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
 			if placed, err := s.Place(ctx, p); err != nil || placed != 1 {
 				t.Fatal(placed, err)
 			}
-			b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
+			b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
 			fill(b, 0, event{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1})
 			apply(t, s.newWriter(), b)
-			if !b.Sources[0].Behind {
+			if !b.Ranges[0].Behind {
 				t.Errorf("records from %v on were applied at %v", from, found)
 			}
 			at = found
@@ -87,11 +87,11 @@ func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
 			t.Fatal(placed, err)
 		}
 		list := []event{{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1}}
-		b := &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
+		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
 		fill(b, 0, list...)
 		apply(t, s.newWriter(), b)
-		if want := (state.Position{Offset: 200, Epoch: 3, Log: log}); b.Sources[0].Behind || b.Sources[0].Progress[0] != want {
-			t.Errorf("%+v, want progress %v", b.Sources[0], want)
+		if want := (state.Position{Offset: 200, Epoch: 3, Log: log}); b.Ranges[0].Behind || b.Ranges[0].Progress[0] != want {
+			t.Errorf("%+v, want progress %v", b.Ranges[0], want)
 		}
 		checkAll(t, s, list)
 	})
@@ -108,7 +108,7 @@ func TestPlace(t *testing.T) {
 		}
 		place := func(want int, id state.LogID, partitions int, from, to []state.Position) {
 			t.Helper()
-			placed, err := s.Place(ctx, state.Placement{Partition: transactions.Under("v"), From: from, To: to, Log: id, Partitions: partitions})
+			placed, err := s.Place(ctx, state.Placement{Partition: transactions.WithPlan("v"), From: from, To: to, Log: id, Partitions: partitions})
 			if err != nil || placed != want {
 				t.Errorf("placed %d, %v; want %d", placed, err, want)
 			}

@@ -230,7 +230,7 @@ func (l *lookup) take(reads []state.Read, slices []state.WindowState, pending *s
 type states struct {
 	list  []wanted
 	reads []int // by read, the index of its series in list
-	shelf packed.Shelf
+	pool  packed.Pool
 
 	secret packed.Secret // of the store whose states they are
 
@@ -249,7 +249,7 @@ var statesPool = sync.Pool{New: func() any { return new(states) }}
 // free ends the use of the states.
 func (s *states) free() {
 	for _, w := range s.list {
-		s.shelf.Put(w.series, w.state)
+		s.pool.Put(w.series, w.state)
 	}
 	clear(s.list)
 	s.list, s.reads, s.losses, s.secret = s.list[:0], s.reads[:0], nil, packed.Secret{}
@@ -263,7 +263,7 @@ func (s *states) want(series *state.Series) int {
 			return i
 		}
 	}
-	s.list = append(s.list, wanted{series.Tag(), series, s.shelf.Take(series, s.secret)})
+	s.list = append(s.list, wanted{series.Tag(), series, s.pool.Take(series, s.secret)})
 	return len(s.list) - 1
 }
 

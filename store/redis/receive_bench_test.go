@@ -15,14 +15,14 @@ func BenchmarkReceive(b *testing.B) {
 	var data []byte
 	var packer packed.Packer
 	add := func(day int64) {
-		batch := &state.Batch{Sources: make([]state.PartitionRange, 1)}
+		batch := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		fill(batch, 0, event{device: "d1", user: string(rune('a' + day%5)), time: day * 86_400_000, cents: day * 100})
-		for i := range batch.Ops {
-			if batch.Ops[i].Series == ever || batch.Ops[i].Series == approx {
+		for i := range batch.Mutations {
+			if batch.Mutations[i].Series == ever || batch.Mutations[i].Series == approx {
 				continue
 			}
-			packer.Begin(batch.Ops[i].Series)
-			packer.Add(&batch.Ops[i])
+			packer.Begin(batch.Mutations[i].Series)
+			packer.Add(&batch.Mutations[i])
 			data = packer.End(data)
 		}
 	}

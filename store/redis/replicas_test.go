@@ -80,7 +80,7 @@ func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness
 	}
 	counts := make([]int64, devices)
 	for d := range counts {
-		for _, c := range slices[d].Cells {
+		for _, c := range slices[d].Buckets {
 			counts[d] += c.Value.Num
 		}
 	}

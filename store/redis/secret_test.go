@@ -54,8 +54,8 @@ var seenUsers = &state.Series{
 func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 	b := begin(t, s, transactions)
 	b.Now, b.Series = 100*day, []*state.Series{events, seenUsers, ids}
-	offset := b.Sources[0].Progress[0].Offset
-	b.Sources[0].To = offset + 1
+	offset := b.Ranges[0].Progress[0].Offset
+	b.Ranges[0].To = offset + 1
 	b.Touch(0, offset, []byte("d"))
 	b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	b.Add(state.Mutation{Series: seenUsers, Tile: 100, Member: []byte(user)})
@@ -78,7 +78,7 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 	for _, user := range users {
 		met = append(met, slices[0].Filter != nil && slices[0].Filter.Has([]byte(user)))
 	}
-	for _, c := range slices[1].Cells {
+	for _, c := range slices[1].Buckets {
 		count += c.Value.Num
 	}
 	return met, count

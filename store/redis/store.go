@@ -50,7 +50,7 @@ type Store struct {
 	// for, in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
-	pseudonyms  *pseudonyms // nil where keys have the entities themselves
+	hashing     *keyHashing // nil where keys have the entities themselves
 	written     sync.Once   // makes what writers share
 	expiry      []expiry    // by shard
 	slack       time.Duration

@@ -93,7 +93,7 @@ func fill(b *state.Batch, source int, list ...event) {
 		b.Add(state.Mutation{Series: approx, Tile: tile, Member: []byte(e.user)})
 		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
 		b.Add(state.Mutation{Series: ever, Num: 1})
-		b.Sources[source].To = e.offset + 1
+		b.Ranges[source].To = e.offset + 1
 	}
 }
 
@@ -106,7 +106,7 @@ func begin(t testing.TB, s *Store, partitions ...state.Partition) *state.Batch {
 		t.Fatal(err)
 	}
 	for i, p := range partitions {
-		b.Sources = append(b.Sources, state.PartitionRange{Partition: p, Progress: progress[i], To: state.Lowest(progress[i])})
+		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p, Progress: progress[i], To: state.Lowest(progress[i])})
 	}
 	return b
 }
@@ -198,7 +198,7 @@ func expected(list []event, device string, from, to int64) string {
 	for i := range tiles {
 		for tile := from; tile <= to; tile++ {
 			if c := tiles[i][tile]; c != nil {
-				out[i].Cells = append(out[i].Cells, *c)
+				out[i].Buckets = append(out[i].Buckets, *c)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func expected(list []event, device string, from, to int64) string {
 	}
 	out[7].Capped = len(lastSeen) >= recent.Max && out[7].Count+out[7].After == int64(recent.Max)
 	if all > 0 {
-		out[8].Cells = []state.Bucket{{Value: value.Value{Type: value.Int, Num: all}}}
+		out[8].Buckets = []state.Bucket{{Value: value.Value{Type: value.Int, Num: all}}}
 	}
 	return describe(out)
 }
@@ -224,7 +224,7 @@ func describe(list []state.WindowState) string {
 	text := ""
 	for _, s := range list {
 		slices.Sort(s.Members)
-		for _, c := range s.Cells {
+		for _, c := range s.Buckets {
 			text += fmt.Sprintf("%d=%s ", c.Tile, c.Value.AppendText(nil))
 		}
 		text += fmt.Sprintf("%q count=%d after=%d capped=%v\n", s.Members, s.Count, s.After, s.Capped)

@@ -108,8 +108,8 @@ func TestOneMasterHangs(t *testing.T) {
 	for range 200 {
 		began := time.Now()
 		for i, s := range h.amount(devices...) {
-			if lost := i%2 == 1; lost != errors.Is(s.Err, state.ErrUnavailable) || lost == (len(s.Cells) > 0) {
-				t.Fatalf("device %d: %d cells, error %v", i, len(s.Cells), s.Err)
+			if lost := i%2 == 1; lost != errors.Is(s.Err, state.ErrUnavailable) || lost == (len(s.Buckets) > 0) {
+				t.Fatalf("device %d: %d cells, error %v", i, len(s.Buckets), s.Err)
 			}
 		}
 		took = append(took, time.Since(began))
@@ -130,8 +130,8 @@ func TestOneMasterHangs(t *testing.T) {
 			t.Errorf("device %d: the history is missing: %v", i, lost)
 		}
 	}
-	if len(history.Marks) != len(before.Marks) {
-		t.Errorf("marks %v, were %v", history.Marks, before.Marks)
+	if len(history.PlanEpochs) != len(before.PlanEpochs) {
+		t.Errorf("marks %v, were %v", history.PlanEpochs, before.PlanEpochs)
 	}
 	if now, err := h.Clock(ctx); err != nil || now != clock {
 		t.Errorf("the clock says %d (%v), want %d", now, err, clock)
@@ -153,8 +153,8 @@ func TestOneMasterHangs(t *testing.T) {
 	h.node.Resume()
 	untilServed(t, h.Store)
 	for i, s := range h.amount(devices...) {
-		if s.Err != nil || len(s.Cells) == 0 {
-			t.Errorf("device %d: %v, error %v", i, s.Cells, s.Err)
+		if s.Err != nil || len(s.Buckets) == 0 {
+			t.Errorf("device %d: %v, error %v", i, s.Buckets, s.Err)
 		}
 	}
 	if err := h.Ready(ctx); err != nil {
@@ -170,17 +170,17 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 	w := h.newWriter()
 	near, far := h.device(0, false), h.device(0, true)
 	b := begin(t, h.Store, transactions)
-	source := b.Sources[0]
+	source := b.Ranges[0]
 	source.Lagging = make([]bool, len(source.Progress))
 	next := int64(0)
 	batch := func(from, to int64) *state.Batch {
-		b := &state.Batch{Sources: []state.PartitionRange{source}, EveryShard: from%20 == 0}
+		b := &state.Batch{Ranges: []state.PartitionRange{source}, EveryShard: from%20 == 0}
 		for offset := from; offset < to; offset++ {
 			for _, device := range []string{near, far} {
 				fill(b, 0, event{offset: offset, device: device, user: "u" + device, time: 100 * day, cents: 5})
 			}
 		}
-		b.Sources[0].To = to
+		b.Ranges[0].To = to
 		apply(t, w, b)
 		return b
 	}
@@ -192,18 +192,18 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 		if took := time.Since(began); next > 10 && took > 250*time.Millisecond {
 			t.Errorf("a batch takes %v while a master hangs", took)
 		}
-		if s := &b.Sources[0]; s.Behind || !s.Lags(h.shardOf(far)) || s.Lags(h.shardOf(near)) {
+		if s := &b.Ranges[0]; s.Behind || !s.Lags(h.shardOf(far)) || s.Lags(h.shardOf(near)) {
 			t.Fatalf("lagging: %v, behind: %v", s.Lagging, s.Behind)
 		}
 	}
-	if got := h.amount(near)[0].Cells; len(got) != 1 || got[0].Value.Num != 60 {
+	if got := h.amount(near)[0].Buckets; len(got) != 1 || got[0].Value.Num != 60 {
 		t.Errorf("%v where the master answers", got)
 	}
 	h.node.Resume()
 	untilServed(t, h.Store)
 	// It does not take what comes next, which would leave a hole.
 	batch(60, 70)
-	if got := h.amount(far)[0].Cells; len(got) != 1 || got[0].Value.Num > 20 {
+	if got := h.amount(far)[0].Buckets; len(got) != 1 || got[0].Value.Num > 20 {
 		t.Errorf("%v at the master that hung, before its shards have caught up", got)
 	}
 	progress, err := h.Progress(t.Context(), []state.Partition{transactions})
@@ -215,7 +215,7 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 		batch(from, min(from+10, 70))
 	}
 	for _, device := range []string{near, far} {
-		if got := h.amount(device)[0].Cells; len(got) != 1 || got[0].Value.Num != 70 {
+		if got := h.amount(device)[0].Buckets; len(got) != 1 || got[0].Value.Num != 70 {
 			t.Errorf("%v, want 70", got)
 		}
 	}
@@ -226,7 +226,7 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 func TestClaimWithoutAMaster(t *testing.T) {
 	h := newHung(t)
 	p := transactions
-	if _, err := h.Place(t.Context(), state.Begin(p.Under("one"), h.Shards(), 5)); err != nil {
+	if _, err := h.Place(t.Context(), state.Begin(p.WithPlan("one"), h.Shards(), 5)); err != nil {
 		t.Fatal(err)
 	}
 	plan := &state.Plan{Version: "two"}

@@ -93,7 +93,7 @@ func (c *conformance) apply(b *state.Batch) {
 
 // begin makes an empty batch behind what was written.
 func (c *conformance) begin() *state.Batch {
-	return &state.Batch{Sources: []state.PartitionRange{{Partition: transactions, To: int64(len(c.written))}}}
+	return &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, To: int64(len(c.written))}}}
 }
 
 // batch makes some records more.
@@ -115,7 +115,7 @@ func (c *conformance) batch() *state.Batch {
 		if err := c.model.Apply(r); err != nil {
 			c.Fatal(err)
 		}
-		b.Sources[0].To = r.Offset + 1
+		b.Ranges[0].To = r.Offset + 1
 	}
 	return b
 }

@@ -154,7 +154,7 @@ func (c *conformance) applyRecords(records ...record.Record) {
 		if _, err := c.mapper.Map(&r, 0, b); err != nil {
 			c.Fatal(err)
 		}
-		b.Sources[0].To = r.Offset + 1
+		b.Ranges[0].To = r.Offset + 1
 	}
 	c.apply(b)
 }

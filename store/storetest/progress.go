@@ -16,7 +16,7 @@ var events = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, 
 
 // plan keeps that.
 func plan(version string) *state.Plan {
-	return &state.Plan{Version: version, Units: map[string]state.Kept{events.ID + ".x": {Keep: events.Keep}}}
+	return &state.Plan{Version: version, Retained: map[string]state.Retention{events.ID + ".x": {Keep: events.Keep}}}
 }
 
 // owner applies records of a partition, each of which is an event of a device of its own,
@@ -34,7 +34,7 @@ const devices = 6 // by offset
 func newOwner(t *testing.T, s store.Store, version string) *owner {
 	t.Helper()
 	ctx := t.Context()
-	o := &owner{T: t, store: s, writer: s.NewWriter(), at: transactions.Under(version)}
+	o := &owner{T: t, store: s, writer: s.NewWriter(), at: transactions.WithPlan(version)}
 	if err := s.Register(ctx, plan(version), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func (o *owner) look() {
 
 // batch has the records from an offset up to another.
 func (o *owner) batch(from, to int64) *state.Batch {
-	b := &state.Batch{Now: 100 * day, Sources: []state.PartitionRange{{Partition: o.at, To: to, Progress: slices.Clone(o.progress)}}}
+	b := &state.Batch{Now: 100 * day, Ranges: []state.PartitionRange{{Partition: o.at, To: to, Progress: slices.Clone(o.progress)}}}
 	for offset := from; offset < to; offset++ {
 		b.Touch(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
 		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
@@ -77,7 +77,7 @@ func (o *owner) apply(b *state.Batch) (behind bool) {
 	if err := o.writer.Apply(o.Context(), b); err != nil {
 		o.Fatal(err)
 	}
-	return b.Sources[0].Behind
+	return b.Ranges[0].Behind
 }
 
 // expect compares the counts with those of the records before an offset.
@@ -97,7 +97,7 @@ func (o *owner) expect(what string, records int64) {
 	}
 	got := make([]int64, devices)
 	for i := range found {
-		for _, c := range found[i].Cells {
+		for _, c := range found[i].Buckets {
 			got[i] += c.Value.Num
 		}
 	}
@@ -188,8 +188,8 @@ func testHistory(open func() store.Store) func(t *testing.T) {
 		if !history.Applied(transactions.Topic) || history.Plans["v1"] == nil {
 			t.Errorf("the history %+v does not have the plan that is applied", history)
 		}
-		unit := state.Unit{Key: events.ID + ".x", Topic: transactions.Topic, Kept: state.Kept{Keep: events.Keep}, Tile: 1}
-		if since := history.CompleteSince([]state.Unit{unit}); since < 50*day || since == state.MaxTime {
+		unit := state.Retained{Key: events.ID + ".x", Topic: transactions.Topic, Retention: state.Retention{Keep: events.Keep}, Tile: 1}
+		if since := history.CompleteSince([]state.Retained{unit}); since < 50*day || since == state.MaxTime {
 			t.Errorf("state is complete since %d, want behind the gap", since)
 		}
 	}

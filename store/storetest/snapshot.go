@@ -72,14 +72,14 @@ func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *query
 		c.Fatal(err)
 	}
 	lists := snapshot.Copy(reading.Reads())
-	for i := range b.Touched {
-		lists.Add(b, &b.Touched[i])
+	for i := range b.Updates {
+		lists.Add(b, &b.Updates[i])
 	}
 	if err := errors.Join(reading.ReadLists(ctx, query.Followed{State: lists}), snapshot.Extend(ctx, reading.Reads())); err != nil {
 		c.Fatal(err)
 	}
-	for i := range b.Touched {
-		snapshot.Add(b, &b.Touched[i])
+	for i := range b.Updates {
+		snapshot.Add(b, &b.Updates[i])
 	}
 	return snapshot
 }

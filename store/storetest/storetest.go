@@ -59,12 +59,12 @@ func (a *applying) Apply(ctx context.Context, b *state.Batch) error {
 	if err != nil {
 		return err
 	}
-	b.Sources[0].Progress = progress[0]
+	b.Ranges[0].Progress = progress[0]
 	if err := a.writer.Apply(ctx, b); err != nil {
 		return err
 	}
-	if b.Sources[0].Behind || b.Refused > 0 {
-		return fmt.Errorf("behind %v, %d refused: %s", b.Sources[0].Behind, b.Refused, b.Refusal)
+	if b.Ranges[0].Behind || b.Refused > 0 {
+		return fmt.Errorf("behind %v, %d refused: %s", b.Ranges[0].Behind, b.Refused, b.Refusal)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ var beforeBirth = []string{
 
 // An answer of a feature that was born while events flowed is that of one that
 // knew all events, or says that it is not complete.
-func TestAnswersAfterABirthAreWhatTheModelSaysOrNotComplete(t *testing.T) {
+func TestAnswersOfNewFeaturesAreCompleteOrSayThatTheyAreNot(t *testing.T) {
 	definitions := everyKind(bornWindows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
 	})
@@ -104,7 +104,7 @@ func (c *windowCheck) born(before *features.Registry, events int) *state.History
 	c.mapper = c.registry.NewMapper()
 	was, is := before.Plan(), c.registry.Plan()
 	return &state.History{
-		Marks: []state.PlanEpoch{{Topic: "pay", Version: was.Version, Last: c.now}, {Topic: "pay", Version: is.Version, Last: state.MaxTime}},
-		Plans: map[string]*state.Plan{was.Version: was, is.Version: is},
+		PlanEpochs: []state.PlanEpoch{{Topic: "pay", Version: was.Version, Last: c.now}, {Topic: "pay", Version: is.Version, Last: state.MaxTime}},
+		Plans:      map[string]*state.Plan{was.Version: was, is.Version: is},
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// spreads are the moments of values by tile. Packed, each is the distance from
+// momentTiles are the moments of values by tile. Packed, each is the distance from
 // the tile before, the number of values, their mean, and for more than one value
 // the squares of their distances from it.
-type spreads struct {
+type momentTiles struct {
 	series *state.Series
 	byTile[state.Moments]
 }
 
-func (s *spreads) Apply(op *state.Mutation) {
+func (s *momentTiles) Apply(op *state.Mutation) {
 	s.add(op.Tile, state.MomentsOf(math.Float64frombits(uint64(op.Num))))
 }
 
-func (s *spreads) add(tile int64, m state.Moments) {
+func (s *momentTiles) add(tile int64, m state.Moments) {
 	held, _ := s.at(tile)
 	*held = held.Add(m)
 }
 
-func (s *spreads) Merge(packed []byte) error {
+func (s *momentTiles) Merge(packed []byte) error {
 	r, tile := reader{packed: packed}, firstTile(s.series)
 	for r.more() {
 		tile += r.varint()
@@ -43,16 +43,16 @@ func (s *spreads) Merge(packed []byte) error {
 	return r.err
 }
 
-func (s *spreads) Append(dst []byte) []byte {
+func (s *momentTiles) Append(dst []byte) []byte {
 	before := firstTile(s.series)
 	for _, c := range s.cells {
-		dst = appendSpread(dst, c.tile-before, c.content)
+		dst = appendMoments(dst, c.tile-before, c.content)
 		before = c.tile
 	}
 	return dst
 }
 
-func appendSpread(dst []byte, distance int64, m state.Moments) []byte {
+func appendMoments(dst []byte, distance int64, m state.Moments) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	dst = binary.AppendUvarint(dst, uint64(m.N))
 	dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(m.Mean))
@@ -62,7 +62,7 @@ func appendSpread(dst []byte, distance int64, m state.Moments) []byte {
 	return dst
 }
 
-func (s *spreads) Read(r *state.Read) (out state.WindowState) {
+func (s *momentTiles) Read(r *state.Read) (out state.WindowState) {
 	for _, c := range s.within(r.First, r.Last) {
 		out.Moments = out.Moments.Add(c.content)
 	}

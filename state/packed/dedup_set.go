@@ -9,28 +9,28 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// identities are hashes of the events' own identities, by rising tile; of more
+// dedupSet are hashes of the events' own identities, by rising tile; of more
 // than max the oldest are put out. Packed, each is the distance from the tile
 // before, and its 8 bytes.
-type identities struct {
+type dedupSet struct {
 	series *state.Series
 	secret Secret
-	list   []identity
+	list   []dedupEntry
 }
 
-type identity struct{ tile, hash int64 }
+type dedupEntry struct{ tile, hash int64 }
 
-func (a identity) compare(b identity) int {
+func (a dedupEntry) compare(b dedupEntry) int {
 	return cmp.Or(cmp.Compare(a.tile, b.tile), cmp.Compare(a.hash, b.hash))
 }
 
-func (d *identities) Apply(op *state.Mutation) { d.add(identity{op.Tile, d.hashOf(op)}) }
+func (d *dedupSet) Apply(op *state.Mutation) { d.add(dedupEntry{op.Tile, d.hashOf(op)}) }
 
 // hashOf is the hash of the identity that an operation has.
-func (d *identities) hashOf(op *state.Mutation) int64 { return int64(d.secret.hash(op.Member)) }
+func (d *dedupSet) hashOf(op *state.Mutation) int64 { return int64(d.secret.hash(op.Member)) }
 
-func (d *identities) add(n identity) {
-	i, known := slices.BinarySearchFunc(d.list, n, identity.compare)
+func (d *dedupSet) add(n dedupEntry) {
+	i, known := slices.BinarySearchFunc(d.list, n, dedupEntry.compare)
 	if known {
 		return
 	}
@@ -40,42 +40,42 @@ func (d *identities) add(n identity) {
 
 // has says whether an event with the identity that an operation has was met, whenever
 // that was.
-func (d *identities) has(op *state.Mutation) bool {
+func (d *dedupSet) has(op *state.Mutation) bool {
 	hash := d.hashOf(op)
-	return slices.ContainsFunc(d.list, func(n identity) bool { return n.hash == hash })
+	return slices.ContainsFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
 }
 
-func (d *identities) Merge(packed []byte) error {
+func (d *dedupSet) Merge(packed []byte) error {
 	r, tile := reader{packed: packed}, firstTile(d.series)
 	for r.more() {
 		tile += r.varint()
 		if hash := r.bytes(8); r.err == nil {
-			d.add(identity{tile, int64(binary.BigEndian.Uint64(hash))})
+			d.add(dedupEntry{tile, int64(binary.BigEndian.Uint64(hash))})
 		}
 	}
 	return r.err
 }
 
-func (d *identities) Append(dst []byte) []byte {
+func (d *dedupSet) Append(dst []byte) []byte {
 	before := firstTile(d.series)
 	for _, n := range d.list {
-		dst = appendIdentity(dst, n.tile-before, n.hash)
+		dst = appendDedupEntry(dst, n.tile-before, n.hash)
 		before = n.tile
 	}
 	return dst
 }
 
-func appendIdentity(dst []byte, distance, hash int64) []byte {
+func appendDedupEntry(dst []byte, distance, hash int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.AppendVarint(dst, distance), uint64(hash))
 }
 
 // before is the number of identities of earlier tiles.
-func (d *identities) before(tile int64) int {
-	i, _ := slices.BinarySearchFunc(d.list, identity{tile, math.MinInt64}, identity.compare)
+func (d *dedupSet) before(tile int64) int {
+	i, _ := slices.BinarySearchFunc(d.list, dedupEntry{tile, math.MinInt64}, dedupEntry.compare)
 	return i
 }
 
-func (d *identities) Read(r *state.Read) state.WindowState {
+func (d *dedupSet) Read(r *state.Read) state.WindowState {
 	from, to := d.before(r.First), len(d.list)
 	if r.Last < math.MaxInt64 {
 		to = d.before(r.Last + 1)
@@ -83,7 +83,7 @@ func (d *identities) Read(r *state.Read) state.WindowState {
 	return state.WindowState{Count: int64(max(0, to-from))}
 }
 
-func (d *identities) Prune(first int64) (empty bool) {
+func (d *dedupSet) Prune(first int64) (empty bool) {
 	d.list = d.list[d.before(first):]
 	return len(d.list) == 0
 }

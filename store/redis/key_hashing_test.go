@@ -30,7 +30,7 @@ func TestPseudonyms(t *testing.T) {
 		apply(t, s.newWriter(), b)
 		for entity, want := range map[string]int64{"jane.doe": 2, "john.roe": 1} {
 			slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
-			if err != nil || slices[0].Cells[0].Value.Num != want || slices[1].Cells[0].Value.Num != want {
+			if err != nil || slices[0].Buckets[0].Value.Num != want || slices[1].Buckets[0].Value.Num != want {
 				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, slices, err, want)
 			}
 			held, err := s.Inspect(ctx, events.Group, entity)
@@ -76,7 +76,7 @@ func TestNamespaceOfAnotherSecret(t *testing.T) {
 				t.Errorf("%s again: %v", kind, err)
 			}
 		}
-		mark, otherMark := open("", secret).pseudonyms.mark, open("", otherSecret).pseudonyms.mark
+		mark, otherMark := open("", secret).hashing.mark, open("", otherSecret).hashing.mark
 		for _, c := range []struct {
 			kind          string
 			key           []byte

@@ -14,14 +14,14 @@ const (
 	hashEntities = "hash_entities"
 	notHashed    = "off"
 
-	pseudonymBytes  = 16
-	pseudonymLength = (pseudonymBytes*8 + 5) / 6 // in base64
+	keyHashBytes  = 16
+	keyHashLength = (keyHashBytes*8 + 5) / 6 // in base64
 )
 
-// pseudonyms stand for entities in keys: HMAC-SHA256 of their text, cut to 16
+// keyHashing stand for entities in keys: HMAC-SHA256 of their text, cut to 16
 // bytes, in base64 for URLs. Without the secret nobody can tell who is meant,
 // nor try out whom. It is safe for concurrent use.
-type pseudonyms struct {
+type keyHashing struct {
 	hashes sync.Pool // of hash.Hash
 	mark   string
 }
@@ -34,27 +34,27 @@ func HashEntities(secret []byte) Option {
 		if secret == nil {
 			return
 		}
-		p := &pseudonyms{hashes: sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }}}
+		p := &keyHashing{hashes: sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }}}
 		// A secret is known again by what it makes of a text that is no entity.
 		mark := hmac.New(sha256.New, secret)
 		mark.Write([]byte("\x00weir"))
 		p.mark = "by key " + hex.EncodeToString(mark.Sum(nil)[:4])
-		s.pseudonyms = p
+		s.hashing = p
 	}
 }
 
 // append appends the pseudonym of an entity.
-func (p *pseudonyms) append(dst, entity []byte) []byte {
+func (p *keyHashing) append(dst, entity []byte) []byte {
 	h := p.hashes.Get().(hash.Hash)
 	defer p.hashes.Put(h)
 	h.Reset()
 	h.Write(entity)
 	var sum [sha256.Size]byte
-	return base64.RawURLEncoding.AppendEncode(dst, h.Sum(sum[:0])[:pseudonymBytes])
+	return base64.RawURLEncoding.AppendEncode(dst, h.Sum(sum[:0])[:keyHashBytes])
 }
 
 // layout is what a namespace's layout says of them.
-func (p *pseudonyms) layout() string {
+func (p *keyHashing) layout() string {
 	if p == nil {
 		return notHashed
 	}

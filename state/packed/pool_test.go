@@ -14,12 +14,12 @@ import (
 
 // A state that was used before holds nothing of that, and what it has answered
 // does not change with it.
-func TestShelfGivesEmptyStates(t *testing.T) {
+func TestPoolGivesEmptyStates(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
-	var shelf Shelf
+	var pool Pool
 	reused := 0
 	for _, s := range everySeries() {
-		used := shelf.Take(s, Secret{})
+		used := pool.Take(s, Secret{})
 		for range 50 {
 			used.Apply(randomOp(random, s))
 		}
@@ -29,8 +29,8 @@ func TestShelfGivesEmptyStates(t *testing.T) {
 		answered := used.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
 		said := fmt.Sprintf("%+v", answered)
 		used.Prune(s.TileOf(110 * day))
-		shelf.Put(s, used)
-		again, fresh := shelf.Take(s, Secret{}), New(s)
+		pool.Put(s, used)
+		again, fresh := pool.Take(s, Secret{}), New(s)
 		if again != used {
 			continue // it is made anew each time
 		}
@@ -51,7 +51,7 @@ func TestShelfGivesEmptyStates(t *testing.T) {
 		if got := fmt.Sprintf("%+v", answered); got != said {
 			t.Errorf("%s of %s had answered\n%s\nand this is now\n%s", s.Measure, s.Type, said, got)
 		}
-		if shelf.Take(s, Secret{}) == again {
+		if pool.Take(s, Secret{}) == again {
 			t.Errorf("%s of %s is given out twice", s.Measure, s.Type)
 		}
 	}

@@ -16,41 +16,41 @@ const (
 	// deadAfter is how long nobody has used a series that is dead: longer than a
 	// processor may hang, and than a roll back takes.
 	deadAfter = 24 * time.Hour
-	// obituariesAge is how old a list of the dead may be that says there are none.
-	obituariesAge = 10 * time.Minute
+	// deadSeriesAge is how old a list of the dead may be that says there are none.
+	deadSeriesAge = 10 * time.Minute
 )
 
-// obituaries are the tags of series that are dead.
-type obituaries struct {
+// deadSeries are the tags of series that are dead.
+type deadSeries struct {
 	tags map[uint32]bool
 	read time.Time
 }
 
-func (o *obituaries) has(tag uint32) bool { return o.tags[tag] }
+func (o *deadSeries) has(tag uint32) bool { return o.tags[tag] }
 
-// mourn finds out which of the series that are met in heavy keys are dead. A
+// markDead finds out which of the series that are met in compaction candidates are dead. A
 // series may come back to life while the list is read, so where it names one it
 // is read once more, after what it is about: what was appended to a series since
 // it came back is not in what was read.
-func (w *writer) mourn(ctx context.Context, heavy []heavyKey) error {
-	if !w.meets(heavy, func(uint32) bool { return true }) {
+func (w *writer) markDead(ctx context.Context, candidates []candidate) error {
+	if !w.holdsUnknown(candidates, func(uint32) bool { return true }) {
 		return nil
 	}
-	if time.Since(w.dead.read) > obituariesAge {
-		return w.readObituaries(ctx)
+	if time.Since(w.dead.read) > deadSeriesAge {
+		return w.readDeadSeries(ctx)
 	}
-	if w.meets(heavy, w.dead.has) {
-		return w.readObituaries(ctx)
+	if w.holdsUnknown(candidates, w.dead.has) {
+		return w.readDeadSeries(ctx)
 	}
 	return nil
 }
 
-// meets says whether heavy keys hold a series that is not known, of which
+// holdsUnknown says whether compaction candidates hold a series that is not known, of which
 // something is true.
-func (w *writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
-	for _, h := range heavy {
+func (w *writer) holdsUnknown(candidates []candidate, is func(tag uint32) bool) (met bool) {
+	for _, h := range candidates {
 		known := w.known[w.groupOf(h)]
-		// What is damaged is told where it is folded.
+		// What is damaged is told where it is compacted.
 		_ = packed.Sections(h.held, func(tag uint32, _ []byte) error {
 			met = met || known[tag] == nil && is(tag)
 			return nil
@@ -59,13 +59,13 @@ func (w *writer) meets(heavy []heavyKey, is func(tag uint32) bool) (met bool) {
 	return met
 }
 
-// readObituaries lists the dead: series that were used, and not for long.
-func (w *writer) readObituaries(ctx context.Context) error {
+// readDeadSeries lists the dead: series that were used, and not for long.
+func (w *writer) readDeadSeries(ctx context.Context) error {
 	used, err := w.store.SeriesUsed(ctx)
 	if err != nil {
 		return err
 	}
-	w.dead = obituaries{tags: map[uint32]bool{}, read: time.Now()}
+	w.dead = deadSeries{tags: map[uint32]bool{}, read: time.Now()}
 	for id, at := range used {
 		if tag := (&state.Series{ID: id}).Tag(); time.Since(at) < deadAfter {
 			w.dead.tags[tag] = false

@@ -8,30 +8,30 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// picks are one value for each tile, chosen by the series' measure among those
+// extremes are one value for each tile, chosen by the series' measure among those
 // met. Packed, each is the distance from the tile before, the time since the
 // tile's begin of the event that it is of (0 where that makes no difference), its
 // length and itself.
-type picks struct {
+type extremes struct {
 	series *state.Series
-	byTile[pick]
+	byTile[extreme]
 }
 
-type pick struct {
+type extreme struct {
 	time  int64
 	value []byte
 }
 
-func (p *picks) Apply(op *state.Mutation) { p.meet(op.Tile, op.Num, op.Member) }
+func (p *extremes) Apply(op *state.Mutation) { p.meet(op.Tile, op.Num, op.Member) }
 
-func (p *picks) meet(tile, time int64, value []byte) {
+func (p *extremes) meet(tile, time int64, value []byte) {
 	c, held := p.at(tile)
 	if !held || p.series.Measure.Replaces(time, value, c.time, c.value) {
-		*c = pick{time, slices.Clone(value)}
+		*c = extreme{time, slices.Clone(value)}
 	}
 }
 
-func (p *picks) Merge(packed []byte) error {
+func (p *extremes) Merge(packed []byte) error {
 	r, tile := reader{packed: packed}, firstTile(p.series)
 	for r.more() {
 		tile += r.varint()
@@ -47,32 +47,32 @@ func (p *picks) Merge(packed []byte) error {
 	return r.err
 }
 
-func (p *picks) Append(dst []byte) []byte {
+func (p *extremes) Append(dst []byte) []byte {
 	before := firstTile(p.series)
 	for _, c := range p.cells {
-		dst = appendPick(dst, p.series, c.tile, before, c.content)
+		dst = appendExtreme(dst, p.series, c.tile, before, c.content)
 		before = c.tile
 	}
 	return dst
 }
 
-func appendPick(dst []byte, s *state.Series, tile, before int64, p pick) []byte {
+func appendExtreme(dst []byte, s *state.Series, tile, before int64, p extreme) []byte {
 	dst = binary.AppendVarint(dst, tile-before)
 	dst = binary.AppendVarint(dst, p.time-tile*s.Tile)
 	dst = binary.AppendUvarint(dst, uint64(len(p.value)))
 	return append(dst, p.value...)
 }
 
-func (p *picks) Read(r *state.Read) (out state.WindowState) {
+func (p *extremes) Read(r *state.Read) (out state.WindowState) {
 	for _, c := range p.within(r.First, r.Last) {
 		v, _ := p.read(c.content.value) // Merge has read it before, or Apply wrote it
-		out.Cells = append(out.Cells, state.Bucket{Tile: c.tile, Value: v})
+		out.Buckets = append(out.Buckets, state.Bucket{Tile: c.tile, Value: v})
 	}
 	return out
 }
 
 // read is the value of a pick.
-func (p *picks) read(val []byte) (value.Value, error) {
+func (p *extremes) read(val []byte) (value.Value, error) {
 	if m := p.series.Measure; m == state.LeastText || m == state.GreatestText {
 		return value.Value{Type: value.String, Str: val}, nil
 	}

@@ -2,9 +2,9 @@ package packed
 
 import "github.com/weir-stream/weir/state"
 
-// Shelf gives out empty states, and takes back those that are no longer used, so
+// Pool gives out empty states, and takes back those that are no longer used, so
 // that not each is made anew. It serves one goroutine. Its zero value is empty.
-type Shelf struct{ places map[*state.Series]*place }
+type Pool struct{ places map[*state.Series]*place }
 
 // place is that of one series.
 type place struct{ free State } // nil for none
@@ -14,8 +14,8 @@ type place struct{ free State } // nil for none
 type emptied interface{ empty() }
 
 // Take is an empty state of a series, with a secret. Those that hash with it are not
-// used once more, so what lies on the shelf has none.
-func (s *Shelf) Take(series *state.Series, secret Secret) State {
+// used once more, so what lies in the pool has none.
+func (s *Pool) Take(series *state.Series, secret Secret) State {
 	if p := s.places[series]; p != nil && p.free != nil {
 		free := p.free
 		p.free = nil
@@ -25,7 +25,7 @@ func (s *Shelf) Take(series *state.Series, secret Secret) State {
 }
 
 // Put takes back a state of a series. It must not be used any more.
-func (s *Shelf) Put(series *state.Series, used State) {
+func (s *Pool) Put(series *state.Series, used State) {
 	e, ok := used.(emptied)
 	if !ok {
 		return
