@@ -28,10 +28,13 @@ func BenchmarkPath(b *testing.B) {
 	feed := newFeed(b, broker.ListenAddrs(), population(20_000))
 	feed.fill(b, 20_000, time.Hour)
 	fetched := fetchAll(b, broker.ListenAddrs())
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	client := redis.NewClient(&redis.Options{Addr: testkit.Miniredis(b).Addr()})
 	defer client.Close()
-	client.AddHook(applied{})
 	p := newPath(b, client)
+	if err := p.store.Create(b.Context()); err != nil { // the writer hashes by the namespace's secret
+		b.Fatal(err)
+	}
+	client.AddHook(applied{})
 	var decoder fetch.Decoder
 	var rec fetch.Record
 	carry := func(source *fetch.Partition) (n int) {
