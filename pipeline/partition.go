@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -63,6 +64,28 @@ func (p *partition) wentBack(found *state.Claim) bool {
 		}
 	}
 	return false
+}
+
+// confirm notes the progress that is known of a partition that is abandoned. Of a shard
+// that could not be claimed, what was known of it before stands.
+func (p *partition) confirm() {
+	earlier := p.confirmed
+	p.confirmed = slices.Clone(p.progress)
+	for shard, at := range earlier {
+		if !p.confirmed[shard].Exists() {
+			p.confirmed[shard] = at
+		}
+	}
+}
+
+// compared drops what was known of the shards that were found. Of those whose master did
+// not answer it stands until they are.
+func (p *partition) compared(found *state.Claim) {
+	for shard := range p.confirmed {
+		if found.Misses(shard) == nil {
+			p.confirmed[shard] = state.NoPosition
+		}
+	}
 }
 
 func (p *partition) String() string { return partitionName(p.Partition) }

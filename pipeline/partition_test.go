@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weir-stream/weir/state"
@@ -31,5 +32,30 @@ func TestWentBack(t *testing.T) {
 		if got := p.wentBack(&state.Claim{Progress: c.found}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// A shard whose master does not answer when the partition is read again is compared once
+// it does, though the others are compared, and the partition is read again, meanwhile.
+func TestWentBackWhileAMasterWasAway(t *testing.T) {
+	away := errors.New("away")
+	p := partition{progress: []state.Position{at(5, 1), at(7, 1)}}
+	p.confirm()
+	first := &state.Claim{Progress: []state.Position{at(5, 1), at(7, 1)}}
+	first.Miss(1, away)
+	for range 2 {
+		if p.wentBack(first) {
+			t.Error("a shard that is not known is said to have gone back")
+		}
+		p.compared(first)
+		p.progress = []state.Position{at(5, 1), state.NoPosition}
+		p.confirm()
+	}
+	back := &state.Claim{Progress: []state.Position{at(9, 1), at(6, 1)}}
+	if !p.wentBack(back) {
+		t.Error("the shard that came back with less is taken for what it was")
+	}
+	if p.compared(back); p.wentBack(back) {
+		t.Error("it is told twice")
 	}
 }

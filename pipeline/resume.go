@@ -73,7 +73,7 @@ func (w *worker) tellRewind(p *partition, found *state.Claim) {
 		w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
 		w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 	}
-	p.confirmed = nil
+	p.compared(found)
 }
 
 // readFrom reads a partition from the lowest progress of all shards.

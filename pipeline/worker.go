@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -336,7 +335,7 @@ func (w *worker) abandon(p *partition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.current.drop(p)
 	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
-		p.confirmed = slices.Clone(p.progress)
+		p.confirm()
 	}
 	p.progress = nil // what comes back of it tells nothing new
 	w.dropFetched(p)
