@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test chart race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 
 test: ## all tests, on real servers where they can be had
 	go test ./...
+
+chart: ## lint and render Helm's chart, a module of its own
+	cd deploy/helm && go test ./...
 
 race: ## all tests under the race detector
 	go test -race ./...

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -26,6 +25,7 @@ const kubernetes = "../../deploy/kubernetes/"
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
+	Data     map[string]string // of a ConfigMap
 	Spec     struct {
 		Replicas *int
 		Selector struct {
@@ -117,20 +117,26 @@ func manifests(t *testing.T, folder string) (k kustomization, all []manifest) {
 			all = append(all, more...)
 			continue
 		}
-		documents := yaml.NewDecoder(bytes.NewReader([]byte(read(t, path))))
-		for {
-			var m manifest
-			err := documents.Decode(&m)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			all = append(all, m)
-		}
+		all = append(all, documents(t, path)...)
 	}
 	return k, all
+}
+
+// documents reads a file of manifests.
+func documents(t *testing.T, path string) (all []manifest) {
+	t.Helper()
+	decoder := yaml.NewDecoder(strings.NewReader(read(t, path)))
+	for {
+		var m manifest
+		err := decoder.Decode(&m)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all = append(all, m)
+	}
 }
 
 // What the manifests run is what the binary understands: its flags, its settings,
@@ -161,11 +167,44 @@ func TestKubernetesRunsWeir(t *testing.T) {
 	}
 }
 
+// What Helm's chart renders, as its own tests write it down, holds to the same.
+func TestHelmRunsWeir(t *testing.T) {
+	for name, workloads := range map[string][]string{
+		"default": {"Deployment/weir-api", "Deployment/weir-processor"},
+		"static":  {"StatefulSet/weir-processor"},
+	} {
+		file := filepath.Join(t.TempDir(), "weir.yaml")
+		var found []string
+		var cfg *config.Config
+		for _, m := range documents(t, "../../deploy/helm/testdata/"+name+".yaml") {
+			switch m.Kind {
+			case "ConfigMap":
+				if err := os.WriteFile(file, []byte(m.Data["weir.yaml"]), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				var err error
+				if cfg, err = config.Load(file, nil); err != nil {
+					t.Fatal(err)
+				}
+			case "Deployment", "StatefulSet":
+				found = append(found, m.Kind+"/"+m.Metadata.Name)
+				checkPod(t, m, cfg, file)
+				if m.Metadata.Name == "weir-api" {
+					checkHosts(t, m.Spec.Template.Spec.Containers[0], m.Metadata.Name)
+				}
+			}
+		}
+		if !slices.Equal(found, workloads) {
+			t.Errorf("%s renders %v", name, found)
+		}
+	}
+}
+
 func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 	t.Helper()
 	spec, found := m.Spec.Template.Spec, false
 	for _, c := range append(spec.InitContainers, spec.Containers...) {
-		if c.Image != "weir" {
+		if image, _, _ := strings.Cut(c.Image, ":"); image != "weir" {
 			continue
 		}
 		found = true

@@ -1,0 +1,388 @@
+// Package helm_test renders the chart as Helm does, and reads what comes of it with Kubernetes' own types, in which a field
+// that there is not is an error, and with Weir's own settings and definitions.
+//
+// It is a module of its own: what Helm and Kubernetes need would triple Weir's go.mod.
+package helm_test
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features/definition"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+func load(t *testing.T, path string) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render gives the documents by kind and name, such as "Deployment/weir-api", as `helm install weir` would apply them.
+func render(c *chart.Chart, values string) (map[string]string, error) {
+	var given map[string]any
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependencies(c, given); err != nil {
+		return nil, err
+	}
+	options := chartutil.ReleaseOptions{Name: "weir", Namespace: "fraud", IsInstall: true}
+	all, err := chartutil.ToRenderValues(c, given, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	documents := map[string]string{}
+	for path, content := range files {
+		if filepath.Ext(path) != ".yaml" {
+			documents[filepath.Base(path)] = content
+			continue
+		}
+		for _, document := range releaseutil.SplitManifests(content) {
+			var head struct {
+				Kind     string
+				Metadata struct{ Name string }
+			}
+			if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+				return nil, err
+			}
+			if head.Kind != "" {
+				documents[head.Kind+"/"+head.Metadata.Name] = document
+			}
+		}
+	}
+	return documents, nil
+}
+
+func mustRender(t *testing.T, values string) map[string]string {
+	t.Helper()
+	documents, err := render(load(t, "weir"), values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents
+}
+
+// decode reads a document with the type that Kubernetes has for it; a field that there is not is an error.
+func decode[T any](t *testing.T, documents map[string]string, key string) *T {
+	t.Helper()
+	document, ok := documents[key]
+	if !ok {
+		t.Fatalf("no %s among %v", key, slices.Sorted(maps.Keys(documents)))
+	}
+	into := new(T)
+	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+		t.Fatalf("%s: %v\n%s", key, err, document)
+	}
+	return into
+}
+
+// scaledObject is what is used of KEDA's, whose own module brings in some hundred others.
+type scaledObject struct {
+	APIVersion, Kind string
+	Metadata         struct {
+		Name   string
+		Labels map[string]string
+	}
+	Spec struct {
+		ScaleTargetRef                                    struct{ Name, Kind string }
+		MinReplicaCount, MaxReplicaCount, PollingInterval int32
+		Advanced                                          struct {
+			HorizontalPodAutoscalerConfig struct {
+				Behavior autoscaling.HorizontalPodAutoscalerBehavior
+			}
+		}
+		Triggers []struct {
+			Type              string
+			Metadata          map[string]string
+			AuthenticationRef *struct{ Name string }
+		}
+	}
+}
+
+// known reads every document with its type, and fails for a kind that has none here.
+func known(t *testing.T, documents map[string]string) {
+	t.Helper()
+	for key := range documents {
+		switch kind, _, _ := strings.Cut(key, "/"); kind {
+		case "Deployment":
+			decode[apps.Deployment](t, documents, key)
+		case "StatefulSet":
+			decode[apps.StatefulSet](t, documents, key)
+		case "ConfigMap":
+			decode[core.ConfigMap](t, documents, key)
+		case "Service":
+			decode[core.Service](t, documents, key)
+		case "ServiceAccount":
+			decode[core.ServiceAccount](t, documents, key)
+		case "HorizontalPodAutoscaler":
+			decode[autoscaling.HorizontalPodAutoscaler](t, documents, key)
+		case "PodDisruptionBudget":
+			decode[policy.PodDisruptionBudget](t, documents, key)
+		case "NetworkPolicy":
+			decode[networking.NetworkPolicy](t, documents, key)
+		case "PodMonitor":
+			decode[monitoring.PodMonitor](t, documents, key)
+		case "ScaledObject":
+			decode[scaledObject](t, documents, key)
+		case "NOTES.txt":
+		default:
+			t.Errorf("%s has no type here", key)
+		}
+	}
+}
+
+func TestLint(t *testing.T) {
+	for _, message := range lint.All("weir", nil, "fraud", true).Messages {
+		if message.Severity > support.InfoSev {
+			t.Error(message)
+		}
+	}
+}
+
+// What each set of values makes is written down, so that a change of it is seen in review; cmd/weir's tests read the
+// settings, arguments and probes of these files.
+func TestRendered(t *testing.T) {
+	for name, values := range map[string]string{
+		"default": "",
+		"all": `
+image: {repository: registry.example.com/weir, digest: "sha256:` + strings.Repeat("0123456789abcdef", 4) + `"}
+imagePullSecrets: [{name: registry}]
+definitions: {files: {payments.yaml: "streams: {}\n"}}
+mounts: [{name: redis-ca, mountPath: /etc/redis-ca, secret: redis-ca}]
+serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/weir"}}
+settings:
+  kafka: {brokers: [b-1:9096, b-2:9096], group: fraud, tls: {enabled: true}}
+  redis: {mode: cluster, addresses: [redis:6379], tls: {enabled: true, ca: /etc/redis-ca/ca.crt}}
+  api: {tls: {cert: /etc/weir-tls/tls.crt, key: /etc/weir-tls/tls.key}}
+processor:
+  keda: {enabled: true, topics: [payments], lagThreshold: 1000000, authenticationRef: kafka}
+  nodeSelector: {pool: stream}
+  tolerations: [{key: stream, operator: Exists}]
+  priorityClassName: high
+  env: [{name: GOGC, value: "200"}]
+api: {autoscaling: {enabled: false}, hosts: [weir.example.com], podLabels: {team: risk}, podAnnotations: {team: risk}}
+podMonitor: {enabled: true, labels: {release: prometheus}, bearerTokenSecret: {name: weir-tokens, key: metrics}}
+`,
+		"static": "{processor: {staticMembership: true, replicas: 3}, api: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents := mustRender(t, values)
+			known(t, documents)
+			var all strings.Builder
+			for _, key := range slices.Sorted(maps.Keys(documents)) {
+				if key != "NOTES.txt" {
+					all.WriteString("---\n" + strings.TrimSpace(documents[key]) + "\n")
+				}
+			}
+			golden(t, "testdata/"+name+".yaml", all.String())
+			golden(t, "testdata/"+name+".txt", documents["NOTES.txt"])
+		})
+	}
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what is rendered; if the change is meant, go test -update writes it:\n%s", path, got)
+	}
+}
+
+// Weir reads the settings and definitions that the chart writes.
+func TestSettingsAndDefinitions(t *testing.T) {
+	shipped, err := os.ReadFile("../../config/features/transactions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := yaml.Marshal(map[string]any{
+		"settings":    map[string]any{"namespace": "fraud", "shards": 64, "kafka": map[string]any{"fetch": map[string]any{"max_bytes": "8MiB"}}},
+		"definitions": map[string]any{"files": map[string]any{"transactions.yaml": string(shipped)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := mustRender(t, string(values))
+	dir := t.TempDir()
+	settings := filepath.Join(dir, "weir.yaml")
+	if err := os.WriteFile(settings, []byte(decode[core.ConfigMap](t, documents, "ConfigMap/weir-settings").Data["weir.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(settings, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Namespace != "fraud" || cfg.Shards != 64 || cfg.API.Listen != ":8080" || cfg.Kafka.Fetch.MaxBytes != 8<<20 || !slices.Equal(cfg.Kafka.Brokers, []string{"kafka:9092"}) {
+		t.Errorf("the settings are %+v", cfg)
+	}
+	if !slices.Equal(cfg.Features, []string{"/etc/weir/features"}) {
+		t.Errorf("definitions are read from %v", cfg.Features)
+	}
+	mounted := decode[core.ConfigMap](t, documents, "ConfigMap/weir-definitions").Data
+	path := filepath.Join(dir, "transactions.yaml")
+	if err := os.WriteFile(path, []byte(mounted["transactions.yaml"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := definition.Load(path); err != nil {
+		t.Errorf("the definitions that came through the chart: %v", err)
+	}
+}
+
+// New settings replace the pods; new definitions do not, for those that run read them.
+func TestWhatReplacesPods(t *testing.T) {
+	pod := func(values string) apps.DeploymentSpec {
+		return decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec
+	}
+	hash := func(values string) string { return pod(values).Template.Annotations["weir/settings"] }
+	before := hash(`definitions: {files: {a.yaml: "streams: {}"}}`)
+	if got := hash(`definitions: {files: {a.yaml: "features: {}"}}`); got != before {
+		t.Error("changed definitions replace the pods")
+	}
+	if got := hash(`{definitions: {files: {a.yaml: "streams: {}"}}, settings: {namespace: other}}`); got == before {
+		t.Error("changed settings do not replace the pods")
+	}
+	for _, mount := range pod(`definitions: {existingConfigMap: risk}`).Template.Spec.Containers[0].VolumeMounts {
+		if mount.SubPath != "" {
+			t.Errorf("%s is mounted as a file, which does not follow its ConfigMap", mount.MountPath)
+		}
+	}
+}
+
+// A value that cannot be right is refused before anything is applied, by its name.
+func TestRefused(t *testing.T) {
+	for values, want := range map[string]string{
+		"settings: {features: [x]}":                                   "settings.features is the chart's own",
+		"settings: {api: {listen: \":9\"}}":                           "settings.api.listen is the chart's own",
+		"settings: {api: {hosts: [x]}}":                               "settings.api.hosts is the chart's own",
+		"definitions: {files: {a.json: x}}":                           `"a.json" is not a name such as payments.yaml`,
+		"definitions: {files: {a.yaml: {streams: {}}}}":               "/definitions/files/a.yaml",
+		"processor: {staticMembership: true, keda: {enabled: true}}":  "processor.staticMembership and processor.keda exclude each other",
+		"mounts: [{name: a, mountPath: /a}]":                          "/mounts/0",
+		"mounts: [{name: a, mountPath: /a, secret: a, configMap: a}]": "/mounts/0",
+		"image: {tags: x}":                                            "tags",
+		"replicas: 3":                                                 "replicas",
+		"processor: {replicas: 0}":                                    "/processor/replicas",
+		"settings: {kafka: {brokers: kafka:9092}}":                    "/settings/kafka/brokers",
+		"api: {service: {type: ExternalName}}":                        "/api/service/type",
+		"processor: {goMemLimit: 700Mi}":                              "/processor/goMemLimit",
+	} {
+		if _, err := render(load(t, "weir"), values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot  %v\nwant %s", values, err, want)
+		}
+	}
+}
+
+// Every value says what it is, and the schema knows all of them.
+func TestValuesAreInTheSchema(t *testing.T) {
+	c := load(t, "weir")
+	var schema map[string]any
+	if err := yaml.Unmarshal(c.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	var compare func(path string, values, schema map[string]any)
+	compare = func(path string, values, schema map[string]any) {
+		properties, _ := schema["properties"].(map[string]any)
+		if path == "settings" || properties == nil {
+			return
+		}
+		for name := range properties {
+			if _, ok := values[name]; !ok && name != "global" && path != "processor.resources" && path != "api.resources" && path != "podMonitor.bearerTokenSecret" {
+				t.Errorf("values.yaml lacks %s.%s", path, name)
+			}
+		}
+		for name, value := range values {
+			of, ok := properties[name].(map[string]any)
+			if !ok {
+				t.Errorf("the schema lacks %s.%s", path, name)
+			} else if below, ok := value.(map[string]any); ok {
+				compare(strings.TrimPrefix(path+"."+name, "."), below, of)
+			}
+		}
+	}
+	compare("", c.Values, schema)
+}
+
+// A rule engine's chart takes the sidecar in with two lines.
+func TestSidecar(t *testing.T) {
+	c := load(t, "examples/rule-engine")
+	c.AddDependency(load(t, "weir")) // as `helm dependency build` does
+	documents, err := render(c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known(t, documents)
+	pod := decode[apps.Deployment](t, documents, "Deployment/weir").Spec.Template.Spec
+	sidecar := pod.InitContainers[0]
+	if sidecar.RestartPolicy == nil || *sidecar.RestartPolicy != core.ContainerRestartPolicyAlways {
+		t.Error("the sidecar ends before the rule engine begins")
+	}
+	for _, mount := range sidecar.VolumeMounts {
+		if !slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == mount.Name }) {
+			t.Errorf("no volume %s", mount.Name)
+		}
+	}
+	if got := slices.Sorted(maps.Keys(documents)); !slices.Equal(got, []string{"ConfigMap/weir-settings", "Deployment/weir", "NOTES.txt"}) {
+		t.Errorf("it makes %v", got)
+	}
+}
+
+// The README's examples are values that the chart takes.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(examples) < 3 {
+		t.Fatalf("%d examples", len(examples))
+	}
+	for _, example := range examples {
+		documents := mustRender(t, example[1])
+		known(t, documents)
+		path := filepath.Join(t.TempDir(), "weir.yaml")
+		if err := os.WriteFile(path, []byte(decode[core.ConfigMap](t, documents, "ConfigMap/weir-settings").Data["weir.yaml"]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Load(path, nil); err != nil {
+			t.Errorf("%s\n%v", example[1], err)
+		}
+	}
+}
