@@ -8,6 +8,8 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weir-stream/weir/pipeline/enrich"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -19,12 +21,12 @@ type applier struct {
 	done    chan *batch // gets every batch of todo back
 	writer  store.Writer
 	dead    messageWriter
-	enrich  *enricher
+	enrich  *enrich.Enricher
 	gap     func(ctx context.Context, p state.Partition, until int64) error
 	tracing tracing
 	metrics *metrics
 	stats   *stats
-	trouble trouble
+	trouble retry.Trouble
 	health  *health
 	name    string // of the worker, in health
 }
@@ -70,10 +72,12 @@ func (a *applier) writeEnriched(ctx context.Context, b *batch) bool {
 		return true
 	}
 	start := time.Now()
-	if !a.persist(ctx, func() error { return a.enrich.answerOrLeave(ctx, b) }) {
+	events := enrich.Batch{Batch: &b.Batch, Events: b.enriched, Fail: b.fail}
+	leaveLagging(&events)
+	if !a.persist(ctx, func() error { return a.enrich.Answer(ctx, &events) }) {
 		return false
 	}
-	a.enrich.write(ctx, b)
+	a.enrich.Write(ctx, &events)
 	a.metrics.enrich.Observe(time.Since(start).Seconds())
 	return true
 }
@@ -88,11 +92,11 @@ func (a *applier) persist(ctx context.Context, do func() error) bool {
 		}
 		a.health.set(a.name, err)
 		trace.SpanFromContext(ctx).RecordError(err)
-		if !wait(ctx, a.trouble.failed(err)) {
+		if !retry.Wait(ctx, a.trouble.Failed(err)) {
 			return false
 		}
 	}
-	a.trouble.over()
+	a.trouble.Over()
 	a.health.clear(a.name)
 	return true
 }
@@ -108,9 +112,9 @@ func (a *applier) apply(ctx context.Context, b *batch) bool {
 	a.metrics.applied(b, now.UnixMilli())
 	a.stats.add(b)
 	if b.Refused > 0 {
-		a.trouble.log.Error("Redis refused operations because of their data", "operations", b.Refused, "first", b.Refusal)
+		a.trouble.Log.Error("Redis refused operations because of their data", "operations", b.Refused, "first", b.Refusal)
 		if b.RefusedKey != "" {
-			a.trouble.log.Debug("it is about a key", "key", b.RefusedKey)
+			a.trouble.Log.Debug("it is about a key", "key", b.RefusedKey)
 		}
 	}
 	return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -16,7 +17,7 @@ type batch struct {
 	state.Batch
 	partitions []*partition // by source
 	dead       []deadLetter
-	enriched   []*enriched // events of enriched streams, in the order of their records
+	enriched   []*enrich.Event // events of enriched streams, in the order of their records
 	gaps       []gap
 	events     int       // records mapped
 	bytes      int       // of their values

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -38,7 +39,7 @@ const (
 type BrokenBatchError struct{ *fetch.CorruptError }
 
 func (e *BrokenBatchError) Error() string {
-	name := partitionName(state.Partition{Topic: e.Topic, ID: e.Partition})
+	name := recovery.Name(state.Partition{Topic: e.Topic, ID: e.Partition})
 	if e.EndOffset < 0 {
 		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; where it ends cannot be told, so it cannot be set aside: "+
 			"find where the next one begins, with kafka-dump-log.sh, and run: weir progress set %s --to OFFSET --yes", e.Offset, e.Reason, name)
@@ -48,7 +49,7 @@ func (e *BrokenBatchError) Error() string {
 		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1)
 }
 
-func (*BrokenBatchError) reason() string { return "broken_batch" }
+func (*BrokenBatchError) StopReason() string { return "broken_batch" }
 
 func (e *BrokenBatchError) Unwrap() error { return e.CorruptError }
 
@@ -104,7 +105,7 @@ func (w *worker) passBroken(p *partition) {
 		p.broken = broken{}
 		w.stopped(p, "")
 		w.health.clear(p.String())
-		p.trouble.over()
+		p.trouble.Over()
 	}
 }
 

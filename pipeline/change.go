@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -20,7 +21,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	for _, id := range c.take {
 		p := &partition{
 			Partition: id, under: id.WithPlan(w.plan.Version),
-			trouble: trouble{log: w.log.With("topic", id.Topic, "partition", id.ID), what: "carrying the partition"},
+			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "carrying the partition"},
 		}
 		w.partitions[id] = p
 		taken = append(taken, p)

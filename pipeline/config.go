@@ -10,17 +10,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/store"
-)
-
-// Start is from where the partitions of a topic are read that the namespace has
-// never seen. One that is added to a topic later is read from its start.
-type Start string
-
-// The starts.
-const (
-	Earliest Start = "earliest"
-	Latest   Start = "latest"
 )
 
 // Config says what a Processor works on. All fields are required, but for those
@@ -36,10 +27,7 @@ type Config struct {
 	// carries waits for it while it restarts. Empty for a dynamic one.
 	GroupInstanceID string
 	Isolation       fetch.Isolation
-	Start           Start
-	// ContinueOnLoss goes on when records that were not applied are no longer
-	// in the log. By default the partition stops, and Ready says so.
-	ContinueOnLoss bool
+	Recovery        recovery.Rules
 	// SetBrokenAside goes on behind a batch that cannot be decoded, with a dead
 	// letter that names its offsets. By default its partition stops there.
 	SetBrokenAside bool
@@ -56,11 +44,7 @@ type Config struct {
 	MaxBytes  int           // by default 4 MiB
 	Linger    time.Duration // by default 5 ms
 
-	CommitInterval time.Duration // by default 1 s
-	// Settle is how long a plan has a partition before it is applied, where it
-	// lacks what another one kept: longer than anybody relies on a history that
-	// was read before; see MaxHistoryAge.
-	Settle           time.Duration // by default 500 ms
+	CommitInterval   time.Duration // by default 1 s
 	RegisterInterval time.Duration // between two Register; by default 1 min
 	ShutdownTimeout  time.Duration // for flushing when partitions are given up; by default 20 s
 
@@ -78,7 +62,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Start, Earliest)
+	c.Recovery = c.Recovery.WithDefaults()
 	setDefault(&c.MaxRecordBytes, 1<<20)
 	setDefault(&c.Workers, 1)
 	setDefault(&c.MaxEvents, 2000)
@@ -86,7 +70,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Linger, 5*time.Millisecond)
 	setDefault(&c.CommitInterval, time.Second)
 	setDefault(&c.ShutdownTimeout, 20*time.Second)
-	setDefault(&c.Settle, 500*time.Millisecond)
 	setDefault(&c.SessionTimeout, 30*time.Second)
 	setDefault(&c.RebalanceTimeout, 30*time.Second)
 	setDefault(&c.HeartbeatInterval, 3*time.Second)

@@ -43,7 +43,7 @@ type deadLetter struct {
 
 // newDeadLetter copies a record with the reason for which it is set aside.
 func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *record.Poison) deadLetter {
-	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: headersOf(rec)}
+	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: rec.Headers.Copy()}
 	for _, h := range [...][2]string{
 		{HeaderReason, string(poison.Reason)},
 		{HeaderMessage, poison.Error()},
@@ -59,14 +59,6 @@ func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *rec
 		source: source, offset: rec.Offset, timestamp: rec.Timestamp,
 		reason: poison.Reason, stream: poison.Stream, path: poison.Path, message: m,
 	}
-}
-
-// headersOf copies the headers that a record came with.
-func headersOf(rec *fetch.Record) (headers []kafka.Header) {
-	for key, value := range rec.Headers.All() {
-		headers = append(headers, kafka.Header{Key: key, Value: bytes.Clone(value)})
-	}
-	return headers
 }
 
 // newDeadLetterWriter returns a writer that has written when WriteMessages returns.

@@ -12,7 +12,6 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -79,7 +78,7 @@ services:`, 1)
 	before, began := reads.Load(), time.Now()
 	write(many...)
 	b.committed(4 + len(many))
-	if n, most := reads.Load()-before, 2+int64(time.Since(began)/pipeline.MaxHistoryAge); n > most {
+	if n, most := reads.Load()-before, 2+int64(time.Since(began)/store.MaxHistoryAge); n > most {
 		t.Errorf("the history was read %d times for %d batches in %s, want %d at the most", n, len(many), time.Since(began), most)
 	}
 	var got []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -52,13 +53,13 @@ func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRa
 	}
 	switch {
 	case len(p.lags) == 0:
-		if p.waits.tries > 0 && s.To > p.caughtUp {
+		if p.waits.Tried() && s.To > p.caughtUp {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
-			p.waits = backoff{}
+			p.waits.Reset()
 		}
 		return
 	case !lagged:
-		p.catchUpAt = time.Now().Add(p.waits.next())
+		p.catchUpAt = time.Now().Add(p.waits.Next())
 	}
 	p.caughtUp = s.To
 	err := &LaggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
@@ -80,7 +81,7 @@ func (w *worker) lagFromTheStart(p *partition, why error) {
 			p.lags = append(p.lags, shard)
 		}
 	}
-	p.catchUpAt = time.Now().Add(p.waits.next())
+	p.catchUpAt = time.Now().Add(p.waits.Next())
 	err := &LaggingError{Shards: len(p.lags), Offset: p.behind, Err: why}
 	w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	w.health.set(p.String(), err)
@@ -95,6 +96,23 @@ func (w *worker) unavailable(ctx context.Context, p *partition) error {
 		}
 	}
 	return nil
+}
+
+// leaveLagging leaves partitions out of a batch that have events to be enriched and
+// shards that lag: the state lacks events that come before those of the batch.
+func leaveLagging(b *enrich.Batch) {
+	for i := range b.Ranges {
+		s := &b.Ranges[i]
+		lagging := 0
+		for _, lags := range s.Lagging {
+			if lags {
+				lagging++
+			}
+		}
+		if lagging > 0 {
+			b.Leave(i, &LaggingError{Shards: lagging, Offset: state.Lowest(s.Progress), Err: errNotApplied})
+		}
+	}
 }
 
 // catchUp reads partitions again whose shards lag, once all of these can be reached.

@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/pipeline/group"
+	"github.com/weir-stream/weir/pipeline/retry"
 )
 
 // join is a member of the group for some topics, until the context ends or
@@ -54,7 +55,7 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 // follow carries what each generation of the group gives this member, until the
 // context ends.
 func (p *Processor) follow(ctx context.Context, member *group.Member, c *consumer, commits *committer) error {
-	joining := trouble{log: p.log, what: "joining the consumer group"}
+	joining := retry.Trouble{Log: p.log, What: "joining the consumer group"}
 	for ctx.Err() == nil {
 		g, err := member.Next(ctx)
 		if _, fenced := errors.AsType[*group.FencedError](err); fenced {
@@ -66,11 +67,11 @@ func (p *Processor) follow(ctx context.Context, member *group.Member, c *consume
 					err = &awayError{err}
 				}
 				p.health.set("group", err)
-				wait(ctx, joining.failed(err))
+				retry.Wait(ctx, joining.Failed(err))
 			}
 			continue
 		}
-		joining.over()
+		joining.Over()
 		commits.generation.Store(g)
 		p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(g.Partitions))
 		c.accept(g.Partitions)
@@ -110,15 +111,15 @@ const leaveTimeout = 5 * time.Second
 // partitions at all while one is missing.
 func (p *Processor) waitForTopics(ctx context.Context, topics []string) bool {
 	client := &kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}
-	missing := trouble{log: p.log, what: "finding the topics"}
+	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {
 		err := findTopics(ctx, client, topics)
 		if err == nil {
-			missing.over()
+			missing.Over()
 			return true
 		}
 		p.health.set("group", err)
-		if !wait(ctx, missing.failed(err)) {
+		if !retry.Wait(ctx, missing.Failed(err)) {
 			return false
 		}
 	}

@@ -1,10 +1,11 @@
 package pipeline
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -30,7 +31,7 @@ type partition struct {
 
 	// A partition that cannot go on is read again at retryAt; zero if it goes on.
 	retryAt time.Time
-	trouble trouble
+	trouble retry.Trouble
 	broken  broken
 	// stopped is why it cannot go on, as a label of the metrics; "" while it does.
 	stopped string
@@ -42,7 +43,7 @@ type partition struct {
 	behind    int64
 	catchUpAt time.Time
 	caughtUp  int64 // the offset behind what the shards that lag lacked when they did last
-	waits     backoff
+	waits     retry.Backoff
 }
 
 // has says whether the progress is the partition's present one, and not that of
@@ -88,6 +89,4 @@ func (p *partition) compared(found *state.Claim) {
 	}
 }
 
-func (p *partition) String() string { return partitionName(p.Partition) }
-
-func partitionName(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
+func (p *partition) String() string { return recovery.Name(p.Partition) }

@@ -7,6 +7,21 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
+// The log of the tests, and one of the same name.
+var (
+	here   = state.LogID{Cluster: "c1", Topic: "t1"}
+	remade = state.LogID{Cluster: "c1", Topic: "t2"}
+)
+
+func at(offset int64, epoch int32) state.Position {
+	return in(here, state.Position{Offset: offset, Epoch: epoch})
+}
+
+func in(id state.LogID, p state.Position) state.Position {
+	p.Log = id.Tag()
+	return p
+}
+
 // A store that has lost something shows in a shard that has less of the same log than it
 // was known to have, and in nothing else.
 func TestWentBack(t *testing.T) {

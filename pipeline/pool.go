@@ -10,7 +10,10 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -123,10 +126,11 @@ func (s *pool) begin(i int) {
 	a := s.newApplier(fmt.Sprintf("worker %d", i))
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
-		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrichPlans(s.registry), applier: a, commit: s.commit,
+		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Plans(s.registry), applier: a, commit: s.commit,
 		tracing: p.tracing,
-		recovery: recovery{
-			cfg: &p.cfg, metrics: p.metrics, log: p.log, brokers: poller, plan: s.registry.Plan(),
+		resumer: recovery.Resumer{
+			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
+			Metrics: recovery.Metrics{Lost: p.metrics.lost, Vanished: p.metrics.vanished},
 		},
 		partitions: make(map[state.Partition]*partition), current: newBatch(), spare: newBatch(),
 		changes: make(chan change), resumed: make(chan resumed),
@@ -150,12 +154,11 @@ func (s *pool) newApplier(name string) *applier {
 	p := s.p
 	return &applier{
 		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead,
-		enrich: &enricher{
-			store: p.cfg.Store, past: p.past, metrics: p.metrics, log: p.log,
-			writer: enrichedWriter{&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}},
-		},
+		enrich: enrich.New(p.cfg.Store, p.history,
+			&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second},
+			enrich.Metrics{Written: p.metrics.enriched, Damaged: p.metrics.damaged}, p.log),
 		gap:     p.cfg.Store.Gap,
 		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
-		trouble: trouble{log: p.log, what: "applying to Redis"},
+		trouble: retry.Trouble{Log: p.log, What: "applying to Redis"},
 	}
 }

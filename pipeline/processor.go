@@ -10,6 +10,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -22,7 +23,7 @@ type Processor struct {
 	health  *health
 	stats   stats
 	dead    *kafka.Writer
-	past    *past
+	history *enrich.History
 
 	definitions *definitions
 }
@@ -33,7 +34,7 @@ func New(cfg Config) *Processor {
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
 		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry),
-		past: &past{read: func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, now: time.Now},
+		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
 	p.health.set("group", errNotMember)
 	return p

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/retry"
 )
 
 // definitions are those that the processor works with, and the way to learn
@@ -83,13 +84,13 @@ func (p *Processor) untilOtherTopics(ctx context.Context, topics []string) (cont
 func (p *Processor) register(ctx context.Context) {
 	ticker := time.NewTicker(p.cfg.RegisterInterval)
 	defer ticker.Stop()
-	trouble := trouble{log: p.log, what: "registering the definitions"}
+	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
 	for {
 		registry, replaced := p.definitions.present()
 		if err := p.cfg.Store.Register(ctx, registry.Plan(), time.Now()); err == nil {
-			trouble.over()
+			trouble.Over()
 		} else if ctx.Err() == nil {
-			trouble.failed(err)
+			trouble.Failed(err)
 		}
 		select {
 		case <-ticker.C:

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -101,7 +101,7 @@ func (b *bench) expectSince(r *features.Registry, n int) (since int64) {
 // counts twice, and a new feature has all events since it says so.
 func TestReloadWhileEventsFlow(t *testing.T) {
 	b := newBench(t)
-	b.config.Settle = 20 * time.Millisecond
+	b.config.Recovery.GracePeriod = 20 * time.Millisecond
 	with, without := registryOf(t, bySecond), registryOf(t)
 	b.config.Registry = without
 	b.run()
@@ -273,9 +273,9 @@ func (b *bench) watch(hold func()) *spy {
 
 // A plan that lacks what another kept is applied only when nobody can take the
 // old history for the present one any more; one that keeps more, at once.
-func TestPlansThatLackSomethingSettle(t *testing.T) {
+func TestPlansThatLackSomethingWaitForTheGracePeriod(t *testing.T) {
 	b := newBench(t)
-	b.config.Settle = time.Hour
+	b.config.Recovery.GracePeriod = time.Hour
 	b.watch(nil)
 	b.config.Registry = registryOf(t)
 	b.run()
@@ -289,14 +289,14 @@ func TestPlansThatLackSomethingSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.config.Settle = 300 * time.Millisecond
+	b.config.Recovery.GracePeriod = 300 * time.Millisecond
 	spy := b.watch(nil)
 	b.run()
 	b.writeStamped(100, 200)
 	b.expect(200)
 	version := b.config.Registry.Plan().Version
-	if waited := spy.applied[version].Sub(spy.claimed[version]); waited < b.config.Settle {
-		t.Errorf("applied %v after the claim, want %v", waited, b.config.Settle)
+	if waited := spy.applied[version].Sub(spy.claimed[version]); waited < b.config.Recovery.GracePeriod {
+		t.Errorf("applied %v after the claim, want %v", waited, b.config.Recovery.GracePeriod)
 	}
 	if since := b.since(with, "by_second"); since != state.MaxTime {
 		t.Errorf("what is no longer kept is complete since %d", since)
@@ -308,7 +308,7 @@ func TestPlansThatLackSomethingSettle(t *testing.T) {
 func TestProcessorThatHangsAndWakesUp(t *testing.T) {
 	b := newBench(t)
 	held, release := make(chan struct{}, 100), make(chan struct{})
-	b.config.Settle = time.Hour
+	b.config.Recovery.GracePeriod = time.Hour
 	b.config.Registry = registryOf(t)
 	b.watch(func() {
 		held <- struct{}{}
@@ -341,7 +341,7 @@ func TestProcessorThatHangsAndWakesUp(t *testing.T) {
 // Records that are passed over are not taken for events that are there.
 func TestStartAtTheEndIsNotCompleteForEver(t *testing.T) {
 	b := newBench(t)
-	b.config.Start = pipeline.Latest
+	b.config.Recovery.Start = recovery.Latest
 	b.write(payments(0, 30)...)
 	before := time.Now().UnixMilli()
 	b.run()
@@ -358,7 +358,7 @@ func TestStartAtTheEndIsNotCompleteForEver(t *testing.T) {
 // feature that is added later from being complete for a day and not for ever.
 func TestReloadAfterARecordFromTheFarFuture(t *testing.T) {
 	b := newBench(t)
-	b.config.Settle = 20 * time.Millisecond
+	b.config.Recovery.GracePeriod = 20 * time.Millisecond
 	b.run()
 	stray := payment(0)
 	stray.Value, stray.Time = []byte(`{"type":"stray"}`), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -11,7 +12,7 @@ import (
 type resumed struct {
 	partitions []*partition
 	attempts   []int // of each, when it was asked
-	found      []resumption
+	found      []recovery.Resumption
 }
 
 // resume has recovery find where the store is in partitions. Nothing that is under
@@ -32,7 +33,7 @@ func (w *worker) resume(ctx context.Context, partitions ...*partition) {
 		targets[i] = p.Partition
 	}
 	w.recovering.Go(func() {
-		r.found = w.recovery.resume(ctx, targets)
+		r.found = w.resumer.Resume(ctx, targets)
 		select {
 		case w.resumed <- r:
 		case <-ctx.Done():
@@ -49,14 +50,14 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 		}
 		p.resuming = false
 		found := &r.found[i]
-		w.tellRewind(p, found.first)
+		w.tellRewind(p, found.First)
 		switch {
-		case found.err != nil && ctx.Err() != nil: // this is the end, and no trouble of the partition
-		case found.err != nil:
-			w.stop(p, found.err)
-		case found.early > 0:
-			p.retryAt = time.Now().Add(found.early)
-			w.settles.Reset(found.early)
+		case found.Err != nil && ctx.Err() != nil: // this is the end, and no trouble of the partition
+		case found.Err != nil:
+			w.stop(p, found.Err)
+		case found.Early > 0:
+			p.retryAt = time.Now().Add(found.Early)
+			w.settles.Reset(found.Early)
 		default:
 			w.readFrom(p, found)
 		}
@@ -77,9 +78,9 @@ func (w *worker) tellRewind(p *partition, found *state.Claim) {
 }
 
 // readFrom reads a partition from the lowest progress of all shards.
-func (w *worker) readFrom(p *partition, found *resumption) {
-	p.progress, p.lagging = found.progress, found.lagging
-	p.position, p.epoch = found.known.Offset, -1
+func (w *worker) readFrom(p *partition, found *recovery.Resumption) {
+	p.progress, p.lagging = found.Progress, found.Lagging
+	p.position, p.epoch = found.Known.Offset, -1
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
@@ -88,10 +89,10 @@ func (w *worker) readFrom(p *partition, found *resumption) {
 		w.stopped(p, "")
 		w.health.clear(p.String())
 	}
-	if found.why != nil {
-		w.lagFromTheStart(p, found.why)
+	if found.Why != nil {
+		w.lagFromTheStart(p, found.Why)
 	}
-	w.poller.Resume(p.Topic, p.ID, found.known)
+	w.poller.Resume(p.Topic, p.ID, found.Known)
 }
 
 // retry resumes the partitions whose time to wait is over.

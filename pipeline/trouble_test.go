@@ -242,7 +242,7 @@ func TestRecordsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now().UnixMilli()
-	b.config.ContinueOnLoss = true
+	b.config.Recovery.ContinueOnLoss = true
 	metrics = prometheus.NewRegistry()
 	b.config.Metrics = metrics
 	b.run()
@@ -333,7 +333,7 @@ func TestTopicMadeAnew(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		t.Run(fmt.Sprint("running ", running), func(t *testing.T) {
 			b := newBench(t)
-			b.config.ContinueOnLoss = true
+			b.config.Recovery.ContinueOnLoss = true
 			b.write(payments(0, 60)...)
 			b.run()
 			b.expect(60)

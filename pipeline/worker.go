@@ -9,7 +9,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -22,9 +24,9 @@ type worker struct {
 	poller     *fetch.Poller
 	mapper     *features.Mapper
 	plan       *state.Plan // of the mapper
-	enrich     map[*record.Stream]*enrichPlan
+	enrich     map[*record.Stream]*enrich.Plan
 	tracing    tracing
-	recovery   recovery
+	resumer    recovery.Resumer
 	applier    *applier
 	health     *health
 	partitions map[state.Partition]*partition
@@ -216,8 +218,8 @@ func (w *worker) begin(b *batch) {
 func (w *worker) enrichEvents(rec *fetch.Record, events []record.Event, source, before int) {
 	for i := range events {
 		if plan := w.enrich[events[i].Stream]; plan != nil {
-			n := newEnriched(plan, &events[i], w.from.Partition, rec)
-			n.source, n.before, n.touched = source, before, len(w.current.Updates)
+			n := enrich.NewEvent(plan, &events[i], w.from.Partition, rec)
+			n.Source, n.Before, n.Touched = source, before, len(w.current.Updates)
 			w.current.enriched = append(w.current.enriched, n)
 		}
 	}
@@ -278,7 +280,7 @@ func (w *worker) complete(ctx context.Context, b *batch) {
 			p.progress, p.confirmed = nil, nil // it is told
 			behind = append(behind, p)
 		case p.retryAt.IsZero() && !p.broken.is():
-			p.trouble.over()
+			p.trouble.Over()
 			w.noteLag(ctx, p, &b.Ranges[i])
 		}
 	}
@@ -311,8 +313,8 @@ func (w *worker) reportLag(p *partition) {
 // stop leaves a partition alone until it is time to try again.
 func (w *worker) stop(p *partition, err error) {
 	w.abandon(p)
-	p.retryAt = time.Now().Add(p.trouble.failed(err))
-	w.stopped(p, reasonOf(err))
+	p.retryAt = time.Now().Add(p.trouble.Failed(err))
+	w.stopped(p, recovery.ReasonOf(err))
 	w.health.set(p.String(), err)
 }
 

@@ -7,18 +7,16 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // A history that was read after the state says since when the state is
-// complete, whatever was applied before. Questions share one for a short time.
-const (
-	// refreshAge is when a question reads the history anew; the others go on with
-	// the old one.
-	refreshAge = 200 * time.Millisecond
-	// MaxHistoryAge is the greatest age of a history that answers rest on. A
-	// processor that is about to apply less than others did waits for longer.
-	MaxHistoryAge = 400 * time.Millisecond
-)
+// complete, whatever was applied before. Questions share one for a short time, at most
+// store.MaxHistoryAge.
+
+// refreshAge is when a question reads the history anew; the others go on with
+// the old one.
+const refreshAge = 200 * time.Millisecond
 
 // histories keeps the last history that was read.
 type histories struct {
@@ -52,7 +50,7 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 	if last := usable(refreshAge); last != nil {
 		return last.History, nil
 	}
-	if last := usable(MaxHistoryAge); last != nil {
+	if last := usable(store.MaxHistoryAge); last != nil {
 		select {
 		case <-h.reading:
 		default:

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 const partly = `
@@ -157,7 +158,7 @@ func TestHistoriesAreShared(t *testing.T) {
 		if get() != first { // another question, while this one reads
 			t.Error("a history that can still be rested on was not")
 		}
-		now = now.Add(MaxHistoryAge - refreshAge)
+		now = now.Add(store.MaxHistoryAge - refreshAge)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := h.get(ended, time.Time{}); !errors.Is(err, context.Canceled) {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 type handler struct {
@@ -215,13 +216,6 @@ func gone(r *http.Request, err error) bool {
 	return r.Context().Err() != nil || err == errAbandoned
 }
 
-// namesKey is an error about a key of the store, which may name an entity and
-// stands in no text.
-type namesKey interface {
-	error
-	Key() string
-}
-
 // refusal is what a client is told about an error, and the outcome.
 func (h *handler) refusal(err error) (*Error, string) {
 	var refusal *Error
@@ -257,7 +251,7 @@ func (h *handler) damaged(q *question) {
 	h.metrics.damaged.Add(float64(q.damaged))
 	if h.complain(&h.damageLogged) {
 		h.Logger.Error("state is damaged: an entity has no answer", "error", q.damage)
-		h.nameKey(q.damage)
+		store.DebugKey(h.Logger, q.damage)
 	}
 }
 
@@ -266,13 +260,6 @@ func (h *handler) damaged(q *question) {
 func (h *handler) complain(last *atomic.Int64) bool {
 	now, before := h.Now().UnixMilli(), last.Load()
 	return now-before >= 1000 && last.CompareAndSwap(before, now)
-}
-
-// nameKey logs the key that an error is about, which may name an entity.
-func (h *handler) nameKey(err error) {
-	if named, ok := errors.AsType[namesKey](err); ok {
-		h.Logger.Debug("it is about a key", "key", named.Key())
-	}
 }
 
 func (h *handler) catalogue(w http.ResponseWriter, _ *http.Request) {

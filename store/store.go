@@ -10,6 +10,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
+// MaxHistoryAge is the greatest age of a history that an answer may rest on. A plan that retains less than an earlier one
+// is applied only when it has had a partition for longer, so that whoever answers knows of it by then.
+const MaxHistoryAge = 400 * time.Millisecond
+
 // Store keeps the state of a namespace and, with it, how far each of its shards has
 // applied each partition. It is safe for concurrent use.
 type Store interface {

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -98,7 +99,7 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 	w.lastEvents = p.ShutdownTimeout
 	w.applying = pipeline.Config{
 		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
-		Isolation: isolation(cfg), Start: pipeline.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue",
+		Isolation: isolation(cfg), Recovery: recovery.Rules{Start: recovery.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue"},
 		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
 		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
@@ -106,7 +107,6 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 		SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, HeartbeatInterval: k.HeartbeatInterval,
 		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
 		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
-		Settle: max(serve.MaxHistoryAge, pipeline.MaxHistoryAge) + 100*time.Millisecond,
 	}
 	return nil
 }

@@ -1,9 +1,12 @@
 package fetch
 
 import (
+	"bytes"
 	"errors"
 	"iter"
 	"math"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // Record is one record of a partition. Its bytes belong to the decoder or to the Partition it reads, and stay valid
@@ -37,6 +40,14 @@ func (h Headers) All() iter.Seq2[string, []byte] {
 			}
 		}
 	}
+}
+
+// Copy returns the headers, for they hold no longer than the record does.
+func (h Headers) Copy() (headers []kafka.Header) {
+	for key, value := range h.All() {
+		headers = append(headers, kafka.Header{Key: key, Value: bytes.Clone(value)})
+	}
+	return headers
 }
 
 // Last returns the value of the last header with this key, which by Kafka's convention is the one that counts. It

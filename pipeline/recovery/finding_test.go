@@ -1,4 +1,4 @@
-package pipeline
+package recovery
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		topic    *state.FirstSeen
 		id       int32
 		ends     map[int32]fetch.EpochEnd
-		rules    rules
+		rules    Rules
 
 		to   []state.Position // nil if it goes on, or stops
 		gap  int64
@@ -77,7 +77,7 @@ func TestJudge(t *testing.T) {
 
 		{name: "brokers have not heard of the leader of what was applied", log: func(l *fetch.Log) { l.Leader, l.LeaderEpoch, l.End = 2, 3, 60 },
 			progress: []state.Position{at(50, 3), at(70, 4)}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 3, Offset: 60}},
-			rules: rules{continueOnLoss: true},
+			rules: Rules{ContinueOnLoss: true},
 			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 3, and records of epoch 4 are applied; " +
 				"if it stays so, look for a broker that is cut off from the controller"},
 		{name: "the same, or a topic made anew, as brokers do not tell topics apart",
@@ -91,13 +91,13 @@ func TestJudge(t *testing.T) {
 
 		// Other logs.
 		{name: "made anew, and grown past the progress", log: func(l *fetch.Log) { l.ID = remade },
-			progress: []state.Position{at(50, 4), at(50, 4)}, rules: rules{continueOnLoss: true},
+			progress: []state.Position{at(50, 4), at(50, 4)}, rules: Rules{ContinueOnLoss: true},
 			err: "the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "one shard stands in the old log", log: func(l *fetch.Log) { l.ID = remade },
-			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: rules{continueOnLoss: true},
+			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: Rules{ContinueOnLoss: true},
 			err: "the topic was deleted and made anew: up to offset 900 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "a partition that was never read, of a topic made anew", log: func(l *fetch.Log) { l.ID = remade }, topic: known, id: 3,
-			progress: []state.Position{none}, rules: rules{start: Latest},
+			progress: []state.Position{none}, rules: Rules{Start: Latest},
 			err: "the topic was deleted and made anew: up to offset 0 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
@@ -123,42 +123,42 @@ func TestJudge(t *testing.T) {
 		{name: "a broker tells less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []state.Position{at(50, 4)}, want: goesOn},
 
 		// First positions.
-		{name: "first met, from the start", progress: []state.Position{none, none}, rules: rules{start: Earliest},
+		{name: "first met, from the start", progress: []state.Position{none, none}, rules: Rules{Start: Earliest},
 			to: []state.Position{at(10, -1), at(10, -1)}},
-		{name: "first met, from the end", progress: []state.Position{none, none}, rules: rules{start: Latest},
+		{name: "first met, from the end", progress: []state.Position{none, none}, rules: Rules{Start: Latest},
 			to: []state.Position{at(100, 4), at(100, 4)}, gap: now},
-		{name: "first met with others", progress: []state.Position{none}, topic: known, id: 1, rules: rules{start: Latest},
+		{name: "first met with others", progress: []state.Position{none}, topic: known, id: 1, rules: Rules{Start: Latest},
 			to: []state.Position{at(100, 4)}, gap: now},
 		{name: "added to a topic that is known", log: func(l *fetch.Log) { l.Start = 0 }, progress: []state.Position{none, none},
-			topic: known, id: 2, rules: rules{start: Latest}, to: []state.Position{at(0, -1), at(0, -1)}},
-		{name: "added, and its start is gone", progress: []state.Position{none}, topic: known, id: 2, rules: rules{start: Latest},
+			topic: known, id: 2, rules: Rules{Start: Latest}, to: []state.Position{at(0, -1), at(0, -1)}},
+		{name: "added, and its start is gone", progress: []state.Position{none}, topic: known, id: 2, rules: Rules{Start: Latest},
 			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
 			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/2 --to start --yes"},
 
 		// Losses.
 		{name: "a shard lost its progress, and the log has all", log: func(l *fetch.Log) { l.Start = 0 },
-			progress: []state.Position{none, at(70, 4)}, topic: known, rules: rules{start: Latest},
+			progress: []state.Position{none, at(70, 4)}, topic: known, rules: Rules{Start: Latest},
 			to: []state.Position{at(0, -1), at(70, 4)}},
 		{name: "a shard lost its progress, and the log has not all", progress: []state.Position{at(70, 4), none}, topic: known,
-			rules: rules{start: Latest}, want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
+			rules: Rules{Start: Latest}, want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
 			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/0 --to start --yes"},
 		{name: "the same, and it is to go on", progress: []state.Position{at(70, 4), none}, topic: known,
-			rules: rules{start: Latest, continueOnLoss: true}, to: []state.Position{at(70, 4), at(10, -1)}, gap: now,
+			rules: Rules{Start: Latest, ContinueOnLoss: true}, to: []state.Position{at(70, 4), at(10, -1)}, gap: now,
 			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}}},
-		{name: "retention was faster for one shard", progress: []state.Position{at(70, 4), at(7, 4)}, rules: rules{continueOnLoss: true},
+		{name: "retention was faster for one shard", progress: []state.Position{at(70, 4), at(7, 4)}, rules: Rules{ContinueOnLoss: true},
 			to: []state.Position{at(70, 4), at(10, -1)}, gap: now, want: verdict{lost: &LossError{Progress: 7, From: 10, To: 100}}},
 
 		// Waits.
 		{name: "the leader has yet to learn of its end", progress: []state.Position{at(20, 4), at(110, 4)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 110}},
 			err:  "waiting for the leader: applied up to offset 110, and its high watermark is at 100 yet"},
-		{name: "nobody can tell why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: rules{continueOnLoss: true},
+		{name: "nobody can tell why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: Rules{ContinueOnLoss: true},
 			err: "applied up to offset 110, but the log ends at 100, and the broker does not tell of leader epochs: " +
 				"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
 		{name: "open transactions before all shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(50, 4), at(60, 4)},
-			rules: rules{continueOnLoss: true},
+			rules: Rules{ContinueOnLoss: true},
 			err: "waiting for open transactions to end: applied up to offset 50, the last stable offset is 40 and the log ends at 100; " +
 				"with kafka.isolation at read_uncommitted it goes on at once"},
 		{name: "open transactions before some shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(30, 4), at(60, 4)}, want: goesOn},
@@ -167,10 +167,9 @@ func TestJudge(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			id := state.Partition{Topic: "tx", ID: c.id}
 			f := finding{
-				partition: id, under: id.WithPlan("v"), claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
+				partition: id, planned: id.WithPlan("v"), now: now, claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
 				logs: map[string]state.LogID{here.Tag(): here, remade.Tag(): remade, away.Tag(): away, partial.Tag(): partial},
 			}
-			c.rules.now = now
 			got := f.judge(c.rules)
 			if (got.err == nil) != (c.err == "") || got.err != nil && got.err.Error() != c.err {
 				t.Errorf("error %v\nwant  %s", got.err, c.err)
@@ -184,7 +183,7 @@ func TestJudge(t *testing.T) {
 			switch p := got.placement; {
 			case (p == nil) != (c.to == nil):
 				t.Errorf("placement %+v, want one to %v", p, c.to)
-			case p != nil && (!cmp.Equal(p.To, c.to) || !cmp.Equal(p.From, c.progress) || p.Gap != c.gap || p.Partition != f.under || p.Partitions != 4 || p.Log != here):
+			case p != nil && (!cmp.Equal(p.To, c.to) || !cmp.Equal(p.From, c.progress) || p.Gap != c.gap || p.Partition != f.planned || p.Partitions != 4 || p.Log != here):
 				t.Errorf("placement %+v, want one to %v, gap %d", p, c.to, c.gap)
 			}
 		})

@@ -1,4 +1,4 @@
-package pipeline
+package recovery
 
 import (
 	"cmp"
@@ -10,35 +10,45 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
-// brokers is what recovery asks of Kafka.
-type brokers interface {
+// Brokers is what is asked of Kafka.
+type Brokers interface {
 	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
 	EpochEnds(ctx context.Context, queries []fetch.EpochQuery) []fetch.EpochEnd
 }
 
-// recovery finds where partitions must be read from.
-type recovery struct {
-	cfg     *Config
-	metrics *metrics
-	log     *slog.Logger
-	plan    *state.Plan
-	brokers brokers
+// Metrics count records, by topic.
+type Metrics struct {
+	Lost     *prometheus.CounterVec // not applied, and no longer in the log
+	Vanished *prometheus.CounterVec // applied, and no longer in a log that was truncated
 }
 
-// resumption is how a partition goes on: from its progress, or not before some
+// Resumer finds where partitions must be read from.
+type Resumer struct {
+	Rules   Rules
+	Store   store.Store
+	Brokers Brokers
+	Plan    *state.Plan // to apply
+	Metrics Metrics
+	Log     *slog.Logger
+}
+
+// Resumption is how a partition goes on: from its progress, or not before some
 // time, or not at all for now.
-type resumption struct {
-	progress []state.Position // by shard
-	lagging  []bool           // by shard, those that could not be claimed
-	why      error            // they could not; nil where all were
-	known    fetch.Known      // the lowest
-	first    *state.Claim     // the progress as it was found, before any of it was placed; nil if it was not
-	early    time.Duration
-	err      error
+type Resumption struct {
+	Progress []state.Position // by shard
+	Lagging  []bool           // by shard, those that could not be claimed
+	Why      error            // they could not; nil where all were
+	Known    fetch.Known      // the lowest
+	First    *state.Claim     // the progress as it was found, before any of it was placed; nil if it was not
+	Early    time.Duration    // how long it takes yet until it may be read; see Rules.GracePeriod
+	Err      error            // why it does not go on
 }
 
 // looks is how often what was found may make it necessary to look again: a position
@@ -47,14 +57,14 @@ const looks = 5
 
 var errUnsettled = errors.New("its progress changes while it is looked at")
 
-// resume claims partitions and finds the lowest progress of all shards. Whatever their number it is a pipeline to the store and a few requests to
-// each leader; each of them goes on or fails by itself.
-func (r *recovery) resume(ctx context.Context, partitions []state.Partition) []resumption {
-	done := make([]resumption, len(partitions))
+// Resume claims partitions and finds the lowest progress of all shards.
+// Whatever their number it is a pipeline to the store and a few requests to each leader; each of them goes on or fails by itself.
+func (r *Resumer) Resume(ctx context.Context, partitions []state.Partition) []Resumption {
+	done := make([]Resumption, len(partitions))
 	pending := make([]int, len(partitions))
 	for i := range pending {
 		pending[i] = i
-		done[i].err = errUnsettled
+		done[i].Err = errUnsettled
 	}
 	for range looks {
 		if len(pending) == 0 {
@@ -63,7 +73,7 @@ func (r *recovery) resume(ctx context.Context, partitions []state.Partition) []r
 		again, err := r.round(ctx, partitions, pending, done)
 		if err != nil {
 			for _, i := range pending {
-				done[i].err = err
+				done[i].Err = err
 			}
 			break
 		}
@@ -74,29 +84,28 @@ func (r *recovery) resume(ctx context.Context, partitions []state.Partition) []r
 
 // round looks at partitions once. It returns those that were placed, and are to be
 // looked at again.
-func (r *recovery) round(ctx context.Context, partitions []state.Partition, pending []int, done []resumption) (again []int, err error) {
+func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pending []int, done []Resumption) (again []int, err error) {
 	findings, err := r.find(ctx, partitions, pending)
 	if err != nil {
 		return nil, err
 	}
-	rules := rules{start: r.cfg.Start, continueOnLoss: r.cfg.ContinueOnLoss, now: time.Now().UnixMilli()}
 	var placements []state.Placement
 	verdicts := map[int]verdict{}
 	for n, i := range pending {
-		if done[i].first == nil {
-			done[i].first = &findings[n].claim
+		if done[i].First == nil {
+			done[i].First = &findings[n].claim
 		}
-		v := findings[n].judge(rules)
+		v := findings[n].judge(r.Rules)
 		switch {
 		case v.err != nil:
-			done[i].err = v.err
+			done[i].Err = v.err
 		case v.placement != nil:
 			again = append(again, i)
 			placements = append(placements, *v.placement)
 			verdicts[i] = v
 		default:
-			done[i] = ready(&findings[n], done[i].first)
-			if done[i].early, err = r.early(ctx, findings[n].claim.Held); err != nil {
+			done[i] = ready(&findings[n], done[i].First)
+			if done[i].Early, err = r.early(ctx, findings[n].claim.Held); err != nil {
 				return nil, err
 			}
 		}
@@ -104,7 +113,7 @@ func (r *recovery) round(ctx context.Context, partitions []state.Partition, pend
 	if len(placements) == 0 {
 		return nil, nil
 	}
-	if _, err := r.cfg.Store.Place(ctx, placements...); err != nil {
+	if _, err := r.Store.Place(ctx, placements...); err != nil {
 		return nil, err
 	}
 	for _, i := range again {
@@ -115,41 +124,41 @@ func (r *recovery) round(ctx context.Context, partitions []state.Partition, pend
 
 // ready has a partition go on from its lowest progress. Shards that could not be
 // claimed lag: they are claimed when the partition is read again for them.
-func ready(f *finding, first *state.Claim) resumption {
-	r := resumption{first: first, progress: f.claim.Progress, lagging: make([]bool, len(f.claim.Progress))}
-	for shard := range r.lagging {
+func ready(f *finding, first *state.Claim) Resumption {
+	r := Resumption{First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
+	for shard := range r.Lagging {
 		if err := f.claim.Misses(shard); err != nil {
-			r.lagging[shard], r.why = true, err
+			r.Lagging[shard], r.Why = true, err
 		}
 	}
 	lowest := slices.MinFunc(f.claim.Known(), func(a, b state.Position) int { return cmp.Compare(a.Offset, b.Offset) })
-	r.known = fetch.Known{Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID}
+	r.Known = fetch.Known{Offset: lowest.Offset, Epoch: lowest.Epoch, LeaderEpoch: f.log.LeaderEpoch, Log: f.log.ID}
 	return r
 }
 
 // find claims partitions, and asks for all that is needed to judge them.
-func (r *recovery) find(ctx context.Context, partitions []state.Partition, pending []int) ([]finding, error) {
-	if err := r.cfg.Store.Create(ctx); err != nil {
+func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pending []int) ([]finding, error) {
+	if err := r.Store.Create(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.cfg.Store.Register(ctx, r.plan, time.Now()); err != nil {
+	if err := r.Store.Register(ctx, r.Plan, time.Now()); err != nil {
 		return nil, err
 	}
 	ids := make([]state.Partition, len(pending))
 	for n, i := range pending {
 		ids[n] = partitions[i]
 	}
-	claims, err := r.cfg.Store.Claim(ctx, ids, r.plan.Version)
+	claims, err := r.Store.Claim(ctx, ids, r.Plan.Version)
 	if err != nil {
 		return nil, err
 	}
-	logs, err := r.brokers.Logs(ctx, ids)
+	logs, err := r.Brokers.Logs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	findings := make([]finding, len(pending))
+	findings, now := make([]finding, len(pending)), time.Now().UnixMilli()
 	for n := range pending {
-		findings[n] = finding{partition: ids[n], under: ids[n].WithPlan(r.plan.Version), claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}}
+		findings[n] = finding{partition: ids[n], planned: ids[n].WithPlan(r.Plan.Version), claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
 	}
 	if err := r.findLogs(ctx, findings); err != nil {
 		return nil, err
@@ -159,7 +168,7 @@ func (r *recovery) find(ctx context.Context, partitions []state.Partition, pendi
 }
 
 // findLogs asks what logs the tags stand for that are not those of the logs there are.
-func (r *recovery) findLogs(ctx context.Context, findings []finding) error {
+func (r *Resumer) findLogs(ctx context.Context, findings []finding) error {
 	logs := map[string]state.LogID{}
 	for n := range findings {
 		f := &findings[n]
@@ -177,7 +186,7 @@ func (r *recovery) findLogs(ctx context.Context, findings []finding) error {
 			if _, known := logs[tag]; known {
 				continue
 			}
-			was, err := r.cfg.Store.Log(ctx, tag)
+			was, err := r.Store.Log(ctx, tag)
 			if err != nil {
 				return err
 			}
@@ -188,7 +197,7 @@ func (r *recovery) findLogs(ctx context.Context, findings []finding) error {
 }
 
 // findEnds asks where the epochs end that partitions were applied up to.
-func (r *recovery) findEnds(ctx context.Context, findings []finding) {
+func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 	var queries []fetch.EpochQuery
 	var of []*finding
 	for n := range findings {
@@ -210,7 +219,7 @@ func (r *recovery) findEnds(ctx context.Context, findings []finding) {
 	if len(queries) == 0 {
 		return
 	}
-	for i, end := range r.brokers.EpochEnds(ctx, queries) {
+	for i, end := range r.Brokers.EpochEnds(ctx, queries) {
 		of[i].ends[queries[i].Epoch] = end
 	}
 }
@@ -218,32 +227,32 @@ func (r *recovery) findEnds(ctx context.Context, findings []finding) {
 // early is how long it takes yet until the plan may be applied to a partition
 // that it has had for some milliseconds. Those who answer questions know for a
 // moment an old history, by which all goes to features that this plan does not keep.
-func (r *recovery) early(ctx context.Context, held int64) (time.Duration, error) {
+func (r *Resumer) early(ctx context.Context, held int64) (time.Duration, error) {
 	had := time.Duration(min(held, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	if had >= r.cfg.Settle {
+	if had >= r.Rules.GracePeriod {
 		return 0, nil
 	}
-	history, err := r.cfg.Store.History(ctx)
+	history, err := r.Store.History(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, plan := range history.Plans {
-		if !r.plan.Covers(plan) {
-			return r.cfg.Settle - had, nil
+		if !r.Plan.Covers(plan) {
+			return r.Rules.GracePeriod - had, nil
 		}
 	}
 	return 0, nil
 }
 
 // tell counts and logs what a partition goes on without.
-func (r *recovery) tell(p state.Partition, v verdict) {
-	log := r.log.With("topic", p.Topic, "partition", p.ID)
+func (r *Resumer) tell(p state.Partition, v verdict) {
+	log := r.Log.With("topic", p.Topic, "partition", p.ID)
 	if v.lost != nil {
-		r.metrics.lost.WithLabelValues(p.Topic).Add(float64(v.lost.From - v.lost.Progress))
+		r.Metrics.Lost.WithLabelValues(p.Topic).Add(float64(v.lost.From - v.lost.Progress))
 		log.Error("records are lost, going on without them", "from", v.lost.Progress, "to", v.lost.From-1)
 	}
 	if v.vanished > 0 {
-		r.metrics.vanished.WithLabelValues(p.Topic).Add(float64(v.vanished))
+		r.Metrics.Vanished.WithLabelValues(p.Topic).Add(float64(v.vanished))
 		log.Error("the log was truncated: records that were applied have vanished from it; going on where it diverges, the state keeps them",
 			"vanished", v.vanished, "offset", state.Lowest(v.placement.To), "applied", state.Highest(v.placement.From))
 	}

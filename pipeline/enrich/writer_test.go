@@ -1,4 +1,4 @@
-package pipeline
+package enrich
 
 import (
 	"context"
@@ -29,12 +29,12 @@ func TestWriteStopsAtAFailure(t *testing.T) {
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: "out", Partitions: []int32{1}, Err: kerr.NotEnoughReplicas, Count: -1,
 		When: func(kmsg.Request) bool { requests++; return requests > fails },
 	})
-	w := enrichedWriter{&kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: transport, Timeout: 10 * time.Second}}
-	var events []*enriched
+	w := writer{&kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: transport, Timeout: 10 * time.Second}}
+	var events []*Event
 	for i := range n {
 		// Ten events fill a request.
-		events = append(events, &enriched{
-			plan: &enrichPlan{topic: "out"}, partition: state.Partition{Topic: "in", ID: int32(i % 2)},
+		events = append(events, &Event{
+			plan: &Plan{topic: "out"}, partition: state.Partition{Topic: "in", ID: int32(i % 2)},
 			key: strconv.AppendInt(nil, int64(i), 10), value: make([]byte, requestBytes/10-100),
 		})
 	}
@@ -78,7 +78,7 @@ func TestTarget(t *testing.T) {
 		{"an empty key is one", []byte{}, 2, 1},
 		{"without a key: by the number", nil, 9, 3},
 	} {
-		n := &enriched{plan: &enrichPlan{topic: "out"}, partition: state.Partition{Topic: "in", ID: 3}, key: test.key}
+		n := &Event{plan: &Plan{topic: "out"}, partition: state.Partition{Topic: "in", ID: 3}, key: test.key}
 		if got := target(n, map[string]int{"in": test.in, "out": 4}); got.ID != test.want || got.Topic != "out" {
 			t.Errorf("%s: %v, want %d", test.what, got, test.want)
 		}

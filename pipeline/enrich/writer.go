@@ -1,4 +1,4 @@
-package pipeline
+package enrich
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // brokers take a megabyte by default.
 const requestBytes = 512 << 10
 
-// enrichedWriter writes enriched events, those of one partition in order.
-type enrichedWriter struct {
+// writer writes enriched events, those of one partition in order.
+type writer struct {
 	client *kafka.Client
 }
 
@@ -23,7 +23,7 @@ type enrichedWriter struct {
 // be written; nil where all are. Behind one that could not be, no other of the
 // same partition is written: what comes first in a topic must come in order,
 // however often it is tried.
-func (w *enrichedWriter) write(ctx context.Context, events []*enriched) map[int]error {
+func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
 	failures := map[int]error{}
 	partitions, err := w.partitions(ctx, events)
 	if err != nil {
@@ -54,7 +54,7 @@ func (w *enrichedWriter) write(ctx context.Context, events []*enriched) map[int]
 }
 
 // partitions are the numbers of partitions of the events' topics.
-func (w *enrichedWriter) partitions(ctx context.Context, events []*enriched) (map[string]int, error) {
+func (w *writer) partitions(ctx context.Context, events []*Event) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, n := range events {
 		counts[n.partition.Topic], counts[n.plan.topic] = 0, 0
@@ -79,7 +79,7 @@ func (w *enrichedWriter) partitions(ctx context.Context, events []*enriched) (ma
 // target is the partition that an event is written to: that of the same number
 // as its own where the topics have as many, else one by its key, or without a
 // key by its own partition's number.
-func target(n *enriched, partitions map[string]int) state.Partition {
+func target(n *Event, partitions map[string]int) state.Partition {
 	to := state.Partition{Topic: n.plan.topic, ID: n.partition.ID}
 	count := partitions[to.Topic]
 	switch {
@@ -107,7 +107,7 @@ func numbers(n int) []int {
 // writeTo writes a queue of events to a partition, one request after the other,
 // each once the one before is acknowledged. It returns how many it has written,
 // and why not all.
-func (w *enrichedWriter) writeTo(ctx context.Context, to state.Partition, events []*enriched, queue []int) (written int, err error) {
+func (w *writer) writeTo(ctx context.Context, to state.Partition, events []*Event, queue []int) (written int, err error) {
 	for written < len(queue) {
 		var records []kafka.Record
 		for size := 0; written+len(records) < len(queue); {

@@ -1,4 +1,4 @@
-package pipeline
+package recovery
 
 import (
 	"errors"
@@ -11,19 +11,22 @@ import (
 // time: it goes on by itself once that is right, as when an operator has placed it
 // with `weir progress set`. These are the reasons; each is a label of the metric.
 
-// stop is an error that stops a partition for a reason.
-type stop interface {
+// Stop is an error that stops a partition for a reason.
+type Stop interface {
 	error
-	reason() string
+	StopReason() string
 }
 
-// reasonOf is the label of an error, of one that has none "error".
-func reasonOf(err error) string {
-	if s, ok := errors.AsType[stop](err); ok {
-		return s.reason()
+// ReasonOf is the label of an error, of one that has none "error".
+func ReasonOf(err error) string {
+	if s, ok := errors.AsType[Stop](err); ok {
+		return s.StopReason()
 	}
 	return "error"
 }
+
+// Name is a partition as operators write it.
+func Name(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
 
 // LossError says that records were not applied and are no longer in the log.
 type LossError struct {
@@ -35,10 +38,10 @@ type LossError struct {
 func (e *LossError) Error() string {
 	return fmt.Sprintf("offsets %d to %d (%d records) were not applied and are no longer in the log; to go on without them, "+
 		"set kafka.on_data_loss to continue, or run: weir progress set %s --to start --yes",
-		e.Progress, e.From-1, e.From-e.Progress, partitionName(e.Partition))
+		e.Progress, e.From-1, e.From-e.Progress, Name(e.Partition))
 }
 
-func (*LossError) reason() string { return "loss" }
+func (*LossError) StopReason() string { return "loss" }
 
 // OtherLogError says that a topic is another log than the one that was applied.
 type OtherLogError struct {
@@ -68,7 +71,7 @@ func (e *OtherLogError) Error() string {
 		what, e.Applied, e.Was, there, e.Is, e.Partition.Topic)
 }
 
-func (*OtherLogError) reason() string { return "other_log" }
+func (*OtherLogError) StopReason() string { return "other_log" }
 
 // BeyondEndError says that more was applied than the log holds: the leader has yet
 // to learn of it, or, where it cannot tell of epochs, the log may have lost it.
@@ -85,10 +88,10 @@ func (e *BeyondEndError) Error() string {
 	}
 	return fmt.Sprintf("applied up to offset %d, but the log ends at %d, and the broker does not tell of leader epochs: "+
 		"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set %s --to end --again --yes",
-		e.Applied, e.End, partitionName(e.Partition))
+		e.Applied, e.End, Name(e.Partition))
 }
 
-func (*BeyondEndError) reason() string { return "beyond_end" }
+func (*BeyondEndError) StopReason() string { return "beyond_end" }
 
 // StaleLeaderError says that the brokers tell of a leader that is older than what was
 // applied, as one does that is cut off from the others and has not heard of an election.
@@ -107,10 +110,10 @@ func (e *StaleLeaderError) Error() string {
 		return text
 	}
 	return text + fmt.Sprintf("; or the topic was deleted and made anew, which these brokers do not tell: "+
-		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", partitionName(e.Partition))
+		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", Name(e.Partition))
 }
 
-func (*StaleLeaderError) reason() string { return "stale_leader" }
+func (*StaleLeaderError) StopReason() string { return "stale_leader" }
 
 // OpenTransactionError says that a partition was applied beyond its last stable
 // offset, as with another isolation before.
@@ -124,4 +127,4 @@ func (e *OpenTransactionError) Error() string {
 		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
 }
 
-func (*OpenTransactionError) reason() string { return "open_transaction" }
+func (*OpenTransactionError) StopReason() string { return "open_transaction" }

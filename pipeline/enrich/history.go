@@ -1,4 +1,4 @@
-package pipeline
+package enrich
 
 import (
 	"context"
@@ -9,15 +9,12 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
-// MaxHistoryAge is the greatest age of a history that enriched events rest on, as of
-// one that answers over HTTP do: less than Config.Settle.
-const MaxHistoryAge = 400 * time.Millisecond
-
-// past keeps the history of the state that was read last, for all workers: events
+// History keeps the history of the state that was read last, for all workers: events
 // are told by it how complete their features are without reading it for each batch.
-type past struct {
+type History struct {
 	read func(context.Context) (*state.History, error)
 	now  func() time.Time
 
@@ -26,12 +23,17 @@ type past struct {
 	at   time.Time // before last was read
 }
 
-// get is a history that is not older than MaxHistoryAge.
-func (p *past) get(ctx context.Context) (*state.History, error) {
+// NewHistory keeps the history that read reads, by a clock.
+func NewHistory(read func(context.Context) (*state.History, error), now func() time.Time) *History {
+	return &History{read: read, now: now}
+}
+
+// get is a history that is not older than store.MaxHistoryAge.
+func (p *History) get(ctx context.Context) (*state.History, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	if p.last != nil && now.Sub(p.at) < MaxHistoryAge {
+	if p.last != nil && now.Sub(p.at) < store.MaxHistoryAge {
 		return p.last, nil
 	}
 	history, err := p.read(ctx)

@@ -1,4 +1,4 @@
-package pipeline
+package recovery
 
 import (
 	"fmt"
@@ -11,13 +11,14 @@ import (
 // finding is what was found of a partition: its progress in the store, and its log.
 type finding struct {
 	partition state.Partition
-	under     state.Partition
+	planned   state.Partition // the name of its progress, with the version of the plan
 	claim     state.Claim
 	log       fetch.Log
 	// ends says where the epochs of the progress end in the log; logs what the tags
 	// in the progress stand for, other than the tag of the log there is.
 	ends map[int32]fetch.EpochEnd
 	logs map[string]state.LogID
+	now  int64 // ms
 }
 
 // verdict is what follows from a finding: the partition goes on, or stops with an
@@ -29,16 +30,9 @@ type verdict struct {
 	err       error
 }
 
-// rules are the settings by which it is judged.
-type rules struct {
-	start          Start
-	continueOnLoss bool
-	now            int64 // ms
-}
-
 // judge says how the partition goes on. No verdict leads to an event being applied
 // to a shard that has it: a shard is placed back only behind what its log has lost.
-func (f *finding) judge(r rules) verdict {
+func (f *finding) judge(r Rules) verdict {
 	if f.log.Err != nil {
 		return verdict{err: f.log.Err}
 	}
@@ -54,7 +48,7 @@ func (f *finding) judge(r rules) verdict {
 	if err := f.stale(); err != nil {
 		return verdict{err: err}
 	}
-	for _, step := range []func(state.LogID, rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
+	for _, step := range []func(state.LogID, Rules) *verdict{f.relabelled, f.truncated, f.begun, f.lost} {
 		if v := step(id, r); v != nil {
 			return *v
 		}
@@ -110,7 +104,7 @@ func (f *finding) stale() error {
 // place makes the placement of shards whose position changes; nil if none does.
 func (f *finding) place(id state.LogID, gap int64, change func(at state.Position) state.Position) *state.Placement {
 	p := &state.Placement{
-		Partition: f.under, From: f.claim.Progress, To: make([]state.Position, len(f.claim.Progress)),
+		Partition: f.planned, From: f.claim.Progress, To: make([]state.Position, len(f.claim.Progress)),
 		Log: id, Partitions: f.log.Partitions, Gap: gap,
 	}
 	for shard, at := range p.From {
@@ -127,7 +121,7 @@ func (f *finding) place(id state.LogID, gap int64, change func(at state.Position
 
 // relabelled gives positions the log's present name where brokers tell more of the
 // log than they did.
-func (f *finding) relabelled(id state.LogID, _ rules) *verdict {
+func (f *finding) relabelled(id state.LogID, _ Rules) *verdict {
 	tag := id.Tag()
 	placement := f.place(id, 0, func(at state.Position) state.Position {
 		if at.Exists() {
@@ -143,7 +137,7 @@ func (f *finding) relabelled(id state.LogID, _ rules) *verdict {
 
 // truncated goes on where the log diverges from what was applied. The state keeps
 // what it has of the records that vanished.
-func (f *finding) truncated(id state.LogID, r rules) *verdict {
+func (f *finding) truncated(id state.LogID, r Rules) *verdict {
 	var vanished int64
 	change := func(at state.Position) state.Position {
 		end, asked := f.ends[at.Epoch]
@@ -159,13 +153,13 @@ func (f *finding) truncated(id state.LogID, r rules) *verdict {
 		return nil
 	}
 	if vanished > 0 {
-		placement.Gap = r.now
+		placement.Gap = f.now
 	}
 	return &verdict{placement: placement, vanished: vanished}
 }
 
 // begun gives a partition that is new to the namespace its first position.
-func (f *finding) begun(id state.LogID, r rules) *verdict {
+func (f *finding) begun(id state.LogID, r Rules) *verdict {
 	if state.Highest(f.claim.Progress) >= 0 {
 		return nil
 	}
@@ -179,15 +173,15 @@ func (f *finding) begun(id state.LogID, r rules) *verdict {
 	}
 	first := state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
 	var gap int64
-	if r.start == Latest {
-		first.Offset, first.Epoch, gap = f.log.End, f.log.EndEpoch, r.now
+	if r.Start == Latest {
+		first.Offset, first.Epoch, gap = f.log.End, f.log.EndEpoch, f.now
 	}
 	return &verdict{placement: f.place(id, gap, func(state.Position) state.Position { return first })}
 }
 
 // lost lets shards go on at the start of the log that lack what came before it.
 // A shard without progress has lost it, or the partition was added: it lacks all.
-func (f *finding) lost(id state.LogID, r rules) *verdict {
+func (f *finding) lost(id state.LogID, r Rules) *verdict {
 	placement := f.place(id, 0, func(at state.Position) state.Position {
 		if at.Offset < f.log.Start || !at.Exists() {
 			at = state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
@@ -203,8 +197,8 @@ func (f *finding) lost(id state.LogID, r rules) *verdict {
 		return v // nothing is missing
 	}
 	v.lost = &LossError{Partition: f.partition, Progress: lowest, From: f.log.Start, To: f.log.End}
-	placement.Gap = r.now
-	if !r.continueOnLoss {
+	placement.Gap = f.now
+	if !r.ContinueOnLoss {
 		return &verdict{lost: v.lost, err: v.lost}
 	}
 	return v

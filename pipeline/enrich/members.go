@@ -1,0 +1,59 @@
+package enrich
+
+import (
+	"context"
+
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/state"
+)
+
+// members are the reads of the members that the events to be written go
+// through, each series of a member once, of whatever tiles.
+func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot) []state.Read {
+	e.reading.Reset(0)
+	for _, n := range e.due {
+		n.wantThrough(&e.reading)
+	}
+	if len(e.reading.Reads()) == 0 {
+		return nil
+	}
+	var reads []state.Read
+	known := map[state.Read]bool{}
+	adding := adding{batch: b, state: stored.Copy(e.reading.Reads())}
+	for _, n := range e.due {
+		adding.upTo(n.Touched)
+		e.reading.Reset(n.now)
+		n.wantThrough(&e.reading)
+		lists := len(e.reading.Reads())
+		if e.reading.ReadLists(ctx, query.Followed{State: adding.state}) != nil {
+			continue // the event's answers meet the same, and tell of it
+		}
+		for _, r := range e.reading.Reads()[lists:] {
+			member := state.Read{Series: r.Series, Entity: r.Entity}
+			if !known[member] {
+				known[member] = true
+				reads = append(reads, member)
+			}
+		}
+	}
+	return reads
+}
+
+// adding is a batch on its way into what is followed, in the order of its
+// records and without what the store has applied.
+type adding struct {
+	batch *Batch
+	state state.Snapshot
+	added int // how many of the batch's Updates
+}
+
+// upTo adds what the first so many of the batch's Updates do.
+func (a *adding) upTo(touched int) {
+	for ; a.added < touched; a.added++ {
+		t := &a.batch.Updates[a.added]
+		s := &a.batch.Ranges[t.Source]
+		if !s.Behind && t.Offset >= s.Progress[state.Shard(t.Hash, len(s.Progress))].Offset {
+			a.state.Add(a.batch.Batch, t)
+		}
+	}
+}

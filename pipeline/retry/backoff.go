@@ -1,0 +1,50 @@
+// Package retry is how what fails is tried again: how long to wait, and what to say meanwhile.
+package retry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Backoff is the time to wait before the next of several tries in a row: First, then twice as long each time, up to
+// Longest, less up to a half of it by chance, so that many do not come back at once. The zero value is that of Default.
+type Backoff struct {
+	First, Longest time.Duration
+
+	tries int
+}
+
+// Default is how long to wait for what is expected to be back soon.
+var Default = Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Second}
+
+// Next is how long to wait now.
+func (b *Backoff) Next() time.Duration {
+	if b.Longest == 0 {
+		b.First, b.Longest = Default.First, Default.Longest
+	}
+	wait := b.Longest
+	if b.tries < 32 { // else the shift may overflow
+		wait = min(b.First<<b.tries, b.Longest)
+	}
+	b.tries++
+	return wait - rand.N(wait/2)
+}
+
+// Tried says whether there was a try since the last Reset.
+func (b *Backoff) Tried() bool { return b.tries > 0 }
+
+// Reset begins with First again.
+func (b *Backoff) Reset() { b.tries = 0 }
+
+// Wait waits, and says whether the context still stands.
+func Wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

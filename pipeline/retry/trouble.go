@@ -1,0 +1,46 @@
+package retry
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/weir-stream/weir/store"
+)
+
+// sayAgain is how often a trouble that lasts is told.
+const sayAgain = 30 * time.Second
+
+// Trouble tells of something that fails again and again: when it begins, from
+// time to time, and when it is over.
+type Trouble struct {
+	Log     *slog.Logger
+	What    string // is done; it begins the messages
+	Backoff Backoff
+
+	since time.Time
+	said  time.Time
+}
+
+// Failed tells of a failure and returns how long to wait before the next try.
+func (t *Trouble) Failed(err error) time.Duration {
+	now := time.Now()
+	if t.since.IsZero() {
+		t.since = now
+	}
+	if now.Sub(t.said) >= sayAgain {
+		t.said = now
+		t.Log.Warn(t.What+" fails, trying again", "error", err, "for", now.Sub(t.since).Round(time.Second))
+		store.DebugKey(t.Log, err)
+	}
+	return t.Backoff.Next()
+}
+
+// Over tells that it works again, if it had failed.
+func (t *Trouble) Over() {
+	if t.since.IsZero() {
+		return
+	}
+	t.Log.Info(t.What+" works again", "after", time.Since(t.since).Round(time.Millisecond))
+	t.since, t.said = time.Time{}, time.Time{}
+	t.Backoff.Reset()
+}
