@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test chart python race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ test: ## all tests, on real servers where they can be had
 
 chart: ## lint and render Helm's chart, a module of its own
 	cd deploy/helm && go test ./...
+
+PYTHON_VENV ?= .cache/python
+python: build ## tests of the client for Python, against ./weir
+	test -x $(PYTHON_VENV)/bin/pip || python3 -m venv $(PYTHON_VENV)
+	$(PYTHON_VENV)/bin/pip install --quiet --editable 'clients/python[test]'
+	cd clients/python && $(CURDIR)/$(PYTHON_VENV)/bin/mypy && WEIR_BINARY=$(CURDIR)/weir $(CURDIR)/$(PYTHON_VENV)/bin/pytest
 
 race: ## all tests under the race detector
 	go test -race ./...

@@ -1,0 +1,35 @@
+"""Ask a Weir server for features, as a rule engine or a notebook does.
+
+    import weir
+
+    with weir.Client("http://localhost:8080", timeout=0.1) as client:
+        answer = client.query(service="payment_risk", entities=[{"user_id": "u000001", "device_id": "d000001"}])
+        spent = answer.results[0]["user_amount_1d"]
+        if spent.status is weir.Status.PRESENT and spent.value > 10_000:
+            ...
+
+`AsyncClient` is the same for asyncio and trio; `Client.frame` asks for the entities of a pandas DataFrame.
+"""
+
+from ._answer import Answer, Feature, Member, PendingOutcome, Result, Status
+from ._client import AsyncClient, Client
+from ._errors import Error, Unreachable, WeirError
+from ._question import Event, Record
+from ._retry import Retries
+
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "Client",
+    "Error",
+    "Event",
+    "Feature",
+    "Member",
+    "PendingOutcome",
+    "Record",
+    "Result",
+    "Retries",
+    "Status",
+    "Unreachable",
+    "WeirError",
+]

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from conftest import answer, feature
+
+import weir
+
+Handler = Callable[[httpx.Request], httpx.Response]
+ADDRESS = "http://weir.test"
+NO_WAIT = weir.Retries(first=0)
+
+
+def ask(handler: Handler, asynchronous: bool = False, client: dict[str, Any] | None = None, **question: Any) -> weir.Answer:
+    """One question of either client to a server that answers as the handler does."""
+    arguments = {"transport": httpx.MockTransport(handler), "retries": NO_WAIT} | (client or {})
+    question = {"features": ["f"], "entities": [{"user_id": "u1"}]} | question
+    if not asynchronous:
+        with weir.Client(ADDRESS, **arguments) as c:
+            return c.query(**question)
+
+    async def run() -> weir.Answer:
+        async with weir.AsyncClient(ADDRESS, **arguments) as c:
+            return await c.query(**question)
+
+    return asyncio.run(run())
+
+
+def sent(**question: Any) -> Any:
+    """The question as the server gets it."""
+    bodies: list[bytes] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        return httpx.Response(200, content=answer({"f": feature()}))
+
+    ask(handler, **question)
+    return json.loads(bodies[0], parse_float=str)
+
+
+def test_question() -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc)
+    assert sent(entities=[{"user_id": "u", "amount": Decimal("9007199254740993.10"), "at": at}], at=at) == {
+        "features": ["f"],
+        "entities": [{"user_id": "u", "amount": "9007199254740993.10", "at": 1767323045678}],
+        "at": 1767323045678,
+    }
+    assert sent(
+        features=None,
+        service="s",
+        members={"f": (1, 2)},
+        pending=[weir.Event("transaction", {"id": 'a"\n'})],
+        wait_for=weir.Record("t", 3, 9, timeout=0.25),
+        at=5,
+    ) == {
+        "service": "s",
+        "entities": [{"user_id": "u1"}],
+        "members": {"f": [1, 2]},
+        "pending": [{"stream": "transaction", "event": {"id": 'a"\n'}}],
+        "wait_for": {"topic": "t", "partition": 3, "offset": 9, "timeout_ms": 250},
+        "at": 5,
+    }
+    assert sent(members={"a"})["members"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("question", "error", "message"),
+    [
+        ({"features": "f"}, TypeError, "a list of names, not one name"),
+        ({"at": datetime(2026, 1, 1)}, ValueError, "has no time zone"),
+        ({"entities": [{"x": float("nan")}]}, ValueError, "no number of JSON"),
+        ({"entities": [{"x": Decimal("Infinity")}]}, ValueError, "no number of JSON"),
+        ({"entities": [{"x": object()}]}, TypeError, "not JSON serializable"),
+    ],
+)
+def test_questions_that_cannot_be_sent(question: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        sent(**question)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_answer(asynchronous: bool) -> None:
+    body = answer(
+        {
+            "f": feature(status="INCOMPLETE", complete_since=500, relative_error=0, uncertain=2, capped=True, exact=False),
+            "newer": feature(status="A_LATER_ONE"),
+            "lifetime": feature(**{"from": None, "value": {"a": [1, None, 0.5]}}),
+            "seen": {"members": [{"member": "m", "value": True, "status": "PRESENT"}], "from": 0, "to": 1, "exact": True},
+        },
+        waited={"applied": True},
+        read_from="replica",
+        staleness_ms=1500,
+        pending=[{"stream": "t", "time": 7, "deduplicated": True}],
+        a_later_field=1,
+    )
+    got = ask(lambda _: httpx.Response(200, content=body), asynchronous)
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    f = got.results[0]["f"]
+    assert (f.value, f.status, f.start, f.end, f.exact) == (3, weir.Status.INCOMPLETE, epoch, epoch + timedelta(seconds=1), False)
+    assert (f.complete_since, f.relative_error, f.uncertain, f.capped) == (epoch + timedelta(seconds=0.5), 0.0, 2, True)
+    assert got.results[0]["newer"].status == "A_LATER_ONE"
+    assert (got.results[0]["lifetime"].value, got.results[0]["lifetime"].start) == ({"a": [1, None, 0.5]}, None)
+    assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT),)
+    assert got.results[0]["seen"].status is None
+    assert sorted(got.results[0]) == ["f", "lifetime", "newer", "seen"]
+    assert (got.applied, got.read_from, got.staleness) == (True, "replica", timedelta(seconds=1.5))
+    assert got.pending == (weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False),)
+
+
+def test_decimals_keep_their_digits() -> None:
+    body = b'{"at":0,"results":[{"entity":{},"features":{"f":{"value":0.10000000000000000001,"status":"PRESENT","from":0,"to":1,"exact":true}}}]}'
+    assert ask(lambda _: httpx.Response(200, content=body)).results[0]["f"].value == 0.1
+    exact = ask(lambda _: httpx.Response(200, content=body), client={"decimals": True})
+    assert exact.results[0]["f"].value == Decimal("0.10000000000000000001")
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_refusal(asynchronous: bool) -> None:
+    asked = 0
+
+    def handler(_: httpx.Request) -> httpx.Response:
+        nonlocal asked
+        asked += 1
+        error = {"code": "unknown_feature", "message": 'no feature "g"', "feature": "g", "nearest": "f"}
+        return httpx.Response(404, json={"error": error})
+
+    with pytest.raises(weir.Error, match=r'no feature "g" \(unknown_feature\)') as e:
+        ask(handler, asynchronous)
+    assert (e.value.status, e.value.code, e.value.feature, e.value.nearest, e.value.entity) == (404, "unknown_feature", "g", "f", None)
+    assert asked == 1
+
+
+def test_answers_that_are_not_weirs() -> None:
+    with pytest.raises(weir.Error, match="the server answered 502, but not as Weir does"):
+        ask(lambda _: httpx.Response(502, text="<html>"))
+    for body in (b"<html>", b"[]", b'{"at":0}', b'{"at":0,"results":[{"entity":{},"features":{"f":{}}}]}'):
+        with pytest.raises(weir.WeirError, match="the answer cannot be read"):
+            ask(lambda _, body=body: httpx.Response(200, content=body))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(
+    ("failures", "client", "asked", "error"),
+    [
+        ([httpx.ConnectError("refused"), 503], {}, 3, None),
+        ([httpx.ConnectError("refused")] * 3, {}, 3, weir.Unreachable),
+        ([503] * 3, {}, 3, weir.Error),
+        ([503], {"retries": weir.Retries(attempts=1)}, 1, weir.Error),
+        ([httpx.ReadTimeout("slow")], {}, 1, weir.Unreachable),  # it would take as long again
+        ([500], {}, 1, weir.Error),
+        ([(503, "3")], {}, 1, weir.Error),  # longer than the longest wait
+        ([(503, "1")], {"timeout": 0.5}, 1, weir.Error),  # longer than there is time
+        ([(503, "soon")], {}, 1, weir.Error),
+    ],
+)
+def test_retries(asynchronous: bool, failures: list[Any], client: dict[str, Any], asked: int, error: type[Exception] | None) -> None:
+    attempts = 0
+
+    def handler(_: httpx.Request) -> httpx.Response:
+        nonlocal attempts
+        attempts += 1
+        if attempts > len(failures):
+            return httpx.Response(200, content=answer({"f": feature()}))
+        failure = failures[attempts - 1]
+        if isinstance(failure, Exception):
+            raise failure
+        status, after = failure if isinstance(failure, tuple) else (failure, "0")
+        return httpx.Response(status, headers={"Retry-After": after}, json={"error": {"code": "overloaded", "message": "later"}})
+
+    if error is None:
+        ask(handler, asynchronous, client)
+    else:
+        with pytest.raises(error):
+            ask(handler, asynchronous, client)
+    assert attempts == asked
+
+
+def test_token() -> None:
+    tokens: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        tokens.append(request.headers["Authorization"])
+        return httpx.Response(200, content=answer({"f": feature()}))
+
+    ask(handler, client={"token": "a"})
+    given = iter(["b", "c"])
+    with weir.Client(ADDRESS, token=lambda: next(given), transport=httpx.MockTransport(handler)) as client:
+        client.feature("f", user_id="u")
+        client.feature("f", user_id="u")
+    assert tokens == ["Bearer a", "Bearer b", "Bearer c"]
+
+
+def test_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    asked: list[Any] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        entities = asked[-1]["entities"]
+        values = [{"f": feature(value=int(e.get("user_id", "0"))), "g": feature(status="NOT_FOUND", exact=False)} for e in entities]
+        return httpx.Response(200, content=answer(*values))
+
+    rows = pandas.DataFrame({"user_id": ["1", "2", None], "age": [7, None, 9]}, index=[5, 3, 4])
+    with weir.Client(ADDRESS, transport=httpx.MockTransport(handler)) as client:
+        frame = client.frame(rows, service="s", batch=2, quality=True)
+    assert list(frame.index) == [5, 3, 4]
+    assert frame["f"].tolist() == [1, 2, 0]
+    assert frame["g__status"].tolist() == ["NOT_FOUND"] * 3 and frame["f__exact"].tolist() == [True] * 3
+    assert [q["entities"] for q in asked] == [[{"user_id": "1", "age": 7}, {"user_id": "2"}], [{"age": 9}]]
+    assert [q.get("at") for q in asked] == [None, 1000]  # all rows are of one moment
