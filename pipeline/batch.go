@@ -22,8 +22,8 @@ type batch struct {
 	events     int       // records mapped
 	bytes      int       // of their values
 	began      time.Time // when the first record came in
-	timestamps []int64   // of the records mapped, for their freshness
-	outcomes   map[outcome]int
+	timestamps []stamp   // of the records mapped, for their freshness
+	outcomes   map[counted]int
 	links      []trace.Link // to traces of the records; empty where nothing is traced
 	// kept is the partition of which a part was mapped that cannot be read on from
 	// here: the batch takes no more. Nil for none.
@@ -34,6 +34,19 @@ type batch struct {
 	// unapplied says that the time to shut down was over before the store took
 	// the batch.
 	unapplied bool
+}
+
+// stamp is the timestamp of a record of a source, in ms.
+type stamp struct {
+	source int
+	at     int64
+}
+
+// counted is of which source and what became of a record. Sources that are left out of
+// what is applied do not count: they are read again.
+type counted struct {
+	source int
+	outcome
 }
 
 // outcome is what became of a record, by stream: a label of the metrics.
@@ -47,7 +60,7 @@ const (
 	unmatched = "unmatched" // no stream of the topic takes it
 )
 
-func newBatch() *batch { return &batch{outcomes: make(map[outcome]int)} }
+func newBatch() *batch { return &batch{outcomes: make(map[counted]int)} }
 
 func (b *batch) reset() {
 	for _, p := range b.partitions {
@@ -104,16 +117,16 @@ func (b *batch) fail(source int, err error) {
 	b.failures[source] = err
 }
 
-// count notes what became of a record.
-func (b *batch) count(o features.Outcome, err *record.Poison) {
+// count notes what became of a record of a source.
+func (b *batch) count(source int, o features.Outcome, err *record.Poison) {
+	became := outcome{o.Stream, applied}
 	switch {
 	case err != nil:
-		b.outcomes[outcome{err.Stream, dead}]++
+		became = outcome{err.Stream, dead}
 	case o.Stream == "":
-		b.outcomes[outcome{"", unmatched}]++
+		became = outcome{"", unmatched}
 	case o.Late:
-		b.outcomes[outcome{o.Stream, late}]++
-	default:
-		b.outcomes[outcome{o.Stream, applied}]++
+		became.what = late
 	}
+	b.outcomes[counted{source, became}]++
 }

@@ -86,7 +86,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 	source := b.source(p)
 	letter := newBrokenLetter(source, p.Partition, e)
 	b.dead, b.gaps = append(b.dead, letter), append(b.gaps, gap{source, e.Offset})
-	b.outcomes[outcome{"", dead}]++
+	b.outcomes[counted{source, outcome{"", dead}}]++
 	b.events++
 	p.position = e.EndOffset
 	b.extend(p)

@@ -120,12 +120,19 @@ func (m *metrics) applied(b *batch, now int64) {
 	m.batches.Inc()
 	m.batchSize.Observe(float64(b.events))
 	for _, t := range b.timestamps {
-		m.freshness.Observe(float64(now-t) / 1000)
+		if !b.Ranges[t.source].Behind {
+			m.freshness.Observe(float64(now-t.at) / 1000)
+		}
 	}
 	for o, n := range b.outcomes {
-		m.events.WithLabelValues(o.stream, o.what).Add(float64(n))
+		if !b.Ranges[o.source].Behind {
+			m.events.WithLabelValues(o.stream, o.what).Add(float64(n))
+		}
 	}
 	for _, d := range b.dead {
+		if b.Ranges[d.source].Behind {
+			continue // it is read again, and written again
+		}
 		m.dead.WithLabelValues(d.stream, string(d.reason)).Inc()
 	}
 	m.greatestKey.observe(float64(b.GreatestKey), now)

@@ -63,6 +63,9 @@ type stats struct {
 func (s *stats) add(b *batch) {
 	s.recent.add(b)
 	for o, n := range b.outcomes {
+		if b.Ranges[o.source].Behind {
+			continue // it is read again
+		}
 		switch o.what {
 		case dead:
 			s.dead.Add(int64(n))

@@ -114,6 +114,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 // it can be, nothing is missing.
 func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 	b := newBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
 	fault := b.broker.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: deadLetters, Err: kerr.TopicAuthorizationFailed, Count: -1,
 	})
@@ -137,6 +139,13 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 		t.Errorf("dead letter %q", letters[0].Value)
 	}
 	b.committed(301)
+	// What was left out of batches, and read again, counts when it is applied.
+	if s := b.processor.Stats(); s.Applied != 300 || s.Dead != 1 {
+		t.Errorf("stats %+v, want 300 applied and 1 dead", s)
+	}
+	if events, letters := count(t, metrics, "weir_events_total"), count(t, metrics, "weir_dead_letters_total"); events != 301 || letters != 1 {
+		t.Errorf("%v events and %v dead letters are counted, want 301 and 1", events, letters)
+	}
 }
 
 // Redis that is killed is waited for; what its file lacks is read again.

@@ -198,10 +198,10 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 		w.enrichEvents(rec, out.Events, source, before)
 	}
 	w.tracing.link(b, rec)
-	b.count(out, poison)
+	b.count(source, out, poison)
 	b.events++
 	b.bytes += len(rec.Value)
-	b.timestamps = append(b.timestamps, rec.Timestamp)
+	b.timestamps = append(b.timestamps, stamp{source, rec.Timestamp})
 	w.from.position = rec.Offset + 1
 	b.extend(w.from)
 }
