@@ -94,21 +94,34 @@ func (t *Topic) poller(isolation fetch.Isolation) *fetch.Poller {
 	return fetch.NewPoller(fetch.PollerConfig{Transport: t.Client.Transport, Bootstrap: t.Client.Addr, Isolation: isolation})
 }
 
-// next waits for the next records.
+// next waits for the next records. Its patience begins anew while some partition was
+// never fetched: only of those that were it can be told what they wait for.
 func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
+	for {
+		part, err := t.poll(ctx, records)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return part, err
+		}
+		troubles := records.Troubles()
+		if len(troubles) == 0 {
+			return nil, fmt.Errorf("topic %s cannot be read to its end for an open transaction, be it of a replay that was broken off: "+
+				"try again when the brokers have given it up, at the latest after its transaction timeout", t.Name)
+		}
+		for _, trouble := range troubles {
+			if !errors.Is(trouble.Err, fetch.ErrNotYetFetched) {
+				return nil, fmt.Errorf("topic %s cannot be read: %w", t.Name, trouble.Err)
+			}
+		}
+	}
+}
+
+// poll waits for records as long as there is patience.
+func (t *Topic) poll(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
 	patience := t.Patience
 	if patience == 0 {
 		patience = 30 * time.Second
 	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	part, err := records.Poll(patient)
-	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-		return part, err
-	}
-	if troubles := records.Troubles(); len(troubles) > 0 {
-		return nil, fmt.Errorf("topic %s cannot be read: %w", t.Name, troubles[0].Err)
-	}
-	return nil, fmt.Errorf("topic %s cannot be read to its end for an open transaction, be it of a replay that was broken off: "+
-		"try again when the brokers have given it up, at the latest after its transaction timeout", t.Name)
+	return records.Poll(patient)
 }

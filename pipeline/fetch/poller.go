@@ -157,7 +157,7 @@ func (p *Poller) Resume(topic string, partition int32, at Known) {
 			maxBytes:       p.cfg.PartitionMaxBytes,
 			ends:           unknownEnds,
 			epoch:          at.LeaderEpoch,
-			trouble:        &trouble{since: time.Now(), err: errNotYetFetched},
+			trouble:        &trouble{since: time.Now(), err: ErrNotYetFetched},
 		}
 		p.positions[key] = pos
 		signal(p.lost)

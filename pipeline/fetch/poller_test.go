@@ -252,7 +252,7 @@ func TestCloseEndsTheLongPoll(t *testing.T) {
 	if err := <-ended; err != ErrClosed {
 		t.Errorf("Poll: %v, want %v", err, ErrClosed)
 	}
-	if troubles := p.Troubles(); len(troubles) != 1 || troubles[0].Err != errNotYetFetched {
+	if troubles := p.Troubles(); len(troubles) != 1 || troubles[0].Err != ErrNotYetFetched {
 		t.Errorf("troubles: %v", troubles)
 	}
 }

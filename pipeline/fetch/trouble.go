@@ -9,7 +9,9 @@ import (
 	"time"
 )
 
-var errNotYetFetched = errors.New("fetch: not yet fetched for the first time")
+// ErrNotYetFetched is the Trouble of a partition while its first attempt has not ended, which
+// takes no longer than PollerConfig.RequestTimeout.
+var ErrNotYetFetched = errors.New("fetch: not yet fetched for the first time")
 
 // trouble is what keeps a position from being fetched.
 type trouble struct {
