@@ -23,6 +23,7 @@ type applier struct {
 	dead    messageWriter
 	enrich  *enrich.Enricher
 	gap     func(ctx context.Context, p state.Partition, until int64) error
+	grace   time.Duration // see recovery.Rules
 	tracing tracing
 	metrics *metrics
 	stats   *stats

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -131,9 +132,10 @@ type gap struct {
 	offset int64 // the first of them
 }
 
-// markGaps writes the batch's gaps into the history. It says whether it could
-// before the context ended.
+// markGaps writes the batch's gaps into the history, and waits until all know of them who
+// answer questions. It says whether it could before the context ended.
 func (a *applier) markGaps(ctx context.Context, b *batch) bool {
+	marked := false
 	for _, g := range b.gaps {
 		s, p := &b.Ranges[g.source], b.partitions[g.source].Partition
 		if s.Behind || state.Highest(s.Progress) > g.offset { // a shard is past it: it was marked before
@@ -142,6 +144,7 @@ func (a *applier) markGaps(ctx context.Context, b *batch) bool {
 		if !a.persist(ctx, func() error { return a.gap(ctx, p, time.Now().UnixMilli()) }) {
 			return false
 		}
+		marked = true
 	}
-	return true
+	return !marked || retry.Wait(ctx, a.grace)
 }

@@ -146,7 +146,8 @@ type Claim struct {
 	// does not answer. Its progress is not known then. Nil where all were claimed.
 	Missing []error
 	// Held is for how many milliseconds the plan has had the partition, in the shard
-	// that it took last; MaxInt64 if that is not known.
+	// that it took last, and the partition has stood behind the last gap; MaxInt64 if
+	// that is not known.
 	Held int64
 	// Topic is nil where the namespace has never met the topic. It is told only
 	// where a shard has no progress.

@@ -105,7 +105,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 			verdicts[i] = v
 		default:
 			done[i] = ready(&findings[n], done[i].First)
-			if done[i].Early, err = r.early(ctx, findings[n].claim.Held); err != nil {
+			if done[i].Early, err = r.early(ctx, partitions[i].Topic, findings[n].claim.Held); err != nil {
 				return nil, err
 			}
 		}
@@ -224,10 +224,11 @@ func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 	}
 }
 
-// early is how long it takes yet until the plan may be applied to a partition
-// that it has had for some milliseconds. Those who answer questions know for a
-// moment an old history, by which all goes to features that this plan does not keep.
-func (r *Resumer) early(ctx context.Context, held int64) (time.Duration, error) {
+// early is how long it takes yet until the plan may be applied to a partition of a
+// topic that it has had for some milliseconds. Those who answer questions know for a
+// moment an old history, by which all goes to features that this plan does not keep, or
+// nothing was passed over.
+func (r *Resumer) early(ctx context.Context, topic string, held int64) (time.Duration, error) {
 	had := time.Duration(min(held, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	if had >= r.Rules.GracePeriod {
 		return 0, nil
@@ -236,12 +237,14 @@ func (r *Resumer) early(ctx context.Context, held int64) (time.Duration, error) 
 	if err != nil {
 		return 0, err
 	}
+	young := slices.ContainsFunc(history.PlanEpochs, func(e state.PlanEpoch) bool { return e.Topic == topic && e.Version == state.Gap })
 	for _, plan := range history.Plans {
-		if !r.Plan.Covers(plan) {
-			return r.Rules.GracePeriod - had, nil
-		}
+		young = young || !r.Plan.Covers(plan)
 	}
-	return 0, nil
+	if !young {
+		return 0, nil
+	}
+	return r.Rules.GracePeriod - had, nil
 }
 
 // tell counts and logs what a partition goes on without.

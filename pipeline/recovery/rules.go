@@ -25,7 +25,8 @@ type Rules struct {
 	// in the log. By default the partition stops.
 	ContinueOnLoss bool
 	// GracePeriod is how long a plan has a partition before it is applied, where it
-	// lacks what another one kept: longer than store.MaxHistoryAge; by default 100 ms longer.
+	// lacks what another one kept, and how long a gap is marked before what lies behind
+	// it is applied: longer than store.MaxHistoryAge; by default 100 ms longer.
 	GracePeriod time.Duration
 }
 

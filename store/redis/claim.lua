@@ -6,7 +6,7 @@
 -- ARGV     version, how many milliseconds ahead of Redis' clock the timestamp of a record is
 --          believed, then for each partition: topic, id
 -- Returns  for each partition: its position ("" for none), for how many ms the plan has
---          had it ("" if that is not known), and where there is no position what is known
+--          had it, there ("" if that is not known), and where there is no position what is known
 --          of the topic ("" for nothing)
 
 local version = ARGV[1]

@@ -5,7 +5,8 @@
 --                             offset:epoch:log, see state.Position
 --   <topic>@<version>      -> greatest record timestamp that a plan no longer in use may have met;
 --                             of the version "!" that of records that no plan was applied to
---   since:<topic>/<id>     -> when its present plan took the partition, by Redis' clock, in ms
+--   since:<topic>/<id>     -> when its present plan took the partition, or a gap was last marked in
+--                             front of its position, by Redis' clock, in ms
 --   topic:<topic>          -> log and number of partitions of the topic when it was first met
 --   log:<log>              -> cluster ID / topic ID of a log
 --   now                    -> greatest record timestamp

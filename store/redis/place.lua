@@ -35,7 +35,8 @@ local placed, now = 0, string.format('%d', clock())
 for _, w in ipairs(wanted) do
   if (w.at or '') == w.from then
     redis.call('HSET', key, w.name, w.to)
-    if not w.at then redis.call('HSET', key, 'since:' .. w.topic .. '/' .. w.id, now) end
+    -- Whoever applies what lies behind a gap waits until all know of it, see Claim.Held.
+    if not w.at or w.gap ~= '' then redis.call('HSET', key, 'since:' .. w.topic .. '/' .. w.id, now) end
     know(w)
     if w.gap ~= '' then gap(w.topic, w.gap) end
     placed = placed + 1

@@ -1,0 +1,126 @@
+package pipeline_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// gapWatch notes when a gap was about to be marked in each partition, and how long after that its first
+// records were applied.
+type gapWatch struct {
+	store.Store
+	mu     sync.Mutex
+	marked map[state.Partition]time.Time
+	waited map[state.Partition]time.Duration
+}
+
+func (g *gapWatch) mark(p state.Partition) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.Topic, _, _ = strings.Cut(p.Topic, "@")
+	g.marked[p] = time.Now()
+}
+
+func (g *gapWatch) Place(ctx context.Context, placements ...state.Placement) (int, error) {
+	for i := range placements {
+		if placements[i].Gap > 0 {
+			g.mark(placements[i].Partition)
+		}
+	}
+	return g.Store.Place(ctx, placements...)
+}
+
+func (g *gapWatch) Gap(ctx context.Context, p state.Partition, until int64) error {
+	g.mark(p)
+	return g.Store.Gap(ctx, p, until)
+}
+
+func (g *gapWatch) NewWriter() store.Writer { return gapWriter{g.Store.NewWriter(), g} }
+
+type gapWriter struct {
+	store.Writer
+	watch *gapWatch
+}
+
+func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
+	w.watch.mu.Lock()
+	for i := range b.Updates {
+		p := b.Ranges[b.Updates[i].Source].Partition
+		p.Topic, _, _ = strings.Cut(p.Topic, "@")
+		if _, known := w.watch.waited[p]; !known {
+			w.watch.waited[p] = time.Since(w.watch.marked[p])
+		}
+	}
+	w.watch.mu.Unlock()
+	return w.Writer.Apply(ctx, b)
+}
+
+// watchGaps has the bench wait long enough behind gaps to be seen.
+func (b *bench) watchGaps() *gapWatch {
+	watch := &gapWatch{Store: b.store, marked: map[state.Partition]time.Time{}, waited: map[state.Partition]time.Duration{}}
+	b.config.Store, b.config.Recovery.GracePeriod = watch, time.Second
+	return watch
+}
+
+// checkGaps wants a gap in each of n partitions, and nothing applied before all know of it.
+func (b *bench) checkGaps(watch *gapWatch, n int) {
+	b.t.Helper()
+	watch.mu.Lock()
+	defer watch.mu.Unlock()
+	if len(watch.marked) != n || len(watch.waited) != n {
+		b.t.Errorf("%d partitions have a gap and %d were applied, want %d", len(watch.marked), len(watch.waited), n)
+	}
+	for p, waited := range watch.waited {
+		if least := b.config.Recovery.GracePeriod - 2*time.Millisecond; waited < least { // Redis' clock is read in milliseconds
+			b.t.Errorf("records of %v were applied %v after its gap was marked, want at least %v", p, waited, least)
+		}
+	}
+}
+
+// Questions share a history for a moment. What lies behind a gap is applied only once no
+// answer rests on one that does not tell of the gap.
+func TestRecordsBehindAGapWaitForTheGracePeriod(t *testing.T) {
+	t.Run("records are lost", func(t *testing.T) {
+		b := newBench(t)
+		b.write(payments(0, 30)...)
+		b.run()
+		b.committed(30)
+		if err := b.stop(); err != nil {
+			t.Fatal(err)
+		}
+		b.write(payments(30, 60)...)
+		for partition := range int32(partitions) {
+			if err := b.broker.DeleteRecords("payments", partition, 15); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.config.Recovery.ContinueOnLoss = true
+		watch := b.watchGaps()
+		b.run()
+		b.committed(60)
+		b.checkGaps(watch, partitions)
+	})
+	t.Run("a batch is set aside", func(t *testing.T) {
+		broker := testkit.Kafka(t)
+		b, topic := newKafkaBench(t, broker, 1)
+		plain := producer(t, broker)
+		bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
+		produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
+		produce(t, plain, topic, payments(0, 20)...)
+		b.config.SetBrokenAside = true
+		watch := b.watchGaps()
+		b.run()
+		b.expect(20)
+		b.checkGaps(watch, 1)
+	})
+}
