@@ -77,14 +77,21 @@ type seriesPlan struct {
 // NewDecoder makes a decoder of the registry's streams.
 func (r *Registry) NewDecoder() *record.Decoder { return record.NewDecoder(r.Streams) }
 
-// NewMapper makes a mapper of the registry: of all its streams, or of those
-// given alone.
-func (r *Registry) NewMapper(only ...*record.Stream) *Mapper {
+// NewMapper makes a mapper of the records of the registry's topics.
+func (r *Registry) NewMapper() *Mapper { return r.newMapper(r.Streams, r.NewDecoder()) }
+
+// NewJSONMapper makes a mapper of events that are given as JSON objects, whatever
+// the format of their topics: of all streams, or of those given alone.
+func (r *Registry) NewJSONMapper(only ...*record.Stream) *Mapper {
 	if only == nil {
 		only = r.Streams
 	}
-	m := &Mapper{decoder: record.NewDecoder(only), series: r.Series, plans: map[*record.Stream]*writePlan{}}
-	for _, s := range only {
+	return r.newMapper(only, record.NewJSONDecoder(only))
+}
+
+func (r *Registry) newMapper(streams []*record.Stream, decoder *record.Decoder) *Mapper {
+	m := &Mapper{decoder: decoder, series: r.Series, plans: map[*record.Stream]*writePlan{}}
+	for _, s := range streams {
 		m.plans[s] = newWritePlan(s, r.writes[s])
 	}
 	return m
@@ -134,7 +141,8 @@ func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
 }
 
 // Map adds to the batch what a record does; source is the index of its
-// partition in b.Ranges. Its error is a *Poison: nothing was added then.
+// partition in b.Ranges. Its error is a *Poison, or that of a record.Scanner which
+// lacks something: nothing was added then.
 func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, error) {
 	if m.MaxRecordBytes > 0 && len(rec.Value) > m.MaxRecordBytes {
 		return Outcome{}, &record.Poison{

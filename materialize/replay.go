@@ -63,7 +63,7 @@ type Replay struct {
 // written. Errors about an event are a *LineError.
 func (r *Replay) Run(ctx context.Context, source Source, w Writer) (Summary, error) {
 	r.plan()
-	mapper := r.Registry.NewMapper(r.Stream)
+	mapper := r.Registry.NewJSONMapper(r.Stream)
 	batch := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	// A record without a time of its own is as old as its event: none is late.
 	record := record.Record{Partition: state.Partition{Topic: r.Stream.Topic}, Timestamp: -1}

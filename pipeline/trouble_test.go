@@ -56,7 +56,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	b := newBench(t)
 	b.config.MaxRecordBytes = 1000
 	poison := []struct{ value, reason, stream, message string }{
-		{`{"type":"payment",`, "malformed_json", "payment", "byte 18"},
+		{`{"type":"payment",`, "malformed", "payment", "byte 18"},
 		{`{"type":"payment","at":1532496076032,"user":"u1","cents":7}`, "missing_field", "payment", "note"},
 		{`{"type":"payment","at":1532496076032,"user":"u1","cents":"7","note":""}`, "wrong_type", "payment", "cents"},
 		{`{"type":"payment","user":"u1","cents":7,"note":""}`, "missing_timestamp", "payment", "at"},

@@ -45,6 +45,7 @@ type worker struct {
 	// What is being mapped: the records of one partition that came together.
 	fetched *fetch.Partition
 	decoder fetch.Decoder
+	record  fetch.Record
 	from    *partition
 }
 
@@ -156,9 +157,8 @@ func (w *worker) mapFetched() {
 	if w.fetched == nil {
 		return
 	}
-	var rec fetch.Record
 	for !w.full() {
-		ok, err := w.decoder.Next(&rec)
+		ok, err := w.decoder.Next(&w.record)
 		if err != nil {
 			w.meetBroken(err)
 			return
@@ -171,7 +171,7 @@ func (w *worker) mapFetched() {
 			w.fetched = nil
 			return
 		}
-		w.mapRecord(&rec)
+		w.mapRecord(&w.record)
 	}
 }
 
@@ -181,7 +181,8 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	w.begin(b)
 	source, before := b.source(w.from), len(b.Updates)
 	out, err := w.mapper.Map(&record.Record{
-		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
+		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp,
+		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
 	}, source, &b.Batch)
 	var poison *record.Poison
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -151,5 +152,61 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
 	if most := w.current.began.Add(state.MaxAhead).UnixMilli(); len(w.current.dead) > 0 || w.newest != most {
 		t.Errorf("the newest timestamp is %d, want %d", w.newest, most)
+	}
+}
+
+// headerFormat is a format that looks at keys and headers alone.
+type headerFormat struct{ key, header string }
+
+func (f *headerFormat) String() string                         { return "headers" }
+func (f *headerFormat) Check([]string) error                   { return nil }
+func (f *headerFormat) NewScanner(*record.Node) record.Scanner { return f }
+func (f *headerFormat) Scan(rec *record.Record, _ []record.Datum) error {
+	header, _ := rec.Headers.Last("schema")
+	f.key, f.header = string(rec.Key), string(header)
+	return &record.Poison{Reason: record.Malformed, Message: "no record of any stream"}
+}
+
+// A format sees the record's key and headers, and what it says is poison is a dead
+// letter of its stream.
+func TestFormatSeesKeyAndHeaders(t *testing.T) {
+	broker := testkit.Kfake(t, map[string]int{"payments": 1})
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	writer := kafka.Writer{Addr: kafka.TCP(broker.ListenAddrs()...), Topic: "payments", Transport: transport}
+	defer writer.Close()
+	err := writer.WriteMessages(t.Context(), kafka.Message{
+		Key: []byte("k"), Value: []byte("v"), Headers: []kafka.Header{{Key: "schema", Value: []byte("1")}, {Key: "schema", Value: []byte("2")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	format := &headerFormat{}
+	registry.Streams[0].Format = format
+	p := &partition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...)})
+	defer poller.Close()
+	poller.Add("payments", 0, 0)
+	w := &worker{
+		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+		partitions: map[state.Partition]*partition{p.Partition: p}, mapper: registry.NewMapper(), lingers: time.NewTimer(time.Hour),
+	}
+	fetched, err := poller.Poll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.accept(t.Context(), fetchResult{partition: fetched}); err != nil {
+		t.Fatal(err)
+	}
+	w.mapFetched()
+	if format.key != "k" || format.header != "2" {
+		t.Errorf("the format saw key %q and header %q", format.key, format.header)
+	}
+	if len(w.current.dead) != 1 || w.current.dead[0].reason != record.Malformed || w.current.dead[0].stream != "payment" {
+		t.Errorf("dead letters %+v", w.current.dead)
 	}
 }

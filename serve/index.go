@@ -52,7 +52,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		plans:     make(map[string]*plan, len(r.Features)),
 		services:  make(map[string][]*plan, len(r.Services)),
 		catalogue: appendJSON(nil, newCatalogue(r)),
-		mappers:   sync.Pool{New: func() any { return r.NewMapper() }},
+		mappers:   sync.Pool{New: func() any { return r.NewJSONMapper() }},
 	}
 	if p := r.Plan(); p != nil {
 		x.version = p.Version

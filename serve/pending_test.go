@@ -226,6 +226,29 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 	}
 }
 
+// A pending event is JSON, also of a stream whose records are not.
+func TestPendingOfAStreamOfLines(t *testing.T) {
+	r, err := definition.Parse("pending.yaml", []byte(`
+streams:
+  login:
+    topic: logins
+    timestamp: meta.at
+    format: {type: csv, columns: [user, meta.at, device]}
+    fields: {user: string, device: string}
+features:
+  devices: COUNT_DISTINCT(1d, login, user, device)
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(clocked{memory.New()}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
+	w := do(t, h, "POST", queryPath, `{"features": ["devices"], "entities": [{"user": "u1"}],
+		"pending": {"stream": "login", "event": {"meta": {"at": 1532520000000}, "user": "u1", "device": "d1"}}}`)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"devices":{"value":1,`) {
+		t.Error(w.Code, w.Body)
+	}
+}
+
 // Questions at the same time do not mix what is pending.
 func TestPendingOfManyQuestions(t *testing.T) {
 	b := newBus(t)

@@ -200,7 +200,7 @@ func TestStreamOptions(t *testing.T) {
 		DeadLetter           bool
 	}
 	of := func(s *record.Stream) options {
-		o := options{s.Topic, "", s.Format, s.Timestamp, s.ID, s.MaxFuture, s.LateToDeadLetter}
+		o := options{s.Topic, "", s.Format.String(), s.Timestamp, s.ID, s.MaxFuture, s.LateToDeadLetter}
 		if s.Match != nil {
 			o.Match = s.Match.Source
 		}

@@ -48,6 +48,7 @@ type loader struct {
 	features map[string]named
 	services map[string]named
 	macros   map[string]*macro
+	reads    []pathRead // of the stream being compiled
 	// enrichments are looked at once the services are compiled.
 	enrichments []enrichment
 
@@ -162,7 +163,9 @@ func byName(section map[string]named) []named {
 func (l *loader) compile() (*features.Registry, error) {
 	l.checkMacros()
 	for _, d := range byName(l.streams) {
-		l.registry.Streams = append(l.registry.Streams, l.stream(d))
+		s := l.stream(d)
+		l.checkFormat(d, s)
+		l.registry.Streams = append(l.registry.Streams, s)
 	}
 	for _, d := range byName(l.features) {
 		if f := l.featureNamed(d.name.text); f != nil {

@@ -133,7 +133,7 @@ func streamSchema() schema {
 	properties := schema{
 		"topic":        described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic; several streams may share one"),
 		"match":        described(ref("text"), "condition over the record that picks the stream's events"),
-		"format":       schema{"enum": formats},
+		"format":       formatSchema(),
 		"timestamp":    ref("timestamp"),
 		"id":           described(ref("path"), "path of the event's own identity"),
 		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features/record"
 )
 
 // compiledSchema is the schema as an editor has it.
@@ -157,6 +159,24 @@ func TestSchemaHasTheLoadersKeys(t *testing.T) {
 		slices.Sort(got)
 		if diff := cmp.Diff(slices.Sorted(slices.Values(test.keys)), got); diff != "" {
 			t.Errorf("keys of %s (-loader +schema):\n%s", test.what, diff)
+		}
+	}
+}
+
+// The page about definitions names each format and its options.
+func TestFormatsInTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/definitions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range record.Formats {
+		var options []string
+		for _, o := range f.Options {
+			options = append(options, "`"+o.Name+"`")
+		}
+		row := "| `" + f.Name + "` | " + f.Describes
+		if _, after, ok := strings.Cut(string(page), row); !ok || !strings.Contains(strings.SplitN(after, "\n", 2)[0], strings.Join(options, ", ")) {
+			t.Errorf("docs/definitions.md has no row %q … with the options %s", row, strings.Join(options, ", "))
 		}
 	}
 }

@@ -25,7 +25,6 @@ const (
 
 var (
 	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339", "datetime"}
-	formats   = []string{"json"}
 	lateWays  = []string{"count", "dead_letter"}
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
@@ -41,7 +40,7 @@ var (
 // stream compiles a stream. What is wrong with it is left out, so that its
 // features can be looked at all the same.
 func (l *loader) stream(d named) *record.Stream {
-	s := &record.Stream{Name: d.name.text, Format: formats[0], MaxFuture: defaultMaxFuture}
+	s := &record.Stream{Name: d.name.text, Format: record.JSON, MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
 	keys := l.keyed(d.node, what, streamKeys...)
 	for _, key := range streamNeeds {
@@ -49,24 +48,13 @@ func (l *loader) stream(d named) *record.Stream {
 			l.report(d.name.place, "%s needs %s", what, key)
 		}
 	}
+	l.reads = nil
 	if n, ok := keys["timestamp"]; ok {
 		s.Timestamp = l.timestamp(n)
 	}
-	maxBytes := value.MaxText
-	if n, ok := keys["max_bytes"]; ok {
-		if w, ok := l.scalar(n, "max_bytes"); ok {
-			maxBytes = l.maxBytes(w)
-		}
-	}
-	if n, ok := keys["fields"]; ok {
-		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
-			l.report(n.place(), "%s needs a field or more", what)
-		}
-		for _, e := range l.entries(n, "fields", "field") {
-			f := l.field(e, s.Fields)
-			f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
-			s.Fields = append(s.Fields, f)
-		}
+	l.fields(s, keys)
+	if n, ok := keys["format"]; ok {
+		s.Format = l.format(n)
 	}
 	if n, ok := keys["enrich"]; ok {
 		l.enrichments = append(l.enrichments, enrichment{s, n})
@@ -76,9 +64,13 @@ func (l *loader) stream(d named) *record.Stream {
 			l.topic(w)
 			s.Topic = w.text
 		},
-		"format": func(w word) { l.oneOf(w, "format", formats) },
-		"match":  func(w word) { s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) }) },
-		"id":     func(w word) { s.ID = l.path(w) },
+		"match": func(w word) {
+			s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) })
+			for _, path := range s.Match.Paths() {
+				l.reads = append(l.reads, pathRead{path, w.place})
+			}
+		},
+		"id": func(w word) { s.ID = l.readPath(w) },
 		"remember_ids": func(w word) {
 			remember, ok := l.duration(w)
 			if s.RememberIDs = remember; ok && remember == 0 {
@@ -105,6 +97,31 @@ func (l *loader) stream(d named) *record.Stream {
 	return s
 }
 
+// fields compiles the fields of a stream.
+func (l *loader) fields(s *record.Stream, keys map[string]node) {
+	maxBytes := value.MaxText
+	if n, ok := keys["max_bytes"]; ok {
+		if w, ok := l.scalar(n, "max_bytes"); ok {
+			maxBytes = l.maxBytes(w)
+		}
+	}
+	n, ok := keys["fields"]
+	if !ok {
+		return
+	}
+	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+		l.report(n.place(), "stream %q needs a field or more", s.Name)
+	}
+	for _, e := range l.entries(n, "fields", "field") {
+		f, at := l.field(e, s.Fields)
+		f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
+		s.Fields = append(s.Fields, f)
+		for _, path := range f.Paths() {
+			l.reads = append(l.reads, pathRead{path, at})
+		}
+	}
+}
+
 func (l *loader) topic(w word) {
 	if !topicName.MatchString(w.text) {
 		l.report(w.place, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
@@ -117,7 +134,7 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 	t := record.TimestampPath{Unit: "ms"}
 	if n.Kind == yaml.ScalarNode {
 		if w, ok := l.scalar(n, "timestamp"); ok {
-			t.Path = l.path(w)
+			t.Path = l.readPath(w)
 		}
 		return t
 	}
@@ -125,7 +142,7 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 	if p, ok := keys["path"]; !ok {
 		l.report(n.place(), "timestamp needs path")
 	} else if w, ok := l.scalar(p, "path"); ok {
-		t.Path = l.path(w)
+		t.Path = l.readPath(w)
 	}
 	if u, ok := keys["unit"]; ok {
 		if w, ok := l.scalar(u, "unit"); ok {
@@ -137,9 +154,10 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 }
 
 // field compiles a field: its type, or a mapping. A derived one may use the
-// fields before it. The type is Null where it is not known.
-func (l *loader) field(e entry, before []record.Field) record.Field {
-	f := record.Field{Name: e.key.text, Path: []string{e.key.text}}
+// fields before it. The type is Null where it is not known. It returns the place of
+// the field's path, too.
+func (l *loader) field(e entry, before []record.Field) (f record.Field, at place) {
+	f, at = record.Field{Name: e.key.text, Path: []string{e.key.text}}, e.key.place
 	if !isName(f.Name) {
 		l.report(e.key.place, "bad name %q of a field: "+nameRule, f.Name)
 	}
@@ -150,7 +168,7 @@ func (l *loader) field(e entry, before []record.Field) record.Field {
 		if f.Type == value.Decimal {
 			f.Scale = defaultScale
 		}
-		return f
+		return f, at
 	}
 	words := map[string]word{}
 	what := "field " + strconv.Quote(f.Name)
@@ -172,7 +190,7 @@ func (l *loader) field(e entry, before []record.Field) record.Field {
 		f.Required = w.text == "true"
 	}
 	if w := words["path"]; w.given() {
-		f.Path = l.path(w)
+		f.Path, at = l.path(w), w.place
 	}
 	if w := words["expr"]; w.given() {
 		f.Path = nil
@@ -183,7 +201,7 @@ func (l *loader) field(e entry, before []record.Field) record.Field {
 			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, record.VariablesOf(before), f.Type) })
 		}
 	}
-	return f
+	return f, at
 }
 
 func (l *loader) decimal(f *record.Field, scale word) {
@@ -260,6 +278,13 @@ func (l *loader) path(w word) []string {
 	if slices.Contains(p, "") {
 		l.report(w.place, "bad path %q: it is names with dots between them", w.text)
 	}
+	return p
+}
+
+// readPath is a path that the stream reads.
+func (l *loader) readPath(w word) []string {
+	p := l.path(w)
+	l.reads = append(l.reads, pathRead{p, w.place})
 	return p
 }
 

@@ -26,7 +26,7 @@ func (a *Answer) AppendJSON(dst []byte) []byte {
 func (a *Answer) AppendValue(dst []byte) []byte {
 	switch {
 	case a.Items == nil:
-		return appendValue(dst, a.Value)
+		return AppendTyped(dst, a.Value)
 	case a.Shape == aggregate.Categories:
 		return appendCategories(dst, a.Items)
 	default:
@@ -77,8 +77,9 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendValue writes decimals exactly and floats in their shortest form.
-func appendValue(dst []byte, v value.Value) []byte {
+// AppendTyped writes a value that is no list: decimals exactly, floats in their
+// shortest form.
+func AppendTyped(dst []byte, v value.Value) []byte {
 	switch v.Type {
 	case value.String:
 		return AppendString(dst, v.Str)
@@ -109,14 +110,14 @@ func appendItems(dst []byte, items []aggregate.Item, shape aggregate.Shape) []by
 		switch shape {
 		case aggregate.Counts:
 			dst = append(dst, `{"value":`...)
-			dst = appendValue(dst, item.Value)
+			dst = AppendTyped(dst, item.Value)
 		case aggregate.Bins:
 			dst = append(dst, `{"from":`...)
-			dst = appendValue(dst, item.From)
+			dst = AppendTyped(dst, item.From)
 			dst = append(dst, `,"to":`...)
-			dst = appendValue(dst, item.To)
+			dst = AppendTyped(dst, item.To)
 		default:
-			dst = appendValue(dst, item.Value)
+			dst = AppendTyped(dst, item.Value)
 			continue
 		}
 		dst = append(dst, `,"count":`...)
@@ -135,7 +136,7 @@ func appendCategories(dst []byte, items []aggregate.Item) []byte {
 		}
 		dst = AppendString(dst, items[i].Category.AppendText(nil))
 		dst = append(dst, ':')
-		dst = appendValue(dst, items[i].Value)
+		dst = AppendTyped(dst, items[i].Value)
 	}
 	return append(dst, '}')
 }

@@ -16,6 +16,14 @@ type Record struct {
 	Offset     int64
 	Timestamp  int64 // milliseconds since 1970; -1 for none
 	Key, Value []byte
+	Headers    Headers // nil for none
+}
+
+// Headers are the headers of a record.
+type Headers interface {
+	// Last is the value of the last header with this key, which by Kafka's
+	// convention is the one that counts.
+	Last(key string) (value []byte, ok bool)
 }
 
 // Event is a record as one stream sees it.
@@ -48,7 +56,7 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 // Decoder reads records into events. It depends on the record and its streams
 // only, never on the clock. It is not safe for concurrent use.
 //
-// A record is one JSON object, as encoding/json accepts it; of keys that stand
+// A record is of the format of its topic's streams; of a field that stands in it
 // twice the last counts. Values have the types of their fields, and nothing
 // stands for something else:
 //
@@ -63,60 +71,76 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 //	           milliseconds, or a string, "2006-01-02 15:04:05" in UTC for datetime
 //	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
 //
-// Any field may be null or absent unless it is required.
+// A text that its format gives no type to is whatever the field takes: numbers are
+// written as in JSON, bools are true, false, 1 or 0. Any field may be null or
+// absent unless it is required.
 type Decoder struct {
 	topics map[string]*topicDecoder
-	scan   jsonScan
-	text   []byte // memory for strings with escapes
+	record Record // the last one; scanners see this copy, so that the caller's own may lie on its stack
 	events []Event
 }
 
 // topicDecoder reads all streams of a topic in one pass.
 type topicDecoder struct {
-	tree    *pathNode
-	slots   int
+	tree    *Node
+	scanner Scanner
+	values  []Datum // by slot
 	streams []*streamDecoder
 }
 
 type streamDecoder struct {
 	stream     *Stream
+	data       []Datum // the topic's, by slot
 	match      *expr.Expr
 	matchSlots []int
 	matched    []value.Value // values that the match looks at
-	time       *pathNode
-	id         *pathNode // nil for none
+	time       *Node
+	id         *Node // nil for none
 	fields     []fieldDecoder
 	values     []value.Value
 }
 
 type fieldDecoder struct {
 	*Field
-	node     *pathNode // nil for a derived field
-	lat, lon int       // slots of a location
+	node     *Node // nil for a derived field
+	lat, lon int   // slots of a location
 	expr     *expr.Expr
 }
 
-// NewDecoder makes a decoder of streams.
+// NewDecoder makes a decoder of the records of streams.
 func NewDecoder(streams []*Stream) *Decoder {
+	return newDecoder(streams, func(s *Stream) Format { return s.Format })
+}
+
+// NewJSONDecoder makes a decoder of events that are given as JSON objects,
+// whatever the format of their streams' records: the fields stand at the same
+// paths.
+func NewJSONDecoder(streams []*Stream) *Decoder {
+	return newDecoder(streams, func(*Stream) Format { return JSON })
+}
+
+func newDecoder(streams []*Stream, formatOf func(*Stream) Format) *Decoder {
 	d := &Decoder{topics: map[string]*topicDecoder{}}
 	for _, s := range streams {
 		t := d.topics[s.Topic]
 		if t == nil {
-			t = &topicDecoder{tree: &pathNode{}}
+			t = &topicDecoder{tree: &Node{}}
 			d.topics[s.Topic] = t
 		}
 		t.streams = append(t.streams, newStreamDecoder(s, t.tree))
 	}
 	for _, t := range d.topics {
-		t.slots = t.tree.number(0)
+		t.values = make([]Datum, t.tree.number(0))
+		t.scanner = formatOf(t.streams[0].stream).NewScanner(t.tree)
 		for _, s := range t.streams {
+			s.data = t.values
 			s.findSlots(t.tree)
 		}
 	}
 	return d
 }
 
-func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
+func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
 	d := &streamDecoder{
 		stream: s, match: s.Match.Clone(), time: tree.add(s.Timestamp.Path),
 		values: make([]value.Value, len(s.Fields)),
@@ -145,7 +169,7 @@ func newStreamDecoder(s *Stream, tree *pathNode) *streamDecoder {
 }
 
 // findSlots notes slots, which are known once the topic's tree is whole.
-func (s *streamDecoder) findSlots(tree *pathNode) {
+func (s *streamDecoder) findSlots(tree *Node) {
 	if s.match != nil {
 		for _, path := range s.match.Paths() {
 			s.matchSlots = append(s.matchSlots, tree.add(path).slot)
@@ -160,24 +184,20 @@ func (s *streamDecoder) findSlots(tree *pathNode) {
 
 // Decode reads a record: one event for each stream that takes it, in the order
 // of their names, and none where no stream does. The events hold until the
-// next Decode and may alias the record. Its error is a *Poison.
+// next Decode and may alias the record. Its error is a *Poison, or that of a
+// Scanner which lacks something.
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
-	d.events, d.text = d.events[:0], d.text[:0]
+	d.events = d.events[:0]
 	t := d.topics[rec.Partition.Topic]
 	if t == nil {
 		return nil, nil
 	}
-	if len(d.scan.spans) < t.slots {
-		d.scan.spans = make([]span, t.slots)
-	}
-	if !d.scan.scan(rec.Value, t.tree) {
-		return nil, t.poison(MalformedJSON, "malformed JSON at byte %d of %d", d.scan.pos, len(rec.Value))
-	}
-	if kind := d.scan.spans[0].kind; kind != isObject {
-		return nil, t.poison(WrongType, "expected an object, found %s", kind)
+	d.record = *rec
+	if err := t.scanner.Scan(&d.record, t.values); err != nil {
+		return nil, t.named(err)
 	}
 	for _, s := range t.streams {
-		takes, err := d.matches(s)
+		takes, err := s.matches()
 		if err != nil {
 			return nil, err
 		}
@@ -185,16 +205,16 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 			continue
 		}
 		e := Event{Stream: s.stream, Now: rec.Timestamp, Values: s.values}
-		if e.Time, err = d.eventTime(s, rec.Timestamp); err != nil {
+		if e.Time, err = s.eventTime(rec.Timestamp); err != nil {
 			return nil, err
 		}
 		if rec.Timestamp < 0 {
 			e.Now = e.Time
 		}
-		if e.ID, err = d.identity(s); err != nil {
+		if e.ID, err = s.identity(); err != nil {
 			return nil, err
 		}
-		if err := d.fields(s); err != nil {
+		if err := s.readFields(); err != nil {
 			return nil, err
 		}
 		d.events = append(d.events, e)
@@ -202,13 +222,13 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	return d.events, nil
 }
 
-// poison is about the record as a whole.
-func (t *topicDecoder) poison(reason Reason, format string, args ...any) error {
-	p := &Poison{Reason: reason, Message: fmt.Sprintf(format, args...)}
-	if len(t.streams) == 1 {
+// named adds the stream to what is wrong with a record as a whole, where there is
+// only one.
+func (t *topicDecoder) named(err error) error {
+	if p, ok := err.(*Poison); ok && len(t.streams) == 1 {
 		p.Stream = t.streams[0].stream.Name
 	}
-	return p
+	return err
 }
 
 func (s *streamDecoder) poison(reason Reason, path []string, format string, args ...any) error {
@@ -217,12 +237,12 @@ func (s *streamDecoder) poison(reason Reason, path []string, format string, args
 	}
 }
 
-func (d *Decoder) matches(s *streamDecoder) (bool, error) {
+func (s *streamDecoder) matches() (bool, error) {
 	if s.match == nil {
 		return true, nil
 	}
 	for i, slot := range s.matchSlots {
-		s.matched[i] = d.untyped(d.scan.spans[slot])
+		s.matched[i] = s.data[slot].value()
 	}
 	ok, err := s.match.True(s.matched)
 	if err != nil {
@@ -231,71 +251,29 @@ func (d *Decoder) matches(s *streamDecoder) (bool, error) {
 	return ok, nil
 }
 
-// untyped is a value without a field. Objects and arrays have none.
-func (d *Decoder) untyped(at span) value.Value {
-	switch at.kind {
-	case isTrue, isFalse:
-		return expr.Truth(at.kind == isTrue)
-	case isString, isEscaped:
-		v, _ := d.stringAt(at)
-		return v
-	case isNumber:
-		text := d.raw(at)
-		n, _ := value.ParseNumber(text)
-		scale := max(0, -n.Exp)
-		if num, how := n.Scaled(scale); how == value.Exact && scale <= int(value.MaxScale) {
-			if scale == 0 {
-				return value.Value{Type: value.Int, Num: num}
-			}
-			return value.Value{Type: value.Decimal, Num: num, Scale: uint8(scale)}
-		}
-		if f, ok := value.ParseFloat(text); ok {
-			return value.Value{Type: value.Float, Flt: f}
-		}
-	}
-	return value.Value{}
-}
-
 // identity is the text of the event's identity, a string or a number.
-func (d *Decoder) identity(s *streamDecoder) ([]byte, error) {
+func (s *streamDecoder) identity() ([]byte, error) {
 	if s.id == nil {
 		return nil, nil
 	}
-	switch at := d.scan.spans[s.id.slot]; at.kind {
-	case absent:
-		return nil, d.reachable(s, WrongType, s.id, s.stream.ID)
-	case isNull:
+	switch at := &s.data[s.id.slot]; at.Kind {
+	case Absent:
+		return nil, s.reachable(WrongType, s.id, s.stream.ID)
+	case Null:
 		return nil, nil
-	case isNumber:
-		return d.raw(at), nil
-	case isString, isEscaped:
-		v, ok := d.stringAt(at)
-		if !ok {
+	case Number:
+		return at.Text, nil
+	case String, Untyped:
+		if !utf8.Valid(at.Text) {
 			return nil, s.poison(InvalidUTF8, s.stream.ID, "the string is not valid UTF-8")
 		}
-		return v.Str, nil
+		return at.Text, nil
 	default:
-		return nil, s.poison(WrongType, s.stream.ID, "expected a string or a number, found %s", d.found(at))
+		return nil, s.poison(WrongType, s.stream.ID, "expected a string or a number, found %s", at.describe())
 	}
 }
 
-func (d *Decoder) raw(at span) []byte { return d.scan.data[at.start:at.end:at.end] }
-
-// stringAt is the string at a place, and whether it is valid UTF-8.
-func (d *Decoder) stringAt(at span) (value.Value, bool) {
-	text := d.raw(at)
-	if !utf8.Valid(text) {
-		return value.Value{}, false
-	}
-	if at.kind == isEscaped {
-		start := len(d.text)
-		d.text = appendUnescaped(d.text, text)
-		text = d.text[start:len(d.text):len(d.text)]
-	}
-	return value.Value{Type: value.String, Str: text}, true
-}
-
-func (d *Decoder) fields(s *streamDecoder) error {
+func (s *streamDecoder) readFields() error {
 	for i := range s.fields {
 		f := &s.fields[i]
 		var v value.Value
@@ -303,7 +281,7 @@ func (d *Decoder) fields(s *streamDecoder) error {
 		if f.expr != nil {
 			v, err = f.derive(s)
 		} else {
-			v, err = d.field(s, f)
+			v, err = s.field(f)
 		}
 		if err != nil {
 			return err

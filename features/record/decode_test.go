@@ -153,10 +153,10 @@ func TestDecodePoison(t *testing.T) {
 		{`"e":{"t":"1700000000000"}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found a string"},
 		{`"e":{"t":1e300}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found 1e300"},
 		{`"e":{"t":-62135596800001}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135596800001"},
-		{`"e":{"t":0},"str":"\x"`, record.MalformedJSON, "malformed JSON at byte 21 of 24"},
-		{`"e":{"t":01}`, record.MalformedJSON, "malformed JSON at byte 11 of 14"},
-		{`"e":{"t":NaN}`, record.MalformedJSON, "malformed JSON at byte 10 of 15"},
-		{`"e":{"t":0},`, record.MalformedJSON, "malformed JSON at byte 14 of 15"},
+		{`"e":{"t":0},"str":"\x"`, record.Malformed, "malformed JSON at byte 21 of 24"},
+		{`"e":{"t":01}`, record.Malformed, "malformed JSON at byte 11 of 14"},
+		{`"e":{"t":NaN}`, record.Malformed, "malformed JSON at byte 10 of 15"},
+		{`"e":{"t":0},`, record.Malformed, "malformed JSON at byte 14 of 15"},
 	} {
 		members := c.members
 		if strings.HasSuffix(members, ",") {
@@ -437,7 +437,7 @@ func FuzzDecode(f *testing.F) {
 		{Name: "deep", Type: value.String, Path: []string{"e", "a", "b"}},
 	}
 	r := &features.Registry{Streams: []*record.Stream{{
-		Name: "s", Topic: "events", Timestamp: record.TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
+		Name: "s", Topic: "events", Format: record.JSON, Timestamp: record.TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
 	}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := r.NewDecoder()
@@ -447,10 +447,10 @@ func FuzzDecode(f *testing.F) {
 		if err != nil && !errors.As(err, &p) {
 			t.Fatalf("%v is no poison", err)
 		}
-		if malformed := p != nil && p.Reason == record.MalformedJSON; malformed == json.Valid(data) {
+		if malformed := p != nil && p.Reason == record.Malformed; malformed == json.Valid(data) {
 			t.Fatalf("malformed %t, but json.Valid is so too", malformed)
 		}
-		if !utf8.Valid(data) || p != nil && p.Reason == record.MalformedJSON {
+		if !utf8.Valid(data) || p != nil && p.Reason == record.Malformed {
 			return
 		}
 		decoder := json.NewDecoder(bytes.NewReader(data))

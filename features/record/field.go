@@ -2,95 +2,67 @@ package record
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/value"
 )
 
 // field reads one field of the record.
-func (d *Decoder) field(s *streamDecoder, f *fieldDecoder) (value.Value, error) {
-	at := d.scan.spans[f.node.slot]
-	wrong := func() (value.Value, error) {
-		return value.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), d.found(at))
-	}
-	switch at.kind {
-	case absent:
-		return value.Value{}, d.reachable(s, WrongType, f.node, f.Path)
-	case isNull:
+func (s *streamDecoder) field(f *fieldDecoder) (value.Value, error) {
+	at := &s.data[f.node.slot]
+	switch at.Kind {
+	case Absent:
+		return value.Value{}, s.reachable(WrongType, f.node, f.Path)
+	case Null:
 		return value.Value{}, nil
 	}
+	if f.Type == value.String && at.isText() {
+		if !utf8.Valid(at.Text) {
+			return value.Value{}, s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
+		}
+		return value.Value{Type: value.String, Str: at.Text}, nil
+	}
+	v, ok := s.typed(f, at)
+	if !ok {
+		return value.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), at.describe())
+	}
+	return v, nil
+}
+
+// typed is a value as one of the field's type, which is no string, if it is one.
+func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 	switch f.Type {
-	case value.String:
-		if at.kind != isString && at.kind != isEscaped {
-			return wrong()
-		}
-		v, ok := d.stringAt(at)
-		if !ok {
-			return v, s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
-		}
-		return v, nil
 	case value.Bool:
-		if at.kind != isTrue && at.kind != isFalse {
-			return wrong()
-		}
-		return expr.Truth(at.kind == isTrue), nil
+		truth, ok := at.truth()
+		return expr.Truth(truth), ok
 	case value.Int:
-		if at.kind != isNumber {
-			return wrong()
-		}
-		n, _ := value.ParseNumber(d.raw(at))
+		n, ok := at.number()
 		num, how := n.Scaled(0)
-		if how != value.Exact {
-			return wrong()
-		}
-		return value.Value{Type: value.Int, Num: num}, nil
+		return value.Value{Type: value.Int, Num: num}, ok && how == value.Exact
 	case value.Float:
-		if at.kind != isNumber {
-			return wrong()
-		}
-		flt, ok := value.ParseFloat(d.raw(at))
-		if !ok {
-			return wrong()
-		}
-		return value.Value{Type: value.Float, Flt: flt}, nil
+		flt, ok := at.float()
+		return value.Value{Type: value.Float, Flt: flt}, ok
 	case value.Decimal:
-		if at.kind != isNumber && at.kind != isString {
-			return wrong()
+		if at.Kind != Number && !at.isText() {
+			return value.Value{}, false
 		}
-		n, ok := value.ParseNumber(d.raw(at))
-		if !ok {
-			return wrong()
-		}
+		n, ok := value.ParseNumber(at.Text)
 		num, how := n.Scaled(int(f.Scale))
-		if how != value.Exact {
-			return wrong()
-		}
-		return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, nil
+		return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, ok && how == value.Exact
 	case value.Timestamp:
 		unit := f.Unit
-		switch {
-		case unit != "":
-		case at.kind == isString:
-			unit = "rfc3339"
-		default:
-			unit = "ms"
+		if unit == "" {
+			unit = at.usualUnit()
 		}
-		ms, how := d.moment(at, unit)
-		if how == value.Overflow || how == value.Fraction && f.Unit == "" {
-			return wrong()
-		}
-		return value.Value{Type: value.Timestamp, Num: ms}, nil
-	default:
-		if at.kind != isObject {
-			return wrong()
-		}
-		lat, ok1 := d.degrees(f.lat, 90)
-		lon, ok2 := d.degrees(f.lon, 180)
-		if !ok1 || !ok2 {
-			return wrong()
-		}
-		return value.Value{Type: value.Location, Flt: lat, Lon: lon}, nil
+		ms, how := at.moment(unit)
+		return value.Value{Type: value.Timestamp, Num: ms}, how == value.Exact || how == value.Fraction && f.Unit != ""
+	case value.Location:
+		lat, ok1 := s.degrees(f.lat, 90)
+		lon, ok2 := s.degrees(f.lon, 180)
+		return value.Value{Type: value.Location, Flt: lat, Lon: lon}, at.Kind == Object && ok1 && ok2
 	}
+	return value.Value{}, false
 }
 
 // expected describes what the field takes.
@@ -116,40 +88,23 @@ func (f *fieldDecoder) expected() string {
 	return expr.WithArticle(f.Type)
 }
 
-// found describes what stands at a place: numbers by themselves, the others by
-// their kinds.
-func (d *Decoder) found(at span) string {
-	if at.kind != isNumber {
-		return at.kind.String()
-	}
-	const most = 40
-	if text := d.raw(at); len(text) > most {
-		return string(text[:most]) + "…"
-	}
-	return string(d.raw(at))
-}
-
 // reachable says of an absent value whether it could be there: a path that
 // leads through something that is no object is a wrong type.
-func (d *Decoder) reachable(s *streamDecoder, reason Reason, n *pathNode, path []string) error {
+func (s *streamDecoder) reachable(reason Reason, n *Node, path []string) error {
 	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
-		switch at := d.scan.spans[n.slot]; at.kind {
-		case absent:
+		switch at := &s.data[n.slot]; at.Kind {
+		case Absent:
 			continue
-		case isObject, isNull:
+		case Object, Null:
 			return nil
 		default:
-			return s.poison(reason, path[:depth], "expected an object, found %s", d.found(at))
+			return s.poison(reason, path[:depth], "expected an object, found %s", at.describe())
 		}
 	}
 	return nil
 }
 
-func (d *Decoder) degrees(slot int, limit float64) (float64, bool) {
-	at := d.scan.spans[slot]
-	if at.kind != isNumber {
-		return 0, false
-	}
-	f, ok := value.ParseFloat(d.raw(at))
+func (s *streamDecoder) degrees(slot int, limit float64) (float64, bool) {
+	f, ok := s.data[slot].float()
 	return f, ok && -limit <= f && f <= limit
 }

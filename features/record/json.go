@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -8,111 +9,62 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Records are scanned once, strictly and without building a tree: what is
-// accepted is exactly what encoding/json accepts, and of a key that stands
-// twice in an object the last one counts, as there.
+// JSON is the format of records that are one JSON object each.
+var JSON Format = jsonFormat{}
+
+type jsonFormat struct{}
+
+func (jsonFormat) String() string                { return "json" }
+func (jsonFormat) Check([]string) error          { return nil }
+func (jsonFormat) NewScanner(tree *Node) Scanner { return &jsonScanner{tree: tree} }
 
 // maxDepth is how deep values may be nested, as in encoding/json.
 const maxDepth = 10000
 
-// valueKind is the kind of a JSON value; absent is the zero one.
-type valueKind uint8
-
-const (
-	absent valueKind = iota
-	isNull
-	isTrue
-	isFalse
-	isNumber
-	isString
-	isEscaped // a string with escapes in it
-	isObject
-	isArray
-)
-
-var kindNames = [...]string{"nothing", "null", "a bool", "a bool", "a number", "a string", "a string", "an object", "an array"}
-
-func (k valueKind) String() string { return kindNames[k] }
-
-// span is where a value stands in the record. Those of strings are without
-// the quotes.
-type span struct {
-	kind       valueKind
-	start, end int
+// jsonScanner goes over a record once, strictly and without building a tree: it
+// accepts exactly what encoding/json accepts, and of a key that stands twice in
+// an object the last one counts, as there.
+type jsonScanner struct {
+	tree   *Node
+	data   []byte
+	pos    int
+	depth  int
+	values []Datum // by slot
+	key    []byte  // memory for keys with escapes
+	text   []byte  // memory for strings with escapes
 }
 
-// pathNode is a place in records that is looked at. The slots of a node and
-// of those below it are next to each other.
-type pathNode struct {
-	name        string
-	children    []*pathNode
-	parent      *pathNode
-	slot, until int
-}
-
-// add finds or makes the node at a path below n.
-func (n *pathNode) add(path []string) *pathNode {
-	for _, name := range path {
-		child := n.child([]byte(name))
-		if child == nil {
-			child = &pathNode{name: name, parent: n}
-			n.children = append(n.children, child)
-		}
-		n = child
+// Scan finds the values of the tree in a JSON object.
+func (s *jsonScanner) Scan(rec *Record, values []Datum) error {
+	s.data, s.pos, s.depth, s.values, s.text = rec.Value, 0, 0, values, s.text[:0]
+	if !s.whole() {
+		return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed JSON at byte %d of %d", s.pos, len(s.data))}
 	}
-	return n
-}
-
-func (n *pathNode) child(name []byte) *pathNode {
-	for _, c := range n.children {
-		if c.name == string(name) {
-			return c
-		}
+	if root := &values[0]; root.Kind != Object {
+		return &Poison{Reason: WrongType, Message: "expected an object, found " + root.Kind.String()}
 	}
 	return nil
 }
 
-// number gives slots to n and all below it, from the first free one.
-func (n *pathNode) number(free int) int {
-	n.slot = free
-	free++
-	for _, c := range n.children {
-		free = c.number(free)
-	}
-	n.until = free
-	return free
-}
-
-// jsonScan is one pass over a record.
-type jsonScan struct {
-	data  []byte
-	pos   int
-	depth int
-	spans []span // by slot
-	key   []byte // memory for keys with escapes
-}
-
-// scan finds the values of the tree in data. Where it is not JSON, it returns
-// false and pos is near the error.
-func (s *jsonScan) scan(data []byte, tree *pathNode) bool {
-	s.data, s.pos, s.depth = data, 0, 0
+// whole scans the record and says whether it is JSON; if not, pos is near the error.
+func (s *jsonScanner) whole() bool {
 	s.space()
-	if !s.value(tree) {
+	if !s.value(s.tree) {
 		return false
 	}
 	s.space()
-	return s.pos == len(data)
+	return s.pos == len(s.data)
 }
 
 // peek is the next byte, 0 at the end.
-func (s *jsonScan) peek() byte {
+func (s *jsonScanner) peek() byte {
 	if s.pos < len(s.data) {
 		return s.data[s.pos]
 	}
 	return 0
 }
 
-func (s *jsonScan) space() {
+func (s *jsonScanner) space() {
 	for s.pos < len(s.data) {
 		switch s.data[s.pos] {
 		case ' ', '\t', '\r', '\n':
@@ -123,67 +75,71 @@ func (s *jsonScan) space() {
 	}
 }
 
-// value scans a value and keeps its place if n is not nil.
-func (s *jsonScan) value(n *pathNode) bool {
+// value scans a value and keeps it if n is not nil.
+func (s *jsonScanner) value(n *Node) bool {
 	if n != nil {
-		clear(s.spans[n.slot:n.until])
+		clear(s.values[n.slot+1 : n.until])
 	}
 	start := s.pos
-	var kind valueKind
+	var kind Kind
 	switch c := s.peek(); c {
 	case '{':
 		if !s.members(n, '}') {
 			return false
 		}
-		kind = isObject
+		kind = Object
 	case '[':
 		if !s.members(nil, ']') {
 			return false
 		}
-		kind = isArray
+		kind = Array
 	case '"':
-		escaped, ok := s.text()
-		if !ok {
-			return false
+		escaped, ok := s.scanString()
+		if ok && n != nil {
+			s.values[n.slot] = Datum{Kind: String, Text: s.content(start+1, s.pos-1, escaped)}
 		}
-		if n != nil {
-			kind = isString
-			if escaped {
-				kind = isEscaped
-			}
-			s.spans[n.slot] = span{kind, start + 1, s.pos - 1}
-		}
-		return true
+		return ok
 	case 't':
 		if !s.word("true") {
 			return false
 		}
-		kind = isTrue
+		kind = True
 	case 'f':
 		if !s.word("false") {
 			return false
 		}
-		kind = isFalse
+		kind = False
 	case 'n':
 		if !s.word("null") {
 			return false
 		}
-		kind = isNull
+		kind = Null
 	default:
 		end := value.ScanNumber(s.data, s.pos)
 		if end < 0 {
 			return false
 		}
 		s.pos = end
-		kind = isNumber
+		kind = Number
 	}
 	if n != nil {
-		s.spans[n.slot] = span{kind, start, s.pos}
+		s.values[n.slot] = Datum{Kind: kind, Text: s.data[start:s.pos:s.pos]}
 	}
 	return true
 }
 
-func (s *jsonScan) word(w string) bool {
+// content is the content of a string that stands between its quotes.
+func (s *jsonScanner) content(start, end int, escaped bool) []byte {
+	text := s.data[start:end:end]
+	if !escaped {
+		return text
+	}
+	from := len(s.text)
+	s.text = appendUnescaped(s.text, text)
+	return s.text[from:len(s.text):len(s.text)]
+}
+
+func (s *jsonScanner) word(w string) bool {
 	if len(s.data)-s.pos < len(w) || string(s.data[s.pos:s.pos+len(w)]) != w {
 		return false
 	}
@@ -192,14 +148,14 @@ func (s *jsonScan) word(w string) bool {
 }
 
 // members scans an object or an array up to the mark that closes it.
-func (s *jsonScan) members(n *pathNode, closing byte) bool {
+func (s *jsonScanner) members(n *Node, closing byte) bool {
 	if s.depth++; s.depth > maxDepth {
 		return false
 	}
 	s.pos++
 	s.space()
 	for first := true; s.peek() != closing || !first; first = false {
-		var child *pathNode
+		var child *Node
 		if closing == '}' {
 			var ok bool
 			if child, ok = s.name(n); !ok {
@@ -226,12 +182,12 @@ func (s *jsonScan) members(n *pathNode, closing byte) bool {
 
 // name scans the name of an object's member and the colon behind it, and finds
 // the member below n, nil for none.
-func (s *jsonScan) name(n *pathNode) (child *pathNode, ok bool) {
+func (s *jsonScanner) name(n *Node) (child *Node, ok bool) {
 	if s.peek() != '"' {
 		return nil, false
 	}
 	start := s.pos + 1
-	escaped, ok := s.text()
+	escaped, ok := s.scanString()
 	if !ok {
 		return nil, false
 	}
@@ -260,8 +216,8 @@ var plain = func() (p [256]bool) {
 	return p
 }()
 
-// text scans a string and says whether it has escapes.
-func (s *jsonScan) text() (escaped, ok bool) {
+// scanString scans a string and says whether it has escapes.
+func (s *jsonScanner) scanString() (escaped, ok bool) {
 	data := s.data
 	for i := s.pos + 1; i < len(data); i++ {
 		if plain[data[i]] {

@@ -17,28 +17,36 @@ const (
 // exponents of a second.
 var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
 
+// usualUnit is that of a timestamp whose field names none.
+func (d *Datum) usualUnit() string {
+	if d.Kind == String || d.Kind == Untyped && !d.writtenAsNumber() {
+		return "rfc3339"
+	}
+	return "ms"
+}
+
 // moment reads a timestamp in milliseconds, rounding finer ones down.
-func (d *Decoder) moment(at span, unit string) (int64, value.Fit) {
+func (d *Datum) moment(unit string) (int64, value.Fit) {
 	if unit == "rfc3339" || unit == "datetime" {
-		if at.kind != isString {
+		if !d.isText() {
 			return 0, value.Overflow
 		}
 		var t time.Time
 		var err error
 		if unit == "rfc3339" {
-			err = t.UnmarshalText(d.raw(at))
+			err = t.UnmarshalText(d.Text)
 		} else {
-			t, err = time.Parse(time.DateTime, unsafe.String(unsafe.SliceData(d.raw(at)), at.end-at.start))
+			t, err = time.Parse(time.DateTime, unsafe.String(unsafe.SliceData(d.Text), len(d.Text)))
 		}
 		if err != nil {
 			return 0, value.Overflow
 		}
 		return inRange(t.UnixMilli(), value.Exact)
 	}
-	if at.kind != isNumber {
+	n, ok := d.number()
+	if !ok {
 		return 0, value.Overflow
 	}
-	n, _ := value.ParseNumber(d.raw(at))
 	return inRange(n.Scaled(timestampUnits[unit] + 3))
 }
 
@@ -50,28 +58,28 @@ func inRange(ms int64, how value.Fit) (int64, value.Fit) {
 }
 
 // eventTime is the time of the record's event.
-func (d *Decoder) eventTime(s *streamDecoder, recorded int64) (int64, error) {
-	at := d.scan.spans[s.time.slot]
+func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
+	at := &s.data[s.time.slot]
 	path := s.stream.Timestamp.Path
-	switch at.kind {
-	case absent:
-		if err := d.reachable(s, BadTimestamp, s.time, path); err != nil {
+	switch at.Kind {
+	case Absent:
+		if err := s.reachable(BadTimestamp, s.time, path); err != nil {
 			return 0, err
 		}
 		fallthrough
-	case isNull:
+	case Null:
 		return 0, s.poison(MissingTimestamp, path, "the event has no timestamp")
 	}
 	unit := s.stream.Timestamp.Unit
-	ms, how := d.moment(at, unit)
+	ms, how := at.moment(unit)
 	if how == value.Overflow {
-		if unit == "rfc3339" && (at.kind == isString || at.kind == isEscaped) {
+		if unit == "rfc3339" && at.isText() {
 			return 0, s.poison(BadTimestamp, path, "expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z")
 		}
-		if unit == "datetime" && (at.kind == isString || at.kind == isEscaped) {
+		if unit == "datetime" && at.isText() {
 			return 0, s.poison(BadTimestamp, path, "expected a date and time in UTC such as 2026-01-31 23:59:59.999")
 		}
-		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, d.found(at))
+		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, at.describe())
 	}
 	if limit := s.stream.MaxFuture; recorded >= 0 && ms > recorded+limit.Milliseconds() {
 		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s",

@@ -7,7 +7,7 @@ type Reason string
 
 // The reasons.
 const (
-	MalformedJSON    Reason = "malformed_json"
+	Malformed        Reason = "malformed" // it is not of its stream's format
 	WrongType        Reason = "wrong_type"
 	MissingField     Reason = "missing_field"
 	InvalidUTF8      Reason = "invalid_utf8"
@@ -25,7 +25,7 @@ const (
 // Reasons lists all reasons.
 func Reasons() []Reason {
 	return []Reason{
-		MalformedJSON, WrongType, MissingField, InvalidUTF8, MissingTimestamp,
+		Malformed, WrongType, MissingField, InvalidUTF8, MissingTimestamp,
 		BadTimestamp, FutureTimestamp, BadExpression, Oversized, BrokenBatch, Late,
 	}
 }

@@ -16,7 +16,7 @@ type Stream struct {
 	Name   string
 	Topic  string
 	Match  *expr.Expr // picks the stream's records; nil takes all of the topic
-	Format string
+	Format Format
 	// Timestamp is where the event's time stands.
 	Timestamp TimestampPath
 	ID        []string // path of the event's identity; nil for none
@@ -56,9 +56,21 @@ type Field struct {
 	// MaxBytes is the longest text that is kept of a string; longer ones are
 	// shortened, see value.Shorten.
 	MaxBytes int
-	Required bool // a record without it is a poison event
-	Path     []string
+	Required bool       // a record without it is a poison event
+	Path     []string   // nil for a derived field
 	Expr     *expr.Expr // of a derived field, computed from those before it; else nil
+}
+
+// Paths are where the field's values stand in the record: two for a location, and
+// none for a derived field.
+func (f *Field) Paths() [][]string {
+	switch {
+	case f.Path == nil:
+		return nil
+	case f.Type == value.Location:
+		return [][]string{append(slices.Clone(f.Path), "lat"), append(slices.Clone(f.Path), "lon")}
+	}
+	return [][]string{f.Path}
 }
 
 // Variables are the fields as expressions name them, in their order.

@@ -62,7 +62,7 @@ func TestPoison(t *testing.T) {
 		}
 	}
 	want := []record.Reason{
-		record.BadTimestamp, record.FutureTimestamp, record.MalformedJSON, record.MissingField,
+		record.BadTimestamp, record.FutureTimestamp, record.Malformed, record.MissingField,
 		record.MissingTimestamp, record.WrongType,
 	}
 	if got := slices.Sorted(maps.Keys(reasons)); !slices.Equal(got, want) {

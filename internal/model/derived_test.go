@@ -89,13 +89,13 @@ func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
 }
 
 // answer is what the store answers.
-func answer(t *rapid.T, s query.Reader, f *features.Feature, entity string, at, now int64) query.Answer {
+func answer(t rapid.TB, s query.Reader, f *features.Feature, entity string, at, now int64) query.Answer {
 	t.Helper()
 	return answerSince(t, s, f, query.CompletenessOf(f, nil), entity, at, now)
 }
 
 // answerSince is the answer of a feature whose state is as complete as that.
-func answerSince(t *rapid.T, s query.Reader, f *features.Feature, c *query.Completeness, entity string, at, now int64) query.Answer {
+func answerSince(t rapid.TB, s query.Reader, f *features.Feature, c *query.Completeness, entity string, at, now int64) query.Answer {
 	t.Helper()
 	var r query.Reading
 	r.Reset(now)

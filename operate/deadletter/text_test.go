@@ -18,7 +18,7 @@ var letters = []*Letter{
 		Message: "stream pay: amount: a decimal is wanted", Stream: "pay", Replays: 1, Replayed: true,
 	},
 	{
-		At: Place{"dead", 1, 12}, SetAside: noon + 60_000, Source: Place{"tx", 0, 7}, Timestamp: noon, Reason: "malformed_json",
+		At: Place{"dead", 1, 12}, SetAside: noon + 60_000, Source: Place{"tx", 0, 7}, Timestamp: noon, Reason: "malformed",
 		Message: "not\nJSON",
 	},
 	{At: Place{"dead", 1, 13}, SetAside: noon + 61_000, Source: Place{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay"},
@@ -35,12 +35,12 @@ func written(t *testing.T, write func(*strings.Builder) error) string {
 
 func TestWriteTable(t *testing.T) {
 	want := strings.Join([]string{
-		`DEAD LETTER  SOURCE   SET ASIDE                 REASON          STREAM  REPLAYED  MESSAGE`,
-		`dead/0/3     tx/1/40  2026-01-01T12:00:00.000Z  wrong_type      pay     yes       stream pay: amount: a decimal is wanted`,
-		`dead/1/12    tx/0/7   2026-01-01T12:01:00.000Z  malformed_json  -       no        "not\nJSON"`,
-		`dead/1/13    tx/0/8   2026-01-01T12:01:01.000Z  wrong_type      pay     no        `,
+		`DEAD LETTER  SOURCE   SET ASIDE                 REASON      STREAM  REPLAYED  MESSAGE`,
+		`dead/0/3     tx/1/40  2026-01-01T12:00:00.000Z  wrong_type  pay     yes       stream pay: amount: a decimal is wanted`,
+		`dead/1/12    tx/0/7   2026-01-01T12:01:00.000Z  malformed   -       no        "not\nJSON"`,
+		`dead/1/13    tx/0/8   2026-01-01T12:01:01.000Z  wrong_type  pay     no        `,
 		``,
-		`3 dead letters: 2 wrong_type, 1 malformed_json, 1 of them replayed`,
+		`3 dead letters: 2 wrong_type, 1 malformed, 1 of them replayed`,
 		``,
 	}, "\n")
 	got := written(t, func(out *strings.Builder) error { return WriteTable(out, letters) })
@@ -168,7 +168,7 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	err := (&Filter{Reasons: []string{"wrong"}}).Check()
-	want := `"wrong" is no reason of a dead letter; there are malformed_json, wrong_type, missing_field, invalid_utf8, ` +
+	want := `"wrong" is no reason of a dead letter; there are malformed, wrong_type, missing_field, invalid_utf8, ` +
 		`missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, broken_batch, late`
 	if err == nil || err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)

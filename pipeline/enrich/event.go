@@ -70,7 +70,7 @@ type Event struct {
 	entities        []entity // by feature
 	answers         []query.Answer
 
-	key, event []byte // as the record had them
+	key, event []byte // event is JSON
 	headers    []kafka.Header
 	value      []byte // of the record to be written
 }
@@ -93,7 +93,7 @@ func NewEvent(plan *Plan, e *record.Event, p state.Partition, rec *fetch.Record)
 	n := &Event{
 		plan: plan, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
 		entities: make([]entity, len(plan.features)),
-		key:      bytes.Clone(rec.Key), event: bytes.Clone(bytes.TrimSpace(rec.Value)),
+		key:      bytes.Clone(rec.Key), event: eventJSON(e, rec.Value),
 		headers: append(rec.Headers.Copy(),
 			kafka.Header{Key: headerSourceStream, Value: []byte(plan.stream)},
 			kafka.Header{Key: headerSourceTopic, Value: []byte(p.Topic)},
@@ -117,6 +117,26 @@ func NewEvent(plan *Plan, e *record.Event, p state.Partition, rec *fetch.Record)
 		}
 	}
 	return n
+}
+
+// eventJSON is the event as JSON: as it came, or its fields where its topic is of
+// another format. What it lacks is left out.
+func eventJSON(e *record.Event, value []byte) []byte {
+	if e.Stream.Format == record.JSON {
+		return bytes.Clone(bytes.TrimSpace(value))
+	}
+	object := []byte{'{'}
+	for i, v := range e.Values {
+		if v.IsNull() {
+			continue
+		}
+		if len(object) > 1 {
+			object = append(object, ',')
+		}
+		object = append(query.AppendString(object, e.Stream.Fields[i].Name), ':')
+		object = query.AppendTyped(object, v)
+	}
+	return append(object, '}')
 }
 
 // ask asks a feature about the event's own value.

@@ -1,0 +1,134 @@
+package definition
+
+import (
+	"errors"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// format compiles the format of a stream's records: its name, or a mapping with
+// its type and its options. It is nil where there is a finding about it.
+func (l *loader) format(n node) record.Format {
+	if n.Kind == yaml.ScalarNode {
+		w, ok := l.scalar(n, "format")
+		if !ok {
+			return nil
+		}
+		return l.formatOf(w, nil)
+	}
+	for _, e := range l.entries(n, "format", "key") {
+		if e.key.text == "type" {
+			w, ok := l.scalar(e.value, "type")
+			if !ok {
+				return nil
+			}
+			return l.formatOf(w, &n)
+		}
+	}
+	if n.Kind == yaml.MappingNode {
+		l.report(n.place(), "format needs type: %s", spelling.Alternatives(record.FormatNames()))
+	}
+	return nil
+}
+
+// formatOf compiles a format with the options of a mapping; nil for none.
+func (l *loader) formatOf(name word, mapping *node) record.Format {
+	spec, ok := record.FindFormat(name.text)
+	if !ok {
+		l.report(name.place, "%s", spelling.Unknown("format", name.text, record.FormatNames()))
+		return nil
+	}
+	known := []string{"type"}
+	for _, o := range spec.Options {
+		known = append(known, o.Name)
+	}
+	findings, given := len(l.findings), map[string]node{}
+	if mapping != nil {
+		given = l.keyed(*mapping, "format "+spec.Name, known...)
+	}
+	options := record.Options{}
+	for _, o := range spec.Options {
+		switch n, ok := given[o.Name]; {
+		case ok && o.List:
+			for _, w := range l.list(n, o.Name) {
+				options[o.Name] = append(options[o.Name], w.text)
+			}
+		case ok:
+			if w, ok := l.scalar(n, o.Name); ok {
+				options[o.Name] = []string{w.text}
+			}
+		}
+		if o.Required && options[o.Name] == nil {
+			l.report(name.place, "format %s needs %s: %s", spec.Name, o.Name, o.Describes)
+		}
+	}
+	if len(l.findings) > findings {
+		return nil
+	}
+	f, err := spec.New(options)
+	if err != nil {
+		at := name.place
+		if bad, ok := errors.AsType[*record.OptionError](err); ok {
+			at = given[bad.Option].place()
+		}
+		l.report(at, "%s", err)
+		return nil
+	}
+	return f
+}
+
+// pathRead is a path that a stream reads in its records.
+type pathRead struct {
+	path []string
+	at   place
+}
+
+// checkFormat looks whether values can stand where the stream reads them, and
+// whether another stream reads the records of its topic in another format.
+func (l *loader) checkFormat(d named, s *record.Stream) {
+	if s.Format == nil {
+		return
+	}
+	for _, r := range l.reads {
+		if err := s.Format.Check(r.path); err != nil {
+			l.report(r.at, "stream %q cannot read %s: %s", s.Name, strings.Join(r.path, "."), err)
+		}
+	}
+	for _, other := range l.registry.Streams {
+		if other.Topic == s.Topic && other.Format != nil && other.Format.String() != s.Format.String() {
+			l.report(d.name.place, "streams %q and %q read topic %q in different formats; all records of a topic have one, with the same options",
+				other.Name, s.Name, s.Topic)
+			return
+		}
+	}
+}
+
+// formatSchema is that of a stream's format: a name, where it needs nothing else,
+// or a mapping.
+func formatSchema() schema {
+	var names []string
+	forms := []schema{nil}
+	for _, f := range record.Formats {
+		properties, needs := schema{"type": schema{"const": f.Name}}, []string{"type"}
+		for _, o := range f.Options {
+			text := ref("text")
+			if o.List {
+				text = schema{"anyOf": []schema{ref("text"), {"type": "array", "items": ref("text"), "minItems": 1}}}
+			}
+			properties[o.Name] = described(text, o.Describes)
+			if o.Required {
+				needs = append(needs, o.Name)
+			}
+		}
+		if len(needs) == 1 {
+			names = append(names, f.Name)
+		}
+		forms = append(forms, described(object(properties, needs...), f.Describes))
+	}
+	forms[0] = schema{"enum": names}
+	return described(schema{"anyOf": forms}, "how the topic's records are written; json by default")
+}

@@ -1,0 +1,176 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// csvSpec is the row of the format of records that are one line of a CSV each
+// (RFC 4180). A path's column is its names with dots between them; those of a
+// location end with .lat and .lon. The cell of a column is an Untyped; an empty
+// one is a Null, and an empty text in quotes is an empty text.
+var csvSpec = FormatSpec{
+	Name: "csv", Describes: "one line of comma-separated values", New: newCSV,
+	Options: []Option{
+		{Name: "columns", Describes: "the names of the columns, in their order", List: true, Required: true},
+		{Name: "separator", Describes: "the character between two cells; a comma by default"},
+	},
+}
+
+type csvFormat struct {
+	columns   []string
+	separator byte
+}
+
+func newCSV(options Options) (Format, error) {
+	f := &csvFormat{columns: options["columns"], separator: ','}
+	for i, column := range f.columns {
+		if slices.Contains(f.columns[:i], column) {
+			return nil, &OptionError{"columns", fmt.Sprintf("column %q stands twice in columns", column)}
+		}
+	}
+	if given := options["separator"]; given != nil {
+		s := given[0]
+		if len(s) != 1 || s[0] >= 0x80 || strings.ContainsAny(s, "\"\r\n") {
+			return nil, &OptionError{"separator", fmt.Sprintf("bad separator %q: it is one ASCII character, and neither a quote nor the end of a line", s)}
+		}
+		f.separator = s[0]
+	}
+	return f, nil
+}
+
+func (f *csvFormat) String() string { return fmt.Sprintf("csv %q %q", f.columns, f.separator) }
+
+func (f *csvFormat) Check(path []string) error {
+	if column := strings.Join(path, "."); !slices.Contains(f.columns, column) {
+		return fmt.Errorf("%s", spelling.Unknown("column", column, f.columns))
+	}
+	return nil
+}
+
+func (f *csvFormat) NewScanner(tree *Node) Scanner {
+	s := &csvScanner{csvFormat: f, slots: make([]int, len(f.columns))}
+	for i := range s.slots {
+		s.slots[i] = -1
+	}
+	s.find(tree, "")
+	return s
+}
+
+// csvScanner reads lines for one tree.
+type csvScanner struct {
+	*csvFormat
+	slots   []int   // by column; -1 for one that nobody looks at
+	objects []*Node // those with values below them, the deepest first
+	text    []byte  // memory for cells with quotes in them
+}
+
+// find finds the columns of a node's value and of those below it.
+func (s *csvScanner) find(n *Node, path string) {
+	for _, c := range n.children {
+		column := c.name
+		if path != "" {
+			column = path + "." + c.name
+		}
+		if i := slices.Index(s.columns, column); i >= 0 {
+			s.slots[i] = c.slot
+		}
+		s.find(c, column)
+	}
+	if len(n.children) > 0 {
+		s.objects = append(s.objects, n)
+	}
+}
+
+// Scan finds the values of the tree in a line, which may have its end or not.
+func (s *csvScanner) Scan(rec *Record, values []Datum) error {
+	clear(values)
+	s.text = s.text[:0]
+	line := bytes.TrimSuffix(bytes.TrimSuffix(rec.Value, []byte("\n")), []byte("\r"))
+	for column, pos := 0, 0; ; column++ {
+		cell, next, err := s.cell(line, pos)
+		if err != nil {
+			return err
+		}
+		if column < len(s.slots) && s.slots[column] >= 0 {
+			values[s.slots[column]] = cell
+		}
+		if next == len(line) {
+			if column+1 != len(s.columns) {
+				return malformed("expected %s, found %d", spelling.Counted(len(s.columns), "cell"), column+1)
+			}
+			break
+		}
+		pos = next + 1
+	}
+	for _, n := range s.objects {
+		if values[n.slot].Kind == Absent {
+			values[n.slot].Kind = objectOver(n, values)
+		}
+	}
+	values[0].Kind = Object
+	return nil
+}
+
+// objectOver is the kind of a node that has no column: of its values, if there are
+// any.
+func objectOver(n *Node, values []Datum) Kind {
+	for _, c := range n.children {
+		if k := values[c.slot].Kind; k != Absent && k != Null {
+			return Object
+		}
+	}
+	return Null
+}
+
+// cell reads the cell at a place of the line, and returns the place of the
+// separator behind it, or of the line's end.
+func (s *csvScanner) cell(line []byte, pos int) (cell Datum, next int, err error) {
+	if pos < len(line) && line[pos] == '"' {
+		return s.quoted(line, pos)
+	}
+	for next = pos; next < len(line) && line[next] != s.separator; next++ {
+		switch line[next] {
+		case '"':
+			return cell, 0, malformed("a quote at byte %d of a cell without quotes", next)
+		case '\r', '\n':
+			return cell, 0, malformed("more than one line: it ends at byte %d of %d", next, len(line))
+		}
+	}
+	if next == pos {
+		return Datum{Kind: Null}, next, nil
+	}
+	return Datum{Kind: Untyped, Text: line[pos:next:next]}, next, nil
+}
+
+// quoted reads a cell in quotes; two of them in it stand for one.
+func (s *csvScanner) quoted(line []byte, pos int) (cell Datum, next int, err error) {
+	from, opened := len(s.text), pos
+	for pos++; ; pos += 2 {
+		end := bytes.IndexByte(line[pos:], '"')
+		if end < 0 {
+			return cell, 0, malformed("the quote at byte %d is not closed", opened)
+		}
+		text := line[pos : pos+end : pos+end]
+		if pos += end; pos+1 < len(line) && line[pos+1] == '"' {
+			s.text = append(append(s.text, text...), '"')
+			continue
+		}
+		if len(s.text) > from {
+			s.text = append(s.text, text...)
+			text = s.text[from:len(s.text):len(s.text)]
+		}
+		if next = pos + 1; next < len(line) && line[next] != s.separator {
+			return cell, 0, malformed("expected a separator at byte %d, behind a cell in quotes", next)
+		}
+		return Datum{Kind: Untyped, Text: text}, next, nil
+	}
+}
+
+func malformed(format string, args ...any) error {
+	return &Poison{Reason: Malformed, Message: "malformed CSV: " + fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,72 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+// The answers from records of another format are those of the model over the same
+// events as JSON.
+func TestFormatsEqualTheModel(t *testing.T) {
+	formats := map[string]func(user, device string, amount float64, status string, at int64) string{
+		`{type: csv, columns: [status, user, t, device, amount], separator: "|"}`: func(user, device string, amount float64, status string, at int64) string {
+			return fmt.Sprintf("%s|%s|%d|\"%s\"|%v\n", status, user, at, device, amount)
+		},
+	}
+	if want := len(record.Formats) - 1; len(formats) != want {
+		t.Errorf("%d formats are compared with JSON, of %d", len(formats), want)
+	}
+	for format, write := range formats {
+		r, err := definition.Parse("test.yaml", []byte(strings.Replace(definitions, "topic: pay\n", "topic: pay\n    format: "+format+"\n", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFixture(t)
+		random, mapper, stored := rand.New(rand.NewPCG(3, 1)), r.NewMapper(), memory.New()
+		pick := func(texts ...string) string { return texts[random.IntN(len(texts))] }
+		var now int64
+		for range 500 {
+			now += random.Int64N(60)
+			user, device, status := pick("a", "b"), pick("d1", "d2", "d3"), pick("ok", "no", "")
+			amount := float64(random.IntN(1000)) / 100
+			event, err := json.Marshal(map[string]any{"user": user, "device": device, "status": status, "amount": amount})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.apply(now, string(event[1:len(event)-1]))
+			b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
+			_, err = mapper.Map(&record.Record{
+				Partition: state.Partition{Topic: "pay"}, Timestamp: (recorded + now) * 1000,
+				Value: []byte(write(user, device, amount, status, recorded+now)),
+			}, 0, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stored.Apply(context.Background(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := (recorded + now) * 1000
+		for _, feature := range r.Features {
+			own, _ := f.registry.Feature(feature.Name)
+			for _, entity := range f.model.Entities(own) {
+				got, want := answer(t, stored, feature, entity, at, at), f.model.Answer(own, entity, at)
+				if diff := cmp.Diff(want.Value, got.Value); diff != "" || want.Found != (got.Status != query.NotFound) {
+					t.Errorf("%s of %s as %s is %s (-model +store):\n%s", feature.Name, entity, format, got.Status, diff)
+				}
+			}
+		}
+	}
+}
