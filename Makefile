@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test chart python java race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ python: build ## tests of the client for Python, against ./weir
 	test -x $(PYTHON_VENV)/bin/pip || python3 -m venv $(PYTHON_VENV)
 	$(PYTHON_VENV)/bin/pip install --quiet --editable 'clients/python[test]'
 	cd clients/python && $(CURDIR)/$(PYTHON_VENV)/bin/mypy && WEIR_BINARY=$(CURDIR)/weir $(CURDIR)/$(PYTHON_VENV)/bin/pytest
+
+java: build ## tests of the client for Java, against ./weir
+	WEIR_BINARY=$(CURDIR)/weir mvn --quiet --batch-mode --file clients/java verify
 
 race: ## all tests under the race detector
 	go test -race ./...

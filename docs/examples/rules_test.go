@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,15 @@ func TestGoRules(t *testing.T) {
 	}
 	decideAll(t, func(t *testing.T, weir string, timeout time.Duration, payments []byte) []byte {
 		return run(t, payments, nil, program, "--weir", weir, "--timeout", timeout.String(), "--rules", "go-rules/rules.yaml")
+	})
+}
+
+func TestJavaRules(t *testing.T) {
+	const project = "../../clients/java"
+	maven := testkit.Command(t, "mvn", "Maven and a JDK, such as with `apt-get install maven default-jdk-headless`")
+	run(t, nil, nil, maven, "--quiet", "--batch-mode", "--file", project, "package", "-DskipTests")
+	decideAll(t, func(t *testing.T, weir string, timeout time.Duration, payments []byte) []byte {
+		return run(t, payments, nil, "java", "-jar", project+"/example/target/payments.jar", weir, strconv.FormatInt(timeout.Milliseconds(), 10))
 	})
 }
 

@@ -1,0 +1,97 @@
+package io.github.weirstream.client;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonProperty;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Asks for features of entities at a moment. Values are what Jackson writes; a BigDecimal keeps its digits.
+ *
+ * <p>A question is built by one thread, and may then be asked by many.
+ */
+@JsonInclude(JsonInclude.Include.NON_NULL)
+public final class Question {
+  @JsonProperty private final List<String> features;
+  @JsonProperty private final String service;
+  @JsonProperty private final List<Map<String, ?>> entities = new ArrayList<>();
+  @JsonProperty private Long at;
+  @JsonProperty private Object members;
+  @JsonProperty private List<Event> pending;
+
+  @JsonProperty("wait_for")
+  private Written waitFor;
+
+  private record Event(String stream, Object event) {}
+
+  @JsonInclude(JsonInclude.Include.NON_NULL)
+  private record Written(String topic, int partition, long offset, @JsonProperty("timeout_ms") Long timeoutMs) {}
+
+  private Question(List<String> features, String service) {
+    this.features = features;
+    this.service = service;
+  }
+
+  /** Asks for features by their names. */
+  public static Question features(String... names) {
+    return new Question(List.of(names), null);
+  }
+
+  /** Asks for the features of a service. */
+  public static Question service(String name) {
+    return new Question(null, name);
+  }
+
+  /** Adds an entity: the values of the keys that the features need, and perhaps others. */
+  public Question entity(Map<String, ?> keys) {
+    entities.add(keys);
+    return this;
+  }
+
+  /** The moment; without it the present one, or that of the latest pending event. */
+  public Question at(Instant moment) {
+    at = moment.toEpochMilli();
+    return this;
+  }
+
+  /** Values of which all features shall say whether the entities have met them. */
+  public Question members(Collection<?> values) {
+    members = List.copyOf(values);
+    return this;
+  }
+
+  /** Such values of single features, by the features' names. */
+  public Question members(Map<String, ? extends Collection<?>> values) {
+    members = Map.copyOf(values);
+    return this;
+  }
+
+  /** Counts an event that is not on the bus yet, as its record will stand on the topic of a stream. */
+  public Question pending(String stream, Object event) {
+    if (pending == null) {
+      pending = new ArrayList<>();
+    }
+    pending.add(new Event(stream, event));
+    return this;
+  }
+
+  /** Waits, for 100 ms, for a record that was written to Kafka. */
+  public Question waitFor(String topic, int partition, long offset) {
+    waitFor = new Written(topic, partition, offset, null);
+    return this;
+  }
+
+  /** Waits for a record that was written to Kafka, at most for half of the server's time for a question. */
+  public Question waitFor(String topic, int partition, long offset, Duration timeout) {
+    waitFor = new Written(topic, partition, offset, timeout.toMillis());
+    return this;
+  }
+
+  int size() {
+    return entities.size();
+  }
+}

@@ -1,0 +1,30 @@
+package io.github.weirstream.client;
+
+/** What a value rests on. */
+public enum Status {
+  /** Computed from events in the window. */
+  PRESENT,
+  /** Events in the window, but no value. */
+  NULL_VALUE,
+  /** No event in the window: the neutral value, such as 0 of a count. */
+  NOT_FOUND,
+  /** Of the window's events since {@link Feature#completeSince} only: the feature is younger than its window. */
+  INCOMPLETE,
+  /** The moment lies further back than what is kept. */
+  OUTSIDE_MAX_AGE,
+  /** The part of the store that holds the entity does not answer: there is no value. Ask again later. */
+  UNAVAILABLE,
+  /** The state of the entity cannot be read: there is no value until an operator has mended it. */
+  DAMAGED,
+  /** One that this client does not know, of a later server: take it for no value. */
+  UNKNOWN;
+
+  static Status of(String wire) {
+    for (Status status : values()) {
+      if (status.name().equals(wire)) {
+        return status;
+      }
+    }
+    return UNKNOWN;
+  }
+}

@@ -1,0 +1,177 @@
+package io.github.weirstream.client;
+
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+/** Asks one server, or several behind one address; threads may share it. */
+public final class WeirClient {
+  private final URI query;
+  private final Supplier<String> token;
+  private final Duration timeout;
+  private final Retries retries;
+  private final HttpClient http;
+
+  private WeirClient(Builder b) {
+    query = URI.create(b.address.replaceAll("/+$", "") + "/v1/query");
+    token = b.token;
+    timeout = b.timeout;
+    retries = b.retries;
+    http = b.http != null ? b.http : HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+  }
+
+  /** A client of the server at an address such as http://localhost:8080. It connects when it is asked. */
+  public static Builder builder(String address) {
+    return new Builder(address);
+  }
+
+  /** What a client is made with. */
+  public static final class Builder {
+    private final String address;
+    private Supplier<String> token = () -> null;
+    private Duration timeout = Duration.ofSeconds(2);
+    private Retries retries = Retries.DEFAULT;
+    private HttpClient http;
+
+    private Builder(String address) {
+      this.address = address;
+    }
+
+    /** A bearer token for each request. */
+    public Builder token(String token) {
+      return token(() -> token);
+    }
+
+    /** Asked for the bearer token of each request, for tokens that expire. */
+    public Builder token(Supplier<String> token) {
+      this.token = token;
+      return this;
+    }
+
+    /** The time for a question, all attempts together; 2 s unless it is given. */
+    public Builder timeout(Duration timeout) {
+      this.timeout = timeout;
+      return this;
+    }
+
+    /** How a question is asked again. */
+    public Builder retries(Retries retries) {
+      this.retries = retries;
+      return this;
+    }
+
+    /** Sends requests with an HTTP client, such as one with certificates. */
+    public Builder http(HttpClient http) {
+      this.http = http;
+      return this;
+    }
+
+    /** The client. */
+    public WeirClient build() {
+      return new WeirClient(this);
+    }
+  }
+
+  /**
+   * Asks a question, and waits for its answer.
+   *
+   * @throws WeirException.Refused if the server has refused the question, or failed
+   * @throws WeirException if no answer came in time
+   */
+  public Answer query(Question question) {
+    CompletableFuture<Answer> answer = queryAsync(question);
+    try {
+      return answer.get();
+    } catch (InterruptedException e) {
+      answer.cancel(true);
+      Thread.currentThread().interrupt();
+      throw new WeirException("interrupted", e);
+    } catch (ExecutionException e) {
+      // Thrown anew, so that the trace names the caller too.
+      if (e.getCause() instanceof WeirException failure) {
+        failure.addSuppressed(new RuntimeException("asked here"));
+        throw failure;
+      }
+      throw new WeirException(e.getCause().toString(), e.getCause());
+    }
+  }
+
+  /** One feature of one entity, at the present moment. */
+  public Feature feature(String name, Map<String, ?> entity) {
+    return query(Question.features(name).entity(entity)).results().get(0).feature(name);
+  }
+
+  /** Asks a question; the future fails with a {@link WeirException}. */
+  public CompletableFuture<Answer> queryAsync(Question question) {
+    byte[] body = Wire.encode(question);
+    return attempt(body, question.size(), 1, System.nanoTime() + timeout.toNanos());
+  }
+
+  private CompletableFuture<Answer> attempt(byte[] body, int entities, int n, long deadline) {
+    long left = Math.max(deadline - System.nanoTime(), 1);
+    HttpRequest.Builder request =
+        HttpRequest.newBuilder(query)
+            .timeout(Duration.ofNanos(left))
+            .header("Content-Type", "application/json")
+            .POST(HttpRequest.BodyPublishers.ofByteArray(body));
+    String bearer = token.get();
+    if (bearer != null) {
+      request.header("Authorization", "Bearer " + bearer);
+    }
+    CompletableFuture<HttpResponse<byte[]>> sent =
+        http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+    // The request's own time ends with the headers; this ends with the answer.
+    return sent.copy()
+        .orTimeout(left, TimeUnit.NANOSECONDS)
+        .handle(
+            (response, failure) -> {
+              sent.cancel(true); // closes the connection of one that is not answered in time
+              return conclude(response, failure, body, entities, n, deadline);
+            })
+        .thenCompose(next -> next);
+  }
+
+  private CompletableFuture<Answer> conclude(
+      HttpResponse<byte[]> response, Throwable failure, byte[] body, int entities, int n, long deadline) {
+    Duration after = Duration.ZERO;
+    WeirException error;
+    if (failure != null) {
+      Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+      error = new WeirException("no answer: " + cause, cause);
+      // Time that has run out is not tried again: it would take as long.
+      if (!(cause instanceof IOException) || cause instanceof HttpTimeoutException) {
+        return CompletableFuture.failedFuture(error);
+      }
+    } else if (response.statusCode() == 200) {
+      try {
+        return CompletableFuture.completedFuture(Wire.answer(response.body(), entities));
+      } catch (WeirException e) {
+        return CompletableFuture.failedFuture(e);
+      }
+    } else {
+      error = Wire.refusal(response.statusCode(), response.body());
+      String seconds = response.headers().firstValue("Retry-After").orElse("");
+      if (response.statusCode() != 503 || !seconds.matches("[0-9]{1,9}")) {
+        return CompletableFuture.failedFuture(error);
+      }
+      after = Duration.ofSeconds(Long.parseLong(seconds));
+    }
+    long wait = retries.waitNanos(n, after, deadline - System.nanoTime());
+    if (wait < 0) {
+      return CompletableFuture.failedFuture(error);
+    }
+    return CompletableFuture.supplyAsync(
+            () -> attempt(body, entities, n + 1, deadline), CompletableFuture.delayedExecutor(wait, TimeUnit.NANOSECONDS))
+        .thenCompose(next -> next);
+  }
+}

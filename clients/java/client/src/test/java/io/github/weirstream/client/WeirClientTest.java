@@ -1,0 +1,254 @@
+package io.github.weirstream.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.math.BigDecimal;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class WeirClientTest {
+  private static final String FEATURE = "{'value':3,'status':'PRESENT','from':0,'to':1000,'exact':true}";
+  private static final Question QUESTION = Question.features("f").entity(Map.of("user_id", "u1"));
+
+  private record Reply(int status, String retryAfter, String body) {}
+
+  /** What the server answers, one after the other; the last one again and again. A null hangs up. */
+  private final List<Reply> replies = Collections.synchronizedList(new ArrayList<>());
+
+  private final List<String> bodies = Collections.synchronizedList(new ArrayList<>());
+  private final List<String> tokens = Collections.synchronizedList(new ArrayList<>());
+  private final CountDownLatch ended = new CountDownLatch(1);
+  private HttpServer server;
+  private String address;
+
+  @BeforeEach
+  void start() throws IOException {
+    server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    server.setExecutor(Executors.newCachedThreadPool());
+    server.createContext(
+        "/v1/query",
+        exchange -> {
+          bodies.add(new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8));
+          tokens.add(String.valueOf(exchange.getRequestHeaders().getFirst("Authorization")));
+          Reply reply = replies.get(Math.min(bodies.size(), replies.size()) - 1);
+          if (reply == null) {
+            exchange.close();
+            return;
+          }
+          if (reply.status == 0) { // never
+            try {
+              ended.await();
+            } catch (InterruptedException e) {
+              Thread.currentThread().interrupt();
+            }
+          }
+          if (reply.retryAfter != null) {
+            exchange.getResponseHeaders().set("Retry-After", reply.retryAfter);
+          }
+          byte[] body = reply.body.replace('\'', '"').getBytes(StandardCharsets.UTF_8);
+          exchange.sendResponseHeaders(reply.status == 0 ? 200 : reply.status, body.length);
+          exchange.getResponseBody().write(body);
+          exchange.close();
+        });
+    server.start();
+    address = "http://127.0.0.1:" + server.getAddress().getPort();
+  }
+
+  @AfterEach
+  void stop() {
+    ended.countDown();
+    server.stop(0);
+  }
+
+  private WeirClient.Builder client() {
+    return WeirClient.builder(address + "/")
+        .timeout(Duration.ofSeconds(20))
+        .retries(new Retries(3, Duration.ZERO, Duration.ofSeconds(2)));
+  }
+
+  private static String answer(String features, String more) {
+    return "{'at':1000,'results':[{'entity':{'user_id':'u1'},'features':{" + features + "}}]" + more + "}";
+  }
+
+  private Answer ask(String body, Question question) {
+    replies.add(new Reply(200, null, body));
+    return client().build().query(question);
+  }
+
+  @Test
+  void questionsAreWrittenAsTheServerTakesThem() throws IOException {
+    Question all =
+        Question.service("s")
+            .entity(Map.of("amount", new BigDecimal("9007199254740993.10")))
+            .at(Instant.ofEpochMilli(5))
+            .members(Map.of("f", List.of(1, "two")))
+            .pending("transaction", Map.of("id", "a\"\n"))
+            .waitFor("t", 3, 9, Duration.ofMillis(250));
+    ask(answer("'f':" + FEATURE, ""), all);
+    ask(answer("'f':" + FEATURE, ""), Question.features("f").entity(Map.of()).members(List.of("a")).waitFor("t", 0, 1));
+    assertEquals(
+        new ObjectMapper()
+            .readTree(
+                "{\"service\":\"s\",\"entities\":[{\"amount\":9007199254740993.10}],\"at\":5,\"members\":{\"f\":[1,\"two\"]},"
+                    + "\"pending\":[{\"stream\":\"transaction\",\"event\":{\"id\":\"a\\\"\\n\"}}],"
+                    + "\"wait_for\":{\"topic\":\"t\",\"partition\":3,\"offset\":9,\"timeout_ms\":250}}"),
+        new ObjectMapper().readTree(bodies.get(0)));
+    assertTrue(bodies.get(0).contains("9007199254740993.10"), bodies.get(0));
+    assertEquals(
+        new ObjectMapper()
+            .readTree(
+                "{\"features\":[\"f\"],\"entities\":[{}],\"members\":[\"a\"],"
+                    + "\"wait_for\":{\"topic\":\"t\",\"partition\":0,\"offset\":1}}"),
+        new ObjectMapper().readTree(bodies.get(1)));
+  }
+
+  @Test
+  void answersAreRead() {
+    String features =
+        "'f':{'value':0.10000000000000000001,'status':'INCOMPLETE','from':0,'to':1000,'exact':false,'complete_since':500,"
+            + "'relative_error':0.01,'uncertain':2,'capped':true,'a_later_field':1},"
+            + "'lifetime':{'value':{'a':[1,null]},'status':'A_LATER_ONE','from':null,'to':1000,'exact':true},"
+            + "'seen':{'members':[{'member':'m','value':true,'status':'PRESENT'}],'from':0,'to':1,'exact':true}";
+    Answer answer =
+        ask(
+            answer(
+                features,
+                ",'waited':{'applied':true},'read_from':'replica','staleness_ms':1500,"
+                    + "'pending':[{'stream':'t','time':7,'deduplicated':true}]"),
+            QUESTION);
+    Feature f = answer.results().get(0).feature("f");
+    assertEquals(new BigDecimal("0.10000000000000000001"), f.value().decimalValue());
+    assertEquals(Status.INCOMPLETE, f.status());
+    assertFalse(f.isKnown());
+    assertEquals(Instant.EPOCH, f.from());
+    assertEquals(Instant.ofEpochMilli(1000), f.to());
+    assertEquals(Instant.ofEpochMilli(500), f.completeSince());
+    assertEquals(List.of(0.01, 2L, true, false), List.of(f.relativeError(), f.uncertain(), f.capped(), f.exact()));
+    Feature lifetime = answer.results().get(0).feature("lifetime");
+    assertEquals(1, lifetime.value().get("a").get(0).intValue());
+    assertEquals(Status.UNKNOWN, lifetime.status());
+    assertNull(lifetime.from());
+    Feature.Member member = answer.results().get(0).feature("seen").members().get(0);
+    assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
+    assertTrue(answer.applied() && answer.replica());
+    assertEquals(Duration.ofMillis(1500), answer.staleness());
+    assertEquals(List.of(new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, false)), answer.pending());
+    assertThrows(IllegalArgumentException.class, () -> answer.results().get(0).feature("g"));
+  }
+
+  @Test
+  void refusalsSayWhy() {
+    replies.add(
+        new Reply(404, null, "{'error':{'code':'unknown_feature','message':'no such feature','feature':'g','nearest':'f'}}"));
+    WeirException.Refused e = assertThrows(WeirException.Refused.class, () -> client().build().query(QUESTION));
+    assertEquals("no such feature (unknown_feature)", e.getMessage());
+    assertEquals(List.of(404, "unknown_feature", "g", "f"), List.of(e.status(), e.code(), e.feature(), e.nearest()));
+    assertNull(e.entity());
+    assertEquals(1, bodies.size());
+  }
+
+  @Test
+  void answersThatAreNotWeirsAreErrors() {
+    for (String body : List.of("<html>", "[]", "null", "{'at':0}", "{'at':0,'results':[]}")) {
+      replies.clear();
+      bodies.clear();
+      WeirException e = assertThrows(WeirException.class, () -> ask(body, QUESTION), body);
+      assertFalse(e instanceof WeirException.Refused, body);
+    }
+    replies.clear();
+    bodies.clear();
+    replies.add(new Reply(502, null, "<html>"));
+    WeirException.Refused e = assertThrows(WeirException.Refused.class, () -> client().build().query(QUESTION));
+    assertEquals("the server answered 502, but not as Weir does", e.getMessage());
+    assertEquals("", e.code());
+  }
+
+  @Test
+  void failuresAreTriedAgain() {
+    Reply later = new Reply(503, "0", "{'error':{'code':'overloaded','message':'later'}}");
+    Reply good = new Reply(200, null, answer("'f':" + FEATURE, ""));
+    replies.addAll(Arrays.asList(null, later, good));
+    assertEquals(3, client().build().query(QUESTION).results().get(0).feature("f").value().intValue());
+    assertEquals(3, bodies.size());
+  }
+
+  @Test
+  void failuresThatNoOtherAttemptWouldHelpAreNotTriedAgain() {
+    String failure = "{'error':{'code':'overloaded','message':'later'}}";
+    Map<String, Reply> cases =
+        Map.of(
+            "no 503", new Reply(500, "0", failure),
+            "longer than the longest wait", new Reply(503, "3", failure),
+            "no number", new Reply(503, "soon", failure));
+    cases.forEach(
+        (name, reply) -> {
+          replies.clear();
+          bodies.clear();
+          replies.add(reply);
+          assertThrows(WeirException.Refused.class, () -> client().build().query(QUESTION), name);
+          assertEquals(1, bodies.size(), name);
+        });
+    replies.clear();
+    bodies.clear();
+    replies.add(new Reply(503, "1", failure));
+    WeirClient hurried = client().timeout(Duration.ofMillis(900)).build();
+    assertThrows(WeirException.Refused.class, () -> hurried.query(QUESTION), "longer than there is time");
+    bodies.clear();
+    replies.set(0, new Reply(503, "0", failure));
+    assertThrows(WeirException.Refused.class, () -> client().build().query(QUESTION), "three attempts");
+    assertEquals(3, bodies.size());
+    bodies.clear();
+    assertThrows(WeirException.Refused.class, () -> client().retries(Retries.NEVER).build().query(QUESTION));
+    assertEquals(1, bodies.size());
+  }
+
+  @Test
+  void timeRunsOut() {
+    replies.add(new Reply(0, null, "late"));
+    WeirException e =
+        assertThrows(WeirException.class, () -> client().timeout(Duration.ofMillis(50)).build().query(QUESTION));
+    assertTrue(e.getMessage().contains("imeout"), e.getMessage());
+    assertTrue(bodies.size() <= 1, "it was asked again");
+  }
+
+  @Test
+  void futuresFailWithTheSame() {
+    replies.add(new Reply(404, null, "{'error':{'code':'unknown_feature','message':'no'}}"));
+    ExecutionException e = assertThrows(ExecutionException.class, () -> client().build().queryAsync(QUESTION).get());
+    assertInstanceOf(WeirException.Refused.class, e.getCause());
+  }
+
+  @Test
+  void tokensAreSent() {
+    Iterator<String> given = List.of("a", "b").iterator();
+    replies.add(new Reply(200, null, answer("'f':" + FEATURE, "")));
+    WeirClient client = client().token(given::next).build();
+    client.query(QUESTION);
+    assertEquals(3, client.feature("f", Map.of("user_id", "u1")).value().intValue());
+    client().build().query(QUESTION);
+    assertEquals(List.of("Bearer a", "Bearer b", "null"), tokens);
+  }
+}
