@@ -22,6 +22,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // questionDefinitions are 20 features of users, devices and cards.
@@ -276,7 +277,7 @@ func questionKeys(n uint64, r *features.Registry) (keys []string) {
 		for i, by := range []string{"user_id", "device_id", "card_id"} {
 			group := r.Series[slices.IndexFunc(r.Series, func(s *state.Series) bool { return s.By[0] == by })].Group
 			shard := state.Shard(state.EntityHash([]byte(e[i])), questionShards)
-			keys = append(keys, redisstore.ShardTag(namespace, shard, questionShards)+group+":"+e[i])
+			keys = append(keys, keyspace.ShardTag(namespace, shard, questionShards)+group+":"+e[i])
 		}
 	}
 	return keys

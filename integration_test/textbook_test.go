@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // The worked example of the textbook: a payment of 166.6 at 1532496076032,
@@ -62,7 +62,7 @@ func TestTextbook(t *testing.T) {
 		f, _ := s.registry.Feature(c.feature)
 		series := f.Series[0]
 		shard := state.Shard(state.EntityHash([]byte(c.entity)), shards)
-		key := redisstore.ShardTag(s.group, shard, shards) + series.Group + ":" + c.entity
+		key := keyspace.ShardTag(s.group, shard, shards) + series.Group + ":" + c.entity
 		held := packed.New(series)
 		err := packed.Sections([]byte(server.Client(t).Get(ctx, key).Val()), func(tag uint32, body []byte) error {
 			if tag == series.Tag() {

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Slots of shards move from one master to another while they are written to.
@@ -22,7 +22,7 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 	}
 	for range 1 + random.IntN(4) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		tag := redisstore.ShardTag(r.namespace(), random.IntN(r.plan.Shards), r.plan.Shards)
+		tag := keyspace.ShardTag(r.namespace(), random.IntN(r.plan.Shards), r.plan.Shards)
 		slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
 		from, to := owner(ctx, tag, servers), servers[random.IntN(len(servers))]
 		var err error

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // Keys walks over the keys of a namespace.
 type Keys interface {
-	Greatest(ctx context.Context, most int, patience time.Duration) (list []redisstore.LongKey, looked int, all bool, err error)
+	Greatest(ctx context.Context, most int, patience time.Duration) (list []inspector.LongKey, looked int, all bool, err error)
 }
 
 // Greatest looks for the longest keys, and says which features they are of.
@@ -57,7 +57,7 @@ func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Fi
 func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)/1024) }
 
 // entityOf names the entity of a key by its fields, in the order of its text.
-func entityOf(k redisstore.LongKey, registry *features.Registry) string {
+func entityOf(k inspector.LongKey, registry *features.Registry) string {
 	for _, f := range registry.Features {
 		for _, s := range f.Series {
 			if s.Group == k.Group {
@@ -81,7 +81,7 @@ func visible(text string) string {
 }
 
 // heldBy says which features a key holds state of.
-func heldBy(k redisstore.LongKey, registry *features.Registry) string {
+func heldBy(k inspector.LongKey, registry *features.Registry) string {
 	const most = 5
 	var names []string
 	for _, f := range registry.Features {

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
 const greatestDefinitions = `
@@ -80,9 +81,9 @@ func TestGreatest(t *testing.T) {
 	}
 }
 
-type keysOf func() ([]redisstore.LongKey, int, bool, error)
+type keysOf func() ([]inspector.LongKey, int, bool, error)
 
-func (k keysOf) Greatest(context.Context, int, time.Duration) ([]redisstore.LongKey, int, bool, error) {
+func (k keysOf) Greatest(context.Context, int, time.Duration) ([]inspector.LongKey, int, bool, error) {
 	return k()
 }
 
@@ -92,8 +93,8 @@ func TestGreatestOfSome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some := Greatest(t.Context(), keysOf(func() ([]redisstore.LongKey, int, bool, error) {
-		return []redisstore.LongKey{{Group: "g", Entity: "e", Bytes: 1}}, 7, false, nil
+	some := Greatest(t.Context(), keysOf(func() ([]inspector.LongKey, int, bool, error) {
+		return []inspector.LongKey{{Group: "g", Entity: "e", Bytes: 1}}, 7, false, nil
 	}), registry)
 	if diff := cmp.Diff([]string{"OK of the first 7 keys that there was time for the longest has 1 KiB"}, lines(some, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

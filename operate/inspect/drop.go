@@ -11,13 +11,13 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/state/packed"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
 // Dropper is a Store that can drop damaged state.
 type Dropper interface {
 	Store
-	Drop(ctx context.Context, held redisstore.Held, kept packed.Salvage, keep int64) (until int64, err error)
+	Drop(ctx context.Context, held inspector.Held, kept packed.Salvage, keep int64) (until int64, err error)
 }
 
 // Scope is what Drop drops.
@@ -44,7 +44,7 @@ type Dropped struct {
 
 // Drop drops what is damaged of an entity and keeps what can be read. Answers say
 // since when they are complete from then on. Events that come meanwhile are kept,
-// or the key is left as it is, with redisstore.ErrChanged. Keys with nothing to drop are
+// or the key is left as it is, with inspector.ErrChanged. Keys with nothing to drop are
 // not listed.
 func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Scope) ([]Dropped, error) {
 	wanted, all, err := find(registry, scope.Keys, scope.Features)
@@ -87,7 +87,7 @@ func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Sco
 }
 
 // salvage finds out what can be kept of a key.
-func salvage(g *group, held redisstore.Held, nothing bool) packed.Salvage {
+func salvage(g *group, held inspector.Held, nothing bool) packed.Salvage {
 	kept := packed.Salvaged(held.Packed, g.tagged)
 	if held.Type != "" {
 		kept.Wrong = errors.New(foreign(held))

@@ -12,13 +12,13 @@ import (
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/value"
 )
 
 // Store is what is looked into.
 type Store interface {
-	Inspect(ctx context.Context, group, entity string) (redisstore.Held, error)
+	Inspect(ctx context.Context, group, entity string) (inspector.Held, error)
 	ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error)
 }
 
@@ -153,7 +153,7 @@ func find(registry *features.Registry, given map[string]string, names []string) 
 }
 
 // foreign says what is wrong with a key that holds no string.
-func foreign(held redisstore.Held) string {
+func foreign(held inspector.Held) string {
 	return "it is a " + held.Type + ", which Weir has not written"
 }
 
@@ -166,7 +166,7 @@ func (g *group) tagged(tag uint32) *state.Series {
 	return g.series[i]
 }
 
-func newKey(g *group, given map[string]string, held redisstore.Held, offsets map[state.Partition]int64, newest int64) Key {
+func newKey(g *group, given map[string]string, held inspector.Held, offsets map[state.Partition]int64, newest int64) Key {
 	k := Key{
 		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: newest,
 		Progress: []Progress{}, Series: []Series{},

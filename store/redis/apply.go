@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 const (
@@ -72,7 +72,7 @@ func (s *Store) newWriter() *writer {
 	s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) })
 	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
-		w.progress = append(w.progress, progressKey(tag))
+		w.progress = append(w.progress, keyspace.ProgressKey(tag))
 	}
 	return w
 }
@@ -290,24 +290,6 @@ func (w *writer) pack(k *stateKey) int {
 	return n
 }
 
-// arg takes w.bytes with one argument appended. The argument is passed as a
-// pointer to a string, which unlike a string or a slice costs no allocation.
-func (w *writer) arg(grown []byte) {
-	n := len(w.bytes)
-	w.bytes = grown // where it was moved, earlier texts stand on in the old memory
-	w.text(viewString(grown[n:]))
-}
-
-func (w *writer) num(n int64) { w.arg(strconv.AppendInt(w.bytes, n, 10)) }
-
-func (w *writer) text(s string) {
-	w.texts = append(w.texts, s)
-	w.args = append(w.args, &w.texts[len(w.texts)-1])
-}
-
-// viewString is b as a string without a copy; b must not change while it is used.
-func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
 // settle takes in the replies. Of several calls for one shard, those behind
 // one that was not applied could not be applied either and are passed over.
 func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) error {
@@ -390,7 +372,7 @@ func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied 
 		text, _ := reply[i+1].(string)
 		found, err := state.ParsePosition(text)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", progressKey(w.store.tags[c.shard]), err)
+			return false, fmt.Errorf("%s: %w", keyspace.ProgressKey(w.store.tags[c.shard]), err)
 		}
 		if source := &b.Ranges[m.source]; found == m.from || found.Continues(m.from, source.Epoch) {
 			source.Progress[c.shard] = found

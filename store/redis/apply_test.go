@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // What is read back equals a plain loop over the events, however they were cut
@@ -74,7 +75,7 @@ func TestProgressTable(t *testing.T) {
 
 		// None: a shard that lost all.
 		shard := state.Shard(state.EntityHash([]byte("d1")), 4)
-		s.redis.HDel(context.Background(), progressKey(s.tags[shard]), progressField(transactions))
+		s.redis.HDel(context.Background(), keyspace.ProgressKey(s.tags[shard]), keyspace.PartitionField(transactions))
 		lost := begin(t, s, transactions)
 		for shard := range lost.Ranges[0].Progress {
 			lost.Ranges[0].Progress[shard].Offset = 60
@@ -181,7 +182,7 @@ func TestRefused(t *testing.T) {
 		ctx := context.Background()
 		start(t, s, transactions)
 		b := begin(t, s, transactions)
-		s.redis.SAdd(ctx, string(appendStateKey(nil, s.tags[0], users.Group, []byte("d2"))), "not ours")
+		s.redis.SAdd(ctx, string(keyspace.AppendKey(nil, s.tags[0], users.Group, []byte("d2"))), "not ours")
 		fill(b, 0,
 			event{offset: 0, device: "d2", user: "u1", time: 101 * day},
 			event{offset: 1, device: "d1", user: "u1", time: 101 * day})
@@ -207,7 +208,7 @@ func TestForeignString(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
-		key := string(appendStateKey(nil, s.tags[0], users.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], users.Group, []byte("d1")))
 		foreign := strings.Repeat("\xff", 800)
 		s.redis.Set(ctx, key, foreign, 0)
 		b := begin(t, s, transactions)

@@ -45,7 +45,7 @@ func (c *combiner) full() bool { return len(c.ops) >= callOps || c.bytes >= call
 func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 	key := c.key(entity, hash, op)
 	if m := op.Series.Measure; m == state.Record || m == state.Spread || m == state.Identify {
-		c.append(key, op) // no event stands for another
+		c.appendHash(key, op) // no event stands for another
 		return
 	}
 	for i := key.first; i >= 0; i = c.ops[i].next {
@@ -53,11 +53,11 @@ func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 			return
 		}
 	}
-	c.append(key, op)
+	c.appendHash(key, op)
 }
 
-// append adds an operation behind the others of its key.
-func (c *combiner) append(key *stateKey, op *state.Mutation) {
+// appendHash adds an operation behind the others of its key.
+func (c *combiner) appendHash(key *stateKey, op *state.Mutation) {
 	c.ops = append(c.ops, combined{Mutation: *op, next: -1})
 	c.bytes += len(op.Member) + len(op.Key)
 	added := int32(len(c.ops) - 1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // compactor folds what batches have appended to an entity into one section for
@@ -137,7 +138,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 			delete(w.under, h.key)
 			w.rest(h.key)
 			if b.Refused++; b.Refused == 1 {
-				b.Refusal, b.RefusedKey = (&keyError{h.key, err}).Error(), h.key
+				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, err)).Error(), h.key
 			}
 			continue
 		}

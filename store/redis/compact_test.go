@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // tend lets a writer compact what it has found a candidate: with one batch it is compacted,
@@ -34,7 +35,7 @@ func TestCompactionPrunes(t *testing.T) {
 		ctx := context.Background()
 		start(t, s, transactions)
 		w := s.newWriter()
-		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 		most := int64(0)
 		for i := range int64(400) {
 			b := begin(t, s, transactions)
@@ -52,7 +53,7 @@ func TestCompactionPrunes(t *testing.T) {
 		if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour || ttl > 11*24*time.Hour {
 			t.Errorf("%s expires after %v, want a little more than 9 days", key, ttl)
 		}
-		if ttl := s.redis.TTL(ctx, string(appendStateKey(nil, s.tags[0], ever.Group, []byte("d1")))).Val(); ttl != -1 {
+		if ttl := s.redis.TTL(ctx, string(keyspace.AppendKey(nil, s.tags[0], ever.Group, []byte("d1")))).Val(); ttl != -1 {
 			t.Errorf("what is kept for ever expires after %v", ttl)
 		}
 	})
@@ -171,7 +172,7 @@ func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
 		start(t, s, transactions)
 		list := &unlisted{key: usedKey(s.namespace), on: true}
 		s.redis.AddHook(list)
-		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 		w := s.newWriter()
 		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
 		write := func() error {
@@ -220,7 +221,7 @@ func compactTooLate(t *testing.T, before int) {
 		for i := range list {
 			list[i].device = "d1"
 		}
-		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 		writer := func() *writer { // one that compacts when the test says so
 			w := s.newWriter()
 			w.candidates = []candidate{{0, key, []byte(s.redis.Get(ctx, key).Val())}}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/inspector"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // lostUntil are by series what reads of a device say was lost, 0 for nothing, in a
@@ -58,7 +60,7 @@ func TestDrop(t *testing.T) {
 		}
 		return allSeries[i]
 	}
-	key := func(s *Store) string { return string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1"))) }
+	key := func(s *Store) string { return string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1"))) }
 	// The body of a sum has its tile, but no number.
 	badSum := string([]byte{byte(amount.Tag() >> 16), byte(amount.Tag() >> 8), byte(amount.Tag())}) + "\x01\x02"
 	for name, test := range map[string]struct {
@@ -108,7 +110,7 @@ func TestDrop(t *testing.T) {
 				if err != nil || until != 100*day {
 					t.Fatalf("until %d, %v", until, err)
 				}
-				if _, err := s.Drop(ctx, held, kept, events.GroupKeep); !errors.Is(err, ErrChanged) {
+				if _, err := s.Drop(ctx, held, kept, events.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
 					t.Errorf("dropped twice: %v", err)
 				}
 				if ttl := s.redis.TTL(ctx, key(s)).Val(); ttl < 9*24*time.Hour {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // DefaultSlack is how much longer than asked for keys live, so that neither a late
@@ -91,12 +93,6 @@ func (e *expiry) due(hash uint64, keep, now int64) bool {
 	return true
 }
 
-// lifetime is the time to live, in seconds, of a key that is kept so many milliseconds.
-func lifetime(keep int64, slack time.Duration) int64 {
-	const second = int64(time.Second / time.Millisecond)
-	return (keep + keep/8 + slack.Milliseconds() + second - 1) / second
-}
-
 // lifetimes writes for how long the keys live: the different times, and for each key
 // which of them is its own.
 func (w *writer) lifetimes(keys []stateKey) {
@@ -116,7 +112,7 @@ func (w *writer) lifetimes(keys []stateKey) {
 		if keep == 0 {
 			w.num(0)
 		} else {
-			w.num(lifetime(keep, w.store.slack))
+			w.num(keyspace.Lifetime(keep, w.store.slack))
 		}
 	}
 	w.lifeOf = of

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // wantTimesToLive fails unless the keys of a namespace that hold state have a time to
@@ -112,18 +113,18 @@ func TestKeysExpireThatAreWrittenAgain(t *testing.T) {
 		}
 		write(0)
 		for _, device := range []string{"d1", "d2"} {
-			if err := s.redis.Del(ctx, string(appendStateKey(nil, s.tags[0], events.Group, []byte(device)))).Err(); err != nil {
+			if err := s.redis.Del(ctx, string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte(device)))).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		write(2)
 		for _, device := range []string{"d1", "d2"} {
-			key := string(appendStateKey(nil, s.tags[0], events.Group, []byte(device)))
-			if lives, want := s.redis.TTL(ctx, key).Val(), time.Duration(lifetime(9*day, s.slack))*time.Second; lives > want || lives < want-time.Minute {
+			key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte(device)))
+			if lives, want := s.redis.TTL(ctx, key).Val(), time.Duration(keyspace.Lifetime(9*day, s.slack))*time.Second; lives > want || lives < want-time.Minute {
 				t.Errorf("%s lives for %v, want %v", key, lives, want)
 			}
 		}
-		key := string(appendStateKey(nil, s.tags[0], ever.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], ever.Group, []byte("d1")))
 		if lives := s.redis.TTL(ctx, key).Val(); lives != -1 {
 			t.Errorf("what is kept for ever lives for %v", lives)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 const hour = int64(3600_000)
@@ -153,7 +154,7 @@ func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
 	link.Heal()
 	untilServed(t, s)
 	apply(t, w, b)
-	key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+	key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 	if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {
 		t.Errorf("the key expires after %v", ttl)
 	}
@@ -166,7 +167,7 @@ func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 		ctx := context.Background()
 		start(t, s, transactions)
 		w := s.newWriter()
-		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 		write := func(offset int64) *state.Batch {
 			b := begin(t, s, transactions)
 			fill(b, 0, event{offset: offset, device: "d1", user: "u1", time: 100 * day, cents: 5})

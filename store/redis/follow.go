@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Follow reads what reads look at, whole, with one pipeline, to be followed in
@@ -48,7 +49,7 @@ func (f *following) Extend(ctx context.Context, reads []state.Read) error {
 	}
 	f.store.send(ctx, f.store.masters.write, commands, func(i int) int { return f.store.shardOf(lookups[i].entity) })
 	for i, l := range lookups {
-		if err := held[i].Err(); err != nil && !errors.Is(err, redis.Nil) && !foreign(err) {
+		if err := held[i].Err(); err != nil && !errors.Is(err, redis.Nil) && !keyspace.Foreign(err) {
 			return fmt.Errorf("read features: %w", err)
 		}
 		if err := f.take(reads, &l, held[i]); err != nil {
@@ -66,7 +67,7 @@ func (f *following) take(reads []state.Read, l *lookup, held *redis.StringCmd) e
 	for _, r := range l.reads {
 		states = f.want(states, &reads[r])
 	}
-	if err := notString(l.key, held.Err()); err != nil {
+	if err := keyspace.NotString(l.key, held.Err()); err != nil {
 		return err
 	}
 	text := held.Val()                                       // empty where there is no such key
@@ -82,7 +83,7 @@ func (f *following) take(reads []state.Read, l *lookup, held *redis.StringCmd) e
 		return err
 	})
 	if err != nil {
-		return &keyError{l.key, err}
+		return keyspace.NewError(l.key, err)
 	}
 	for _, w := range states {
 		if until := losses.Of(w.tag); until != nil {

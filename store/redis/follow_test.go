@@ -9,6 +9,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // What another has written into a key is an error, and no empty state.
@@ -34,7 +35,7 @@ features:
 			"the state is damaged: the section at byte 0 reaches beyond the end, at byte 4": func() error {
 				return s.redis.Set(ctx, key, "\x01\x02\x03\xff", 0).Err()
 			},
-			errForeign.Error(): func() error {
+			keyspace.ErrForeign.Error(): func() error {
 				return errors.Join(s.redis.Del(ctx, key).Err(), s.redis.SAdd(ctx, key, "not ours").Err())
 			},
 		} {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // plansKey holds the plans that the namespace was ever written by: HASH
@@ -89,7 +90,7 @@ func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 func (s *Store) History(ctx context.Context) (*state.History, error) {
 	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
-		replies[shard] = redis.NewMapStringStringCmd(ctx, "hgetall", progressKey(tag))
+		replies[shard] = redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.ProgressKey(tag))
 		commands[shard] = replies[shard]
 	}
 	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
@@ -132,7 +133,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 // state.History.Lag.
 func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 	for _, reply := range shards {
-		text, ok := reply.Val()[lagField]
+		text, ok := reply.Val()[keyspace.LagField]
 		if !ok {
 			continue
 		}
@@ -224,7 +225,7 @@ func (p *past) keep(found []marks, missing []error) {
 func (s *Store) Clock(ctx context.Context) (int64, error) {
 	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
-		replies[shard] = redis.NewStringCmd(ctx, "hget", progressKey(tag), clockField)
+		replies[shard] = redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(tag), keyspace.ClockField)
 		commands[shard] = replies[shard]
 	}
 	s.send(ctx, s.masters.question, commands, func(i int) int { return i })

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Three plans over two series that count a device's events in tiles of 1 ms.
@@ -363,12 +364,12 @@ func TestSeriesUsed(t *testing.T) {
 		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != `plan bad was used at "noon", which is no moment` {
 			t.Errorf("error %v", err)
 		}
-		s.redis.HSet(ctx, progressKey(s.tags[0]), "transactions@bad", "noon")
+		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad", "noon")
 		if _, err := s.History(ctx); fmt.Sprint(err) != `the mark transactions@bad is "noon", which is no moment` {
 			t.Errorf("error %v", err)
 		}
-		s.redis.HSet(ctx, progressKey(s.tags[0]), "transactions@bad/3", "noon")
-		want := "claim 1 partitions: " + progressKey(s.tags[0]) + `: "noon" is no position`
+		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad/3", "noon")
+		want := "claim 1 partitions: " + keyspace.ProgressKey(s.tags[0]) + `: "noon" is no position`
 		if _, err := s.Claim(ctx, []state.Partition{transactions}, "bad"); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
@@ -410,7 +411,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 			t.Fatal(err, b.Ranges[0])
 		}
 		for shard, tag := range s.tags {
-			now, err := s.redis.HGet(ctx, progressKey(tag), clockField).Int64()
+			now, err := s.redis.HGet(ctx, keyspace.ProgressKey(tag), keyspace.ClockField).Int64()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -422,7 +423,7 @@ func TestTimestampsFarAheadAreNotBelieved(t *testing.T) {
 		believed("the mark of a plan that is over", marks()["transactions@one"])
 
 		for _, tag := range s.tags {
-			s.redis.HSet(ctx, progressKey(tag), clockField, far, "transactions@one", far, "logins@!", far, "logins@old", past)
+			s.redis.HSet(ctx, keyspace.ProgressKey(tag), keyspace.ClockField, far, "transactions@one", far, "logins@!", far, "logins@old", past)
 		}
 		if _, err := s.Claim(ctx, []state.Partition{transactions}, "three"); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // traffic watches the pipelines of a client: the bytes of the arguments sent and of
@@ -115,7 +116,7 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 		if len(watch.twice) > 0 {
 			t.Errorf("%d times a pipeline handed out a key that it had handed out", len(watch.twice))
 		}
-		if got := s.redis.StrLen(context.Background(), string(appendStateKey(nil, s.tags[0], users.Group, []byte("d1")))).Val(); int64(greatest) < got/2 {
+		if got := s.redis.StrLen(context.Background(), string(keyspace.AppendKey(nil, s.tags[0], users.Group, []byte("d1")))).Val(); int64(greatest) < got/2 {
 			t.Errorf("the greatest key is said to have %d bytes, and has %d", greatest, got)
 		}
 		if watch.out > 3*watch.in {
@@ -161,7 +162,7 @@ func TestDamagedKeysAreLeftAlone(t *testing.T) {
 		ctx := context.Background()
 		start(t, s, transactions)
 		w := s.newWriter()
-		key := string(appendStateKey(nil, s.tags[0], events.Group, []byte("d1")))
+		key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 		damaged := strings.Repeat("\xff", 100_000)
 		if err := s.redis.Set(ctx, key, damaged, 0).Err(); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 func TestInspect(t *testing.T) {
@@ -20,7 +21,7 @@ func TestInspect(t *testing.T) {
 		shard := state.Shard(state.EntityHash([]byte("d1")), s.Shards())
 		for group, kept := range map[string]bool{users.Group: false, ever.Group: true} {
 			h, err := s.Inspect(ctx, group, "d1")
-			if err != nil || h.Shard != shard || h.Key != string(appendStateKey(nil, s.tags[shard], group, []byte("d1"))) || len(h.Packed) == 0 {
+			if err != nil || h.Shard != shard || h.Key != string(keyspace.AppendKey(nil, s.tags[shard], group, []byte("d1"))) || len(h.Packed) == 0 {
 				t.Errorf("group %s: %+v, %v", group, h, err)
 			}
 			if kept != (h.TimeToLive == 0) || !kept && (h.TimeToLive < 9*24*time.Hour || h.TimeToLive > 11*24*time.Hour) {
@@ -37,7 +38,7 @@ func TestInspect(t *testing.T) {
 		}
 
 		// What others may note beside the offsets is passed over.
-		s.redis.HSet(ctx, progressKey(s.tags[shard]), "strange", "1", "topic/x", "2:0:", "topic/1", "x")
+		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[shard]), "strange", "1", "topic/x", "2:0:", "topic/1", "x")
 		offsets, newest, err := s.ShardProgress(ctx, shard)
 		if want := (map[state.Partition]int64{transactions: 1, logins: 0}); err != nil || newest != 101*day || !maps.Equal(offsets, want) {
 			t.Errorf("progress %v, %d, %v; want %v", offsets, newest, err, want)

@@ -14,9 +14,9 @@ var (
 	otherSecret = []byte("fedcba9876543210")
 )
 
-// State under pseudonyms is written, read and inspected as any other, and no key
+// State under hashes of entities is written, read and inspected as any other, and no key
 // names an entity.
-func TestPseudonyms(t *testing.T) {
+func TestHashedEntities(t *testing.T) {
 	onEach(t, 3, func(t *testing.T, plain *Store) {
 		ctx := context.Background()
 		s := New(plain.redis, plain.namespace+"-hashed", 3, HashEntities(secret))
@@ -40,7 +40,7 @@ func TestPseudonyms(t *testing.T) {
 			// HMAC-SHA256, cut to 16 bytes, is 22 characters of base64.
 			_, name, _ := strings.Cut(strings.SplitN(held.Key, "}", 2)[1], ":")
 			if len(name) != 22 {
-				t.Errorf("the pseudonym of %s is %q", entity, name)
+				t.Errorf("the hash of %s is %q", entity, name)
 			}
 			// The shard is that of the entity, whatever it is called.
 			if want := state.Shard(state.EntityHash([]byte(entity)), 3); held.Shard != want {
@@ -53,8 +53,8 @@ func TestPseudonyms(t *testing.T) {
 	})
 }
 
-// The pseudonym is what anybody with the secret computes: openssl dgst -sha256 -hmac.
-func TestPseudonymIsHMAC(t *testing.T) {
+// The hash is what anybody with the secret computes: openssl dgst -sha256 -hmac.
+func TestHashIsHMAC(t *testing.T) {
 	s := New(nil, "ns", 1, HashEntities(secret))
 	got := string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe")))
 	if want := "{ns:0.abkc}g:m9NbAJ8T1CixOGvs8st7EA"; got != want {
@@ -76,7 +76,7 @@ func TestNamespaceOfAnotherSecret(t *testing.T) {
 				t.Errorf("%s again: %v", kind, err)
 			}
 		}
-		mark, otherMark := open("", secret).hashing.mark, open("", otherSecret).hashing.mark
+		mark, otherMark := open("", secret).hashing.Layout(), open("", otherSecret).hashing.Layout()
 		for _, c := range []struct {
 			kind          string
 			key           []byte

@@ -3,6 +3,8 @@ package redisstore
 import (
 	"testing"
 	"time"
+
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // The history tells by how little records were behind the clock when they were
@@ -34,7 +36,7 @@ func TestLeastLag(t *testing.T) {
 				t.Errorf("after a record %v behind the clock the least lag is %v, want %v", step.behind, lag, step.want)
 			}
 		}
-		if err := s.redis.HSet(t.Context(), progressKey(s.tags[0]), lagField, "x").Err(); err != nil {
+		if err := s.redis.HSet(t.Context(), keyspace.ProgressKey(s.tags[0]), keyspace.LagField, "x").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.History(t.Context()); err == nil || err.Error() != `the least lag is "x", which is no time` {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // secretField is the field of the layout that holds the namespace's packed.Secret.
@@ -38,12 +39,12 @@ func (e *LayoutError) Error() string {
 // is a LayoutError if they differ; a namespace that is not there yet fits.
 func (s *Store) CheckLayout(ctx context.Context) error {
 	s.secretAsked.Store(time.Now().UnixMilli())
-	command := redis.NewMapStringStringCmd(ctx, "hgetall", layoutKey(s.namespace))
-	if err := s.sendAbout(ctx, layoutKey(s.namespace), command); err != nil {
+	command := redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.LayoutKey(s.namespace))
+	if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
 	found := command.Val()
-	for what, wanted := range s.layout() {
+	for what, wanted := range s.Layout() {
 		if found[what] != "" && found[what] != wanted {
 			return &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
 		}
@@ -77,13 +78,13 @@ func (s *Store) Create(ctx context.Context) error {
 	if known := s.secret.Load(); known != nil {
 		secret = *known // the record may have been lost, and what was written with it not
 	}
-	layout := s.layout()
+	layout := s.Layout()
 	layout[secretField] = secret.Text()
 	// Whoever finds another field finds the secret too. Of several that draw one the
 	// first one's stays, and the others read it below.
-	for _, what := range []string{secretField, hashEntities, formatField, "shards"} {
-		command := redis.NewBoolCmd(ctx, "hsetnx", layoutKey(s.namespace), what, layout[what])
-		if err := s.sendAbout(ctx, layoutKey(s.namespace), command); err != nil {
+	for _, what := range []string{secretField, keyspace.HashingField, formatField, "shards"} {
+		command := redis.NewBoolCmd(ctx, "hsetnx", keyspace.LayoutKey(s.namespace), what, layout[what])
+		if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
 	}
@@ -93,8 +94,8 @@ func (s *Store) Create(ctx context.Context) error {
 	return s.loadScripts(ctx)
 }
 
-func (s *Store) layout() map[string]string {
-	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), hashEntities: s.hashing.layout()}
+func (s *Store) Layout() map[string]string {
+	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
 }
 
 // maxSecretAge is after how long it is looked whether the namespace has another secret:

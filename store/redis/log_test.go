@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -66,7 +67,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 				}
 			}
 		}
-		if ttl := s.redis.TTL(context.Background(), string(appendStateKey(nil, s.tags[state.Shard(state.EntityHash([]byte("d1")), 2)], history.Group, []byte("d1")))).Val(); ttl <= 0 {
+		if ttl := s.redis.TTL(context.Background(), string(keyspace.AppendKey(nil, s.tags[state.Shard(state.EntityHash([]byte("d1")), 2)], history.Group, []byte("d1")))).Val(); ttl <= 0 {
 			t.Errorf("the log expires after %v", ttl)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // halfMoved moves some of the keys of a shard's slot to another master, and leaves
@@ -23,7 +24,7 @@ func (h *hung) halfMoved(shard int, to *testkit.RedisServer, keys int) (slot int
 			h.Fatal(args, err)
 		}
 	}
-	slot = slotOf(h.tags[shard][1 : len(h.tags[shard])-1])
+	slot = keyspace.SlotOf(h.tags[shard][1 : len(h.tags[shard])-1])
 	do(target, "cluster", "setslot", slot, "importing", from.ClusterMyID(ctx).Val())
 	do(from, "cluster", "setslot", slot, "migrating", target.ClusterMyID(ctx).Val())
 	host, port, err := net.SplitHostPort(to.Addr())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // remember notes where stands which of the pending events have arrived.
@@ -22,7 +23,7 @@ func (s *Store) remember(l *lookup, pending *state.Batch) {
 		}
 		l.ids = append(l.ids, id.Series)
 		if id.Series.Group != l.group {
-			l.idsKey = string(s.appendKey(nil, id.Series, l.entity))
+			l.idsKey = string(s.AppendKey(nil, id.Series, l.entity))
 		}
 	}
 }
@@ -38,7 +39,7 @@ func (l *lookup) think(held *states, packedIDs []byte, pending *state.Batch) err
 		if l.idsKey != "" {
 			key = l.idsKey
 		}
-		return &keyError{key, fmt.Errorf("the ids: %w", err)}
+		return keyspace.NewError(key, fmt.Errorf("the ids: %w", err))
 	}
 	packed.Think(pending, l.entity, func(s *state.Series) packed.State {
 		if s.Measure == state.Identify && slices.Contains(l.ids, s) {

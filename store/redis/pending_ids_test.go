@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -183,8 +184,8 @@ func TestPendingOnForeignKey(t *testing.T) {
 	r := newRemembering(t, s)
 	pending := r.batch("transactions", `"id":"a","user":"x"`)
 	f, _ := r.registry.Feature("user_ever")
-	key := string(s.appendKey(nil, f.Series[0], "x"))
-	idsKey := string(s.appendKey(nil, pending.Identity(&pending.Updates[0]).Series, "x"))
+	key := string(s.AppendKey(nil, f.Series[0], "x"))
+	idsKey := string(s.AppendKey(nil, pending.Identity(&pending.Updates[0]).Series, "x"))
 	if key == idsKey {
 		t.Fatal("the ids stand in the same key")
 	}
@@ -193,7 +194,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
-		if want := (&keyError{foreign, errForeign}).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
+		if want := (keyspace.NewError(foreign, keyspace.ErrForeign)).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
 			t.Errorf("%+v, %v, want %s", slices, err, want)
 		}
 		s.redis.Del(context.Background(), foreign)

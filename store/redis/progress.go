@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // A partition's progress stands under the version of the plan that is applied
@@ -143,7 +144,7 @@ func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
 		calls.add(gapSource, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
 	}
 	if err := calls.send(ctx, s); err != nil {
-		return fmt.Errorf("note a gap in %s: %w", progressField(p), err)
+		return fmt.Errorf("note a gap in %s: %w", keyspace.PartitionField(p), err)
 	}
 	return nil
 }
@@ -197,11 +198,11 @@ func (s *Store) positions(ctx context.Context, shards []int, partitions []state.
 	}
 	args := []any{"hmget", ""}
 	for _, p := range partitions {
-		args = append(args, progressField(p))
+		args = append(args, keyspace.PartitionField(p))
 	}
 	replies, commands := make([]*redis.SliceCmd, len(shards)), make([]redis.Cmder, len(shards))
 	for i, shard := range shards {
-		args[1] = progressKey(s.tags[shard])
+		args[1] = keyspace.ProgressKey(s.tags[shard])
 		replies[i] = redis.NewSliceCmd(ctx, slices.Clone(args)...)
 		commands[i] = replies[i]
 	}
@@ -216,7 +217,7 @@ func (s *Store) positions(ctx context.Context, shards []int, partitions []state.
 		for i, held := range replies[n].Val() {
 			at, err := parsePosition(held)
 			if err != nil {
-				return fmt.Errorf("%s: %w", progressKey(tag), err)
+				return fmt.Errorf("%s: %w", keyspace.ProgressKey(tag), err)
 			}
 			if !at.Exists() {
 				others = append(others, i)
@@ -264,7 +265,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	for shard, tag := range s.tags {
 		if concerned[shard] || len(reads) == 0 {
 			shards = append(shards, shard)
-			replies = append(replies, redis.NewStringCmd(ctx, "hget", progressKey(tag), progressField(p)))
+			replies = append(replies, redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(tag), keyspace.PartitionField(p)))
 			commands = append(commands, replies[len(replies)-1])
 		}
 	}
@@ -277,9 +278,9 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 		case errors.Is(failure, state.ErrUnavailable):
 			return false, nil
 		case failure != nil && !errors.Is(failure, redis.Nil):
-			return false, fmt.Errorf("read the progress of %s: %w", progressField(p), failure)
+			return false, fmt.Errorf("read the progress of %s: %w", keyspace.PartitionField(p), failure)
 		case err != nil:
-			return false, fmt.Errorf("%s: %w", progressKey(tag), err)
+			return false, fmt.Errorf("%s: %w", keyspace.ProgressKey(tag), err)
 		case !at.Exists():
 			others = append(others, shards[i])
 		case at.Offset <= offset:
@@ -292,7 +293,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	progress := make(map[int]state.Position, len(others))
 	err := s.positions(ctx, others, []state.Partition{p}, func(_, shard int, at state.Position) { progress[shard] = at })
 	if err != nil {
-		return false, fmt.Errorf("read the progress of %s: %w", progressField(p), err)
+		return false, fmt.Errorf("read the progress of %s: %w", keyspace.PartitionField(p), err)
 	}
 	return state.Lowest(slices.Collect(maps.Values(progress))) > offset, nil
 }
@@ -302,7 +303,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, shardTag := range s.tags {
-		replies[shard] = redis.NewStringCmd(ctx, "hget", progressKey(shardTag), logField(tag))
+		replies[shard] = redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(shardTag), keyspace.LogField(tag))
 		commands[shard] = replies[shard]
 	}
 	s.send(ctx, s.masters.write, commands, func(i int) int { return i })
@@ -340,7 +341,7 @@ type progressCall struct {
 }
 
 func (c *progressCalls) add(source string, shard int, tag string, args []any, replies int, take func([]any) error) {
-	*c = append(*c, progressCall{source, shard, progressKey(tag), args, replies, take})
+	*c = append(*c, progressCall{source, shard, keyspace.ProgressKey(tag), args, replies, take})
 }
 
 // send sends the calls, and takes in the replies. The error is that of a call.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Read answers all reads with one pipeline, which is one round trip, or one to
@@ -112,7 +113,7 @@ func (s *Store) lookups(reads []state.Read) []lookup {
 			if at, found = known[k]; !found {
 				at = len(list)
 				known[k] = at
-				buf = s.appendKey(buf[:0], reads[i].Series, k.entity)
+				buf = s.AppendKey(buf[:0], reads[i].Series, k.entity)
 				list = append(list, lookup{key: string(buf), group: k.group, entity: k.entity})
 			}
 			last = k
@@ -139,8 +140,8 @@ func shareOut(list []lookup, of []int) {
 	}
 }
 
-// appendKey appends the key that holds a series of an entity.
-func (s *Store) appendKey(dst []byte, series *state.Series, entity string) []byte {
+// AppendKey appends the key that holds a series of an entity.
+func (s *Store) AppendKey(dst []byte, series *state.Series, entity string) []byte {
 	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // it is only read
 	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
 }
@@ -167,9 +168,9 @@ func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder 
 // refused is why the keys cannot be read: that they hold no strings.
 func (l *lookup) refused() error {
 	if l.held != nil {
-		return notString(l.key, l.held.Err())
+		return keyspace.NotString(l.key, l.held.Err())
 	}
-	return errors.Join(notString(l.key, l.lengths[0].Err()), notString(l.idsKey, l.lengths[1].Err()))
+	return errors.Join(keyspace.NotString(l.key, l.lengths[0].Err()), keyspace.NotString(l.idsKey, l.lengths[1].Err()))
 }
 
 // reply is what the key holds, and what the ids' key does.
@@ -210,7 +211,7 @@ func (l *lookup) take(reads []state.Read, slices []state.WindowState, pending *s
 		held.reads = append(held.reads, held.want(reads[i].Series))
 	}
 	if err := held.merge(packed); err != nil {
-		return &keyError{l.key, err}
+		return keyspace.NewError(l.key, err)
 	}
 	if pending != nil {
 		if err := l.think(held, packedIDs, pending); err != nil {

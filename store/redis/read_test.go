@@ -24,7 +24,7 @@ func TestLookups(t *testing.T) {
 	for _, l := range s.lookups(reads) {
 		got[l.key] = fmt.Sprint(l.group, " ", l.entity, " ", l.reads)
 	}
-	key := func(r state.Read) string { return string(s.appendKey(nil, r.Series, r.Entity)) }
+	key := func(r state.Read) string { return string(s.AppendKey(nil, r.Series, r.Entity)) }
 	want := map[string]string{
 		key(reads[0]): events.Group + " 7 [0 2 4]",
 		key(reads[1]): ever.Group + " 7 [1]",

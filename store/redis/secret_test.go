@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -180,7 +181,7 @@ func TestSecretOfTheFirstHolds(t *testing.T) {
 		if err := second.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		kept := s.redis.HGet(t.Context(), layoutKey(first.namespace), secretField).Val()
+		kept := s.redis.HGet(t.Context(), keyspace.LayoutKey(first.namespace), secretField).Val()
 		if a, b := first.secret.Load().Text(), second.secret.Load().Text(); a != kept || b != kept {
 			t.Errorf("the first has %s, the second %s, and %s is kept", a, b, kept)
 		}
@@ -199,7 +200,7 @@ func TestSecretIsLearnt(t *testing.T) {
 			t.Errorf("a pending event where there is no namespace: met %v, %d events", met[0], n)
 		}
 		for _, user := range []string{"u1", "u2"} {
-			for _, key := range []string{layoutKey(api.namespace), progressKey(api.tags[0]), string(api.appendKey(nil, events, "d"))} {
+			for _, key := range []string{keyspace.LayoutKey(api.namespace), keyspace.ProgressKey(api.tags[0]), string(api.AppendKey(nil, events, "d"))} {
 				if err := s.redis.Del(t.Context(), key).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -226,7 +227,7 @@ func TestSecretIsLearnt(t *testing.T) {
 func TestLayoutWithoutSecret(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		for secret, found := range map[string]string{"": "no", "c2hvcnQ=": "a damaged"} {
-			if err := s.redis.HSet(t.Context(), layoutKey(s.namespace), secretField, secret).Err(); err != nil {
+			if err := s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), secretField, secret).Err(); err != nil {
 				t.Fatal(err)
 			}
 			want := fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", s.namespace, found)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // share is what one master is asked for a question.
@@ -50,7 +51,7 @@ func (l *lookup) err() error {
 	default:
 		err = cmp.Or(l.both.Err(), l.lengths[0].Err(), l.lengths[1].Err())
 	}
-	if errors.Is(err, redis.Nil) || foreign(err) {
+	if errors.Is(err, redis.Nil) || keyspace.Foreign(err) {
 		return nil
 	}
 	return err

@@ -17,6 +17,8 @@ import (
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/redis/inspector"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // format is the version of the layout of keys and values, and formatField where it
@@ -36,6 +38,7 @@ var _ store.Store = (*Store)(nil)
 
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
+	*inspector.Inspector
 	redis      redis.UniversalClient
 	namespace  string
 	tags       []string // by shard
@@ -50,14 +53,25 @@ type Store struct {
 	// for, in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
-	hashing     *keyHashing // nil where keys have the entities themselves
-	written     sync.Once   // makes what writers share
-	expiry      []expiry    // by shard
+	hashing     *keyspace.Hashing // nil where keys have the entities themselves
+	written     sync.Once         // makes what writers share
+	expiry      []expiry          // by shard
 	slack       time.Duration
 }
 
 // Option changes how a store keeps state.
 type Option func(*Store)
+
+// HashEntities has keys hold hashes made with a secret in the place of entities'
+// values; a nil secret leaves them as they are. What is kept of an entity, such as
+// the members of a set, stays readable.
+func HashEntities(secret []byte) Option {
+	return func(s *Store) {
+		if secret != nil {
+			s.hashing = keyspace.NewHashing(secret)
+		}
+	}
+}
 
 // New returns the store of a namespace with its fixed number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
@@ -66,12 +80,18 @@ func New(client redis.UniversalClient, namespace string, shards int, options ...
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {
-		s.tags = append(s.tags, ShardTag(namespace, shard, shards))
+		s.tags = append(s.tags, keyspace.ShardTag(namespace, shard, shards))
 	}
 	for _, option := range options {
 		option(s)
 	}
+	s.Inspector = inspector.New(client, namespace, s.tags, s.hashing, s.slack)
 	return s
+}
+
+// appendEntityKey appends the key of what a group keeps of an entity.
+func (s *Store) appendEntityKey(dst []byte, shard int, group string, entity []byte) []byte {
+	return s.hashing.AppendKey(dst, s.tags[shard], group, entity)
 }
 
 // Shards is the number of state shards.

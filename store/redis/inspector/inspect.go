@@ -1,4 +1,6 @@
-package redisstore
+// Package inspector looks at the keys of a namespace one by one, and drops what is damaged of them. Operators do; no event
+// and no question comes this way.
+package inspector
 
 import (
 	"context"
@@ -11,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Held is what Redis holds of an entity in one group of series.
@@ -25,10 +28,24 @@ type Held struct {
 	Type string
 }
 
+// Inspector looks at the keys of a namespace. It is safe for concurrent use.
+type Inspector struct {
+	redis     redis.UniversalClient
+	namespace string
+	tags      []string          // by shard
+	hashing   *keyspace.Hashing // nil where keys have the entities themselves
+	slack     time.Duration
+}
+
+// New looks at a namespace, whose keys live for slack longer than what they hold is kept.
+func New(client redis.UniversalClient, namespace string, tags []string, hashing *keyspace.Hashing, slack time.Duration) *Inspector {
+	return &Inspector{redis: client, namespace: namespace, tags: tags, hashing: hashing, slack: slack}
+}
+
 // Inspect reads what a group holds of an entity, as it stands. It writes nothing.
-func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error) {
+func (s *Inspector) Inspect(ctx context.Context, group, entity string) (Held, error) {
 	h := Held{Shard: state.Shard(state.EntityHash([]byte(entity)), len(s.tags))}
-	h.Key = string(s.appendEntityKey(nil, h.Shard, group, []byte(entity)))
+	h.Key = string(s.hashing.AppendKey(nil, s.tags[h.Shard], group, []byte(entity)))
 	pipe := s.redis.Pipeline()
 	packed, lives := pipe.Get(ctx, h.Key), pipe.PTTL(ctx, h.Key)
 	_, _ = pipe.Exec(ctx) // each command has its own error
@@ -37,7 +54,7 @@ func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error)
 	switch {
 	case errors.Is(err, redis.Nil):
 		return h, nil
-	case foreign(err):
+	case keyspace.Foreign(err):
 		h.Type, err = s.redis.Type(ctx, h.Key).Result()
 	}
 	if err = errors.Join(err, lives.Err()); err != nil {
@@ -49,8 +66,8 @@ func (s *Store) Inspect(ctx context.Context, group, entity string) (Held, error)
 
 // ShardProgress reads the next offsets that a shard applies, and the greatest
 // timestamp of a record that it has applied, in milliseconds; 0 where none was.
-func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error) {
-	key := progressKey(s.tags[shard])
+func (s *Inspector) ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error) {
+	key := keyspace.ProgressKey(s.tags[shard])
 	fields, err := s.redis.HGetAll(ctx, key).Result()
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %q: %w", key, err)
@@ -59,7 +76,7 @@ func (s *Store) ShardProgress(ctx context.Context, shard int) (offsets map[state
 	for field, text := range fields {
 		topic, id, isPartition := strings.Cut(field, "/")
 		partition, notNumber := strconv.ParseInt(id, 10, 32)
-		if field == clockField {
+		if field == keyspace.ClockField {
 			newest, _ = strconv.ParseInt(text, 10, 64) // 0 where another has written there
 			continue
 		}

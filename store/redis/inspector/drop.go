@@ -1,4 +1,4 @@
-package redisstore
+package inspector
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 //go:embed drop.lua
@@ -27,7 +28,7 @@ var ErrChanged = errors.New("the key has changed meanwhile; look again")
 // timestamps go up to the moment returned, in ms. The group keeps state for keep
 // ms, 0 being for ever. The error is ErrChanged, or that of Redis; nothing is
 // changed then.
-func (s *Store) Drop(ctx context.Context, held Held, kept packed.Salvage, keep int64) (until int64, err error) {
+func (s *Inspector) Drop(ctx context.Context, held Held, kept packed.Salvage, keep int64) (until int64, err error) {
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	before, after := packed.PackLoss(kept.Kept, kept.Tags, nonce)
@@ -38,9 +39,9 @@ func (s *Store) Drop(ctx context.Context, held Held, kept packed.Salvage, keep i
 	}
 	ttl := int64(0)
 	if keep > 0 {
-		ttl = lifetime(keep, s.slack)
+		ttl = keyspace.Lifetime(keep, s.slack)
 	}
-	keys := []string{progressKey(s.tags[held.Shard]), held.Key}
+	keys := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}
 	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, proof, before, after, packed.LossMoment, ttl).Text()
 	if err != nil {
 		return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)

@@ -1,4 +1,4 @@
-package redisstore
+package inspector
 
 import (
 	"cmp"
@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // LongKey is a key that holds what a group keeps of an entity.
 type LongKey struct {
 	Group  string
-	Entity string // its text, or its pseudonym where entities are hashed
+	Entity string // its text, or its hash where entities are hashed
 	Bytes  int64
 }
 
@@ -23,7 +25,7 @@ type LongKey struct {
 // first. It walks over the keys of each master, which takes about a second for a
 // million of them, and stops there when the time is over: looked is how many it has
 // seen, and all says whether that was all of them. It writes nothing.
-func (s *Store) Greatest(ctx context.Context, most int, patience time.Duration) (list []LongKey, looked int, all bool, err error) {
+func (s *Inspector) Greatest(ctx context.Context, most int, patience time.Duration) (list []LongKey, looked int, all bool, err error) {
 	var mu sync.Mutex // masters are visited at once
 	all = true
 	until := time.Now().Add(patience)
@@ -91,7 +93,7 @@ func lengths(ctx context.Context, c redis.Cmdable, keys []string) (list []LongKe
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	for i, cmd := range asked {
-		if err := cmd.Err(); err != nil && !foreign(err) {
+		if err := cmd.Err(); err != nil && !keyspace.Foreign(err) {
 			return nil, err
 		}
 		list[i].Bytes = cmd.Val()

@@ -1,4 +1,4 @@
-package redisstore
+package keyspace
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func TestShardsSpreadEvenly(t *testing.T) {
 			for masters := 1; masters <= 40; masters++ {
 				held := make([]int, masters)
 				for shard := range shards {
-					slot := slotOf(strings.Trim(ShardTag(namespace, shard, shards), "{}"))
+					slot := SlotOf(strings.Trim(ShardTag(namespace, shard, shards), "{}"))
 					held[slot*masters/clusterSlots]++
 				}
 				least, most := shards, 0

@@ -1,4 +1,4 @@
-package redisstore
+package keyspace
 
 import (
 	"strconv"
@@ -14,8 +14,8 @@ import (
 // clusterSlots is the number of slots of any cluster.
 const clusterSlots = 16384
 
-// slotOf is the slot of a hash tag: CRC-16/XMODEM.
-func slotOf(tag string) int { return int(crc16(0, tag)) % clusterSlots }
+// SlotOf is the slot of a hash tag: CRC-16/XMODEM.
+func SlotOf(tag string) int { return int(crc16(0, tag)) % clusterSlots }
 
 func crc16(crc uint16, text string) uint16 {
 	for i := range len(text) {
@@ -47,7 +47,7 @@ var suffixes = sync.OnceValue(func() *[clusterSlots]string {
 		for i, rest := suffixLength-1, n; i >= 0; i, rest = i-1, rest/len(suffixDigits) {
 			text[i] = suffixDigits[rest%len(suffixDigits)]
 		}
-		if slot := slotOf(string(text[:])); first[slot] == "" {
+		if slot := SlotOf(string(text[:])); first[slot] == "" {
 			first[slot] = string(text[:])
 			left--
 		}
@@ -61,6 +61,6 @@ func ShardTag(namespace string, shard, shards int) string {
 	before := namespace + ":" + strconv.Itoa(shard) + "."
 	slot := (2*shard + 1) * clusterSlots / (2 * shards)
 	zeros := string(make([]byte, suffixLength))
-	suffix := suffixes()[slot^slotOf(before+zeros)]
+	suffix := suffixes()[slot^SlotOf(before+zeros)]
 	return "{" + before + suffix + "}"
 }
