@@ -240,6 +240,7 @@ func TestLogs(t *testing.T) {
 	t.Run("isolation changed then aborted", on(func(t *testing.T, c *testkit.KafkaCluster, r string) { isolationChanged(t, c, r, kgo.TryAbort) }))
 	t.Run("topic made anew", on(topicMadeAnew))
 	t.Run("stale leader", on(staleLeader))
+	t.Run("leader cut off", on(leaderCutOff))
 	t.Run("leader killed", on(leaderKilled))
 	t.Run("unclean election", on(uncleanElection))
 }
@@ -358,6 +359,32 @@ func staleLeader(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
 
 	w = p.start("--kafka.brokers", cluster.Node(2).Addr(), "--kafka.on_data_loss", "continue")
 	p.awaitStopped(w, "stale_leader", `waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and records of epoch 1 are applied`)
+	cluster.Unite()
+	cluster.AwaitLeader(t, topic, 1, 1, 2)
+	p.write(20, cluster.Addrs()...)
+	p.await(w)
+	w.awaitReady()
+	p.notLost(w)
+}
+
+// A leader that is cut off while a processor reads from it does not hear that another one was
+// elected, and says that nothing new has come. Other brokers know better.
+func leaderCutOff(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
+	topic := cluster.CreateTopic(t, 2, 1)
+	p := newPayments(t, topic, redis, cluster.Addrs()...)
+	w := p.start()
+	p.write(50, cluster.Addrs()...)
+	p.await(w)
+	cluster.Split()
+	defer cluster.Unite()
+	cluster.AwaitLeader(t, topic, 1, 1)
+	p.write(50, cluster.Node(1).Addr())
+	began := time.Now()
+	p.await(w)
+	t.Logf("noticed after %v at the latest", time.Since(began).Round(time.Millisecond))
+	if log := w.Log(); !strings.Contains(log, "a broker names a younger leader") {
+		t.Errorf("the log does not tell of the younger leader:\n%s", log)
+	}
 	cluster.Unite()
 	cluster.AwaitLeader(t, topic, 1, 1, 2)
 	p.write(20, cluster.Addrs()...)

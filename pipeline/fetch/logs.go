@@ -41,7 +41,7 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 			topics = append(topics, id.Topic)
 		}
 	}
-	found, err := p.metadata(ctx, topics)
+	found, err := p.metadata(ctx, anyBroker, topics)
 	if err != nil {
 		return nil, err
 	}

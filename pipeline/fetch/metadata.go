@@ -55,7 +55,7 @@ func (p *Poller) leaderless(now time.Time) (topics []string, wait time.Duration)
 
 // assign asks for the leaders of topics and hands their positions over.
 func (p *Poller) assign(topics []string) {
-	found, err := p.metadata(p.ctx, topics)
+	found, err := p.metadata(p.ctx, anyBroker, topics)
 	var unsure []unverified
 
 	p.mu.Lock()
@@ -68,6 +68,8 @@ func (p *Poller) assign(topics []string) {
 			p.fail([]*position{pos}, err)
 		} else if at, err := found.leader(pos.topicPartition); err != nil {
 			p.fail([]*position{pos}, err)
+		} else if at.epoch < pos.epoch && at.topicID == pos.id && pos.id != (topicID{}) {
+			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the brokers name a leader of epoch %d, and one of epoch %d is known", pos.topic, pos.partition, at.epoch, pos.epoch))
 		} else if log := found.logs[pos.topic]; pos.log.Contradicts(log) {
 			p.attach(pos, at)
 			p.end(pos, &OtherLogError{pos.topic, pos.partition, pos.log, log})
@@ -78,9 +80,7 @@ func (p *Poller) assign(topics []string) {
 		}
 	}
 	p.mu.Unlock()
-	if len(unsure) > 0 {
-		p.verify(unsure)
-	}
+	p.verify(unsure)
 }
 
 // unverified is a position that has got another leader, which may lack what was fetched.
@@ -92,8 +92,12 @@ type unverified struct {
 	at         leadership
 }
 
-// verify asks new leaders whether they have what was fetched of the ones before, and attaches the positions.
+// verify asks new leaders whether they have what was fetched of the ones before, and attaches the positions. One that
+// has a leader keeps it where the new one does not answer.
 func (p *Poller) verify(unsure []unverified) {
+	if len(unsure) == 0 {
+		return
+	}
 	queries := make([]EpochQuery, len(unsure))
 	for i, u := range unsure {
 		queries[i] = EpochQuery{state.Partition{Topic: u.topic, ID: u.partition}, u.at.broker, u.at.epoch, u.fetched}
@@ -107,8 +111,13 @@ func (p *Poller) verify(unsure []unverified) {
 		if p.positions[pos.topicPartition] != pos || pos.generation != u.generation {
 			continue // moved or removed meanwhile; where it was moved, its turn comes again
 		}
+		if pos.leader != nil && (u.at.epoch <= pos.epoch || pos.offset != u.offset) {
+			continue // it was given this leader meanwhile, or a younger one; or it has gone on, so that the answer is of the past
+		}
 		if ends[i].Err != nil {
-			p.fail([]*position{pos}, ends[i].Err)
+			if pos.leader == nil {
+				p.fail([]*position{pos}, ends[i].Err)
+			}
 			continue
 		}
 		p.attach(pos, u.at)
@@ -130,6 +139,7 @@ func (p *Poller) end(pos *position, err error) {
 
 // attach gives a position to the loop of its leader. Poller.mu is held.
 func (p *Poller) attach(pos *position, at leadership) {
+	p.detach(pos)
 	l := p.leaders[at.broker]
 	if l == nil {
 		l = &leader{id: at.broker, wake: make(chan struct{}, 1)}
@@ -167,6 +177,7 @@ type leaderships struct {
 
 	logs       map[string]state.LogID // by topic
 	partitions map[string]int         // their number, by topic
+	brokers    []int32                // of the cluster, sorted
 }
 
 func (ls leaderships) leader(key topicPartition) (leadership, error) {
@@ -180,8 +191,8 @@ func (ls leaderships) leader(key topicPartition) (leadership, error) {
 
 var errNoPartition = errors.New("there is no such partition")
 
-// metadata asks for the leaders of all partitions of topics.
-func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, error) {
+// metadata asks a broker for the leaders of all partitions of topics.
+func (p *Poller) metadata(ctx context.Context, broker int32, topics []string) (leaderships, error) {
 	found := leaderships{
 		leaders: make(map[topicPartition]leadership),
 		errs:    make(map[topicPartition]error),
@@ -196,11 +207,15 @@ func (p *Poller) metadata(ctx context.Context, topics []string) (leaderships, er
 		t.Topic = &topic
 		req.Topics = append(req.Topics, t)
 	}
-	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, anyBroker, req, 0, new([]byte))
+	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
 	if err != nil {
 		return found, fmt.Errorf("fetch: metadata: %w", err)
 	}
 	response := kresp.(*kmsg.MetadataResponse)
+	for _, b := range response.Brokers {
+		found.brokers = append(found.brokers, b.NodeID)
+	}
+	slices.Sort(found.brokers)
 	for _, t := range response.Topics {
 		if t.Topic == nil {
 			continue

@@ -41,6 +41,10 @@ type PollerConfig struct {
 	// RequestTimeout (10s) limits each request, beyond MaxWait for a fetch.
 	RequestTimeout time.Duration
 
+	// LeaderCheck (5s) is how often brokers are asked, a few in turn, whether they know a younger leader of a partition
+	// than that which is fetched from: a leader that is cut off from the others does not know that it was replaced.
+	LeaderCheck time.Duration
+
 	// Logger is slog.Default by default.
 	Logger *slog.Logger
 }
@@ -52,6 +56,7 @@ func (c PollerConfig) withDefaults() PollerConfig {
 	setDefault(&c.PartitionMaxBytes, 1<<20)
 	setDefault(&c.MaxWaiting, 1)
 	setDefault(&c.RequestTimeout, 10*time.Second)
+	setDefault(&c.LeaderCheck, 5*time.Second)
 	if t, ok := c.Transport.(*kafka.Transport); ok {
 		setDefault(&c.ClientID, t.ClientID)
 	}
@@ -126,6 +131,7 @@ func NewPoller(cfg PollerConfig) *Poller {
 		troubles:  troubleLog{logger: cfg.Logger},
 	}
 	p.loops.Go(p.findLeaders)
+	p.loops.Go(p.checkLeaders)
 	return p
 }
 

@@ -1,0 +1,80 @@
+package fetch
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A leader that is cut off from the controller goes on as if it led, and answers that there is nothing new. Nothing it
+// says tells of the election; other brokers do.
+
+// askedAtOnce is how many brokers are asked for younger leaders at a time.
+const askedAtOnce = 3
+
+// checkLeaders is the loop that looks for younger leaders of the positions than those that they have.
+func (p *Poller) checkLeaders() {
+	ticker := time.NewTicker(p.cfg.LeaderCheck)
+	defer ticker.Stop()
+	for turn := 0; ; {
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return
+		}
+		topics := p.topics()
+		if len(topics) == 0 {
+			continue
+		}
+		// Whoever answers says which brokers there are, be it one that is cut off.
+		found, err := p.metadata(p.ctx, anyBroker, topics)
+		if err != nil || len(found.brokers) < 2 {
+			continue
+		}
+		p.takeYounger(found)
+		var asking sync.WaitGroup
+		for range min(askedAtOnce, len(found.brokers)) {
+			broker := found.brokers[turn%len(found.brokers)]
+			turn++
+			asking.Go(func() {
+				if found, err := p.metadata(p.ctx, broker, topics); err == nil {
+					p.takeYounger(found)
+				}
+			})
+		}
+		asking.Wait()
+	}
+}
+
+// topics are those of the positions.
+func (p *Poller) topics() (topics []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pos := range p.positions {
+		if !slices.Contains(topics, pos.topic) {
+			topics = append(topics, pos.topic)
+		}
+	}
+	return topics
+}
+
+// takeYounger gives positions the leaders that a broker names where these are younger than theirs.
+func (p *Poller) takeYounger(found leaderships) {
+	var younger []unverified
+	p.mu.Lock()
+	for _, pos := range p.positions {
+		at, err := found.leader(pos.topicPartition)
+		if err != nil || pos.stopped || pos.epoch < 0 || at.topicID != pos.id || at.epoch <= pos.epoch {
+			continue
+		}
+		p.cfg.Logger.Warn("a broker names a younger leader of a partition than the one that it is fetched from; going on there",
+			"topic", pos.topic, "partition", pos.partition, "leader", at.broker, "epoch", at.epoch, "fetched_epoch", pos.epoch)
+		if pos.fetched < 0 {
+			p.attach(pos, at)
+		} else {
+			younger = append(younger, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
+		}
+	}
+	p.mu.Unlock()
+	p.verify(younger)
+}
