@@ -5,50 +5,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
-// A derived feature is an expression over the answers of others, its parts. It
-// has no state: it reads what they read, with them.
+// Derived is the basis of a feature that is an expression over the answers of
+// others, its parts. It has no state: it reads what they read, with them.
+type Derived struct {
+	Of   []*Feature // the parts, in the order in which Expr takes their values
+	Expr *expr.Expr
+	// Default stands for a null result of Expr.
+	Default value.Value
 
-// Type is that of the feature's value.
-func (f *Feature) Type() value.Type {
-	if f.Expr != nil {
-		return f.Expr.Type()
-	}
-	return f.Kind.Spec().ResultOf(f.Call.Type)
+	// keys are by part the places of its keys among the feature's own, both in the
+	// order of their names.
+	keys [][]int
 }
 
-// Scale is the greatest number of digits behind the point that a decimal in the
-// feature's value may have.
-func (f *Feature) Scale() uint8 {
-	if f.Expr != nil {
-		return max(f.Expr.Scale(), f.Default.Scale)
+// Parts are the features that the expression names.
+func (d *Derived) Parts() []*Feature { return d.Of }
+
+func (d *Derived) valueType(*Feature) value.Type            { return d.Expr.Type() }
+func (d *Derived) scale(*Feature) uint8                     { return max(d.Expr.Scale(), d.Default.Scale) }
+func (d *Derived) shape(*Feature) aggregate.Shape           { return aggregate.Scalar }
+func (d *Derived) membership(*Feature) aggregate.Membership { return aggregate.NoMembers }
+func (d *Derived) forgets(*Feature) bool                    { return slices.ContainsFunc(d.Of, (*Feature).Forgets) }
+func (d *Derived) askedAbout(*Feature, []value.Value)       {} // it has no Membership
+func (d *Derived) retain(*Feature) []state.Retained         { return retainedBy(d.Of) }
+
+func (d *Derived) fanOut() (n int) {
+	for _, part := range d.Of {
+		n += part.FanOut()
 	}
-	return f.Call.Scale
+	return n
 }
 
-// Forgets says whether the feature's past is forgotten after a time, which is
-// Keep.
-func (f *Feature) Forgets() bool {
-	return f.Window.Forgets() || f.Through != nil && f.Through.Set.Forgets() || slices.ContainsFunc(f.Parts, (*Feature).Forgets)
-}
-
-// Key is the field that holds one of the feature's keys in its events. Of a
-// derived feature's parts it is the field with the greatest scale.
-func (f *Feature) Key(name string) record.Field {
-	if f.Through != nil {
-		return f.Through.Set.Key(name)
-	}
-	if f.Stream != nil {
-		if i := f.Stream.FieldIndex(name); i >= 0 {
-			return f.Stream.Fields[i]
-		}
-	}
-	var key record.Field
-	for _, part := range f.Parts {
+func (d *Derived) key(_ *Feature, name string) (key record.Field) {
+	for _, part := range d.Of {
 		if !slices.Contains(part.By, name) {
 			continue
 		}
@@ -59,11 +55,12 @@ func (f *Feature) Key(name string) record.Field {
 	return key
 }
 
-// Combine gives a derived feature the keys, the series and the past of its
+// Combine gives a feature with this basis the keys, the series and the past of its
 // parts.
-func (f *Feature) Combine() {
+func (d *Derived) Combine(f *Feature) {
+	f.Basis = d
 	var keeps []time.Duration
-	for _, part := range f.Parts {
+	for _, part := range d.Of {
 		for i, by := range part.By {
 			if !slices.Contains(f.By, by) {
 				f.By, f.ByTypes = append(f.By, by), append(f.ByTypes, part.ByTypes[i])
@@ -78,23 +75,23 @@ func (f *Feature) Combine() {
 		f.Keep = slices.Min(keeps)
 	}
 	all := slices.Sorted(slices.Values(f.By))
-	for _, part := range f.Parts {
+	for _, part := range d.Of {
 		var places []int
 		for _, by := range slices.Sorted(slices.Values(part.By)) {
 			places = append(places, slices.Index(all, by))
 		}
-		f.keys = append(f.keys, places)
+		d.keys = append(d.keys, places)
 	}
 }
 
 // PartEntity is the text of a part's entity, made of the feature's.
-func (f *Feature) PartEntity(part int, entity string) string {
-	if len(f.keys[part]) == len(f.By) {
+func (d *Derived) PartEntity(f *Feature, part int, entity string) string {
+	if len(d.keys[part]) == len(f.By) {
 		return entity
 	}
 	values := state.SplitEntity(nil, entity)
 	var b strings.Builder
-	for i, place := range f.keys[part] {
+	for i, place := range d.keys[part] {
 		if i > 0 {
 			b.WriteByte('|')
 		}
@@ -103,17 +100,4 @@ func (f *Feature) PartEntity(part int, entity string) string {
 		}
 	}
 	return b.String()
-}
-
-// FanOut is how many entities more than the one asked about the feature may
-// look at.
-func (f *Feature) FanOut() int {
-	n := 0
-	if f.Through != nil {
-		n = f.Through.Max
-	}
-	for _, part := range f.Parts {
-		n += part.FanOut()
-	}
-	return n
 }

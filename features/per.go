@@ -36,14 +36,3 @@ func (f *Feature) mergeWhole(slices []state.WindowState, at int64) aggregate.Res
 	}
 	return kind.Merge(f.Call, at, slices)
 }
-
-// Shape is what the feature's value looks like.
-func (f *Feature) Shape() aggregate.Shape {
-	if f.Kind == nil {
-		return aggregate.Scalar
-	}
-	if f.Per != "" {
-		return aggregate.Categories
-	}
-	return f.Kind.Spec().Shape
-}

@@ -13,10 +13,6 @@ import (
 // Plan is what a processor with these definitions keeps.
 func (r *Registry) Plan() *state.Plan { return r.plan }
 
-// Retained are what the feature needs of state. Those of a derived feature are
-// all of its parts'.
-func (f *Feature) Retained() []state.Retained { return f.retained }
-
 // makePlan finds what is kept, and what of it each feature needs.
 func (r *Registry) makePlan() {
 	r.plan = &state.Plan{Retained: map[string]state.Retention{}}
@@ -39,7 +35,7 @@ func (r *Registry) makePlan() {
 	}
 	r.plan.Version = hashID("plan 1\n"+string(text), versionLength)
 	for _, f := range r.Features {
-		f.needUnits()
+		f.retain()
 	}
 }
 
@@ -76,57 +72,6 @@ func (l *logWrite) retained(s *record.Stream, name func(key string)) {
 
 // filtered ends the unit of a filter whose events are kept.
 const filtered = "!"
-
-// needUnits finds what the feature needs.
-func (f *Feature) needUnits() {
-	if f.Parts != nil {
-		f.retained = nil
-		for _, part := range f.Parts {
-			part.needUnits()
-			f.retained = append(f.retained, part.retained...)
-		}
-		return
-	}
-	if f.Through != nil {
-		f.Through.Set.needUnits()
-		f.Through.Each.needUnits()
-		f.retained = slices.Concat(f.Through.Set.retained, f.Through.Each.retained)
-		return
-	}
-	keep := f.reach()
-	f.retained = nil
-	need := func(s *state.Series, key string) {
-		u := state.Retained{
-			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
-			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
-		}
-		if putOut(s) > 0 {
-			u.Max = f.Call.Max
-		}
-		f.retained = append(f.retained, u)
-	}
-	for _, s := range f.Series {
-		if !f.Window.Exact {
-			need(s, seriesUnit(f.Stream, s))
-			continue
-		}
-		if f.Columns.Field != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Field, f.Field))
-		}
-		if f.Columns.Category != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Category, f.Per))
-		}
-		if f.Columns.Condition != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Condition, f.Condition))
-		}
-		if f.Columns.Filter != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Filter, f.Where)+filtered)
-		}
-		if f.Columns.Filter == nil || f.Window.ByEvents() {
-			need(s, seriesUnit(f.Stream, s))
-		}
-	}
-}
 
 // seriesUnit names a series as events of the stream, as it is defined, feed it.
 func seriesUnit(stream *record.Stream, s *state.Series) string {

@@ -2,12 +2,9 @@ package features
 
 import (
 	"slices"
-	"time"
 
-	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -60,62 +57,6 @@ type seriesWrite struct {
 	field     int                                    // of the measure; -1 for none
 	per       int                                    // field whose values are the keys; -1 for none
 	key       func(dst []byte, v value.Value) []byte // makes them; nil: they are texts
-}
-
-// Feature is one question that can be asked.
-type Feature struct {
-	Name        string
-	Description string
-	Owner       string
-	Definition  string // in the one-line form
-	Stream      *record.Stream
-	By          []string // the entity's fields as the definition orders them
-	ByTypes     []value.Type
-	Kind        aggregate.Function
-	Call        aggregate.Call
-	Window      window.Window
-	Keep        time.Duration   // how far back a question may ask
-	Series      []*state.Series // one for each of the kind's measures; the log for exact windows
-	Where       string
-	Field       string // of the kind; empty for none
-	Condition   string // of the kind; empty for none
-	// Per is the field for each of whose values there is a value; empty for none.
-	Per string
-
-	// Parts are the features that a derived one is computed from, in the order
-	// in which Expr takes their values. A derived feature has no stream, kind,
-	// call and window of its own; its series are those of its parts, one for
-	// each read.
-	Parts []*Feature
-	Expr  *expr.Expr // over the values of Parts; nil for none
-	// Default stands for a null result of Expr.
-	Default value.Value
-	// Through is set of a feature of the second degree: its keys are those of
-	// Through.Set, its series those of both hops, and all else is of the second.
-	Through *Through
-	// keys are by part the places of its keys among the feature's own, both in
-	// the order of their names.
-	keys [][]int
-
-	// Columns are those of the log that an exact window looks at.
-	Columns Columns
-
-	retained []state.Retained
-}
-
-// Through is how a feature of the second degree is had: the members of a set are
-// the entities that the second hop is about, all of them together.
-type Through struct {
-	Set  *Feature // answers with the list of members
-	Name string   // of Set where it is a feature of its own; empty for a call
-	Each *Feature // what is asked of the members; it is by their field
-	Max  int      // how many members are asked about, the first of the list
-}
-
-// Columns are the columns of a log that a feature looks at; nil where it needs no
-// field, no filter, no condition or no categories.
-type Columns struct {
-	Field, Filter, Condition, Category *state.Column
 }
 
 // Service is a named list of features that is asked for as one.

@@ -189,7 +189,7 @@ func (s *script) eval(words []string) {
 		s.failf("%v", err)
 	}
 	r.Next(&s.answer)
-	if f.Kind != nil {
+	if _, derived := f.Basis.(*features.Derived); !derived {
 		s.kinds[f.Kind.Spec().Name] = true
 	}
 }

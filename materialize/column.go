@@ -128,16 +128,14 @@ func listed(f *features.Feature) bool {
 // others is a stream on which a feature rests that is not this one; nil for
 // none.
 func others(f *features.Feature, stream *record.Stream) *record.Stream {
-	for _, part := range f.Parts {
+	parts := f.Parts()
+	if len(parts) == 0 && f.Stream != stream {
+		return f.Stream
+	}
+	for _, part := range parts {
 		if other := others(part, stream); other != nil {
 			return other
 		}
-	}
-	if f.Through != nil && f.Through.Set.Stream != stream {
-		return f.Through.Set.Stream
-	}
-	if f.Parts == nil && f.Stream != stream {
-		return f.Stream
 	}
 	return nil
 }

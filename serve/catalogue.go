@@ -133,16 +133,17 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where, Per: f.Per,
 		Timeline: query.HasTimeline(f),
 	}
-	if f.Parts == nil {
-		d.describeWindow(f)
-	} else {
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
 		d.Kind = "expr"
-	}
-	for _, part := range f.Parts {
-		d.Parts = append(d.Parts, part.Name)
-	}
-	if t := f.Through; t != nil {
-		d.Through = &CatalogueThrough{Set: cmp.Or(t.Name, t.Set.Definition), Key: t.Each.By[0], Max: t.Max}
+		for _, part := range basis.Of {
+			d.Parts = append(d.Parts, part.Name)
+		}
+	case *features.Through:
+		d.describeWindow(f)
+		d.Through = &CatalogueThrough{Set: cmp.Or(basis.Name, basis.Set.Definition), Key: basis.Each.By[0], Max: basis.Max}
+	default:
+		d.describeWindow(f)
 	}
 	if f.Forgets() {
 		d.Keep = window.FormatDuration(f.Keep)

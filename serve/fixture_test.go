@@ -121,40 +121,40 @@ func registry() *features.Registry {
 		Streams: []*record.Stream{stream},
 		Features: []*features.Feature{
 			{
-				Name: "device_amount_7d", Definition: "SUM(7d, transaction, amount, device_id)", Kind: kind("sum", ""), Call: money,
+				Name: "device_amount_7d", Basis: features.OverStream{}, Definition: "SUM(7d, transaction, amount, device_id)", Kind: kind("sum", ""), Call: money,
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{sum},
 			},
 			{
-				Name: "device_avg_7d", Definition: "AVG(7d, transaction, amount, device_id)", Kind: kind("avg", ""), Call: money,
+				Name: "device_avg_7d", Basis: features.OverStream{}, Definition: "AVG(7d, transaction, amount, device_id)", Kind: kind("avg", ""), Call: money,
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{sum, nums},
 			},
 			{
-				Name: "device_cards_7d", Definition: "APPROX_COUNT_DISTINCT(7d, transaction, device_id, card)", Kind: kind("approx_count_distinct", ""),
+				Name: "device_cards_7d", Basis: features.OverStream{}, Definition: "APPROX_COUNT_DISTINCT(7d, transaction, device_id, card)", Kind: kind("approx_count_distinct", ""),
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{series("hll", state.Approx, day)},
 			},
 			{
-				Name: "device_max_name_7d", Definition: "MAX(7d, transaction, name, device_id)", Kind: kind("max", ""),
+				Name: "device_max_name_7d", Basis: features.OverStream{}, Definition: "MAX(7d, transaction, name, device_id)", Kind: kind("max", ""),
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{series("maxs", state.Max, day)},
 			},
 			{
-				Name: "device_tx_7d", Definition: "COUNT(7d, transaction, device_id)", Kind: kind("count", ""),
+				Name: "device_tx_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, device_id)", Kind: kind("count", ""),
 				Description: "transactions of a device", Owner: "risk", Where: "amount > 10",
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{count},
 			},
 			{
-				Name: "device_users_7d", Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
+				Name: "device_users_7d", Basis: features.OverStream{}, Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
 				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
 				Window: window.Window{Form: window.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
 				Series: []*state.Series{series("touch", state.Touch, time.Millisecond)},
 			},
 			{
-				Name: "typed_7d", Definition: "COUNT(7d, transaction, t, s, i, d, b)", Kind: kind("count", ""),
+				Name: "typed_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, t, s, i, d, b)", Kind: kind("count", ""),
 				By:      []string{"t", "s", "i", "d", "b"},
 				ByTypes: []value.Type{value.Timestamp, value.String, value.Int, value.Decimal, value.Bool},
 				Window:  week, Keep: 7 * day, Series: []*state.Series{series("typed", state.CountEvents, day)},
 			},
 			{
-				Name: "user_last", Definition: "MAX(lifetime, transaction, t, user_id)", Kind: kind("max", ""),
+				Name: "user_last", Basis: features.OverStream{}, Definition: "MAX(lifetime, transaction, t, user_id)", Kind: kind("max", ""),
 				By: []string{"user_id"}, ByTypes: deviceType, Series: []*state.Series{series("ever", state.Max, 0)},
 			},
 		},

@@ -208,8 +208,10 @@ func explainFeature(f *features.Feature) Feature {
 	for _, n := range keys {
 		p.Keys += n
 	}
-	for _, part := range f.Parts {
-		p.Parts = append(p.Parts, part.Name)
+	if of, ok := f.Basis.(*features.Derived); ok {
+		for _, part := range of.Of {
+			p.Parts = append(p.Parts, part.Name)
+		}
 	}
 	return p
 }
@@ -218,14 +220,15 @@ func explainFeature(f *features.Feature) Feature {
 // of entities: the number of Redis keys by what tells them apart, which are the
 // groups. Of names the entities.
 func explainReads(f *features.Feature, p *Feature, keys map[string]int, of string, entities int) {
-	for _, part := range f.Parts {
-		explainReads(part, p, keys, of, entities)
-	}
-	if t := f.Through; t != nil {
-		explainReads(t.Set, p, keys, of, entities)
-		explainReads(t.Each, p, keys, "through "+t.Set.Definition+" ", t.Max)
-	}
-	if f.Parts != nil || f.Through != nil {
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
+		for _, part := range basis.Of {
+			explainReads(part, p, keys, of, entities)
+		}
+		return
+	case *features.Through:
+		explainReads(basis.Set, p, keys, of, entities)
+		explainReads(basis.Each, p, keys, "through "+basis.Set.Definition+" ", basis.Max)
 		return
 	}
 	spec := f.Kind.Spec()

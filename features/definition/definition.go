@@ -191,9 +191,10 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 func canonical(f *features.Feature) string {
 	spec := f.Kind.Spec()
 	by, through := f.By, ""
-	if f.Through != nil {
+	hops, isThrough := f.Basis.(*features.Through)
+	if isThrough {
 		by = make([]string, 1)
-		by[0], through = throughEntity(f.Through)
+		by[0], through = throughEntity(hops)
 	}
 	arguments := append([]string{f.Window.String(), f.Stream.Name}, by...)
 	switch {
@@ -239,8 +240,8 @@ func canonical(f *features.Feature) string {
 	if f.Keep != defaultKeep {
 		option("keep", window.FormatDuration(f.Keep))
 	}
-	if f.Through != nil && f.Through.Max != defaultFanOut {
-		option("max", strconv.Itoa(f.Through.Max))
+	if isThrough && hops.Max != defaultFanOut {
+		option("max", strconv.Itoa(hops.Max))
 	}
 	if through != "" {
 		option("through", through)

@@ -52,28 +52,29 @@ func (l *loader) derived(n named) *features.Feature {
 	if f.Description == "" {
 		f.Description = n.comment
 	}
-	f.Expr = l.expr(w, func() (*expr.Expr, error) {
+	of := &features.Derived{}
+	of.Expr = l.expr(w, func() (*expr.Expr, error) {
 		return expr.CompileOver(w.text, func(name string) (int, expr.Variable, error) {
-			i, err := l.part(f, name)
+			i, err := l.part(of, name)
 			if err != nil {
 				return 0, expr.Variable{}, err
 			}
-			return i, expr.Variable{Name: name, Type: f.Parts[i].Type(), Scale: f.Parts[i].Scale()}, nil
+			return i, expr.Variable{Name: name, Type: of.Of[i].Type(), Scale: of.Of[i].Scale()}, nil
 		}, value.Null)
 	})
-	if f.Expr == nil {
+	if of.Expr == nil {
 		return nil
 	}
 	switch {
-	case len(f.Parts) == 0:
+	case len(of.Of) == 0:
 		l.report(w.place, "the expression names no feature")
-	case f.Type() == value.Null:
+	case of.Expr.Type() == value.Null:
 		l.report(w.place, "the expression is always null")
 	}
 	if d := words["default"]; d.given() {
-		f.Default = l.defaultValue(d, f.Type())
+		of.Default = l.defaultValue(d, of.Expr.Type())
 	}
-	f.Combine()
+	of.Combine(f)
 	if len(f.Series) > maxReads {
 		l.report(w.place, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
 	}
@@ -83,13 +84,13 @@ func (l *loader) derived(n named) *features.Feature {
 	if len(l.findings) > before {
 		return nil
 	}
-	f.Definition = canonicalDerived(f)
+	f.Definition = canonicalDerived(of)
 	return f
 }
 
 // part finds a part of a derived feature: its index among the parts.
-func (l *loader) part(f *features.Feature, name string) (int, error) {
-	if i := slices.IndexFunc(f.Parts, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
+func (l *loader) part(of *features.Derived, name string) (int, error) {
+	if i := slices.IndexFunc(of.Of, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
 		return i, nil
 	}
 	if _, ok := l.features[name]; !ok {
@@ -112,8 +113,8 @@ func (l *loader) part(f *features.Feature, name string) (int, error) {
 	if part.Membership() == aggregate.MembersNeeded {
 		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
 	}
-	f.Parts = append(f.Parts, part)
-	return len(f.Parts) - 1, nil
+	of.Of = append(of.Of, part)
+	return len(of.Of) - 1, nil
 }
 
 // cycleError says that definitions rest on themselves, along the path.
@@ -152,11 +153,11 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 
 // canonicalDerived is a derived feature on one line, with all that gives it its
 // meaning.
-func canonicalDerived(f *features.Feature) string {
-	text := "{expr: " + yamlQuote(f.Expr.Source)
-	if !f.Default.IsNull() {
-		val := string(f.Default.AppendText(nil))
-		if f.Default.Type == value.String {
+func canonicalDerived(of *features.Derived) string {
+	text := "{expr: " + yamlQuote(of.Expr.Source)
+	if !of.Default.IsNull() {
+		val := string(of.Default.AppendText(nil))
+		if of.Default.Type == value.String {
 			val = yamlQuote(val)
 		}
 		text += ", default: " + val

@@ -106,7 +106,7 @@ func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Fe
 	spec := kind.Spec()
 	f := &features.Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
-		Kind: kind, Per: d.per.text, Keep: defaultKeep,
+		Basis: features.OverStream{}, Kind: kind, Per: d.per.text, Keep: defaultKeep,
 	}
 	f.Window = l.window(d, kind)
 	if d.keep.given() {

@@ -63,15 +63,16 @@ func sameMeaning(a, b *features.Feature) string {
 		Parts                           []string
 	}
 	of := func(f *features.Feature) meaning {
-		stream := ""
-		if f.Stream != nil {
-			stream = f.Stream.Name
-		}
 		m := meaning{
-			f.Name, stream, f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Kind),
-			f.Call, f.Window, f.Keep, nil, f.Type(), f.Default, nil,
+			f.Name, "", f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Kind),
+			f.Call, f.Window, f.Keep, nil, f.Type(), value.Value{}, nil,
 		}
-		for _, part := range f.Parts {
+		if of, ok := f.Basis.(*features.Derived); ok {
+			m.Default = of.Default
+		} else {
+			m.Stream = f.Stream.Name
+		}
+		for _, part := range f.Parts() {
 			m.Parts = append(m.Parts, part.Name)
 		}
 		for _, s := range f.Series {

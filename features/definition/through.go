@@ -135,16 +135,18 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 	default:
 		set = l.featureNamed(w.text)
 	}
-	switch {
-	case set == nil:
-	case set.Through != nil:
-		l.report(w.place, tooDeep)
-	case set.Shape() != aggregate.List:
-		l.report(w.place, "%s answers with no list; go through %s", name, anyList)
-	default:
-		return set
+	if set == nil {
+		return nil
 	}
-	return nil
+	if _, deep := set.Basis.(*features.Through); deep {
+		l.report(w.place, tooDeep)
+		return nil
+	}
+	if set.Shape() != aggregate.List {
+		l.report(w.place, "%s answers with no list; go through %s", name, anyList)
+		return nil
+	}
+	return set
 }
 
 // throughField finds the by-field that holds the members of a set, by default
@@ -197,11 +199,11 @@ func (l *loader) second(d *writtenFeature, set, each *features.Feature) *feature
 			return nil
 		}
 	}
-	f := *each
-	f.Through = &features.Through{Set: set, Each: each, Max: fanOut}
+	f, hops := *each, &features.Through{Set: set, Each: each, Max: fanOut}
 	if d.through.call == nil && !strings.Contains(d.through.text, "(") {
-		f.Through.Name = set.Name
+		hops.Name = set.Name
 	}
+	f.Basis = hops
 	f.By, f.ByTypes = set.By, set.ByTypes
 	f.Series = slices.Concat(set.Series, each.Series)
 	if set.Forgets() && (!each.Forgets() || set.Keep < each.Keep) {

@@ -116,20 +116,21 @@ func tell(a *Answer, f *features.Feature, r aggregate.Result) {
 // Covers are the event times that an answer of the feature covers, as of
 // Answer.From and To; at and the present moment are in milliseconds.
 func Covers(f *features.Feature, at, now int64) (from, to int64) {
-	if f.Through != nil {
-		return Covers(f.Through.Each, at, now)
-	}
-	if f.Parts == nil {
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
+		for i, part := range basis.Of {
+			first, last := Covers(part, at, now)
+			if i == 0 {
+				from, to = first, last
+			}
+			from, to = min(from, first), max(to, last)
+		}
+		return from, to
+	case *features.Through:
+		return Covers(basis.Each, at, now)
+	default:
 		return f.Window.Covers(f.Series[0], at, now)
 	}
-	for i, part := range f.Parts {
-		first, last := Covers(part, at, now)
-		if i == 0 {
-			from, to = first, last
-		}
-		from, to = min(from, first), max(to, last)
-	}
-	return from, to
 }
 
 // united are the slices of n series, which several entities have all.

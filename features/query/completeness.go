@@ -27,15 +27,12 @@ func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 }
 
 func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
-	switch {
-	case f.Parts != nil:
-		for _, part := range f.Parts {
-			c.parts = append(c.parts, completenessOf(part, h))
-		}
-	case f.Through != nil:
-		c.parts = []Completeness{completenessOf(f.Through.Set, h), completenessOf(f.Through.Each, h)}
-	default:
-		c.since = h.CompleteSince(f.Retained())
+	parts := f.Parts()
+	if len(parts) == 0 {
+		return Completeness{since: h.CompleteSince(f.Retained())}
+	}
+	for _, part := range parts {
+		c.parts = append(c.parts, completenessOf(part, h))
 	}
 	return c
 }

@@ -79,7 +79,7 @@ func TestPartsAreCompleteApart(t *testing.T) {
 		f := defined.Feature(t, r, test.feature)
 		kept := map[string]*features.Feature{
 			"short": defined.Feature(t, r, "short"), "long": defined.Feature(t, r, "long"), "list": defined.Feature(t, r, "list"),
-			"device_7d": defined.Feature(t, r, "through").Through.Each, "device_30d": defined.Feature(t, r, "there").Through.Set,
+			"device_7d": defined.Feature(t, r, "through").Basis.(*features.Through).Each, "device_30d": defined.Feature(t, r, "there").Basis.(*features.Through).Set,
 		}
 		h := historyWithout(r, kept[test.young], at-test.since*hour-future)
 		var reading Reading

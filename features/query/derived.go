@@ -9,13 +9,13 @@ import (
 // derive answers a derived feature by its parts. The value is found where that
 // of any part is, and null where the expression cannot be computed. Where a part
 // could not be read there is none, whatever the default. It is whole if each part is.
-func (r *Reading) derive(a *Answer, f *features.Feature, at int64, c *Completeness) {
+func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, at int64, c *Completeness) {
 	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime}
 	a.From, a.To = Covers(f, at, r.now)
 	whole := *a // as far as all parts are
-	values := make([]value.Value, len(f.Parts))
+	values := make([]value.Value, len(of.Of))
 	var p Answer
-	for i, part := range f.Parts {
+	for i, part := range of.Of {
 		r.answer(&p, part, at, c.part(i))
 		values[i] = p.Value
 		whole.restOn(&p)
@@ -37,9 +37,9 @@ func (r *Reading) derive(a *Answer, f *features.Feature, at int64, c *Completene
 		return
 	}
 	// Its error is an overflow: there is no such value.
-	a.Value, _ = f.Expr.Clone().Eval(values)
+	a.Value, _ = of.Expr.Clone().Eval(values)
 	if a.Value.IsNull() {
-		a.Value = f.Default
+		a.Value = of.Default
 		if a.Status == Present {
 			a.Status = NullValue
 		}

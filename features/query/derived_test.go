@@ -211,7 +211,7 @@ func TestResultsAreOfTheTypeStated(t *testing.T) {
 			types = []value.Type{value.Null}
 		}
 		for _, typ := range types {
-			f := &features.Feature{Kind: k, Call: aggregate.Call{
+			f := &features.Feature{Basis: features.OverStream{}, Kind: k, Call: aggregate.Call{
 				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []value.Value{samples[typ]},
 			}}
 			shaped := k.Spec().Shape != aggregate.Scalar

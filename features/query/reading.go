@@ -87,14 +87,14 @@ func (r *Reading) Want(f *features.Feature, entity string, at int64) {
 }
 
 func (r *Reading) want(f *features.Feature, entity string, at int64) {
-	switch {
-	case f.Parts != nil:
-		for i, part := range f.Parts {
-			r.want(part, f.PartEntity(i, entity), at)
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
+		for i, part := range basis.Of {
+			r.want(part, basis.PartEntity(f, i, entity), at)
 		}
-	case f.Through != nil:
-		r.hops = append(r.hops, hop{Through: f.Through, at: at, set: len(r.needs)})
-		r.plan(f.Through.Set, entity, at)
+	case *features.Through:
+		r.hops = append(r.hops, hop{Through: basis, at: at, set: len(r.needs)})
+		r.plan(basis.Set, entity, at)
 	default:
 		r.plan(f, entity, at)
 	}
@@ -193,10 +193,10 @@ func (r *Reading) NextSince(a *Answer, c *Completeness) {
 }
 
 func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completeness) {
-	switch {
-	case f.Parts != nil:
-		r.derive(a, f, at, c)
-	case f.Through != nil:
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
+		r.derive(a, f, basis, at, c)
+	case *features.Through:
 		r.hop++
 		r.second(a, &r.hops[r.hop-1], c)
 	default:

@@ -35,7 +35,7 @@ func TestSpellingsOfSecondDegree(t *testing.T) {
 	one := feature("devices")
 	for _, name := range []string{"flat", "long", "long_flat", "by_macro", "by_macros"} {
 		f := feature(name)
-		if f.Definition != one.Definition || cmp.Diff(f.By, one.By) != "" || f.Through.Max != one.Through.Max {
+		if f.Definition != one.Definition || cmp.Diff(f.By, one.By) != "" || f.FanOut() != one.FanOut() {
 			t.Errorf("%s is %s by %v, want %s by %v", name, f.Definition, f.By, one.Definition, one.By)
 		}
 		if f.Series[0] != one.Series[0] || f.Series[1] != one.Series[1] {
@@ -78,8 +78,8 @@ func TestSecondDegreeHasBothHops(t *testing.T) {
 		if got := strings.Join(f.By, " "); got != want.by || f.Keep != want.keep || f.Forgets() != want.forgets || f.FanOut() != want.fanOut {
 			t.Errorf("%s is by %s, kept for %s (%v), goes through %d, want %+v", name, got, f.Keep, f.Forgets(), f.FanOut(), want)
 		}
-		if f.Through != nil && strings.Join(f.Through.Each.By, " ") != want.each {
-			t.Errorf("%s asks by %v, want %s", name, f.Through.Each.By, want.each)
+		if hops, ok := f.Basis.(*features.Through); ok && strings.Join(hops.Each.By, " ") != want.each {
+			t.Errorf("%s asks by %v, want %s", name, hops.Each.By, want.each)
 		}
 	}
 	if kind := feature("of_card").Type(); kind != value.String {

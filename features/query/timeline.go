@@ -22,7 +22,7 @@ type Bar struct {
 // which the feature says a number: it begins by the clock, and its state is kept
 // by tiles or in a log.
 func HasTimeline(f *features.Feature) bool {
-	if f.Parts != nil || f.Through != nil || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
+	if len(f.Parts()) > 0 || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
 		return false
 	}
 	_, byClock := f.Window.Form.(window.Clocked)

@@ -15,38 +15,39 @@ import (
 
 // derived computes a feature from the model's answers for its parts.
 type derived struct {
-	*features.Feature
+	*features.Derived
+	by   []string // sorted
 	expr *expr.Expr
 }
 
 // newDerived compiles the expression as if the parts were fields of an event.
-func newDerived(f *features.Feature) *derived {
+func newDerived(f *features.Feature, of *features.Derived) *derived {
 	var fields []expr.Variable
-	for _, part := range f.Parts {
+	for _, part := range of.Of {
 		fields = append(fields, expr.Variable{Name: part.Name, Type: part.Type()})
 	}
-	expr, err := expr.Compile(f.Expr.Source, fields, value.Null)
+	expr, err := expr.Compile(of.Expr.Source, fields, value.Null)
 	if err != nil {
-		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", f.Expr.Source, err))
+		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", of.Expr.Source, err))
 	}
-	return &derived{f, expr}
+	return &derived{of, slices.Sorted(slices.Values(f.By)), expr}
 }
 
 func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 	keys := map[string]string{}
 	texts := state.SplitEntity(nil, entity)
-	for i, name := range slices.Sorted(slices.Values(d.By)) {
+	for i, name := range d.by {
 		keys[name] = texts[i]
 	}
 	var r aggregate.Result
 	var values []value.Value
-	for _, part := range d.Parts {
+	for _, part := range d.Of {
 		var own []string
 		for _, name := range slices.Sorted(slices.Values(part.By)) {
 			own = append(own, keys[name])
 		}
 		p := m.Answer(part, strings.Join(own, "|"), at)
-		if !p.Found && part.Parts == nil {
+		if _, derived := part.Basis.(*features.Derived); !p.Found && !derived {
 			p.Value = part.Kind.Spec().Neutral
 		}
 		values = append(values, p.Value)
@@ -65,7 +66,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 // feature.
 func (m *Model) entitiesOf(f *features.Feature) []string {
 	all := map[string]bool{}
-	for _, part := range f.Parts {
+	for _, part := range f.Parts() {
 		if len(part.By) < len(f.By) {
 			continue
 		}

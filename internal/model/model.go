@@ -61,16 +61,15 @@ func New(r *features.Registry) *Model {
 		derived: map[string]*derived{}, strings: map[string][]byte{},
 	}
 	for _, f := range r.Features {
-		if f.Parts != nil {
-			m.derived[f.Name] = newDerived(f)
-			continue
+		switch basis := f.Basis.(type) {
+		case *features.Derived:
+			m.derived[f.Name] = newDerived(f, basis)
+		case *features.Through:
+			m.watch(basis.Set)
+			m.watch(basis.Each)
+		default:
+			m.watch(f)
 		}
-		if f.Through != nil {
-			m.watch(f.Through.Set)
-			m.watch(f.Through.Each)
-			continue
-		}
-		m.watch(f)
 	}
 	return m
 }
@@ -226,11 +225,11 @@ func (f *feature) late(e *record.Event) bool {
 // a derived feature they are those of its parts that have all its keys, of one
 // of the second degree those of its first hop.
 func (m *Model) Entities(f *features.Feature) []string {
-	switch {
-	case f.Parts != nil:
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
 		return m.entitiesOf(f)
-	case f.Through != nil:
-		return m.Entities(f.Through.Set)
+	case *features.Through:
+		return m.Entities(basis.Set)
 	}
 	return slices.Sorted(maps.Keys(m.answers[f].events))
 }
@@ -238,8 +237,8 @@ func (m *Model) Entities(f *features.Feature) []string {
 // Answer is the feature's value for the entity with that text, at a moment in
 // milliseconds. Estimates are answered by what they estimate.
 func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.Result {
-	if f.Parts != nil {
-		return m.derived[f.Name].answer(m, entity, at)
+	if d, ok := m.derived[f.Name]; ok {
+		return d.answer(m, entity, at)
 	}
 	return m.call(f, f.Call, entity, at)
 }
@@ -254,8 +253,8 @@ func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, memb
 
 // call answers a call of the feature's kind.
 func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
-	if f.Through != nil {
-		return m.through(f, call, entity, at)
+	if hops, ok := f.Basis.(*features.Through); ok {
+		return m.through(f, hops, call, entity, at)
 	}
 	a := m.answers[f]
 	if f.Kind.Spec().Method == "last_seen" && !f.Window.Exact {

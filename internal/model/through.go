@@ -10,8 +10,8 @@ import (
 
 // through answers a feature of the second degree: the function over the events
 // of all members of the set, of which the first count.
-func (m *Model) through(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
-	set := m.Answer(f.Through.Set, entity, at)
+func (m *Model) through(f *features.Feature, hops *features.Through, call aggregate.Call, entity string, at int64) aggregate.Result {
+	set := m.Answer(hops.Set, entity, at)
 	var members []string
 	for _, item := range set.Items {
 		member := string(state.AppendEntity(nil, true, item.Value))
@@ -19,9 +19,9 @@ func (m *Model) through(f *features.Feature, call aggregate.Call, entity string,
 			members = append(members, member)
 		}
 	}
-	more := len(members) > f.Through.Max
-	members = members[:min(len(members), f.Through.Max)]
-	each := m.answers[f.Through.Each]
+	more := len(members) > hops.Max
+	members = members[:min(len(members), hops.Max)]
+	each := m.answers[hops.Each]
 	samples, capped := each.within(at, members...)
 	r := fold(f, call, at, samples)
 	r.Capped = r.Capped || capped || set.Capped || more

@@ -138,11 +138,12 @@ func (c *windowCheck) compare(at int64) {
 
 func (c *windowCheck) check(f *features.Feature, user string, at int64, got query.Answer) {
 	want, spec := c.model.Answer(f, user, at), aggregate.Spec{}
-	if f.Kind != nil {
+	_, derived := f.Basis.(*features.Derived)
+	if !derived {
 		spec = f.Kind.Spec()
 	}
 	switch {
-	case f.Parts != nil: // whose default is in the value
+	case derived: // whose default is in the value
 	case !want.Found && f.Per != "":
 		want.Items = []aggregate.Item{}
 	case !want.Found:
@@ -168,7 +169,7 @@ func (c *windowCheck) check(f *features.Feature, user string, at int64, got quer
 		c.Fatalf("%s of %s at %d is %s, capped %v, want capped %v (-model +answer):\n%s",
 			f.Definition, user, at, got.Status, got.Capped, want.Capped, diff)
 	}
-	if f.Parts != nil || f.Through != nil {
+	if len(f.Parts()) > 0 {
 		return
 	}
 	from, to := c.model.Covers(f, user, at)

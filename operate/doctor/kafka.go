@@ -134,7 +134,7 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 // and how far it does.
 func (t *Topics) longest(topic string) (back time.Duration, feature string) {
 	for _, f := range t.Registry.Features {
-		if f.Stream == nil || f.Stream.Topic != topic || !f.Window.Forgets() {
+		if _, derived := f.Basis.(*features.Derived); derived || f.Stream.Topic != topic || !f.Window.Forgets() {
 			continue
 		}
 		if of := f.Window.Form.Reach() + f.Window.Delay + f.Keep; of > back {

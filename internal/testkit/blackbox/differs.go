@@ -17,7 +17,8 @@ import (
 // Differs says how an answer differs from the model's, "" if it does not.
 func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	want, status := r.Value, statusOf(r)
-	if !r.Found && f.Parts == nil && f.Per == "" {
+	_, derived := f.Basis.(*features.Derived)
+	if !r.Found && !derived && f.Per == "" {
 		want = f.Kind.Spec().Neutral
 	}
 	precise, off := precision(f)
@@ -25,7 +26,7 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 		precise, off = false, 6*got.StandardError
 	}
 	bounds := tolerance{share: off}
-	if f.Parts == nil && f.Kind.Spec().StandardError > 0 {
+	if !derived && f.Kind.Spec().StandardError > 0 {
 		bounds = tolerance{max(off, 5*got.StandardError), collisions}
 	}
 	shape := f.Shape()
@@ -57,21 +58,23 @@ type tolerance struct{ share, number float64 }
 // estimated says whether an answer states the error of a set that has more values
 // than are kept, of which it then is an estimate.
 func estimated(got Answer, f *features.Feature, want value.Value) bool {
-	return f.Parts == nil && !f.Window.Exact && f.Call.Max > 0 && want.Type == value.Int && want.Num > int64(f.Call.Max) &&
+	_, derived := f.Basis.(*features.Derived)
+	return !derived && !f.Window.Exact && f.Call.Max > 0 && want.Type == value.Int && want.Num > int64(f.Call.Max) &&
 		got.StandardError > 0
 }
 
 // precision says whether a feature's values have no error of their own, and by
 // which share they may be off: the stated error, or five standard errors.
 func precision(f *features.Feature) (exact bool, off float64) {
+	of, derived := f.Basis.(*features.Derived)
 	switch {
-	case f.Parts == nil && f.Call.Error > 0 && !f.Window.Exact:
+	case !derived && f.Call.Error > 0 && !f.Window.Exact:
 		return false, f.Call.Error * (1 + 1e-9)
-	case f.Parts == nil:
+	case !derived:
 		return f.Kind.Spec().Exact, 5 * f.Kind.Spec().StandardError
 	}
 	exact = true
-	for _, part := range f.Parts {
+	for _, part := range of.Of {
 		e, o := precision(part)
 		exact, off = exact && e, max(off, o)
 	}

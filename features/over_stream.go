@@ -1,0 +1,92 @@
+package features
+
+import (
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// OverStream is the basis of a feature that is a function of the events of a
+// stream.
+type OverStream struct{}
+
+// Columns are the columns of a log that a feature looks at; nil where it needs no
+// field, no filter, no condition or no categories.
+type Columns struct {
+	Field, Filter, Condition, Category *state.Column
+}
+
+// Parts are none.
+func (OverStream) Parts() []*Feature { return nil }
+
+func (OverStream) valueType(f *Feature) value.Type { return f.Kind.Spec().ResultOf(f.Call.Type) }
+func (OverStream) scale(f *Feature) uint8          { return f.Call.Scale }
+func (OverStream) forgets(f *Feature) bool         { return f.Window.Forgets() }
+func (OverStream) fanOut() int                     { return 0 }
+
+func (OverStream) shape(f *Feature) aggregate.Shape {
+	if f.Per != "" {
+		return aggregate.Categories
+	}
+	return f.Kind.Spec().Shape
+}
+
+func (OverStream) membership(f *Feature) aggregate.Membership {
+	if f.Per != "" {
+		return aggregate.NoMembers
+	}
+	return f.Kind.Spec().Members
+}
+
+func (OverStream) key(f *Feature, name string) record.Field {
+	return f.Stream.Fields[f.Stream.FieldIndex(name)]
+}
+
+func (OverStream) askedAbout(asked *Feature, members []value.Value) {
+	field := asked.Stream.FieldIndex(asked.Field)
+	asked.Call.Members = make([]value.Value, len(members))
+	for i, v := range members {
+		asked.Call.Members[i] = asked.Stream.Kept(field, v)
+	}
+}
+
+func (OverStream) retain(f *Feature) (list []state.Retained) {
+	keep := f.reach()
+	need := func(s *state.Series, key string) {
+		u := state.Retained{
+			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
+			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
+		}
+		if putOut(s) > 0 {
+			u.Max = f.Call.Max
+		}
+		list = append(list, u)
+	}
+	for _, s := range f.Series {
+		if !f.Window.Exact {
+			need(s, seriesUnit(f.Stream, s))
+			continue
+		}
+		if f.Columns.Field != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Field, f.Field))
+		}
+		if f.Columns.Category != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Category, f.Per))
+		}
+		if f.Columns.Condition != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Condition, f.Condition))
+		}
+		if f.Columns.Filter != nil {
+			need(s, columnUnit(f.Stream, s, *f.Columns.Filter, f.Where)+filtered)
+		}
+		if f.Columns.Filter == nil || f.Window.ByEvents() {
+			need(s, seriesUnit(f.Stream, s))
+		}
+	}
+	return list
+}
+
+// Own is the value that an event has itself of the feature's field, the member
+// about which the event's own row asks; null where it lacks it.
+func (f *Feature) Own(e *record.Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }
