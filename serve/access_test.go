@@ -10,11 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weir-stream/weir/serve/access"
 )
 
 const goodToken = "0123456789abcdef"
 
-func tokenOnly(a *Access) { a.Token = func(given string) bool { return given == goodToken } }
+func tokenOnly(a *access.Rules) { a.Token = func(given string) bool { return given == goodToken } }
 
 func TestAccess(t *testing.T) {
 	const (
@@ -24,9 +26,9 @@ func TestAccess(t *testing.T) {
 		login   = `Bearer realm="weir"`
 		again   = `Bearer realm="weir", error="invalid_token"`
 	)
-	both := func(a *Access) { tokenOnly(a); a.Certificate = true }
+	both := func(a *access.Rules) { tokenOnly(a); a.Certificate = true }
 	for name, test := range map[string]struct {
-		access        func(*Access)
+		access        func(*access.Rules)
 		path          string
 		authorization string
 		certificate   bool
@@ -34,7 +36,7 @@ func TestAccess(t *testing.T) {
 		challenge     string
 		body          string // of a refusal
 	}{
-		"nothing is wanted":             {func(*Access) {}, "/v1/features", "", false, 200, "", ""},
+		"nothing is wanted":             {func(*access.Rules) {}, "/v1/features", "", false, 200, "", ""},
 		"a token":                       {tokenOnly, "/v1/features", "Bearer " + goodToken, false, 200, "", ""},
 		"a token, otherwise written":    {tokenOnly, "/v1/features", "bearer  " + goodToken, false, 200, "", ""},
 		"no token":                      {tokenOnly, "/v1/features", "", false, 401, login, noToken},
@@ -46,9 +48,9 @@ func TestAccess(t *testing.T) {
 		"a probe of life":               {both, "/healthz", "", false, 200, "", ""},
 		"a probe of readiness":          {both, "/readyz", "", false, 200, "", ""},
 		"metrics":                       {tokenOnly, "/metrics", "", false, 401, login, noToken},
-		"metrics for all":               {func(a *Access) { both(a); a.OpenMetrics = true }, "/metrics", "", false, 200, "", ""},
-		"features, metrics for all":     {func(a *Access) { both(a); a.OpenMetrics = true }, "/v1/features", "", false, 403, "", noCert},
-		"a certificate":                 {func(a *Access) { a.Certificate = true }, "/v1/features", "", true, 200, "", ""},
+		"metrics for all":               {func(a *access.Rules) { both(a); a.OpenMetrics = true }, "/metrics", "", false, 200, "", ""},
+		"features, metrics for all":     {func(a *access.Rules) { both(a); a.OpenMetrics = true }, "/v1/features", "", false, 403, "", noCert},
+		"a certificate":                 {func(a *access.Rules) { a.Certificate = true }, "/v1/features", "", true, 200, "", ""},
 		"no certificate":                {both, "/v1/features", "Bearer " + goodToken, false, 403, "", noCert},
 		"a certificate, and no token":   {both, "/v1/features", "", true, 401, login, noToken},
 		"a certificate and a token":     {both, "/v1/features", "Bearer " + goodToken, true, 200, "", ""},
@@ -100,11 +102,11 @@ weir_requests_refused_total{code="missing_token"} 2
 // Without credentials a server answers to its own names, so that no page of a
 // stranger can have another name lead to it.
 func TestHosts(t *testing.T) {
-	own := func(a *Access) { a.Hosts = Hosts{"Engine-1", "weir-api", "*.fraud.svc"} }
-	withToken := func(a *Access) { own(a); tokenOnly(a) }
+	own := func(a *access.Rules) { a.Hosts = access.Hosts{"Engine-1", "weir-api", "*.fraud.svc"} }
+	withToken := func(a *access.Rules) { own(a); tokenOnly(a) }
 	for _, test := range []struct {
 		host   string
-		access func(*Access)
+		access func(*access.Rules)
 		status int
 	}{
 		{"localhost", own, 200},
@@ -127,7 +129,7 @@ func TestHosts(t *testing.T) {
 		{"evil.com:8080", own, 421},
 		{"evil.com:8080:8080", own, 421},
 		{"evil.com", withToken, 200},
-		{"evil.com", func(*Access) {}, 200}, // nobody has said which names there are
+		{"evil.com", func(*access.Rules) {}, 200}, // nobody has said which names there are
 	} {
 		h := newHandler(&fakeReader{}, func(c *setup) { test.access(&c.Access) })
 		r := httptest.NewRequest("GET", "/v1/features", nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -197,7 +198,7 @@ func (q *question) fits(ctx context.Context, bytes int) error {
 	case int64(bytes) <= q.most:
 		return q.hold(ctx, sending, q.most)
 	}
-	return errorf(AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
+	return reply.Errorf(reply.AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
 }
 
 // next fills in the next answer, of plan i.

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // A question holds memory in stages, each with a share of Limits.InFlight. It waits
@@ -70,7 +72,7 @@ func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 		err = ctx.Err()
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errorf(Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
+		return reply.Errorf(reply.Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
 			"ask about less at once, ask again in a second, or ask another server", q.total)
 	}
 	return err

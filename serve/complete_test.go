@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -212,9 +213,9 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 }
 
 func TestReadinessTellsOfDefinitions(t *testing.T) {
-	definitions := Definitions{Version: "abc"}
-	h := newHandler(&fakeReader{}, func(c *setup) { c.Definitions = func() Definitions { return definitions } })
-	for want, reload := range map[string]*Reload{
+	definitions := status.Definitions{Version: "abc"}
+	h := newHandler(&fakeReader{}, func(c *setup) { c.Definitions = func() status.Definitions { return definitions } })
+	for want, reload := range map[string]*status.Reload{
 		`{"ready":true,"checks":[],"definitions":{"version":"abc"}}`:                                                                                          nil,
 		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":true}}}`:                                 {At: noon, Taken: true},
 		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":false,"error":"a.yaml:1:1: bad YAML"}}}`: {At: noon, Error: "a.yaml:1:1: bad YAML"},

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"time"
 
@@ -10,14 +9,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/serve/access"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/store"
 )
-
-// Check is one condition of being ready to answer.
-type Check struct {
-	Name  string
-	Check func(context.Context) error
-}
 
 // Limits bound what one question may cost. A zero stands for the default.
 type Limits struct {
@@ -47,6 +42,7 @@ func (l Limits) orDefaults() Limits {
 
 // Config is what a handler is made of.
 type Config struct {
+	status.Process
 	// Registry is asked for at every question, so that definitions may be
 	// replaced while questions are served. It never returns nil.
 	Registry func() *features.Registry
@@ -55,16 +51,8 @@ type Config struct {
 	// say where they come from. Questions that wait for an event, the history and the
 	// clock are left to masters.
 	FromReplicas bool
-	Checks       []Check // of /readyz, run at once
-	// Definitions is what /readyz tells of them; nil leaves that out.
-	Definitions func() Definitions
-	Limits      Limits
-	Access      Access
-	// DeadLetters are the last that this process has set aside, the latest first,
-	// for /v1/status; nil leaves that out.
-	DeadLetters func() []DeadLetter
-	// Gatherer is what /metrics and /v1/status show: prometheus.DefaultGatherer if nil.
-	Gatherer prometheus.Gatherer
+	Limits       Limits
+	Access       access.Rules
 	// Registerer takes the handler's own metrics; nil keeps them to itself.
 	Registerer prometheus.Registerer
 	// TracerProvider takes spans of questions; nil makes none.

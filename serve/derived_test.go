@@ -9,6 +9,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/serve/catalogue"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -112,7 +114,7 @@ func TestDerivedFeatureRefusesQuestions(t *testing.T) {
 		`{"features": ["approval_rat"], "entities": [{"user": "u1", "device": "d1"}]}`: `there is no feature "approval_rat"; did you mean "approval_rate"?`,
 	} {
 		_, got, reads := askDerived(t, "POST", queryPath, body)
-		var answer struct{ Error *Error }
+		var answer struct{ Error *reply.Error }
 		if err := json.Unmarshal([]byte(got), &answer); err != nil || answer.Error == nil || answer.Error.Message != want {
 			t.Errorf("%s: %s\nwant %s", body, got, want)
 		}
@@ -124,18 +126,18 @@ func TestDerivedFeatureRefusesQuestions(t *testing.T) {
 
 func TestDerivedFeaturesInTheCatalogue(t *testing.T) {
 	_, body, _ := askDerived(t, "GET", "/v1/features", "")
-	var c Catalogue
+	var c catalogue.Catalogue
 	if err := json.Unmarshal([]byte(body), &c); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]CatalogueFeature{}
+	found := map[string]catalogue.Feature{}
 	for _, f := range c.Features {
 		found[f.Name] = f
 	}
 	got := found["risk"]
-	want := CatalogueFeature{
+	want := catalogue.Feature{
 		Name: "risk", Definition: "{expr: 'approval_rate * device_logins'}", Kind: "expr", Parts: []string{"approval_rate", "device_logins"},
-		Keys: []CatalogueKey{{"user", "string"}, {"device", "string"}}, Keep: "10m",
+		Keys: []catalogue.Key{{Name: "user", Type: "string"}, {Name: "device", Type: "string"}}, Keep: "10m",
 	}
 	for _, part := range []string{"user_approved", "user_tx", "device_logins"} {
 		for _, s := range found[part].Series {

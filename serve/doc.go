@@ -67,5 +67,5 @@
 //	"waited": {"applied": true}
 //
 // Whatever a question asks for is read in one round trip to the store, equal
-// reads once. An answer is whole or it is an error (see Error).
+// reads once. An answer is whole or it is an error (see reply.Error).
 package serve

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -130,14 +131,14 @@ func (q *question) find(i int, entity *fastjson.Value) (err error) {
 // badKey is the error for a value that is not there or not of its key's type.
 func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	feature := q.plans[slices.Index(q.set, set)].Name
-	var e *Error
+	var e *reply.Error
 	switch {
 	case v == nil:
-		e = errorf(MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, key.name, key.typ, feature)
+		e = reply.Errorf(reply.MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, key.name, key.typ, feature)
 	case v.Type() == fastjson.TypeNull:
-		e = errorf(MissingKey, "key %q (%s) of entity %d is null, but feature %q needs it", key.name, key.typ, entity, feature)
+		e = reply.Errorf(reply.MissingKey, "key %q (%s) of entity %d is null, but feature %q needs it", key.name, key.typ, entity, feature)
 	default:
-		e = errorf(WrongType, "key %q of entity %d must be %s for feature %q; %s is not", key.name, entity, key.want(), feature, show(v))
+		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not", key.name, entity, key.want(), feature, show(v))
 	}
 	e.Feature, e.Key, e.Entity = feature, key.name, &entity
 	return e

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 const queryPath = "/v1/query"
@@ -260,7 +262,7 @@ func TestNearest(t *testing.T) {
 		"":              "ip",
 		"something_new": "",
 	} {
-		if got := nearest(name, names); got != want {
+		if got := reply.Nearest(name, names); got != want {
 			t.Errorf("nearest to %q: %q, want %q", name, got, want)
 		}
 	}

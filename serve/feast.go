@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -63,7 +64,7 @@ func (h *handler) readFeast(q *question) error {
 func takeFeast(root *fastjson.Value) (*feastQuestion, error) {
 	object, err := root.Object()
 	if err != nil {
-		return nil, errorf(WrongType, "a question must be an object; %s is not", show(root))
+		return nil, reply.Errorf(reply.WrongType, "a question must be an object; %s is not", show(root))
 	}
 	asked, seen := &feastQuestion{}, map[string]bool{}
 	object.Visit(func(k []byte, v *fastjson.Value) {
@@ -187,8 +188,8 @@ func (c *columns) take(entities map[string][]*fastjson.Value) (n int, err error)
 	for i, key := range c.keys {
 		values := entities[key]
 		if i > 0 && len(values) != n {
-			e := errorf(WrongType, "the lists of entities must be equally long; %s has %d values, but %s has %d",
-				quote(c.keys[0]), n, quote(key), len(values))
+			e := reply.Errorf(reply.WrongType, "the lists of entities must be equally long; %s has %d values, but %s has %d",
+				reply.Quote(c.keys[0]), n, reply.Quote(key), len(values))
 			e.Key = "entities"
 			return 0, e
 		}
@@ -310,26 +311,26 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 
 // feastErrors are the exceptions that Feast's clients raise for some codes;
 // its FeastError for others.
-var feastErrors = map[Code]string{
-	UnknownService:  "FeatureServiceNotFoundException",
-	UnknownFeature:  "FeatureViewNotFoundException",
-	MissingKey:      "RequestDataNotFoundInEntityRowsException",
-	MissingEntities: "RequestDataNotFoundInEntityRowsException",
-	DuplicateKey:    "FeatureNameCollisionError",
+var feastErrors = map[reply.Code]string{
+	reply.UnknownService:  "FeatureServiceNotFoundException",
+	reply.UnknownFeature:  "FeatureViewNotFoundException",
+	reply.MissingKey:      "RequestDataNotFoundInEntityRowsException",
+	reply.MissingEntities: "RequestDataNotFoundInEntityRowsException",
+	reply.DuplicateKey:    "FeatureNameCollisionError",
 }
 
 // failFeast writes an error as Feast's clients raise it: as a JSON string that
 // holds the JSON of an exception.
-func failFeast(w http.ResponseWriter, e *Error) {
+func failFeast(w http.ResponseWriter, e *reply.Error) {
 	class, ok := feastErrors[e.Code]
 	if !ok {
 		class = "FeastError"
 	}
-	detail := appendJSON(nil, struct {
-		Module  string `json:"module"`
-		Class   string `json:"class"`
-		Message string `json:"message"`
-		Code    Code   `json:"code"`
+	detail := reply.AppendJSON(nil, struct {
+		Module  string     `json:"module"`
+		Class   string     `json:"class"`
+		Message string     `json:"message"`
+		Code    reply.Code `json:"code"`
 	}{"feast.errors", class, e.Message, e.Code})
-	failWith(w, e.Status, append(query.AppendString(nil, strings.TrimSpace(string(detail))), '\n'))
+	reply.FailWith(w, e.Status, append(query.AppendString(nil, strings.TrimSpace(string(detail))), '\n'))
 }

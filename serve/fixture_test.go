@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
@@ -214,7 +215,7 @@ func newHandler(reader store.Reader, change func(*setup)) http.Handler {
 	metrics := prometheus.NewRegistry()
 	s := &setup{Config: Config{
 		Registry: func() *features.Registry { return r },
-		Reader:   reader, Registerer: metrics, Gatherer: metrics,
+		Reader:   reader, Registerer: metrics, Process: status.Process{Gatherer: metrics},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now:    func() time.Time { return noon },
 	}}

@@ -8,13 +8,15 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weir-stream/weir/serve/page"
+	"github.com/weir-stream/weir/serve/reply"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -58,24 +60,24 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/timeline/{name}", h.question(h.query, bars)},
 		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
-		{"GET", "/v1/status", http.HandlerFunc(h.status)},
-		{"GET", "/{$}", asset("index.html")},
-		{"GET", "/page/{file}", http.HandlerFunc(assets)},
-		{"GET", "/healthz", http.HandlerFunc(h.health)},
-		{"GET", "/readyz", http.HandlerFunc(h.ready)},
+		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
+		{"GET", "/{$}", page.File("index.html")},
+		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},
+		{"GET", "/healthz", http.HandlerFunc(status.Health)},
+		{"GET", "/readyz", c.ReadyHandler(h.limits.Timeout)},
 		{"GET", "/openapi.yaml", http.HandlerFunc(h.openAPI)},
 		{"GET", "/metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{})},
 	} {
 		mux.Handle(route.method+" "+route.path, route.handler)
 		mux.HandleFunc(route.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", route.method)
-			fail(w, errorf(MethodNotAllowed, "%s takes %s, not %s", r.URL.Path, route.method, r.Method))
+			reply.Fail(w, reply.Errorf(reply.MethodNotAllowed, "%s takes %s, not %s", r.URL.Path, route.method, r.Method))
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, errorf(UnknownPath, "there is no path %s", quote(r.URL.Path)))
+		reply.Fail(w, reply.Errorf(reply.UnknownPath, "there is no path %s", reply.Quote(r.URL.Path)))
 	})
-	return h.guard(straight(h.admit(mux)))
+	return h.guard(straight(h.Access.Admit(mux, h.metrics.unauthorized)))
 }
 
 // straight refuses the paths that ServeMux would redirect to cleaner ones:
@@ -88,9 +90,9 @@ func straight(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		e := errorf(UnknownPath, "there is no path %s; did you mean %s?", quote(sent), quote(clean))
+		e := reply.Errorf(reply.UnknownPath, "there is no path %s; did you mean %s?", reply.Quote(sent), reply.Quote(clean))
 		e.Nearest = clean
-		fail(w, e)
+		reply.Fail(w, e)
 	})
 }
 
@@ -113,28 +115,24 @@ func (h *handler) guard(next http.Handler) http.Handler {
 			if p := recover(); p != nil {
 				h.metrics.panics.Inc()
 				h.Logger.Error("a request failed", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				fail(w, errInternal())
+				reply.Fail(w, reply.Defect())
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-func errInternal() *Error {
-	return errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
-}
-
 // form is how questions are asked and answered.
 type form struct {
 	read   func(*handler, *question) error                  // makes q.request of q.body; nil where the URL has it all
 	answer func(*handler, context.Context, *question) error // into q.out
-	fail   func(http.ResponseWriter, *Error)
+	fail   func(http.ResponseWriter, *reply.Error)
 }
 
 var (
-	rows = form{(*handler).readJSON, answerIn((*question).encode), fail}
-	row  = form{nil, answerIn((*question).encode), fail}
-	bars = form{nil, (*handler).timeline, fail}
+	rows = form{(*handler).readJSON, answerIn((*question).encode), reply.Fail}
+	row  = form{nil, answerIn((*question).encode), reply.Fail}
+	bars = form{nil, (*handler).timeline, reply.Fail}
 )
 
 // answerIn answers questions in an encoding.
@@ -179,7 +177,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			w.WriteHeader(errAbandoned.Status) // for the log of a proxy
 			return
 		}
-		var refusal *Error
+		var refusal *reply.Error
 		refusal, outcome = h.refusal(err)
 		ended(span, refusal)
 		in.fail(w, refusal)
@@ -208,7 +206,7 @@ func (h *handler) work(ctx context.Context, q *question, in form) error {
 
 // errAbandoned stands for a client that has hung up, in the status that nginx
 // gave it. Nobody reads it.
-var errAbandoned = &Error{Status: 499, Code: "abandoned"}
+var errAbandoned = &reply.Error{Status: 499, Code: "abandoned"}
 
 // gone says whether the client hung up before it had an answer: then that is
 // why there is none, and neither the store nor the question has failed.
@@ -217,10 +215,10 @@ func gone(r *http.Request, err error) bool {
 }
 
 // refusal is what a client is told about an error, and the outcome.
-func (h *handler) refusal(err error) (*Error, string) {
-	var refusal *Error
+func (h *handler) refusal(err error) (*reply.Error, string) {
+	var refusal *reply.Error
 	if errors.As(err, &refusal) {
-		if refusal.Code == Overloaded {
+		if refusal.Code == reply.Overloaded {
 			return refusal, overloaded
 		}
 		return refusal, refused
@@ -228,12 +226,12 @@ func (h *handler) refusal(err error) (*Error, string) {
 	var store *storeError
 	if !errors.As(err, &store) {
 		h.Logger.Error("a question failed", "error", err)
-		return errInternal(), failed
+		return reply.Defect(), failed
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		refusal = errorf(StoreUnavailable, "the store did not answer within %v", h.limits.Timeout)
+		refusal = reply.Errorf(reply.StoreUnavailable, "the store did not answer within %v", h.limits.Timeout)
 	} else {
-		refusal = errorf(StoreUnavailable, "the store cannot be read; the server's log has the details")
+		refusal = reply.Errorf(reply.StoreUnavailable, "the store cannot be read; the server's log has the details")
 	}
 	// A store that is down fails every question: the log says so once a second.
 	if h.complain(&h.complained) {
@@ -263,29 +261,5 @@ func (h *handler) complain(last *atomic.Int64) bool {
 }
 
 func (h *handler) catalogue(w http.ResponseWriter, _ *http.Request) {
-	respond(w, http.StatusOK, h.index().catalogue)
-}
-
-func respond(w http.ResponseWriter, status int, body []byte) {
-	respondAs(w, status, "application/json", body)
-}
-
-func respondAs(w http.ResponseWriter, status int, contentType string, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", contentType)
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	// A client that went away is no failure of the server's.
-	_, _ = w.Write(body)
-}
-
-func fail(w http.ResponseWriter, e *Error) {
-	failWith(w, e.Status, appendJSON(nil, map[string]*Error{"error": e}))
-}
-
-func failWith(w http.ResponseWriter, status int, body []byte) {
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	respond(w, status, body)
+	reply.Respond(w, http.StatusOK, h.index().catalogue)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -147,29 +148,29 @@ func TestReadiness(t *testing.T) {
 	pass := func(context.Context) error { return nil }
 	for _, test := range []struct {
 		name   string
-		checks []Check
+		checks []status.Check
 		status int
 		want   string
 	}{
 		{"no checks", nil, 200, `{"ready":true,"checks":[]}`},
-		{"all pass", []Check{{"redis", pass}, {"kafka", pass}}, 200, `{"ready":true,"checks":[{"name":"redis","ready":true},{"name":"kafka","ready":true}]}`},
+		{"all pass", []status.Check{{Name: "redis", Check: pass}, {Name: "kafka", Check: pass}}, 200, `{"ready":true,"checks":[{"name":"redis","ready":true},{"name":"kafka","ready":true}]}`},
 		{
 			"one fails, one panics, one hangs",
-			[]Check{
-				{"redis", func(context.Context) error { return errors.New("connection refused") }},
-				{"kafka", pass},
-				{"disk", func(context.Context) error { panic("no disk") }},
-				{"lag", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+			[]status.Check{
+				{Name: "redis", Check: func(context.Context) error { return errors.New("connection refused") }},
+				{Name: "kafka", Check: pass},
+				{Name: "disk", Check: func(context.Context) error { panic("no disk") }},
+				{Name: "lag", Check: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 			},
 			503, `{"ready":false,"checks":[{"name":"redis","ready":false,"error":"connection refused"},{"name":"kafka","ready":true},` +
 				`{"name":"disk","ready":false,"error":"panic: no disk"},{"name":"lag","ready":false,"error":"context deadline exceeded"}]}`,
 		},
 		{
-			"one hangs, whatever the context says", []Check{{"redis", func(context.Context) error { select {} }}},
+			"one hangs, whatever the context says", []status.Check{{Name: "redis", Check: func(context.Context) error { select {} }}},
 			503, `{"ready":false,"checks":[{"name":"redis","ready":false,"error":"it does not answer in time"}]}`,
 		},
 		{
-			"one of several masters hangs", []Check{{"redis", func(context.Context) error { return fmt.Errorf("look: %w", halfDown{}) }}},
+			"one of several masters hangs", []status.Check{{Name: "redis", Check: func(context.Context) error { return fmt.Errorf("look: %w", halfDown{}) }}},
 			200, `{"ready":true,"checks":[{"name":"redis","ready":true,"warning":"look: one of three is down"}]}`,
 		},
 	} {
@@ -289,7 +290,9 @@ func (halfDown) Degraded() bool { return true }
 // A probe that waits for a second is to see why.
 func TestReadinessIsToldWithinHalfASecond(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	h := newHandler(&fakeReader{}, func(c *setup) { c.Checks = []Check{{"redis", hangs}, {"processor", hangs}} })
+	h := newHandler(&fakeReader{}, func(c *setup) {
+		c.Checks = []status.Check{{Name: "redis", Check: hangs}, {Name: "processor", Check: hangs}}
+	})
 	began := time.Now()
 	w := do(t, h, "GET", "/readyz", "")
 	if took := time.Since(began); took > 500*time.Millisecond || w.Code != 503 {

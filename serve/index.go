@@ -9,6 +9,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/catalogue"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -51,7 +53,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		registry:  r,
 		plans:     make(map[string]*plan, len(r.Features)),
 		services:  make(map[string][]*plan, len(r.Services)),
-		catalogue: appendJSON(nil, newCatalogue(r)),
+		catalogue: reply.AppendJSON(nil, catalogue.New(r)),
 		mappers:   sync.Pool{New: func() any { return r.NewJSONMapper() }},
 	}
 	if p := r.Plan(); p != nil {
@@ -99,7 +101,7 @@ func (x *index) unknownFeature(name string) error {
 	for _, f := range x.registry.Features {
 		names = append(names, f.Name)
 	}
-	e := unknown(UnknownFeature, "feature", name, names)
+	e := reply.Unknown(reply.UnknownFeature, "feature", name, names)
 	e.Feature = name
 	return e
 }
@@ -109,5 +111,5 @@ func (x *index) unknownService(name string) error {
 	for _, s := range x.registry.Services {
 		names = append(names, s.Name)
 	}
-	return unknown(UnknownService, "service", name, names)
+	return reply.Unknown(reply.UnknownService, "service", name, names)
 }

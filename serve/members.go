@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -91,7 +92,7 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 		case i < 0 && x.plans[string(name)] == nil:
 			err = x.unknownFeature(string(name))
 		case i < 0:
-			e := errorf(NoMembers, "members are named for feature %q, which is not asked for", name)
+			e := reply.Errorf(reply.NoMembers, "members are named for feature %q, which is not asked for", name)
 			e.Feature, e.Key = string(name), "members"
 			err = e
 		case lists[i] != nil:
@@ -108,25 +109,25 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 
 // nameOf takes the members that a feature is asked about, nil for none.
 func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
-	refuse := func(e *Error) error {
+	refuse := func(e *reply.Error) error {
 		e.Feature, e.Key = p.Name, "members"
 		return e
 	}
 	membership := p.Membership()
 	switch {
 	case list == nil && membership == aggregate.MembersNeeded:
-		return refuse(errorf(MissingMembers, `feature %q is asked about values of %q: name them, such as "members": [%s]`,
+		return refuse(reply.Errorf(reply.MissingMembers, `feature %q is asked about values of %q: name them, such as "members": [%s]`,
 			p.Name, p.Field, p.member.example()))
 	case list == nil:
 		return nil
 	case membership == aggregate.NoMembers:
-		return refuse(errorf(NoMembers, `feature %q cannot be asked about members; name the features that can: "members": {"FEATURE": ["a"]}`, p.Name))
+		return refuse(reply.Errorf(reply.NoMembers, `feature %q cannot be asked about members; name the features that can: "members": {"FEATURE": ["a"]}`, p.Name))
 	case list.Type() != fastjson.TypeArray:
-		return refuse(errorf(WrongType, "members of feature %q must be a list of values; %s is not", p.Name, show(list)))
+		return refuse(reply.Errorf(reply.WrongType, "members of feature %q must be a list of values; %s is not", p.Name, show(list)))
 	}
 	values := list.GetArray()
 	if len(values) == 0 {
-		return refuse(errorf(MissingMembers, "members of feature %q must not be empty", p.Name))
+		return refuse(reply.Errorf(reply.MissingMembers, "members of feature %q must not be empty", p.Name))
 	}
 	if n := len(q.members.values) + len(values); n > limits.Values {
 		return tooMany(fmt.Sprintf("%d features with %d members", len(q.plans), n), 1, limits)
@@ -137,7 +138,7 @@ func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
 		q.members.echoes.end()
 		member, ok := q.valueOf(v, p.member)
 		if !ok {
-			return refuse(errorf(WrongType, "member %d of feature %q must be %s; %s is not", i, p.Name, p.member.want(), show(v)))
+			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not", i, p.Name, p.member.want(), show(v)))
 		}
 		member.Str = slices.Clone(member.Str) // it holds until the next value only
 		q.members.values = append(q.members.values, member)

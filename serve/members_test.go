@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -172,7 +173,7 @@ func TestMembersAsParameters(t *testing.T) {
 
 // The catalogue says which features take members, and of which type.
 func TestMembersInTheCatalogue(t *testing.T) {
-	var catalogue Catalogue
+	var catalogue catalogue.Catalogue
 	if err := json.Unmarshal(do(t, memberHandler(t), "GET", "/v1/features", "").Body.Bytes(), &catalogue); err != nil {
 		t.Fatal(err)
 	}

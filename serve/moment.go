@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -20,14 +21,14 @@ func moment(v *fastjson.Value, now int64) (int64, error) {
 	at, ok := parseTime(v.MarshalTo(nil))
 	switch {
 	case !ok || at < 0:
-		return 0, atKey(errorf(BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
+		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
 	case at-now > maxAhead.Milliseconds():
-		return 0, atKey(errorf(MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
+		return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
 	}
 	return at, nil
 }
 
-func atKey(e *Error) *Error {
+func atKey(e *reply.Error) *reply.Error {
 	e.Key = "at"
 	return e
 }

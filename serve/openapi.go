@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	_ "embed"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 //go:embed openapi.yaml
@@ -11,5 +13,5 @@ var openAPI []byte
 
 // openAPI describes all paths in OpenAPI 3.1.
 func (h *handler) openAPI(w http.ResponseWriter, _ *http.Request) {
-	respondAs(w, http.StatusOK, "application/yaml", openAPI)
+	reply.RespondAs(w, http.StatusOK, "application/yaml", openAPI)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.opentelemetry.io/otel/propagation"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // contract is /openapi.yaml, made ready to check what is asked and answered.
@@ -216,7 +218,7 @@ func TestOpenAPIHeaders(t *testing.T) {
 
 // The document has every code, with its status.
 func TestOpenAPICodes(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "reply/errors.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +230,7 @@ func TestOpenAPICodes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want[code] = strconv.Itoa(errorf(Code(code), "").Status)
+				want[code] = strconv.Itoa(reply.Errorf(reply.Code(code), "").Status)
 			}
 		}
 		return true

@@ -3,6 +3,8 @@ package serve
 import (
 	"net/http"
 	"time"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // enter counts a question in, or refuses it because of those that are being
@@ -10,7 +12,7 @@ import (
 // from then on, budgets bound. Call leave either way.
 func (h *handler) enter() error {
 	if h.answering.Add(1) > int64(h.limits.Concurrent) {
-		return errorf(Overloaded, "as many questions as this server answers at once (%d) are under way; ask again in a second, or ask another server", h.limits.Concurrent)
+		return reply.Errorf(reply.Overloaded, "as many questions as this server answers at once (%d) are under way; ask again in a second, or ask another server", h.limits.Concurrent)
 	}
 	return nil
 }

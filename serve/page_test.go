@@ -1,9 +1,9 @@
 package serve
 
 import (
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,12 +25,15 @@ func TestPageIsServedWhole(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	files, err := fs.ReadDir(pageFiles, "page")
+	files, err := os.ReadDir("page")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
 		path := "/page/" + file.Name()
+		if strings.HasSuffix(path, ".go") {
+			continue
+		}
 		if file.Name() == "index.html" {
 			path = "/"
 		}
@@ -62,7 +65,7 @@ func TestPageIsSentWhole(t *testing.T) {
 	r.Header.Set("Range", "bytes=9-1")
 	r.Header.Set("If-Match", "x")
 	newHandler(&fakeReader{}, nil).ServeHTTP(w, r)
-	if want, err := pageFiles.ReadFile("page/page.css"); err != nil || w.Code != http.StatusOK || w.Body.String() != string(want) {
+	if want, err := os.ReadFile("page/page.css"); err != nil || w.Code != http.StatusOK || w.Body.String() != string(want) {
 		t.Errorf("%d with %d bytes, want 200 with %d; %v", w.Code, w.Body.Len(), len(want), err)
 	}
 }

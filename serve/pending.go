@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -29,7 +30,7 @@ func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
 		return wrongQuestion("pending", "an object with stream and event, or a list of them", v)
 	}
 	if len(list) > maxPending {
-		return errorf(TooManyValues, "%d pending events are more than the %d that one question may have", len(list), maxPending)
+		return reply.Errorf(reply.TooManyValues, "%d pending events are more than the %d that one question may have", len(list), maxPending)
 	}
 	mapper := x.mappers.Get().(*features.Mapper)
 	defer x.mappers.Put(mapper)
@@ -99,8 +100,8 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, e
 		switch key := string(k); {
 		case err != nil:
 		case key != "stream" && key != "event":
-			e := badEvent(i, "pending event %d has no key %s; its keys are stream and event", i, quote(key))
-			e.Code, e.Key, e.Nearest = UnknownKey, key, nearest(key, []string{"stream", "event"})
+			e := badEvent(i, "pending event %d has no key %s; its keys are stream and event", i, reply.Quote(key))
+			e.Code, e.Key, e.Nearest = reply.UnknownKey, key, reply.Nearest(key, []string{"stream", "event"})
 			err = e
 		case key == "stream" && name != nil, key == "event" && event != nil:
 			e := duplicateKey(key, "pending event "+strconv.Itoa(i))
@@ -117,7 +118,7 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, e
 		return nil, nil, err
 	case name == nil || event == nil || string(event) == "null":
 		e := badEvent(i, `pending event %d must have stream and event, such as {"stream": "transaction", "event": {…}}`, i)
-		e.Code = MissingKey
+		e.Code = reply.MissingKey
 		return nil, nil, e
 	}
 	text, err := name.StringBytes()
@@ -132,7 +133,7 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, e
 		for _, s := range x.registry.Streams {
 			names = append(names, s.Name)
 		}
-		e := unknown(UnknownStream, "stream", string(text), names)
+		e := reply.Unknown(reply.UnknownStream, "stream", string(text), names)
 		e.Event = &i
 		return nil, nil, e
 	}
@@ -140,8 +141,8 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, e
 }
 
 // badEvent is the error for a pending event that cannot be used.
-func badEvent(i int, format string, args ...any) *Error {
-	e := errorf(BadEvent, format, args...)
+func badEvent(i int, format string, args ...any) *reply.Error {
+	e := reply.Errorf(reply.BadEvent, format, args...)
 	e.Event = &i
 	return e
 }

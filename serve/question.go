@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -178,11 +179,11 @@ func (q *question) parse() (*fastjson.Value, error) {
 		return nil, q.malformed()
 	}
 	if !utf8.Valid(q.body) {
-		return nil, errorf(MalformedJSON, "the body is not UTF-8")
+		return nil, reply.Errorf(reply.MalformedJSON, "the body is not UTF-8")
 	}
 	root, err := q.parser.ParseBytes(q.body)
 	if err != nil { // of all that is valid, it refuses this alone
-		return nil, errorf(MalformedJSON, "the body is nested deeper than %d levels", fastjson.MaxDepth)
+		return nil, reply.Errorf(reply.MalformedJSON, "the body is nested deeper than %d levels", fastjson.MaxDepth)
 	}
 	return root, nil
 }
@@ -193,13 +194,13 @@ func (q *question) malformed() error {
 	err := json.Unmarshal(q.body, &ignored)
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return errorf(MalformedJSON, "the body is no JSON: %v, at byte %d", err, syntax.Offset)
+		return reply.Errorf(reply.MalformedJSON, "the body is no JSON: %v, at byte %d", err, syntax.Offset)
 	}
-	return errorf(MalformedJSON, "the body is no JSON: %v", err)
+	return reply.Errorf(reply.MalformedJSON, "the body is no JSON: %v", err)
 }
 
-func duplicateKey(name, where string) *Error {
-	e := errorf(DuplicateKey, "key %s stands twice in %s", quote(name), where)
+func duplicateKey(name, where string) *reply.Error {
+	e := reply.Errorf(reply.DuplicateKey, "key %s stands twice in %s", reply.Quote(name), where)
 	e.Key = name
 	return e
 }
@@ -240,7 +241,7 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 		}
 	}
 	if len(q.plans) == 0 {
-		return errorf(MissingFeatures, `a question must name features or a service, such as "features": ["device_tx_7d"]`)
+		return reply.Errorf(reply.MissingFeatures, `a question must name features or a service, such as "features": ["device_tx_7d"]`)
 	}
 	return nil
 }
@@ -260,14 +261,14 @@ func (q *question) add(p *plan) {
 // take takes the entities asked about.
 func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	if entities == nil {
-		return errorf(MissingEntities, `a question must have entities, such as "entities": [{"device_id": "d000001"}]`)
+		return reply.Errorf(reply.MissingEntities, `a question must have entities, such as "entities": [{"device_id": "d000001"}]`)
 	}
 	list, err := entities.Array()
 	switch {
 	case err != nil:
 		return wrongQuestion("entities", "a list of objects", entities)
 	case len(list) == 0:
-		return errorf(MissingEntities, "entities must not be empty")
+		return reply.Errorf(reply.MissingEntities, "entities must not be empty")
 	case len(list)*q.cost() > limits.Values:
 		return q.tooMany(len(list), limits)
 	}
@@ -306,16 +307,16 @@ func (q *question) tooMany(entities int, limits Limits) error {
 }
 
 func tooMany(what string, entities int, limits Limits) error {
-	return errorf(TooManyValues, "%s for %d entities are more than the %d values that one question may ask for", what, entities, limits.Values)
+	return reply.Errorf(reply.TooManyValues, "%s for %d entities are more than the %d values that one question may ask for", what, entities, limits.Values)
 }
 
-func wrongQuestion(key, want string, v *fastjson.Value) *Error {
-	e := errorf(WrongType, "%s must be %s; %s is not", key, want, show(v))
+func wrongQuestion(key, want string, v *fastjson.Value) *reply.Error {
+	e := reply.Errorf(reply.WrongType, "%s must be %s; %s is not", key, want, show(v))
 	e.Key = key
 	return e
 }
 
-func wrongItem(key, want string, v *fastjson.Value) *Error {
+func wrongItem(key, want string, v *fastjson.Value) *reply.Error {
 	e := wrongQuestion(key, want, v)
 	e.Message += " one"
 	return e
@@ -329,9 +330,9 @@ func show(v *fastjson.Value) string {
 	case fastjson.TypeArray:
 		return "a list"
 	case fastjson.TypeString:
-		return quote(string(v.GetStringBytes()))
+		return reply.Quote(string(v.GetStringBytes()))
 	default:
-		short, dots := shorten(v.String()) // of a number, true, false or null
+		short, dots := reply.Shorten(v.String()) // of a number, true, false or null
 		return short + dots
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -59,7 +60,7 @@ func (h *handler) readJSON(q *question) error {
 	}
 	object, err := root.Object()
 	if err != nil {
-		return errorf(WrongType, "a question must be an object; %s is not", show(root))
+		return reply.Errorf(reply.WrongType, "a question must be an object; %s is not", show(root))
 	}
 	object.Visit(func(k []byte, v *fastjson.Value) {
 		if err != nil {
@@ -84,15 +85,15 @@ func (h *handler) readJSON(q *question) error {
 
 func unknownKey(name string) error {
 	last := len(requestKeys) - 1
-	e := errorf(UnknownKey, "a question has no key %s; its keys are %s and %s", quote(name), strings.Join(requestKeys[:last], ", "), requestKeys[last])
-	e.Key, e.Nearest = name, nearest(name, requestKeys)
+	e := reply.Errorf(reply.UnknownKey, "a question has no key %s; its keys are %s and %s", reply.Quote(name), strings.Join(requestKeys[:last], ", "), requestKeys[last])
+	e.Key, e.Nearest = name, reply.Nearest(name, requestKeys)
 	return e
 }
 
 // body brings the question of a POST.
 func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return errorf(UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", quote(encoding))
+		return reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
 	}
 	from := http.MaxBytesReader(w, r.Body, h.limits.Body)
 	buffer := bytes.NewBuffer(q.body)
@@ -104,16 +105,16 @@ func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) erro
 	}
 	q.body = buffer.Bytes()
 	var tooLarge *http.MaxBytesError
-	var refusal *Error
+	var refusal *reply.Error
 	switch {
 	case errors.As(err, &tooLarge):
-		return errorf(BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
+		return reply.Errorf(reply.BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
 	case errors.As(err, &refusal):
 		return refusal
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errAbandoned
 	case err != nil:
-		return errorf(UnreadableBody, "the body could not be read: %v", err)
+		return reply.Errorf(reply.UnreadableBody, "the body could not be read: %v", err)
 	}
 	return nil
 }
@@ -139,12 +140,12 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 	}
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return errorf(MalformedQuery, "the query cannot be read: %v", err)
+		return reply.Errorf(reply.MalformedQuery, "the query cannot be read: %v", err)
 	}
 	for _, parameter := range slices.Sorted(maps.Keys(parameters)) {
 		values := parameters[parameter]
 		if !utf8.ValidString(parameter) || slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
-			return errorf(MalformedQuery, "the query is not UTF-8")
+			return reply.Errorf(reply.MalformedQuery, "the query is not UTF-8")
 		}
 		if !slices.Contains(p.parameters(), parameter) {
 			return unknownParameter(p, parameter)
@@ -205,7 +206,7 @@ func (q *question) literalOf(text string, isString bool) (*fastjson.Value, error
 	}
 	v, err := fastjson.Parse(text)
 	if err != nil { // of all that is valid, it refuses this alone
-		return nil, errorf(MalformedQuery, "a parameter is nested deeper than %d levels", fastjson.MaxDepth)
+		return nil, reply.Errorf(reply.MalformedQuery, "a parameter is nested deeper than %d levels", fastjson.MaxDepth)
 	}
 	return v, nil
 }
@@ -234,7 +235,7 @@ func (p *plan) parameters() []string {
 
 func unknownParameter(p *plan, name string) error {
 	known := p.parameters()
-	e := errorf(UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, quote(name), strings.Join(known, ", "))
-	e.Feature, e.Key, e.Nearest = p.Name, name, nearest(name, known)
+	e := reply.Errorf(reply.UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, reply.Quote(name), strings.Join(known, ", "))
+	e.Feature, e.Key, e.Nearest = p.Name, name, reply.Nearest(name, known)
 	return e
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weir-stream/weir/serve/status"
 )
 
 func TestStatusOfAnAPI(t *testing.T) {
@@ -45,8 +47,8 @@ func TestStatusOfAProcessor(t *testing.T) {
 	}
 	h := newHandler(&fakeReader{}, func(c *setup) {
 		c.Gatherer = metrics
-		c.DeadLetters = func() []DeadLetter {
-			return []DeadLetter{{Topic: "payments", Partition: 1, Offset: 40, Timestamp: 1532496076032, Stream: "payment", Reason: "late", Path: "at"}}
+		c.DeadLetters = func() []status.DeadLetter {
+			return []status.DeadLetter{{Topic: "payments", Partition: 1, Offset: 40, Timestamp: 1532496076032, Stream: "payment", Reason: "late", Path: "at"}}
 		}
 	})
 	want := `{"at":1532520000000,"processor":{"partitions":2,` +

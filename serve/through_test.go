@@ -18,6 +18,8 @@ import (
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/serve/catalogue"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -187,7 +189,7 @@ func TestSecondDegreeRefusesQuestions(t *testing.T) {
 	} {
 		w := newThroughWorld(t, 0, nil, Limits{Values: 300})
 		response := do(t, w.handler, "POST", queryPath, body)
-		var answer struct{ Error *Error }
+		var answer struct{ Error *reply.Error }
 		if err := json.Unmarshal(response.Body.Bytes(), &answer); err != nil || answer.Error == nil || answer.Error.Message != want {
 			t.Errorf("%s: %s\nwant %s", body, response.Body, want)
 		}
@@ -229,20 +231,20 @@ func TestSecondDegreeFailsWhole(t *testing.T) {
 
 func TestSecondDegreeInTheCatalogue(t *testing.T) {
 	w := newThroughWorld(t, 0, nil, Limits{})
-	var c Catalogue
+	var c catalogue.Catalogue
 	if err := json.Unmarshal(do(t, w.handler, "GET", "/v1/features", "").Body.Bytes(), &c); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]CatalogueFeature{}
+	found := map[string]catalogue.Feature{}
 	for _, f := range c.Features {
 		found[f.Name] = f
 	}
 	got := found["logins"]
 	got.Series = nil
-	if diff := cmp.Diff(CatalogueFeature{
+	if diff := cmp.Diff(catalogue.Feature{
 		Name: "logins", Definition: `COUNT(1h, login, SET(7d, login, device, user), where='n > 2', max=2)`, Stream: "login", Where: "n > 2",
-		Kind: "count", Through: &CatalogueThrough{Set: "SET(7d, login, device, user)", Key: "user", Max: 2},
-		Keys: []CatalogueKey{{"device", "string"}}, Window: "1h", Tile: "1m", Keep: "1h",
+		Kind: "count", Through: &catalogue.Through{Set: "SET(7d, login, device, user)", Key: "user", Max: 2},
+		Keys: []catalogue.Key{{Name: "device", Type: "string"}}, Window: "1h", Tile: "1m", Keep: "1h",
 	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -253,7 +255,7 @@ func TestSecondDegreeInTheCatalogue(t *testing.T) {
 	if diff := cmp.Diff([]string{"members", "tiles"}, states); diff != "" {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
-	if got := *found["exact"].Through; got != (CatalogueThrough{Set: "users", Key: "user", Max: 100}) {
+	if got := *found["exact"].Through; got != (catalogue.Through{Set: "users", Key: "user", Max: 100}) {
 		t.Errorf("exact goes through %+v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // timeline answers about one feature and one entity, which q.request has, and
@@ -69,12 +70,12 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 // checkTimeline says why a feature cannot be asked for its timeline, nil where it
 // can.
 func (p *plan) checkTimeline(members bool) error {
-	var e *Error
+	var e *reply.Error
 	switch {
 	case !query.HasTimeline(p.Feature):
-		e = errorf(NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
+		e = reply.Errorf(reply.NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
 	case members:
-		e = errorf(NoMembers, "the timeline of feature %q is of no members: leave them out", p.Name)
+		e = reply.Errorf(reply.NoMembers, "the timeline of feature %q is of no members: leave them out", p.Name)
 		e.Key = memberParameter
 	default:
 		return nil

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -41,7 +42,7 @@ func (t tracing) question(r *http.Request) (context.Context, trace.Span) {
 }
 
 // ended tells a question's span how it was answered; refusal is nil where it was.
-func ended(span trace.Span, refusal *Error) {
+func ended(span trace.Span, refusal *reply.Error) {
 	switch {
 	case !span.IsRecording():
 	case refusal == nil:

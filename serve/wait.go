@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -43,8 +44,8 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 		switch {
 		case err != nil:
 		case !slices.Contains(waitKeys, key):
-			e := errorf(UnknownKey, "wait_for has no key %s; its keys are topic, partition, offset and timeout_ms", quote(key))
-			e.Key, e.Nearest = key, nearest(key, waitKeys)
+			e := reply.Errorf(reply.UnknownKey, "wait_for has no key %s; its keys are topic, partition, offset and timeout_ms", reply.Quote(key))
+			e.Key, e.Nearest = key, reply.Nearest(key, waitKeys)
 			err = e
 		case parts[key] != nil:
 			err = duplicateKey(key, "wait_for")
@@ -60,7 +61,7 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 	}
 	for _, key := range waitKeys[:3] {
 		if parts[key] == nil {
-			e := errorf(MissingKey, `wait_for has no %s; it must be such as {"topic": "transactions", "partition": 3, "offset": 1234}`, key)
+			e := reply.Errorf(reply.MissingKey, `wait_for has no %s; it must be such as {"topic": "transactions", "partition": 3, "offset": 1234}`, key)
 			e.Key = key
 			return e
 		}
@@ -70,7 +71,7 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 		return wrongQuestion("wait_for.topic", "a name", parts["topic"])
 	}
 	if topics := x.registry.Topics(); !slices.Contains(topics, string(topic)) {
-		e := unknown(UnknownTopic, "stream that reads the topic", string(topic), topics)
+		e := reply.Unknown(reply.UnknownTopic, "stream that reads the topic", string(topic), topics)
 		e.Key = "topic"
 		return e
 	}
@@ -100,7 +101,7 @@ const waitParameter = "wait_for"
 func (p *plan) waits() bool { return !slices.Contains(p.By, waitParameter) }
 
 func badWait(text string) error {
-	e := errorf(WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", quote(text))
+	e := reply.Errorf(reply.WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", reply.Quote(text))
 	e.Key = waitParameter
 	return e
 }

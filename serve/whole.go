@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // net/http writes through a buffer of 4 KiB. An answer that is longer leaves in
@@ -102,5 +104,5 @@ func respondWhole(w http.ResponseWriter, r *http.Request, body []byte) {
 		// What is left in net/http's buffer is to be held back too.
 		defer func() { _ = http.NewResponseController(w).Flush() }()
 	}
-	respond(w, http.StatusOK, body)
+	reply.Respond(w, http.StatusOK, body)
 }

@@ -12,19 +12,19 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/credentials"
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/access"
 )
 
-// access is who may ask the API, by files that are watched.
-type access struct {
+// guard is who may ask the API, by files that are watched.
+type guard struct {
 	tokens       *credentials.Tokens       // nil where none are wanted
 	certificates *credentials.Certificates // nil without encryption
 	cfg          config.API
 	log          *slog.Logger
 }
 
-func newAccess(cfg config.API, log *slog.Logger) (*access, error) {
-	a := &access{cfg: cfg, log: log}
+func newGuard(cfg config.API, log *slog.Logger) (*guard, error) {
+	a := &guard{cfg: cfg, log: log}
 	var err error
 	if cfg.TokensFile != "" {
 		if a.tokens, err = credentials.LoadTokens(cfg.TokensFile); err != nil {
@@ -40,8 +40,8 @@ func newAccess(cfg config.API, log *slog.Logger) (*access, error) {
 }
 
 // rules is what requests must show.
-func (a *access) rules() serve.Access {
-	r := serve.Access{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
+func (a *guard) rules() access.Rules {
+	r := access.Rules{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
 	if a.tokens != nil {
 		r.Token = a.tokens.Valid
 	}
@@ -50,8 +50,8 @@ func (a *access) rules() serve.Access {
 }
 
 // hosts are the names by which this machine is asked, and those of the settings.
-func (a *access) hosts() serve.Hosts {
-	hosts := serve.Hosts{}
+func (a *guard) hosts() access.Hosts {
+	hosts := access.Hosts{}
 	if name, err := os.Hostname(); err == nil {
 		hosts = append(hosts, name)
 	}
@@ -62,7 +62,7 @@ func (a *access) hosts() serve.Hosts {
 }
 
 // tls is nil for answers that are not encrypted.
-func (a *access) tls() *tls.Config {
+func (a *guard) tls() *tls.Config {
 	if a.certificates == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (a *access) tls() *tls.Config {
 }
 
 // summary says what requests must show, and is empty where it is nothing.
-func (a *access) summary() string {
+func (a *guard) summary() string {
 	var wants []string
 	if a.certificates != nil {
 		wants = append(wants, "TLS")
@@ -88,7 +88,7 @@ func (a *access) summary() string {
 }
 
 // warn tells of an API that answers strangers.
-func (a *access) warn(listens net.Addr) {
+func (a *guard) warn(listens net.Addr) {
 	tcp, ok := listens.(*net.TCPAddr)
 	if ok && tcp.IP.IsLoopback() || a.tokens != nil || a.cfg.TLS.ClientCA != "" {
 		return
@@ -97,7 +97,7 @@ func (a *access) warn(listens net.Addr) {
 }
 
 // run looks at the files at each tick until the context ends.
-func (a *access) run(ctx context.Context, ticks <-chan time.Time) {
+func (a *guard) run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
 		case <-ticks:
@@ -110,7 +110,7 @@ func (a *access) run(ctx context.Context, ticks <-chan time.Time) {
 
 // look takes what has changed. What is unusable is told of, and the one before
 // stays in use.
-func (a *access) look() {
+func (a *guard) look() {
 	if a.tokens != nil {
 		changed, err := a.tokens.Look()
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/access"
 )
 
 const (
@@ -158,7 +158,7 @@ func TestWarningOfStrangers(t *testing.T) {
 		{"0.0.0.0:8080", config.API{TokensFile: tokens}, false},
 	} {
 		var log screen
-		a, err := newAccess(c.cfg, slog.New(slog.NewTextHandler(&log, nil)))
+		a, err := newGuard(c.cfg, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,11 +180,11 @@ func TestHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newAccess(config.API{Listen: "weir.internal:8080", Hosts: []string{"weir-api"}}, slog.New(slog.DiscardHandler))
+	a, err := newGuard(config.API{Listen: "weir.internal:8080", Hosts: []string{"weir-api"}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(serve.Hosts{hostname, "weir.internal", "weir-api"}, a.rules().Hosts); diff != "" {
+	if diff := cmp.Diff(access.Hosts{hostname, "weir.internal", "weir-api"}, a.rules().Hosts); diff != "" {
 		t.Error(diff)
 	}
 	flags, _ := servers(t, allTopics)

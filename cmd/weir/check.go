@@ -45,7 +45,7 @@ func checkAll(ctx context.Context, out io.Writer, cfg *config.Config, registry *
 	list := &checkList{out: out}
 	list.ok("settings", "namespace %s, %s", cfg.Namespace, number(cfg.Shards, "shard"))
 	list.ok("features", "%s", summary(registry))
-	if a, err := newAccess(cfg.API, nil); err != nil {
+	if a, err := newGuard(cfg.API, nil); err != nil {
 		list.fail("api", err)
 	} else if what := a.summary(); what != "" {
 		list.ok("api", "%s", what)

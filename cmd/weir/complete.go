@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/catalogue"
 )
 
 // completionTime is how long a shell waits at most for a server's catalogue.
@@ -62,7 +62,7 @@ func (q *inquiry) completeService(cmd *cobra.Command, _ []string, _ string) (nam
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (q *inquiry) catalogue(ctx context.Context) (c serve.Catalogue, err error) {
+func (q *inquiry) catalogue(ctx context.Context) (c catalogue.Catalogue, err error) {
 	q.address = serverURL(q.address)
 	if err := q.server.load(); err != nil {
 		return c, err

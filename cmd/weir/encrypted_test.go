@@ -112,7 +112,7 @@ api: {listen: '127.0.0.1:0'}
 		p := start(t, "run", "--config", settings(t, login, testkit.Namespace(t)), "--redis.tls.ca", stranger.CA)
 		p.shows(t, "waiting for Redis")
 		p.shows(t, "certificate signed by unknown authority")
-		if code, body := status(t, p.address(t)+"/readyz"); code != http.StatusServiceUnavailable ||
+		if code, body := statusOf(t, p.address(t)+"/readyz"); code != http.StatusServiceUnavailable ||
 			!strings.Contains(body, "certificate signed by unknown authority") {
 			t.Errorf("/readyz is %d: %s", code, body)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/status"
 )
 
 func newHealthCommand() *cobra.Command {
@@ -97,7 +97,7 @@ func askReady(ctx context.Context, server *connection, url string) error {
 		return fmt.Errorf("nothing answers at %s: %w", url, cmp.Or(errors.Unwrap(err), err))
 	}
 	defer response.Body.Close()
-	var answer serve.Readiness
+	var answer status.Readiness
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Checks == nil {
 		return fmt.Errorf("%s/readyz answered %s; is it a weir server?", url, response.Status)
 	}

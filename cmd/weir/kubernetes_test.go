@@ -314,7 +314,7 @@ func checkHosts(t *testing.T, c container, service string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	access, err := newAccess(cfg.API, slog.New(slog.DiscardHandler))
+	access, err := newGuard(cfg.API, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

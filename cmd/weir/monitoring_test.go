@@ -19,6 +19,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -39,7 +40,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client, nil, nil})
 	newReloader(nil, registry, nil, slog.New(slog.DiscardHandler), metrics)
 	pipeline.New(pipeline.Config{Registry: registry, Metrics: metrics})
-	serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Reader: memory.New(), Registerer: metrics, Gatherer: metrics})
+	serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Reader: memory.New(), Registerer: metrics, Process: status.Process{Gatherer: metrics}})
 
 	found := map[string][]string{"up": nil}
 	descriptions := make(chan *prometheus.Desc)

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/status"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -55,12 +56,12 @@ func startNode(w *wiring, registry *features.Registry, roles roles, log *slog.Lo
 		poolMetrics{n.redis, n.replicas, n.unavailable})
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
-	checks := []serve.Check{{Name: "redis", Check: n.store.Ready}}
+	checks := []status.Check{{Name: "redis", Check: n.store.Ready}}
 	if roles.processor {
 		if err := n.addProcessor(metrics); err != nil {
 			return nil, errors.Join(err, n.close())
 		}
-		checks = append(checks, serve.Check{Name: "processor", Check: n.processor.Ready})
+		checks = append(checks, status.Check{Name: "processor", Check: n.processor.Ready})
 	}
 	c := w.asking
 	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
@@ -96,13 +97,13 @@ func (n *node) unavailable() (masters, shards int) {
 func (n *node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
 
 // deadLetters tells of the last that the processor has set aside; nil without one.
-func (n *node) deadLetters() func() []serve.DeadLetter {
+func (n *node) deadLetters() func() []status.DeadLetter {
 	if n.processor == nil {
 		return nil
 	}
-	return func() (letters []serve.DeadLetter) {
+	return func() (letters []status.DeadLetter) {
 		for _, d := range n.processor.DeadLetters() {
-			letters = append(letters, serve.DeadLetter{
+			letters = append(letters, status.DeadLetter{
 				Topic: d.Partition.Topic, Partition: d.Partition.ID, Offset: d.Offset, Timestamp: d.Timestamp,
 				Stream: d.Stream, Reason: string(d.Reason), Path: d.Path,
 			})

@@ -9,7 +9,7 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/access"
 )
 
 // profiles serves the profiles of the process, on a listener of its own: they tell
@@ -21,7 +21,7 @@ type profiles struct {
 
 // startProfiles serves profiles on an address; without a host that is this machine
 // alone. It is nil without an address. Answered are requests to known hosts.
-func startProfiles(address string, hosts serve.Hosts, log *slog.Logger) (*profiles, error) {
+func startProfiles(address string, hosts access.Hosts, log *slog.Logger) (*profiles, error) {
 	if address == "" {
 		return nil, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/access"
 )
 
 // Profiles are served where the settings say so, on this machine alone unless
@@ -27,7 +27,7 @@ func TestProfiles(t *testing.T) {
 		"/debug/pprof/": "goroutine", "/debug/pprof/heap?debug=1": "heap profile", "/debug/pprof/cmdline": "",
 		"/debug/pprof/profile?seconds=1": "", "/debug/pprof/symbol": "num_symbols",
 	} {
-		if code, body := status(t, "http://"+address+path); code != http.StatusOK || !strings.Contains(body, want) {
+		if code, body := statusOf(t, "http://"+address+path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %.200s", path, code, body)
 		}
 	}
@@ -44,7 +44,7 @@ func TestProfiles(t *testing.T) {
 	if body, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("to another name: %s %s", answer.Status, body)
 	}
-	if code, _ := status(t, base+"/debug/pprof/"); code != http.StatusNotFound {
+	if code, _ := statusOf(t, base+"/debug/pprof/"); code != http.StatusNotFound {
 		t.Errorf("the API answers %d about profiles", code)
 	}
 	p.stop()
@@ -58,7 +58,7 @@ func TestProfiles(t *testing.T) {
 
 func TestNoProfiles(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	if p, err := startProfiles("", serve.Hosts{}, log); p != nil || err != nil {
+	if p, err := startProfiles("", access.Hosts{}, log); p != nil || err != nil {
 		t.Errorf("profiles without an address: %v, %v", p, err)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,7 +66,7 @@ func TestNoProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	if _, err := startProfiles(taken.Addr().String(), serve.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
+	if _, err := startProfiles(taken.Addr().String(), access.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
 		t.Errorf("an address that is taken: %v", err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/catalogue"
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // inquiry is one use of weir query.
@@ -96,7 +97,7 @@ func (q *inquiry) parse(args []string) error {
 }
 
 func (q *inquiry) run(ctx context.Context, out io.Writer) error {
-	var catalogue serve.Catalogue
+	var catalogue catalogue.Catalogue
 	if err := q.call(ctx, http.MethodGet, "/v1/features", nil, &catalogue); err != nil {
 		return err
 	}
@@ -123,14 +124,14 @@ func (q *inquiry) run(ctx context.Context, out io.Writer) error {
 // asked are the catalogue's entries of the features asked for, each once, in
 // the order of the answer. It passes over unknown names: the server knows best
 // what to say about them.
-func (q *inquiry) asked(c serve.Catalogue) []serve.CatalogueFeature {
+func (q *inquiry) asked(c catalogue.Catalogue) []catalogue.Feature {
 	names := slices.Clone(q.features)
 	for _, s := range c.Services {
 		if s.Name == q.service {
 			names = append(names, s.Features...)
 		}
 	}
-	var asked []serve.CatalogueFeature
+	var asked []catalogue.Feature
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			continue
@@ -145,7 +146,7 @@ func (q *inquiry) asked(c serve.Catalogue) []serve.CatalogueFeature {
 }
 
 // question writes the question, the entity's values by the types of their keys.
-func (q *inquiry) question(asked []serve.CatalogueFeature) ([]byte, error) {
+func (q *inquiry) question(asked []catalogue.Feature) ([]byte, error) {
 	types := map[string]string{}
 	var known []string
 	for _, f := range asked {
@@ -188,7 +189,7 @@ func (q *inquiry) question(asked []serve.CatalogueFeature) ([]byte, error) {
 
 // named are the members, for the features that need some. Where none does, they
 // are for all: the server knows best which take any.
-func (q *inquiry) named(asked []serve.CatalogueFeature) any {
+func (q *inquiry) named(asked []catalogue.Feature) any {
 	list := func(isString bool) (members []any) {
 		for _, member := range q.members {
 			members = append(members, literal(member, isString))
@@ -251,7 +252,7 @@ func (q *inquiry) call(ctx context.Context, method, path string, body []byte, an
 		return fmt.Errorf("the answer of %s broke off: %w", q.address, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		var failure struct{ Error *serve.Error }
+		var failure struct{ Error *reply.Error }
 		if json.Unmarshal(content, &failure) != nil || failure.Error == nil {
 			return fmt.Errorf("%s%s answered %s; is it a weir server?", q.address, path, response.Status)
 		}
@@ -293,7 +294,7 @@ type value struct {
 }
 
 // print writes one line for each feature.
-func (q *inquiry) print(out io.Writer, a answer, asked []serve.CatalogueFeature) error {
+func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) error {
 	var entity []string
 	for _, key := range q.keys {
 		entity = append(entity, key+"="+q.entity[key])

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const catalogue = `{"features": [
+const catalogueJSON = `{"features": [
 	{"name": "device_cards_7d", "keys": [{"name": "device_id", "type": "string"}]},
 	{"name": "device_tx_7d", "keys": [{"name": "device_id", "type": "string"}]},
 	{"name": "pages_seen", "members": "string", "members_needed": true, "keys": [{"name": "device_id", "type": "string"}]},
@@ -31,7 +31,7 @@ func server(t *testing.T, status int, response string) (address string, question
 	t.Helper()
 	question = new(string)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/features", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, catalogue) })
+	mux.HandleFunc("GET /v1/features", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, catalogueJSON) })
 	mux.HandleFunc("POST /v1/query", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		*question = string(body)

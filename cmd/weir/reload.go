@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/status"
 )
 
 const (
@@ -41,7 +41,7 @@ type reloader struct {
 
 	mu      sync.Mutex
 	present *features.Registry
-	last    *serve.Reload
+	last    *status.Reload
 }
 
 func newReloader(paths []string, r *features.Registry, take func(context.Context, *features.Registry) error,
@@ -106,7 +106,7 @@ func (w *reloader) look(ctx context.Context) {
 
 func (w *reloader) taken(r *features.Registry) {
 	w.mu.Lock()
-	w.present, w.last = r, &serve.Reload{At: w.now().UTC(), Taken: true}
+	w.present, w.last = r, &status.Reload{At: w.now().UTC(), Taken: true}
 	w.mu.Unlock()
 	w.metrics.reloaded("taken", w.now())
 	w.metrics.present(r)
@@ -118,7 +118,7 @@ func (w *reloader) refuse(err error) {
 	w.mu.Lock()
 	told := w.last != nil && w.last.Error == err.Error()
 	if !told {
-		w.last = &serve.Reload{At: w.now().UTC(), Error: err.Error()}
+		w.last = &status.Reload{At: w.now().UTC(), Error: err.Error()}
 	}
 	w.mu.Unlock()
 	if told {
@@ -142,10 +142,10 @@ func (w *reloader) registry() *features.Registry {
 }
 
 // definitions is what /readyz tells of them.
-func (w *reloader) definitions() serve.Definitions {
+func (w *reloader) definitions() status.Definitions {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return serve.Definitions{Version: w.present.Version(), Reload: w.last}
+	return status.Definitions{Version: w.present.Version(), Reload: w.last}
 }
 
 // reloadMetrics are what Prometheus is told of definitions.

@@ -303,7 +303,7 @@ func TestRunTakesOtherDefinitions(t *testing.T) {
 	asked := func(name string, want int) {
 		t.Helper()
 		testkit.Eventually(t, patience, name, func() (bool, string) {
-			code, body := status(t, base+"/v1/features/"+name+"?user_id=u1")
+			code, body := statusOf(t, base+"/v1/features/"+name+"?user_id=u1")
 			return code == want, body
 		})
 	}
@@ -313,7 +313,7 @@ func TestRunTakesOtherDefinitions(t *testing.T) {
 	put(t, file, strings.Replace(two, "topic: logins", "topic: others", 1))
 	p.shows(t, "no topic others: create it, or set kafka.create_topics")
 	asked("two", 200)
-	if code, body := status(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"taken":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
+	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"taken":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
 		t.Errorf("%d %s", code, body)
 	}
 	put(t, file, "streams: {}\n")
@@ -322,7 +322,7 @@ func TestRunTakesOtherDefinitions(t *testing.T) {
 	p.shows(t, file+":4:25:")
 	put(t, file, one)
 	asked("two", 404)
-	if _, body := status(t, base+"/metrics"); !strings.Contains(body, `weir_definitions_reloads_total{outcome="refused"} 3`) ||
+	if _, body := statusOf(t, base+"/metrics"); !strings.Contains(body, `weir_definitions_reloads_total{outcome="refused"} 3`) ||
 		!strings.Contains(body, `weir_definitions_reloads_total{outcome="taken"} 2`) || strings.Count(body, "weir_definitions_info{") != 1 {
 		t.Errorf("metrics\n%s", body)
 	}

@@ -83,7 +83,7 @@ weir_redis_connections{client="replica",state="in_use"} 0
 	}
 	p := start(t, "run", "--roles", "api", "--features", shipped, "--api.listen", "127.0.0.1:0", "--redis.addresses", master.Addr(),
 		"--redis.read_from", "replica", "--redis.replicas", replica.Addr())
-	if _, metrics := status(t, p.address(t)+"/metrics"); !strings.Contains(metrics, "\nweir_redis_connections{client=\"replica\",state=\"idle\"} ") {
+	if _, metrics := statusOf(t, p.address(t)+"/metrics"); !strings.Contains(metrics, "\nweir_redis_connections{client=\"replica\",state=\"idle\"} ") {
 		t.Errorf("a process tells of no replica:\n%s", metrics)
 	}
 }

@@ -34,7 +34,7 @@ func (p *process) address(t *testing.T) string {
 	return "http://" + listening.FindStringSubmatch(p.err.String())[1]
 }
 
-func status(t *testing.T, address string) (int, string) {
+func statusOf(t *testing.T, address string) (int, string) {
 	t.Helper()
 	response, err := http.Get(address)
 	if err != nil {
@@ -51,7 +51,7 @@ func status(t *testing.T, address string) (int, string) {
 func ready(t *testing.T, base string) {
 	t.Helper()
 	testkit.Eventually(t, patience, "being ready", func() (bool, string) {
-		code, body := status(t, base+"/readyz")
+		code, body := statusOf(t, base+"/readyz")
 		return code == http.StatusOK, body
 	})
 }
@@ -75,11 +75,11 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 
 	ops := processor.address(t)
 	for path, want := range map[string]int{"/healthz": 200, "/metrics": 200, "/v1/status": 200, "/": 200, "/page/page.js": 200, "/v1/features": 404} {
-		if code, body := status(t, ops+path); code != want {
+		if code, body := statusOf(t, ops+path); code != want {
 			t.Errorf("a processor answers GET %s with %d, want %d: %s", path, code, want, body)
 		}
 	}
-	if _, metrics := status(t, base+"/metrics"); !strings.Contains(metrics, "weir_assigned_partitions") ||
+	if _, metrics := statusOf(t, base+"/metrics"); !strings.Contains(metrics, "weir_assigned_partitions") ||
 		!strings.Contains(metrics, "weir_questions_in_flight") || !strings.Contains(metrics, "go_goroutines") {
 		t.Error("the metrics lack those of the processor, of the API or of Go")
 	}
@@ -136,10 +136,10 @@ func TestRunWaitsForRedisAndKafka(t *testing.T) {
 	p := start(t, append([]string{"run"}, append(flags, "--redis.addresses", "127.0.0.1:1")...)...)
 	p.shows(t, "waiting for Redis")
 	base := p.address(t)
-	if code, _ := status(t, base+"/healthz"); code != http.StatusOK {
+	if code, _ := statusOf(t, base+"/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz is %d", code)
 	}
-	if code, body := status(t, base+"/readyz"); code != http.StatusServiceUnavailable {
+	if code, body := statusOf(t, base+"/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz is %d: %s", code, body)
 	}
 	p.stop()

@@ -67,7 +67,7 @@ func TestLogsNameNobody(t *testing.T) {
 	metric := func(series string) {
 		t.Helper()
 		testkit.Eventually(t, patience, series, func() (bool, string) {
-			_, metrics := status(t, base+"/metrics")
+			_, metrics := statusOf(t, base+"/metrics")
 			for line := range strings.Lines(metrics) {
 				if strings.HasPrefix(line, series) && !strings.HasSuffix(line, " 0\n") {
 					return true, ""

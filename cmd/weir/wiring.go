@@ -24,7 +24,7 @@ type wiring struct {
 	redis       redis.UniversalClient
 	replicas    *redis.ClusterClient // nil where questions are read from masters
 	store       *redisstore.Store
-	access      *access
+	access      *guard
 	definitions []string
 	asking      serve.Config
 	listen      string
@@ -41,7 +41,7 @@ type wiring struct {
 
 // newWiring makes the parts of a process. Nothing is asked of Kafka and Redis yet.
 func newWiring(cfg *config.Config, roles roles, log *slog.Logger) (*wiring, error) {
-	access, err := newAccess(cfg.API, log)
+	access, err := newGuard(cfg.API, log)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -84,7 +85,7 @@ func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 func api(r *features.Registry, held *storeState, now time.Time) http.Handler {
 	metrics := prometheus.NewRegistry()
 	return serve.New(serve.Config{
-		Registry: func() *features.Registry { return r }, Reader: held, Registerer: metrics, Gatherer: metrics,
+		Registry: func() *features.Registry { return r }, Reader: held, Registerer: metrics, Process: status.Process{Gatherer: metrics},
 		Now: func() time.Time { return now },
 	})
 }

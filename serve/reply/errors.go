@@ -1,4 +1,5 @@
-package serve
+// Package reply is how every request is answered: whole, in JSON, and with an Error where there is no answer.
+package reply
 
 import (
 	"fmt"
@@ -87,7 +88,8 @@ var statuses = map[Code]int{
 	Internal:            http.StatusInternalServerError,
 }
 
-func errorf(code Code, format string, args ...any) *Error {
+// Errorf makes an error of a code, with its status.
+func Errorf(code Code, format string, args ...any) *Error {
 	status, ok := statuses[code]
 	if !ok {
 		status = http.StatusBadRequest
@@ -95,24 +97,29 @@ func errorf(code Code, format string, args ...any) *Error {
 	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// unknown is the error for a name that is not among those there are.
-func unknown(code Code, what, name string, names []string) *Error {
-	e := errorf(code, "there is no %s %s", what, quote(name))
-	if e.Nearest = nearest(name, names); e.Nearest != "" {
+// Defect is that of a defect.
+func Defect() *Error {
+	return Errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
+}
+
+// Unknown is the error for a name that is not among those there are.
+func Unknown(code Code, what, name string, names []string) *Error {
+	e := Errorf(code, "there is no %s %s", what, Quote(name))
+	if e.Nearest = Nearest(name, names); e.Nearest != "" {
 		e.Message += fmt.Sprintf("; did you mean %q?", e.Nearest)
 	}
 	return e
 }
 
-// quote shows what a client sent, shortened where it is long.
-func quote(s string) string {
-	short, dots := shorten(s)
+// Quote shows what a client sent, shortened where it is long.
+func Quote(s string) string {
+	short, dots := Shorten(s)
 	return fmt.Sprintf("%q%s", short, dots)
 }
 
-// shorten returns the beginning of what a client sent, and dots where it went
+// Shorten returns the beginning of what a client sent, and dots where it went
 // on.
-func shorten(s string) (short, dots string) {
+func Shorten(s string) (short, dots string) {
 	const most = 64
 	if len(s) <= most {
 		return s, ""
@@ -120,9 +127,9 @@ func shorten(s string) (short, dots string) {
 	return strings.ToValidUTF8(s[:most], ""), "…"
 }
 
-// nearest is the name with the least edits to s, if they are few enough to be
+// Nearest is the name with the least edits to s, if they are few enough to be
 // a slip; else it is empty.
-func nearest(s string, names []string) string {
+func Nearest(s string, names []string) string {
 	best, least := "", max(2, len(s)/4)+1
 	for _, name := range names {
 		// A distance is at least the difference of the lengths.

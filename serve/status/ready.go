@@ -1,4 +1,6 @@
-package serve
+// Package status is what a process says of itself, whatever its roles: that it lives, whether it is ready, and what it has
+// counted.
+package status
 
 import (
 	"context"
@@ -7,11 +9,33 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
-// health answers as long as the process lives.
-func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
-	respond(w, http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
+// Process is what there is to say of a process, whatever it does.
+type Process struct {
+	Checks []Check // of /readyz, run at once
+	// Definitions is what /readyz tells of them; nil leaves that out.
+	Definitions func() Definitions
+	// DeadLetters are the last that this process has set aside, the latest first,
+	// for /v1/status; nil leaves that out.
+	DeadLetters func() []DeadLetter
+	// Gatherer is what /metrics and /v1/status show: prometheus.DefaultGatherer if nil.
+	Gatherer prometheus.Gatherer
+}
+
+// Check is one condition of being ready to answer.
+type Check struct {
+	Name  string
+	Check func(context.Context) error
+}
+
+// Health answers as long as the process lives.
+func Health(w http.ResponseWriter, _ *http.Request) {
+	reply.Respond(w, http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
 }
 
 // Readiness is the answer of GET /readyz.
@@ -56,27 +80,38 @@ type degraded interface {
 	Degraded() bool
 }
 
-// ready runs all checks at once, each within readyTimeout.
-func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), min(readyTimeout, h.limits.Timeout))
-	defer cancel()
-	answer := Readiness{Ready: true, Checks: make([]Passed, len(h.Checks))}
+// ReadyHandler answers GET /readyz. It runs all checks at once, each within readyTimeout or
+// a shorter timeout.
+func (p Process) ReadyHandler(timeout time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), min(readyTimeout, timeout))
+		defer cancel()
+		answer := p.readiness(ctx)
+		status := http.StatusOK
+		if !answer.Ready {
+			status = http.StatusServiceUnavailable
+		}
+		reply.Respond(w, status, reply.AppendJSON(nil, answer))
+	})
+}
+
+func (p Process) readiness(ctx context.Context) Readiness {
+	answer := Readiness{Ready: true, Checks: make([]Passed, len(p.Checks))}
 	var checks sync.WaitGroup
-	for i, check := range h.Checks {
+	for i, check := range p.Checks {
 		checks.Go(func() { answer.Checks[i] = check.within(ctx) })
 	}
 	checks.Wait()
-	if h.Definitions != nil {
-		definitions := h.Definitions()
+	if p.Definitions != nil {
+		definitions := p.Definitions()
 		answer.Definitions = &definitions
 	}
-	status := http.StatusOK
 	for _, check := range answer.Checks {
 		if !check.Ready {
-			answer.Ready, status = false, http.StatusServiceUnavailable
+			answer.Ready = false
 		}
 	}
-	respond(w, status, appendJSON(nil, answer))
+	return answer
 }
 
 // within is how a check went, or that it has not ended when the context has: what

@@ -1,13 +1,13 @@
-package serve
+package reply
 
 import (
 	"bytes"
 	"encoding/json"
 )
 
-// appendJSON writes what is not written often. Its types have no values that
+// AppendJSON writes what is not written often. Its types have no values that
 // JSON lacks.
-func appendJSON(dst []byte, v any) []byte {
+func AppendJSON(dst []byte, v any) []byte {
 	buffer := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false)

@@ -1,4 +1,5 @@
-package serve
+// Package page is the page for people, as it is served.
+package page
 
 import (
 	"crypto/sha256"
@@ -8,27 +9,29 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // pageFiles are the page's, as they are written: there is no step of building.
 //
-//go:embed page
+//go:embed *.html *.css *.js *.svg
 var pageFiles embed.FS
 
 // pagePolicy lets the page load and ask nothing but what this server serves.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// assets serves the files of the page. They hold nothing of the state, and so
+// Files serves the files of the page. They hold nothing of the state, and so
 // ask for no token.
-func assets(w http.ResponseWriter, r *http.Request) { asset(r.PathValue("file")).ServeHTTP(w, r) }
+func Files(w http.ResponseWriter, r *http.Request) { File(r.PathValue("file")).ServeHTTP(w, r) }
 
-// asset serves one file of the page.
-func asset(name string) http.HandlerFunc {
+// File serves one file of the page.
+func File(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		content, err := pageFiles.ReadFile("page/" + name)
+		content, err := pageFiles.ReadFile(name)
 		if err != nil {
-			fail(w, errorf(UnknownPath, "there is no path %s", quote(r.URL.Path)))
+			reply.Fail(w, reply.Errorf(reply.UnknownPath, "there is no path %s", reply.Quote(r.URL.Path)))
 			return
 		}
 		sum := sha256.Sum256(content)
@@ -43,6 +46,6 @@ func asset(name string) http.HandlerFunc {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		respondAs(w, http.StatusOK, mime.TypeByExtension(path.Ext(name)), content)
+		reply.RespondAs(w, http.StatusOK, mime.TypeByExtension(path.Ext(name)), content)
 	}
 }

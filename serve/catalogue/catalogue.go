@@ -1,4 +1,5 @@
-package serve
+// Package catalogue describes the features, services and streams of a registry to those who ask about them.
+package catalogue
 
 import (
 	"cmp"
@@ -14,13 +15,13 @@ import (
 
 // Catalogue is the answer of GET /v1/features.
 type Catalogue struct {
-	Features []CatalogueFeature `json:"features"`
-	Services []CatalogueService `json:"services"`
-	Streams  []CatalogueStream  `json:"streams"`
+	Features []Feature `json:"features"`
+	Services []Service `json:"services"`
+	Streams  []Stream  `json:"streams"`
 }
 
-// CatalogueFeature describes one feature.
-type CatalogueFeature struct {
+// Feature describes one feature.
+type Feature struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
 	Owner       string   `json:"owner,omitempty"`
@@ -31,10 +32,10 @@ type CatalogueFeature struct {
 	Kind        string   `json:"kind"`            // a function's name, or expr of a derived feature
 	Parts       []string `json:"parts,omitempty"` // that a derived feature is computed from
 	// Through is what a feature of the second degree goes through.
-	Through *CatalogueThrough `json:"through,omitempty"`
-	Method  string            `json:"method,omitempty"` // of count_distinct
-	Shape   string            `json:"shape,omitempty"`  // list, counts, bins or categories; absent: a scalar
-	Keys    []CatalogueKey    `json:"keys"`             // in the order of the definition
+	Through *Through `json:"through,omitempty"`
+	Method  string   `json:"method,omitempty"` // of count_distinct
+	Shape   string   `json:"shape,omitempty"`  // list, counts, bins or categories; absent: a scalar
+	Keys    []Key    `json:"keys"`             // in the order of the definition
 	// Members is the type of the members that a question may name, and must
 	// where they are needed; absent: it may not.
 	Members       string `json:"members,omitempty"`
@@ -45,53 +46,53 @@ type CatalogueFeature struct {
 	// Timeline says that GET /v1/timeline/{name} can be asked for.
 	Timeline bool `json:"timeline,omitempty"`
 	// Series are the state series that the feature is answered from.
-	Series []CatalogueSeries `json:"series"`
+	Series []Series `json:"series"`
 }
 
-// CatalogueKey is one key that an entity must have.
-type CatalogueKey struct {
+// Key is one key that an entity must have.
+type Key struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 }
 
-// CatalogueThrough is the first hop of a feature of the second degree.
-type CatalogueThrough struct {
+// Through is the first hop of a feature of the second degree.
+type Through struct {
 	Set string `json:"set"` // whose values are the entities of the second hop: a feature's name, or its definition
 	Key string `json:"key"` // of the second hop, which holds the values
 	Max int    `json:"max"` // how many are gone through
 }
 
-// CatalogueSeries is one state series of a feature.
-type CatalogueSeries struct {
+// Series is one state series of a feature.
+type Series struct {
 	ID         string   `json:"id"`
 	State      string   `json:"state"`
 	Measure    string   `json:"measure"`
 	SharedWith []string `json:"shared_with,omitempty"` // other features answered from it
 }
 
-// CatalogueService is a named list of features.
-type CatalogueService struct {
+// Service is a named list of features.
+type Service struct {
 	Name     string   `json:"name"`
 	Features []string `json:"features"`
 }
 
-// CatalogueStream is a stream of events that features count.
-type CatalogueStream struct {
+// Stream is a stream of events that features count.
+type Stream struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
 	// RememberIDs is for how long entities remember the ids of its events; absent:
 	// not at all.
-	RememberIDs string           `json:"remember_ids,omitempty"`
-	Enrich      *CatalogueEnrich `json:"enrich,omitempty"` // absent: its events are not written on
+	RememberIDs string  `json:"remember_ids,omitempty"`
+	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not written on
 }
 
-// CatalogueEnrich says where the events of a stream are written with features.
-type CatalogueEnrich struct {
+// Enrich says where the events of a stream are written with features.
+type Enrich struct {
 	Service string `json:"service"` // whose features they are
 	Topic   string `json:"topic"`
 }
 
-func newCatalogue(r *features.Registry) Catalogue {
+func New(r *features.Registry) Catalogue {
 	users := map[string][]string{} // of a series, by name
 	for _, f := range r.Features {
 		for _, s := range f.Series {
@@ -100,12 +101,12 @@ func newCatalogue(r *features.Registry) Catalogue {
 			}
 		}
 	}
-	c := Catalogue{Features: []CatalogueFeature{}, Services: []CatalogueService{}, Streams: []CatalogueStream{}}
+	c := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}}
 	for _, f := range r.Features {
 		c.Features = append(c.Features, describe(f, users))
 	}
 	for _, s := range r.Services {
-		service := CatalogueService{Name: s.Name}
+		service := Service{Name: s.Name}
 		for _, f := range s.Features {
 			service.Features = append(service.Features, f.Name)
 		}
@@ -117,19 +118,19 @@ func newCatalogue(r *features.Registry) Catalogue {
 	return c
 }
 
-func describeStream(s *record.Stream, e *features.Enrichment) CatalogueStream {
-	d := CatalogueStream{Name: s.Name, Topic: s.Topic}
+func describeStream(s *record.Stream, e *features.Enrichment) Stream {
+	d := Stream{Name: s.Name, Topic: s.Topic}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if e != nil {
-		d.Enrich = &CatalogueEnrich{Service: e.Service.Name, Topic: e.Topic}
+		d.Enrich = &Enrich{Service: e.Service.Name, Topic: e.Topic}
 	}
 	return d
 }
 
-func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
-	d := CatalogueFeature{
+func describe(f *features.Feature, users map[string][]string) Feature {
+	d := Feature{
 		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where, Per: f.Per,
 		Timeline: query.HasTimeline(f),
 	}
@@ -141,7 +142,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 		}
 	case *features.Through:
 		d.describeWindow(f)
-		d.Through = &CatalogueThrough{Set: cmp.Or(basis.Name, basis.Set.Definition), Key: basis.Each.By[0], Max: basis.Max}
+		d.Through = &Through{Set: cmp.Or(basis.Name, basis.Set.Definition), Key: basis.Each.By[0], Max: basis.Max}
 	default:
 		d.describeWindow(f)
 	}
@@ -149,14 +150,14 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 		d.Keep = window.FormatDuration(f.Keep)
 	}
 	for i, name := range f.By {
-		d.Keys = append(d.Keys, CatalogueKey{Name: name, Type: f.ByTypes[i].String()})
+		d.Keys = append(d.Keys, Key{Name: name, Type: f.ByTypes[i].String()})
 	}
 	for i, s := range f.Series {
 		if slices.Index(f.Series, s) < i {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
-		d.Series = append(d.Series, CatalogueSeries{
+		d.Series = append(d.Series, Series{
 			ID: s.ID, State: stateNames[s.Layout()], Measure: s.Measure.String(), SharedWith: others,
 		})
 	}
@@ -164,7 +165,7 @@ func describe(f *features.Feature, users map[string][]string) CatalogueFeature {
 }
 
 // describeWindow says what a feature over a stream looks at.
-func (d *CatalogueFeature) describeWindow(f *features.Feature) {
+func (d *Feature) describeWindow(f *features.Feature) {
 	spec := f.Kind.Spec()
 	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
 	if membership := f.Membership(); membership != aggregate.NoMembers {

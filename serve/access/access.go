@@ -1,12 +1,17 @@
-package serve
+// Package access says who may ask: by a token, a certificate or the name that the server is asked by.
+package access
 
 import (
 	"net/http"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
-// Access says who may ask. The zero value lets everybody.
-type Access struct {
+// Rules says who may ask. The zero value lets everybody.
+type Rules struct {
 	// Token says whether a bearer token is valid; it is to take as long for those
 	// that are not. Nil asks for none.
 	Token func(token string) bool
@@ -23,22 +28,23 @@ type Access struct {
 // and what is the same for all who have the program.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
-// admit refuses requests that lack what Access asks for.
-func (h *handler) admit(next http.Handler) http.Handler {
-	if h.Access.Token == nil && !h.Access.Certificate && h.Access.Hosts == nil {
+// Admit passes on requests that have what is asked for, and refuses others, which are
+// counted by the code of the refusal.
+func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Handler {
+	if a.Token == nil && !a.Certificate && a.Hosts == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if open[r.URL.Path] || strings.HasPrefix(r.URL.Path, "/page/") || h.Access.OpenMetrics && r.URL.Path == "/metrics" {
+		if open[r.URL.Path] || strings.HasPrefix(r.URL.Path, "/page/") || a.OpenMetrics && r.URL.Path == "/metrics" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if refusal := h.Access.refusal(r); refusal != nil {
-			h.metrics.unauthorized.WithLabelValues(string(refusal.Code)).Inc()
+		if refusal := a.refusal(r); refusal != nil {
+			refused.WithLabelValues(string(refusal.Code)).Inc()
 			if refusal.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", challenge(refusal.Code))
 			}
-			fail(w, refusal)
+			reply.Fail(w, refusal)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -46,9 +52,9 @@ func (h *handler) admit(next http.Handler) http.Handler {
 }
 
 // refusal is nil for a request that may ask.
-func (a Access) refusal(r *http.Request) *Error {
+func (a Rules) refusal(r *http.Request) *reply.Error {
 	if a.Certificate && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-		return errorf(MissingCertificate, "a client's certificate is wanted that one of the server's authorities has signed")
+		return reply.Errorf(reply.MissingCertificate, "a client's certificate is wanted that one of the server's authorities has signed")
 	}
 	if a.Token == nil {
 		if !a.Certificate {
@@ -58,17 +64,17 @@ func (a Access) refusal(r *http.Request) *Error {
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return errorf(MissingToken, "a token is wanted, in the header Authorization: Bearer <token>")
+		return reply.Errorf(reply.MissingToken, "a token is wanted, in the header Authorization: Bearer <token>")
 	}
 	if !a.Token(strings.TrimSpace(token)) {
-		return errorf(InvalidToken, "the token is not valid here: it may be mistyped, or replaced by another")
+		return reply.Errorf(reply.InvalidToken, "the token is not valid here: it may be mistyped, or replaced by another")
 	}
 	return nil
 }
 
 // challenge says how to log in, as RFC 6750 has it.
-func challenge(code Code) string {
-	if code == InvalidToken {
+func challenge(code reply.Code) string {
+	if code == reply.InvalidToken {
 		return `Bearer realm="weir", error="invalid_token"`
 	}
 	return `Bearer realm="weir"`

@@ -1,4 +1,4 @@
-package serve
+package access
 
 import (
 	"net"
@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // A page of a stranger can have its own name resolve to this machine ("DNS
@@ -49,7 +51,7 @@ func (names Hosts) knows(host string) bool {
 func (names Hosts) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refusal := names.refusal(r); refusal != nil {
-			fail(w, refusal)
+			reply.Fail(w, refusal)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -58,10 +60,10 @@ func (names Hosts) Only(next http.Handler) http.Handler {
 
 // refusal is nil for a request to a host that is known. Over TLS a browser has
 // compared the name with the certificate.
-func (names Hosts) refusal(r *http.Request) *Error {
+func (names Hosts) refusal(r *http.Request) *reply.Error {
 	if names == nil || r.TLS != nil || names.knows(r.Host) {
 		return nil
 	}
-	return errorf(UnknownHost, "this server is not known by the name %s: where it is, list the name in the setting api.hosts, "+
-		"or ask for tokens (api.tokens_file)", quote(r.Host))
+	return reply.Errorf(reply.UnknownHost, "this server is not known by the name %s: where it is, list the name in the setting api.hosts, "+
+		"or ask for tokens (api.tokens_file)", reply.Quote(r.Host))
 }

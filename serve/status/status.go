@@ -1,9 +1,13 @@
-package serve
+package status
 
 import (
+	"log/slog"
 	"net/http"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // Status is the answer of GET /v1/status: what this process has counted since it
@@ -11,29 +15,29 @@ import (
 type Status struct {
 	At int64 `json:"at"` // milliseconds
 	// Processor is absent where the process applies no events.
-	Processor *ProcessorStatus `json:"processor,omitempty"`
+	Processor *Processor `json:"processor,omitempty"`
 	// Questions are those answered and not, by outcome.
-	Questions []StatusCount `json:"questions"`
+	Questions []Count `json:"questions"`
 }
 
-// ProcessorStatus is what became of the events of this process.
-type ProcessorStatus struct {
-	Partitions  int           `json:"partitions"` // assigned
-	Events      []StatusCount `json:"events"`     // by stream and outcome
-	Lag         []StatusCount `json:"lag"`        // by topic and partition, of those assigned
-	Open        []StatusCount `json:"open"`       // of the lag what an open transaction keeps from being read
-	OpenAge     []StatusCount `json:"open_age"`   // seconds that such a transaction has been seen to be open
-	Rewinds     []StatusCount `json:"rewinds"`    // by topic
-	Lost        []StatusCount `json:"lost"`       // by topic
-	DeadLetters []StatusCount `json:"dead_letters"`
+// Processor is what became of the events of this process.
+type Processor struct {
+	Partitions  int     `json:"partitions"` // assigned
+	Events      []Count `json:"events"`     // by stream and outcome
+	Lag         []Count `json:"lag"`        // by topic and partition, of those assigned
+	Open        []Count `json:"open"`       // of the lag what an open transaction keeps from being read
+	OpenAge     []Count `json:"open_age"`   // seconds that such a transaction has been seen to be open
+	Rewinds     []Count `json:"rewinds"`    // by topic
+	Lost        []Count `json:"lost"`       // by topic
+	DeadLetters []Count `json:"dead_letters"`
 	// Freshness is the time from an event's record until it was applied.
-	Freshness StatusHistogram `json:"freshness"`
+	Freshness Histogram `json:"freshness"`
 	// LastDeadLetters are the last few, the latest first.
 	LastDeadLetters []DeadLetter `json:"last_dead_letters"`
 }
 
-// StatusCount is a number, with what it is of.
-type StatusCount struct {
+// Count is a number, with what it is of.
+type Count struct {
 	Stream    string  `json:"stream,omitempty"`
 	Topic     string  `json:"topic,omitempty"`
 	Partition string  `json:"partition,omitempty"`
@@ -42,14 +46,14 @@ type StatusCount struct {
 	Count     float64 `json:"count"`
 }
 
-// StatusHistogram is a number of times, and how many of them were how short.
-type StatusHistogram struct {
-	Count   uint64         `json:"count"`
-	Buckets []StatusBucket `json:"buckets"` // rising; what is above the last one is in Count only
+// Histogram is a number of times, and how many of them were how short.
+type Histogram struct {
+	Count   uint64   `json:"count"`
+	Buckets []Bucket `json:"buckets"` // rising; what is above the last one is in Count only
 }
 
-// StatusBucket is how many times took no longer than so many seconds.
-type StatusBucket struct {
+// Bucket is how many times took no longer than so many seconds.
+type Bucket struct {
 	Seconds float64 `json:"seconds"`
 	Count   uint64  `json:"count"`
 }
@@ -65,20 +69,27 @@ type DeadLetter struct {
 	Path      string `json:"path,omitempty"` // in the record, with dots
 }
 
-func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
-	families, err := h.Gatherer.Gather()
-	if err != nil {
-		h.Logger.Error("the metrics cannot be gathered", "error", err)
-		fail(w, errInternal())
-		return
-	}
+// StatusHandler answers GET /v1/status.
+func (p Process) StatusHandler(now func() time.Time, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		families, err := p.Gatherer.Gather()
+		if err != nil {
+			log.Error("the metrics cannot be gathered", "error", err)
+			reply.Fail(w, reply.Defect())
+			return
+		}
+		reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, p.status(families, now())))
+	})
+}
+
+func (p Process) status(families []*dto.MetricFamily, now time.Time) Status {
 	byName := make(map[string]*dto.MetricFamily, len(families))
 	for _, f := range families {
 		byName[f.GetName()] = f
 	}
-	s := Status{At: h.Now().UnixMilli(), Questions: counts(byName["weir_question_duration_seconds"])}
+	s := Status{At: now.UnixMilli(), Questions: counts(byName["weir_question_duration_seconds"])}
 	if assigned := byName["weir_assigned_partitions"]; assigned != nil {
-		s.Processor = &ProcessorStatus{
+		s.Processor = &Processor{
 			Partitions:      int(assigned.Metric[0].GetGauge().GetValue()),
 			Events:          counts(byName["weir_events_total"]),
 			Lag:             counts(byName["weir_lag_records"]),
@@ -90,19 +101,19 @@ func (h *handler) status(w http.ResponseWriter, _ *http.Request) {
 			Freshness:       histogram(byName["weir_freshness_seconds"]),
 			LastDeadLetters: []DeadLetter{},
 		}
-		if h.DeadLetters != nil {
-			s.Processor.LastDeadLetters = append(s.Processor.LastDeadLetters, h.DeadLetters()...)
+		if p.DeadLetters != nil {
+			s.Processor.LastDeadLetters = append(s.Processor.LastDeadLetters, p.DeadLetters()...)
 		}
 	}
-	respond(w, http.StatusOK, appendJSON(nil, s))
+	return s
 }
 
 // counts are the numbers of a family, which may be nil: of a histogram how many
 // it has seen.
-func counts(f *dto.MetricFamily) []StatusCount {
-	list := []StatusCount{}
+func counts(f *dto.MetricFamily) []Count {
+	list := []Count{}
 	for _, m := range f.GetMetric() {
-		c := StatusCount{
+		c := Count{
 			Count: m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount()),
 		}
 		for _, label := range m.GetLabel() {
@@ -125,12 +136,12 @@ func counts(f *dto.MetricFamily) []StatusCount {
 }
 
 // histogram is the one of a family, which may be nil.
-func histogram(f *dto.MetricFamily) StatusHistogram {
-	s := StatusHistogram{Buckets: []StatusBucket{}}
+func histogram(f *dto.MetricFamily) Histogram {
+	s := Histogram{Buckets: []Bucket{}}
 	for _, m := range f.GetMetric() {
 		s.Count = m.GetHistogram().GetSampleCount()
 		for _, b := range m.GetHistogram().GetBucket() {
-			s.Buckets = append(s.Buckets, StatusBucket{b.GetUpperBound(), b.GetCumulativeCount()})
+			s.Buckets = append(s.Buckets, Bucket{b.GetUpperBound(), b.GetCumulativeCount()})
 		}
 	}
 	return s
