@@ -6,7 +6,6 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/features/record"
 )
 
 type csvWriter struct {
@@ -15,24 +14,27 @@ type csvWriter struct {
 	text []byte
 }
 
-// NewCSVWriter writes a CSV: a line of names, and one for each event. Nulls are
+// NewCSVWriter writes a CSV: a line of names, and one for each row. Nulls are
 // empty, and values by category an object in JSON, in the order of its names.
 // Its columns hold no lists.
-func NewCSVWriter(out io.Writer, stream *record.Stream, columns []Column) (Writer, error) {
+func NewCSVWriter(out io.Writer, columns []Column) (Writer, error) {
 	w := &csvWriter{out: csv.NewWriter(out)}
-	header := []string{IDColumn(stream)}
+	var header []string
 	for _, c := range columns {
 		header = append(header, c.Name)
 	}
 	return w, w.out.Write(header)
 }
 
-func (w *csvWriter) Write(id []byte, cells []Cell) error {
-	w.row = append(w.row[:0], string(id))
+func (w *csvWriter) Write(cells []Cell) error {
+	w.row = w.row[:0]
 	for _, c := range cells {
-		if c.Items == nil {
+		switch {
+		case c.Text != nil:
+			w.text = append(w.text[:0], c.Text...)
+		case c.Items == nil:
 			w.text = c.Value.AppendText(w.text[:0])
-		} else {
+		default:
 			a := query.Answer{Items: c.Items, Shape: aggregate.Categories}
 			w.text = a.AppendValue(w.text[:0])
 		}

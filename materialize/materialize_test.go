@@ -1,8 +1,8 @@
 package materialize
 
 import (
+	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,13 +12,10 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/model"
-	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/store/memory"
-	"github.com/weir-stream/weir/value"
 )
 
 const definitions = `
@@ -64,31 +61,90 @@ func load(t testing.TB, text string) *features.Registry {
 	return r
 }
 
-// materialize replays a text, a CSV or lines, and returns what was written.
-func materialize(t *testing.T, r *features.Registry, stream, format, input string, names ...string) (string, Summary, error) {
-	t.Helper()
-	s, ok := r.Stream(stream)
-	if !ok {
-		t.Fatal("no stream", stream)
+// text is a file by its name and what it holds; the name's ending says its format.
+type text struct{ stream, name, content string }
+
+// making is a training set of texts.
+type making struct {
+	*features.Registry
+	inputs         []text
+	stream, spine  string // the spine is a CSV
+	service        string
+	names          []string
+	quality        bool
+	asServed       bool
+	recordTime     string
+	excludeCurrent bool
+	memory         int64
+	parquet        *bytes.Buffer // the output where it is no CSV
+	rowGroup       int           // bytes of it
+}
+
+// selected are the streams and the columns.
+func (m *making) selected(r *Replay) error {
+	s := Selection{Registry: m.Registry, Service: m.service, Names: m.names, Quality: m.quality, Lists: m.parquet != nil}
+	if m.spine != "" {
+		table, err := source.NewCSV("spine.csv", strings.NewReader(m.spine))
+		if err != nil {
+			return err
+		}
+		if s.Spine, err = NewSpine(table, "at"); err != nil {
+			return err
+		}
+	} else {
+		s.Stream, _ = m.Stream(m.stream)
 	}
-	columns, err := Columns(r, s, names, false)
-	if err != nil {
-		return "", Summary{}, err
-	}
-	source := NewLines("in.ndjson", strings.NewReader(input))
-	if format == "csv" {
-		if source, err = NewCSV("in.csv", strings.NewReader(input), s); err != nil {
-			return "", Summary{}, err
+	for _, in := range r.Inputs {
+		s.Inputs = append(s.Inputs, in.Stream)
+		if in.Stream == nil {
+			s.Inputs = m.Streams
 		}
 	}
-	var out strings.Builder
-	replay := Replay{Registry: r, Stream: s, Columns: columns, State: memory.New()}
-	w, err := NewCSVWriter(&out, s, columns)
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	r.Columns, err = s.Columns()
+	r.Stream, r.Spine = s.Stream, s.Spine
+	return err
+}
+
+func (m making) run(t testing.TB) (string, Summary, error) {
+	t.Helper()
+	replay := Replay{
+		Registry: m.Registry, State: memory.New(), AsServed: m.asServed, RecordTime: m.recordTime,
+		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1),
 	}
-	summary, err := replay.Run(context.Background(), source, w)
+	for _, in := range m.inputs {
+		stream, _ := m.Stream(in.stream)
+		replay.Inputs = append(replay.Inputs, Input{Name: in.name, Stream: stream, Open: func(s *record.Stream) (source.Source, error) {
+			if strings.HasSuffix(in.name, ".ndjson") {
+				return source.NewEvents(in.name, strings.NewReader(in.content)), nil
+			}
+			table, err := source.NewCSV(in.name, strings.NewReader(in.content))
+			if err != nil {
+				return nil, err
+			}
+			return source.EventsOf(table, s)
+		}})
+	}
+	if err := m.selected(&replay); err != nil {
+		return "", Summary{}, err
+	}
+	var out strings.Builder
+	summary, err := replay.Run(context.Background(), func(columns []Column) (Writer, error) {
+		if m.parquet == nil {
+			return NewCSVWriter(&out, columns)
+		}
+		w, err := NewParquetWriter(m.parquet, columns)
+		w.(*parquetWriter).most = max(m.rowGroup, 1)
+		return w, err
+	})
 	return out.String(), summary, err
+}
+
+// materialize makes a training set of the events of a stream, of a text, a CSV or
+// lines, and returns what was written.
+func materialize(t *testing.T, r *features.Registry, stream, format, input string, names ...string) (string, Summary, error) {
+	t.Helper()
+	return making{Registry: r, inputs: []text{{stream, "in." + format, input}}, stream: stream, names: names}.run(t)
 }
 
 const header = "at,kind.name,meta.id,who.user,who.device,amount,score,n,ok,seen,where.lat,where.lon,note\n"
@@ -115,8 +171,8 @@ b",1,2,"{""d1"":2}",200,100
 	}
 	// The log holds two events, and there were three in the end: three features
 	// look at it.
-	if want := (Summary{Events: 4, Passed: 1, Capped: 3}); summary != want {
-		t.Errorf("%+v; want %+v", summary, want)
+	if summary.Rows != 4 || summary.Events != 4 || summary.Passed != 1 || summary.Capped != 3 {
+		t.Errorf("%+v", summary)
 	}
 	got, _, err = materialize(t, load(t, definitions), "pay", "csv", in, "big", "user", "seen", "place", "ok", "n", "paid", "amount")
 	want = `meta.id,big,user,seen,place,ok,n,paid,amount
@@ -199,15 +255,14 @@ func TestBadInput(t *testing.T) {
 		{"csv", row("1,u,d,,,,,today,,,"), "in.csv:2: stream pay: seen: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
 		{"csv", row("1,u,d,,,,,,1,,"), `in.csv:2: stream pay: where: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
 		{"csv", row("1,\xff,d,,,,,,,,"), "in.csv:2: stream pay: who.user: the string is not valid UTF-8"},
+		{"csv", strings.Replace(row("1,u,d,,,,,,,,"), ",pay,", ",login,", 1), `in.csv: none of its 1 events is of stream pay, which takes those with match kind.name != "login"`},
+		{"csv", header, "no event is of stream pay, so there are no rows"},
 		{"csv", row(",u,d,,,,,,,,"), "in.csv:2: stream pay: meta.id: the event has no id"},
 		{"csv", header + ",pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: the event has no timestamp"},
 		{"csv", header + "31.1.2026,pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
-		{"csv", row("1,u,d,,,,,,,,") + "2026-01-31 08:59:59,pay,1,u,d,,,,,,,,\n",
-			"in.csv:3: the event is 1h0m1s older than one before it, and some feature keeps its past for 1h0m0s only: sort the file by time, or raise keep"},
 		{"ndjson", "\n{\n", "in.ndjson:2: stream pay: malformed JSON at byte 1 of 1"},
 		{"ndjson", line(`,"n":1.5`), "in.ndjson:2: stream pay: n: expected an integer of 64 bits, found 1.5"},
 		{"ndjson", strings.Replace(line(""), `"id":1`, `"id":true`, 1), "in.ndjson:2: stream pay: meta.id: expected a string or a number, found a bool"},
-		{"ndjson", strings.Repeat("x", maxLine+1), "in.ndjson:1: the line has more than 67108864 bytes"},
 	} {
 		_, _, err := materialize(t, load(t, definitions), "pay", c.format, c.in)
 		if fmt.Sprint(err) != c.want {
@@ -247,11 +302,11 @@ func TestBadColumns(t *testing.T) {
 	for _, c := range []struct{ stream, columns, want string }{
 		{"login", "", "stream login names no id, by which the events of a training set are known; add id: PATH to it"},
 		{"pay", "payd", `unknown feature or field "payd" of stream pay; did you mean "paid"?`},
-		{"pay", "logins", `feature "logins" counts events of stream login, and these are of pay`},
-		{"pay", "mixed", `feature "mixed" counts events of stream login, and these are of pay`},
-		{"pay", "hops", `feature "hops" counts events of stream login, and these are of pay`},
+		{"pay", "logins", `feature "logins" counts events of stream login, of which there is no input: add --input login=FILE`},
+		{"pay", "mixed", `feature "mixed" counts events of stream login, of which there is no input: add --input login=FILE`},
+		{"pay", "hops", `feature "hops" counts events of stream login, of which there is no input: add --input login=FILE`},
 		{"pay", "devices", `feature "devices" answers with a list, which a cell of a CSV cannot hold; write a .parquet`},
-		{"pay", "n,n", `column "n" is there twice; the first is always meta.id, the id`},
+		{"pay", "n,n", `column "n" is there twice`},
 	} {
 		_, _, err := materialize(t, load(t, definitions), c.stream, "csv", header, strings.FieldsFunc(c.columns, func(r rune) bool { return r == ',' })...)
 		if fmt.Sprint(err) != c.want {
@@ -327,131 +382,9 @@ func randomEvents(t *testing.T) (in string, events []map[string]any) {
 	return lines.String(), events
 }
 
-// Every value of every row is what a plain loop over the events until then
-// gives, for all kinds and windows, though some events come out of order.
-func TestReplayEqualsModel(t *testing.T) {
-	r := load(t, randomDefinitions)
-	plain := model.New(r)
-	in, events := randomEvents(t)
-	got, summary, err := materialize(t, r, "pay", "ndjson", in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(strings.NewReader(got)).ReadAll()
-	if err != nil || len(rows) != len(events)+1 {
-		t.Fatal(len(rows), err)
-	}
-	lines := strings.Split(in, "\n")
-	compared, capped, uncertain := 0, 0, 0
-	for i, e := range events {
-		err := plain.Apply(record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for column, name := range rows[0][1:] {
-			name, isUncertain := strings.CutSuffix(name, "_uncertain")
-			f, _ := r.Feature(name)
-			var keys []string
-			for _, key := range []string{"device", "user"} { // sorted
-				if value, ok := e[key]; ok && strings.Contains(strings.Join(f.By, " "), key) {
-					keys = append(keys, value.(string))
-				}
-			}
-			want := ""
-			if len(keys) == len(f.By) {
-				answer := plain.Answer(f, strings.Join(keys, "|"), e["at"].(int64))
-				want = string(answer.Value.AppendText(nil))
-				switch {
-				case isUncertain:
-					want = strconv.FormatInt(answer.Uncertain, 10)
-				case answer.Uncertain > 0:
-					uncertain++
-				}
-				if answer.Capped && !isUncertain {
-					capped++
-				}
-			}
-			compared++
-			if value := rows[i+1][column+1]; !near(value, want) {
-				t.Fatalf("event %d, %s: %s is %q, want %q", i, lines[i], name, value, want)
-			}
-		}
-	}
-	if compared < 15_000 || capped == 0 || capped != summary.Capped || uncertain == 0 || uncertain != summary.Uncertain {
-		t.Errorf("%d values compared, %d capped and %d uncertain, and the summary is %+v", compared, capped, uncertain, summary)
-	}
-}
-
-// A column says how much greater the values of another may be, also in Parquet; no
-// other column may have its name.
-func TestUncertainColumns(t *testing.T) {
-	r := load(t, `
-streams: {pay: {topic: events, timestamp: at, id: id, fields: {user: string, device: string, seen_uncertain: string}}}
-features:
-  seen: COUNT_DISTINCT(1h, pay, user, device, method=last_seen)
-  exact: COUNT_DISTINCT(1h, pay, user, device, method=last_seen, tile=exact)
-  twice: {expr: seen * 2}
-`)
-	s, _ := r.Stream("pay")
-	columns, err := Columns(r, s, []string{"twice", "exact", "seen"}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, c := range columns {
-		names = append(names, c.Name)
-		if kind, scale, shape := c.typed(); c.uncertain && (kind != value.Int || scale != 0 || shape != aggregate.Scalar) {
-			t.Errorf("%s is of %s", c.Name, kind)
-		}
-	}
-	if want := "[twice twice_uncertain exact seen seen_uncertain]"; fmt.Sprint(names) != want {
-		t.Errorf("the columns are %v, want %s", names, want)
-	}
-	want := `column "seen_uncertain" is there twice; it is also how much greater the values of feature "seen" may be: give the other one another name`
-	if _, err := Columns(r, s, []string{"seen_uncertain", "seen"}, false); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 // near says whether two values are equal but for the order of a sum.
 func near(a, b string) bool {
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
 	return a == b || err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-9*math.Abs(y)
-}
-
-// What a cell holds stands in the record as it is, or is refused.
-func FuzzCell(f *testing.F) {
-	for _, cell := range []string{"", "a", "\"\\\x00", "1.5", "01", "\xff", "true"} {
-		f.Add(cell)
-	}
-	r := load(f, `
-streams: {s: {topic: t, timestamp: at, id: id, fields: {x: string, n: float}}}
-features: {}
-`)
-	s, _ := r.Stream("s")
-	decoder := r.NewDecoder()
-	f.Fuzz(func(t *testing.T, cell string) {
-		root, err := newTree(s, []string{"at", "id", "x", "n"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rec, err := root.append(nil, []string{"0", cell, cell, ""})
-		if err != nil {
-			t.Fatal(err)
-		}
-		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec})
-		if err == nil && (string(events[0].Values[0].Str) != cell || string(events[0].ID) != cell) {
-			t.Errorf("%q became %s, and then %q", cell, rec, events[0].Values[0].Str)
-		}
-		if err != nil && !strings.Contains(err.Error(), "UTF-8") {
-			t.Errorf("%q became %s: %v", cell, rec, err)
-		}
-		rec, err = root.append(nil, []string{"0", "1", "", cell})
-		if err == nil {
-			if _, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
-				t.Errorf("%q became %s: %v", cell, rec, err)
-			}
-		}
-	})
 }

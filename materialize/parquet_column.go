@@ -84,6 +84,10 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 		return parquet.Optional(parquet.Group{"lat": degree, "lon": degree})
 	}
 	valueOf := func(i *aggregate.Item) value.Value { return i.Value }
+	if c.of == identity {
+		leaf(0, kind, scale, valueOf)
+		return pc, parquetType(kind, scale)
+	}
 	if shape == aggregate.Scalar {
 		return pc, val(isCell, valueOf)
 	}

@@ -2,7 +2,6 @@ package materialize
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"math"
@@ -14,32 +13,23 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
 )
 
 // toParquet replays lines into a Parquet file with row groups of so many bytes.
 func toParquet(t *testing.T, r *features.Registry, stream, input string, most int, names ...string) *parquet.File {
 	t.Helper()
-	s, ok := r.Stream(stream)
-	if !ok {
-		t.Fatal("no stream", stream)
-	}
-	columns, err := Columns(r, s, names, true)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	w, err := NewParquetWriter(&out, s, columns)
-	if err != nil {
+	m := making{Registry: r, inputs: []text{{stream, "in.ndjson", input}}, stream: stream, names: names, parquet: &out, rowGroup: most}
+	if _, _, err := m.run(t); err != nil {
 		t.Fatal(err)
 	}
-	w.(*parquetWriter).most = most
-	replay := Replay{Registry: r, Stream: s, Columns: columns, State: memory.New()}
-	if _, err := replay.Run(context.Background(), NewLines("in.ndjson", strings.NewReader(input)), w); err != nil {
-		t.Fatal(err)
-	}
-	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	return open(t, out.Bytes())
+}
+
+func open(t *testing.T, written []byte) *parquet.File {
+	t.Helper()
+	file, err := parquet.OpenFile(bytes.NewReader(written), int64(len(written)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +92,7 @@ features:
 	}
 }
 
-const wantSchema = `message pay {
+const wantSchema = `message training_set {
 	required binary the, id.of it (STRING);
 	optional binary user (STRING);
 	optional int64 amount (DECIMAL(18,2));
@@ -219,7 +209,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 		for _, row := range buffer {
 			cells := make([]string, len(row))
 			for i, v := range row {
-				cells[i] = cellOf(v, file.Root().Columns()[i].Type().LogicalType())
+				cells[i] = asInCSV(v, file.Root().Columns()[i].Type().LogicalType())
 			}
 			got = append(got, cells)
 		}
@@ -232,8 +222,8 @@ func TestParquetEqualsCSV(t *testing.T) {
 	}
 }
 
-// cellOf is a value of a Parquet file as a CSV has it.
-func cellOf(v parquet.Value, t *format.LogicalType) string {
+// asInCSV is a value of a Parquet file as a CSV has it.
+func asInCSV(v parquet.Value, t *format.LogicalType) string {
 	var decimal *format.DecimalType
 	if t != nil {
 		decimal, _ = t.Value.(*format.DecimalType)

@@ -7,7 +7,6 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/record"
 )
 
 // rowGroupSize is how many bytes of values a row group holds: about what the
@@ -22,9 +21,9 @@ type parquetWriter struct {
 	most    int // of size
 }
 
-// NewParquetWriter writes a Parquet file, compressed with zstd. The id is a
-// string; the columns have the types of their features and fields, and all may
-// be null:
+// NewParquetWriter writes a Parquet file, compressed with zstd. The columns have the
+// types of their features and fields, those that are passed on of what stands in them,
+// and all but an event's id may be null:
 //
 //	string     STRING                  int    INT64
 //	float      DOUBLE                  bool   BOOLEAN
@@ -34,25 +33,22 @@ type parquetWriter struct {
 // A list is a LIST of such values, one of counts a LIST of groups of value and
 // count, one of bins a LIST of groups of from, to and count; values by category
 // are a MAP.
-func NewParquetWriter(out io.Writer, stream *record.Stream, columns []Column) (Writer, error) {
+func NewParquetWriter(out io.Writer, columns []Column) (Writer, error) {
 	w := &parquetWriter{most: rowGroupSize}
 	root := parquetRoot{}
-	add := func(name string, node parquet.Node) { root.fields = append(root.fields, parquetField{node, name}) }
-	add(IDColumn(stream), parquet.String())
-	first := 1
+	first := 0
 	for i := range columns {
 		c, node := columns[i].parquet(first)
 		first += len(c.leaves)
 		w.columns = append(w.columns, c)
-		add(columns[i].Name, node)
+		root.fields = append(root.fields, parquetField{node, columns[i].Name})
 	}
-	w.out = parquet.NewGenericWriter[any](out, parquet.NewSchema(stream.Name, root), parquet.Compression(&zstd.Codec{}))
+	w.out = parquet.NewGenericWriter[any](out, parquet.NewSchema("training_set", root), parquet.Compression(&zstd.Codec{}))
 	return w, nil
 }
 
-func (w *parquetWriter) Write(id []byte, cells []Cell) error {
-	w.row = append(w.row[:0], parquet.ByteArrayValue(id).Level(0, 0, 0))
-	w.size += len(id)
+func (w *parquetWriter) Write(cells []Cell) error {
+	w.row = w.row[:0]
 	for i := range cells {
 		if err := w.cell(&w.columns[i], &cells[i]); err != nil {
 			return err

@@ -1,20 +1,17 @@
 package materialize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"slices"
-	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/extsort"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/value"
 )
 
 // State is what a replay keeps state in; it has to be empty.
@@ -23,187 +20,222 @@ type State interface {
 	query.Reader
 }
 
-// Summary says what a replay has done.
-type Summary struct {
-	Events int // written, a row each
-	Passed int // events of the file that the stream's match did not take
-	// Capped is the number of values that a cap may have made too small: the
-	// stream's features have reached their max.
-	Capped int
-	// Uncertain is the number of values that may be greater than they say: the
-	// events came late, and values were met again after them.
-	Uncertain int
-}
-
-// Replay is one pass over a file.
+// Replay makes one training set.
 type Replay struct {
 	Registry *features.Registry
-	Stream   *record.Stream
-	Columns  []Column
-	State    State
-	// Progress, if there is one, is called after each event.
-	Progress func(Summary)
+	Inputs   []Input
+	// Stream is that whose events are the rows; nil where they are those of Spine.
+	Stream  *record.Stream
+	Spine   *Spine
+	Columns []Column
+	State   State
+	// AsServed lets an event count from when its record came, as it did in production,
+	// and not from its own time on. Events that cannot be used are set aside then.
+	AsServed bool
+	// RecordTime is the path of the time at which an event's record came; empty where
+	// envelopes say it.
+	RecordTime string
+	// ExcludeCurrent makes the rows of Stream without their own events.
+	ExcludeCurrent bool
+	// Memory is how many bytes of events and rows are held until they are sorted on disk;
+	// 0 is DefaultMemory.
+	Memory int64
+	// Progress, if there is one, is called now and then.
+	Progress func(Progress)
 
-	keys  [][]string // different keys of features, each sorted
-	keyOf []int      // by column
-	own   []bool     // by column: a feature that is asked about the event's own value
-	keep  int64      // the least that a feature keeps, in milliseconds
-	now   int64      // the greatest time of an event
-
-	summary  Summary
-	entities []string // by keys
-	lacks    []bool   // by keys: the event has no such entity
-	reading  query.Reading
-	cells    []Cell
-	text     []byte
+	answers answers
+	summary Summary
+	batch   state.Batch
+	rows    *record.Decoder // of the spine
+	cells   []Cell
 }
 
-// Run replays the source and writes a row for each event, in the order of the
-// file, to a writer of the same columns. It closes the writer once all is
-// written. Errors about an event are a *LineError.
-func (r *Replay) Run(ctx context.Context, source Source, w Writer) (Summary, error) {
-	r.plan()
-	mapper := r.Registry.NewJSONMapper(r.Stream)
-	batch := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
-	// A record without a time of its own is as old as its event: none is late.
-	record := record.Record{Partition: state.Partition{Topic: r.Stream.Topic}, Timestamp: -1}
-	for ; ; record.Offset++ {
-		if err := ctx.Err(); err != nil {
-			return r.summary, err
+// Progress says how far a replay is.
+type Progress struct {
+	Reading bool    // files are read; behind that rows are made
+	Share   float64 // of the reading or of the making; -1 where it is not known
+	Events  int     // read
+	Rows    int     // made
+}
+
+// lookEvery is how many events pass between two looks at the context and the progress.
+const lookEvery = 256
+
+// DefaultMemory is Replay.Memory where nobody says otherwise.
+const DefaultMemory = 64 << 20
+
+// Run reads all files, replays them, and writes the rows in the order of their moments,
+// those of one moment in that of their file, to a writer that it opens for the columns,
+// and closes once all is written. Errors about an event or a row say where it stands.
+func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (Summary, error) {
+	t := &timeline{Replay: r, sorter: extsort.New(cmp.Or(r.Memory, DefaultMemory))}
+	err := r.run(ctx, t, open)
+	if closed := t.sorter.Close(); err == nil {
+		err = closed
+	}
+	return r.summary, err
+}
+
+func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writer, error)) error {
+	if err := r.answers.plan(r.Columns, r.ExcludeCurrent); err != nil {
+		return err
+	}
+	if err := t.readInputs(ctx); err != nil {
+		return err
+	}
+	r.summary.Spilled = t.sorter.Spilled()
+	if r.Spine != nil {
+		r.Spine.settle(r.Columns)
+		r.rows = record.NewJSONDecoder([]*record.Stream{r.Spine.stream})
+	}
+	w, err := open(r.Columns)
+	if err != nil {
+		return err
+	}
+	if err := r.replay(ctx, t, w); err != nil {
+		return err
+	}
+	if err := r.summary.empty(r); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// replay applies the events in their order and writes the rows.
+func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
+	sorted, err := t.sorter.Sorted()
+	if err != nil {
+		return err
+	}
+	mappers := make([]*features.Mapper, len(r.Inputs))
+	for i := range r.Inputs {
+		mappers[i] = r.Inputs[i].mapperOf(r.Registry)
+	}
+	total := t.sorter.Len()
+	for n := 0; ; n++ {
+		if n%lookEvery == 0 {
+			if err := r.lookAt(ctx, Progress{Share: float64(n) / float64(max(total, 1))}); err != nil {
+				return err
+			}
 		}
-		value, err := source.Next()
+		key, item, err := sorted.Next()
 		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		m, err := t.read(key, item)
+		if err != nil {
+			return err
+		}
+		if m.input < 0 {
+			err = r.spineRow(ctx, t, &m, w)
+		} else {
+			err = r.event(ctx, t, &m, mappers[m.input], int64(n), w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// event applies an event, and writes its row if it is one.
+func (r *Replay) event(ctx context.Context, t *timeline, m *moment, mapper *features.Mapper, offset int64, w Writer) error {
+	at := func(err error) error { return r.Inputs[m.input].source.At(m.line, err) }
+	rec := record.Record{Partition: state.Partition{Topic: m.topic}, Offset: offset, Timestamp: m.recordTime, Value: m.value}
+	r.batch.Reset()
+	r.batch.Ranges = append(r.batch.Ranges[:0], state.PartitionRange{})
+	outcome, err := mapper.Map(&rec, 0, &r.batch)
+	if err != nil {
+		return t.bad(at(err))
+	}
+	r.summary.Events++
+	if outcome.Late {
+		r.summary.Late++
+	}
+	r.batch.Now = m.key.Time
+	for i := range outcome.Events {
+		if e := &outcome.Events[i]; e.Stream == r.Stream {
+			return r.streamRow(ctx, m, e, at, w)
+		}
+	}
+	return r.State.Apply(ctx, &r.batch)
+}
+
+// streamRow applies an event and writes its row.
+func (r *Replay) streamRow(ctx context.Context, m *moment, e *record.Event, at func(error) error, w Writer) error {
+	if e.ID == nil {
+		return at(fmt.Errorf("stream %s: %s: the event has no id", r.Stream.Name, idColumn(r.Stream).Name))
+	}
+	r.cells = r.answers.begin(r.cells, e, m.key.Time)
+	if err := r.answers.fill(ctx, r.State, r.cells, e, true); err != nil {
+		return at(err)
+	}
+	if err := r.State.Apply(ctx, &r.batch); err != nil {
+		return err
+	}
+	if err := r.answers.fill(ctx, r.State, r.cells, e, false); err != nil {
+		return at(err)
+	}
+	return r.write(w, at)
+}
+
+// spineRow writes a row of the spine.
+func (r *Replay) spineRow(ctx context.Context, t *timeline, m *moment, w Writer) error {
+	at := func(err error) error { return r.Spine.table.At(m.line, err) }
+	e, err := t.rowOf(r.rows, m.value)
+	if err != nil {
+		return at(err)
+	}
+	r.cells = r.answers.begin(r.cells, e, m.key.Time)
+	rest := m.cells
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		if c.of != passedOn {
 			break
 		}
-		if err != nil {
-			return r.summary, err
+		var text []byte
+		if text, rest, err = readText(rest); err != nil {
+			return err
 		}
-		record.Value = value
-		batch.Reset()
-		outcome, err := mapper.Map(&record, 0, batch)
-		if err != nil {
-			return r.summary, source.At(err)
-		}
-		if len(outcome.Events) == 0 {
-			r.summary.Passed++
+		if text == nil {
 			continue
 		}
-		if err := r.event(ctx, &outcome.Events[0], batch); err != nil {
-			return r.summary, source.At(err)
-		}
-		err = w.Write(outcome.Events[0].ID, r.cells)
-		if _, about := errors.AsType[*CellError](err); about {
-			err = source.At(err)
-		}
-		if err != nil {
-			return r.summary, err
-		}
-		r.summary.Events++
-		if r.Progress != nil {
-			r.Progress(r.summary)
+		if r.cells[i], err = passed(c.field.Type, text); err != nil {
+			return at(fmt.Errorf("column %s: %w", c.Name, err))
 		}
 	}
-	return r.summary, w.Close()
+	for _, before := range []bool{true, false} {
+		if err := r.answers.fill(ctx, r.State, r.cells, e, before); err != nil {
+			return at(err)
+		}
+	}
+	return r.write(w, at)
 }
 
-// plan gathers the features by their keys.
-func (r *Replay) plan() {
-	r.keep, r.now = math.MaxInt64, math.MinInt64
-	r.keyOf, r.own = make([]int, len(r.Columns)), make([]bool, len(r.Columns))
-	for i, c := range r.Columns {
-		if c.feature == nil {
-			continue
-		}
-		keys := slices.Sorted(slices.Values(c.feature.By))
-		at := slices.IndexFunc(r.keys, func(k []string) bool { return slices.Equal(k, keys) })
-		if at < 0 {
-			at = len(r.keys)
-			r.keys = append(r.keys, keys)
-		}
-		r.keyOf[i], r.own[i] = at, c.feature.Membership() == aggregate.MembersNeeded
-		if c.feature.Forgets() {
-			r.keep = min(r.keep, c.feature.Keep.Milliseconds())
-		}
+func (r *Replay) write(w Writer, at func(error) error) error {
+	err := w.Write(r.cells)
+	if _, about := errors.AsType[*CellError](err); about {
+		return at(err)
 	}
-	r.entities, r.lacks = make([]string, len(r.keys)), make([]bool, len(r.keys))
-}
-
-// event applies an event and makes the cells of its row.
-func (r *Replay) event(ctx context.Context, e *record.Event, batch *state.Batch) error {
-	if e.ID == nil {
-		return fmt.Errorf("stream %s: %s: the event has no id", r.Stream.Name, IDColumn(r.Stream))
-	}
-	r.now = max(r.now, e.Time)
-	if r.now-e.Time > r.keep {
-		return fmt.Errorf("the event is %s older than one before it, and some feature keeps its past for %s only: sort the file by time, or raise keep",
-			time.Duration(r.now-e.Time)*time.Millisecond, time.Duration(r.keep)*time.Millisecond)
-	}
-	for i, keys := range r.keys {
-		text, ok := e.Entity(r.text[:0], keys)
-		r.text, r.entities[i], r.lacks[i] = text, string(text), !ok
-	}
-	r.cells = r.cells[:0]
-	for _, c := range r.Columns {
-		var cell Cell
-		if c.feature == nil {
-			cell.Value = e.Values[c.at]
-		}
-		r.cells = append(r.cells, cell)
-	}
-	if err := r.answer(ctx, e, true); err != nil {
+	if err != nil {
 		return err
 	}
-	batch.Now = r.now
-	if err := r.State.Apply(ctx, batch); err != nil {
-		return err
-	}
-	return r.answer(ctx, e, false)
-}
-
-// answer fills in cells of the event's row: before it is applied those of
-// features that are asked about its own value, and then those of the others.
-func (r *Replay) answer(ctx context.Context, e *record.Event, before bool) error {
-	asked := func(i int) bool {
-		f := r.Columns[i].feature
-		return f != nil && r.own[i] == before && !r.lacks[r.keyOf[i]] && !(before && f.Own(e).IsNull())
-	}
-	r.reading.Reset(r.now)
-	for i, c := range r.Columns {
-		if !asked(i) {
-			continue
-		}
-		f := c.feature
-		if before {
-			f = f.AskedAbout([]value.Value{f.Own(e)})
-		}
-		r.reading.Want(f, r.entities[r.keyOf[i]], e.Time)
-	}
-	if err := r.reading.Read(ctx, r.State); err != nil {
-		return err
-	}
-	for i := range r.Columns {
-		if !asked(i) {
-			continue
-		}
-		var a query.Answer
-		r.reading.Next(&a)
-		if a.Err != nil {
-			return a.Err // a defect: nobody else writes into memory
-		}
-		r.cells[i] = Cell{Value: a.Value, Items: a.Items}
-		switch {
-		case before:
-			r.cells[i] = Cell{Value: a.Items[0].Value}
-		case r.Columns[i].uncertain:
-			r.cells[i] = Cell{Value: value.Value{Type: value.Int, Num: a.Uncertain}}
-			continue
-		}
-		if a.Uncertain > 0 {
-			r.summary.Uncertain++
-		}
-		if a.Capped {
-			r.summary.Capped++
-		}
-	}
+	r.summary.Rows++
+	r.summary.add(&r.answers)
 	return nil
+}
+
+// look shows how far the reading is, and ends it with the context.
+func (r *Replay) look(ctx context.Context, share float64) error {
+	return r.lookAt(ctx, Progress{Reading: true, Share: share})
+}
+
+func (r *Replay) lookAt(ctx context.Context, p Progress) error {
+	if r.Progress != nil {
+		p.Events, p.Rows = r.summary.eventsSeen, r.summary.Rows
+		r.Progress(p)
+	}
+	return ctx.Err()
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Writer is where a training set goes, a row for each event.
+// Writer is where a training set goes.
 type Writer interface {
-	// Write adds a row: the event's id, and a cell for each column. It keeps
-	// nothing of them. What is wrong with a cell is a *CellError.
-	Write(id []byte, cells []Cell) error
+	// Write adds a row, a cell for each column. It keeps nothing of them. What is wrong
+	// with a cell is a *CellError.
+	Write(cells []Cell) error
 	// Close writes what is held back. What was written before is no training set
 	// without it.
 	Close() error
@@ -33,4 +33,5 @@ func (e *CellError) Unwrap() error { return e.Err }
 type Cell struct {
 	Value value.Value
 	Items []aggregate.Item // of features that answer with a list or by category, in the place of Value
+	Text  []byte           // of what is passed on: as it stands in the spine
 }

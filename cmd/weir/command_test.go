@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -55,10 +56,17 @@ type process struct {
 // start runs a command until it ends or, at the latest, the test does.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start with a standard input.
+func startWith(t *testing.T, stdin io.Reader, args ...string) *process {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	p := &process{stop: stop, done: make(chan error, 1)}
 	cmd := newRootCommand()
 	cmd.SetArgs(args)
+	cmd.SetIn(stdin)
 	cmd.SetOut(&p.out)
 	cmd.SetErr(&p.err)
 	go func() { p.done <- cmd.ExecuteContext(ctx) }()

@@ -1,187 +1,217 @@
 package main
 
 import (
-	"bufio"
-	"compress/gzip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
+	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/memory"
 )
 
 // materializeOptions are the flags of weir materialize.
 type materializeOptions struct {
-	features              []string
-	stream, input, output string
-	columns               []string
+	features, inputs          []string
+	stream, spine, output     string
+	timeColumn, recordTime    string
+	service, as, memory       string
+	inputFormat, outputFormat string
+	columns                   []string
+	excludeCurrent, quality   bool
+
+	stdin      io.Reader
+	stdinTaken bool
+	stdout     io.Writer
+	open       []*source.File
 }
 
 func newMaterializeCommand() *cobra.Command {
 	var o materializeOptions
 	cmd := &cobra.Command{
-		Use:   "materialize --features PATH --stream NAME --input FILE --output FILE",
-		Short: "Make a training set from a file of events",
-		Long: `Replay a file of events, in its order, through the plan and the merge code that
-answer questions in production, and write for each event its id and its features
-as of that event, itself included.
+		Use:   "materialize --features PATH --input [STREAM=]FILE... [--spine FILE | --stream NAME] --output FILE",
+		Short: "Make a training set from files of events",
+		Long: `Replay files of events, put in the order of their times, through the plan and the
+merge code that answer questions in production, and write rows with the features as of
+the moment of each.
 
-The input is a .csv, whose column names are paths of the stream's fields, or an
-.ndjson, a JSON object on each line, as the topic has them. The output is a .csv,
-in which null is empty and values by category are an object in JSON, or a .parquet,
-whose columns have the types of the features and fields; only it can hold features
-that answer with a list. A .csv and an .ndjson may be compressed: .gz behind the name. The output is there once it is
+The rows are those of --spine: a file with columns named as the keys of features, a time
+in the column at (milliseconds, or RFC 3339), and others, such as a label, which are
+passed on. A row holds all events up to that very millisecond. Or they are the events of
+a --stream, each with its id and the features as of that event, itself included.
+
+A file is a .csv, whose column names are paths of the stream's fields, an .ndjson, a JSON
+object on each line, as the topic has them or as weir generate writes them, or a .parquet;
+the first two also .gz or .zst. - is the standard input. The output is a .csv, in which
+null is empty and values by category are an object in JSON, or a .parquet, whose columns
+have types; only that can hold features that answer with a list. It is there once it is
 whole. An event that cannot be used ends the command with its file:line: message.`,
-		Example: `  weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv
-  weir materialize --features config/features --stream login --input logins.ndjson --output train.csv.gz \
-      --columns user_id,device_users_30d
-  weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.parquet`,
+		Example: `  weir materialize --features config/features --service payment_risk \
+      --input transaction=tx.parquet --input login=logins.ndjson.gz --spine labels.csv --output train.parquet
+  weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv
+  weir generate --events 10000 --output - | weir materialize --features config/features --stream transaction \
+      --service payment_risk --input - --output -`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.stdin, o.stdout = cmd.InOrStdin(), cmd.OutOrStdout()
+			return o.run(cmd.Context(), cmd.ErrOrStderr())
+		},
 	}
+	o.flags(cmd)
+	return cmd
+}
+
+func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.features, "features", nil, "definitions: files, or folders of *.yaml")
-	flags.StringVar(&o.stream, "stream", "", "the stream whose events the input holds")
-	flags.StringVar(&o.input, "input", "", "events: .csv or .ndjson, each also .gz")
-	flags.StringVar(&o.output, "output", "", "the training set: .csv, .csv.gz or .parquet")
-	flags.StringSliceVar(&o.columns, "columns", nil, "features and fields to write, in order (default: all features over the stream)")
-	for _, name := range []string{"features", "stream", "input", "output"} {
+	flags.StringArrayVar(&o.inputs, "input", nil, "events: [STREAM=]FILE, a folder or a pattern; may be given several times")
+	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels")
+	flags.StringVar(&o.timeColumn, "time-column", "at", "the spine's column of moments")
+	flags.StringVar(&o.stream, "stream", "", "the rows are the events of this stream, which are also those of an --input without a name")
+	flags.StringVar(&o.output, "output", "", "the training set: .csv, also .gz or .zst, .parquet, or - for the standard output")
+	flags.StringSliceVar(&o.columns, "columns", nil, "features and fields to write, in order (default: all features that can be had)")
+	flags.StringVar(&o.service, "service", "", "write the features of this service")
+	flags.StringVar(&o.as, "as", "events", "events: each counts from its own time on; served: from when its record came")
+	flags.StringVar(&o.recordTime, "record-time", "", "the field that says when a record came (default: the timestamp of its envelope)")
+	flags.BoolVar(&o.excludeCurrent, "exclude-current", false, "with --stream: the features as of before the event")
+	flags.BoolVar(&o.quality, "quality", false, "write beside each feature its status, whether a cap was reached, and its error")
+	flags.StringVar(&o.memory, "memory", config.Bytes(materialize.DefaultMemory).String(), "events and rows held in memory; more are sorted on disk")
+	flags.StringVar(&o.inputFormat, "input-format", source.NDJSON, "of the standard input: ndjson or csv")
+	flags.StringVar(&o.outputFormat, "output-format", source.CSV, "of the standard output: csv or parquet")
+	for _, name := range []string{"features", "input", "output"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err)
 		}
 	}
-	return cmd
+	cmd.MarkFlagsMutuallyExclusive("spine", "stream")
+	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")
 }
 
 func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err error) {
+	defer func() {
+		for _, f := range o.open {
+			_ = f.Close()
+		}
+	}()
 	registry, err := definition.Load(o.features...)
 	if err != nil {
 		return err
 	}
-	stream, ok := registry.Stream(o.stream)
-	if !ok {
-		var known []string
-		for _, s := range registry.Streams {
-			known = append(known, s.Name)
-		}
-		return fmt.Errorf("--stream: %s", spelling.Unknown("stream", o.stream, known))
+	replay, err := o.replay(registry)
+	if err != nil {
+		return err
 	}
 	newWriter, err := o.writer()
 	if err != nil {
 		return err
 	}
-	columns, err := materialize.Columns(registry, stream, o.columns, o.parquet())
-	if err != nil {
-		return fmt.Errorf("--columns: %w", err)
-	}
-	in, err := os.Open(o.input)
-	if err != nil {
-		return fmt.Errorf("--input: %w", err)
-	}
-	defer in.Close()
-	if same(in, o.output) {
-		return fmt.Errorf("--output: %s is the input", o.output)
-	}
-	progress := newProgress(screen, in, time.Now)
-	source, err := o.source(progress, stream)
-	if err != nil {
-		return err
-	}
-	replay := materialize.Replay{Registry: registry, Stream: stream, Columns: columns, State: memory.NewKeyed(packed.NewSecret()), Progress: progress.show}
-	var summary materialize.Summary
-	err = whole(o.output, func(out io.Writer) error {
-		w, err := newWriter(out, stream, columns)
-		if err == nil {
-			summary, err = replay.Run(ctx, source, w)
+	for _, f := range o.open {
+		if f.Same(o.output) {
+			return fmt.Errorf("--output: %s is the input", o.output)
 		}
+	}
+	progress := newProgress(screen, time.Now)
+	replay.Progress = progress.show
+	var summary materialize.Summary
+	err = o.whole(func(out io.Writer) (err error) {
+		summary, err = replay.Run(ctx, func(columns []materialize.Column) (materialize.Writer, error) { return newWriter(out, columns) })
 		return err
 	})
 	progress.end(summary, err)
 	return err
 }
 
-// parquet says whether the output is a Parquet file.
-func (o *materializeOptions) parquet() bool { return filepath.Ext(o.output) == ".parquet" }
+// replay is what the flags ask for.
+func (o *materializeOptions) replay(registry *features.Registry) (*materialize.Replay, error) {
+	size, err := config.ParseBytes(o.memory)
+	if err != nil {
+		return nil, fmt.Errorf("--memory: %s %w", o.memory, err)
+	}
+	if o.as != "events" && o.as != "served" {
+		return nil, fmt.Errorf("--as %s: expected events or served", o.as)
+	}
+	r := &materialize.Replay{
+		Registry: registry, State: memory.NewKeyed(packed.NewSecret()), Memory: int64(size),
+		AsServed: o.as == "served", RecordTime: o.recordTime, ExcludeCurrent: o.excludeCurrent,
+	}
+	if o.stream != "" {
+		if r.Stream, err = streamOf(registry, o.stream, "--stream"); err != nil {
+			return nil, err
+		}
+	}
+	if r.Inputs, err = o.allInputs(registry); err != nil {
+		return nil, fmt.Errorf("--input: %w", err)
+	}
+	if o.spine != "" {
+		if r.Spine, err = o.openSpine(); err != nil {
+			return nil, fmt.Errorf("--spine: %w", err)
+		}
+	} else if r.Stream == nil {
+		if r.Stream, err = onlyStream(r.Inputs); err != nil {
+			return nil, err
+		}
+	}
+	s := materialize.Selection{
+		Registry: registry, Inputs: streamsOf(registry, r.Inputs), Stream: r.Stream, Spine: r.Spine,
+		Service: o.service, Names: o.columns, Lists: o.format() == source.Parquet, Quality: o.quality,
+	}
+	if r.Columns, err = s.Columns(); err != nil {
+		return nil, fmt.Errorf("%s: %w", cmp.Or(o.why(), "--input"), err)
+	}
+	return r, nil
+}
 
-// writer finds what writes the output by its name.
-func (o *materializeOptions) writer() (func(io.Writer, *record.Stream, []materialize.Column) (materialize.Writer, error), error) {
-	switch name := strings.TrimSuffix(o.output, ".gz"); {
-	case o.parquet():
-		return materialize.NewParquetWriter, nil
-	case filepath.Ext(name) == ".csv":
-		return materialize.NewCSVWriter, nil
-	case filepath.Ext(name) == ".parquet":
-		return nil, fmt.Errorf("--output: %s: a .parquet is compressed inside; leave out .gz", o.output)
+// why is the flag that says which features are wanted.
+func (o *materializeOptions) why() string {
+	switch {
+	case o.columns != nil:
+		return "--columns"
+	case o.service != "":
+		return "--service"
 	default:
-		return nil, fmt.Errorf("--output: %s is none of .csv, .csv.gz and .parquet", o.output)
+		return ""
 	}
 }
 
-// source opens the input by its name.
-func (o *materializeOptions) source(in io.Reader, stream *record.Stream) (materialize.Source, error) {
-	name, compressed := strings.CutSuffix(o.input, ".gz")
-	format := filepath.Ext(name)
-	if format == ".parquet" {
-		return nil, fmt.Errorf("--input: %s: a .parquet can only be written; events are read from .csv and .ndjson, each also .gz", o.input)
+// onlyStream is the stream whose events are the rows where nobody says so: the only one
+// there is.
+func onlyStream(inputs []materialize.Input) (*record.Stream, error) {
+	if first := inputs[0].Stream; first != nil && !slices.ContainsFunc(inputs, func(in materialize.Input) bool { return in.Stream != first }) {
+		return first, nil
 	}
-	if format != ".csv" && format != ".ndjson" {
-		return nil, fmt.Errorf("--input: %s is none of .csv, .ndjson, .csv.gz and .ndjson.gz", o.input)
+	return nil, errors.New("say what the rows are: --spine FILE, or the events of --stream NAME")
+}
+
+func streamOf(registry *features.Registry, name, flag string) (*record.Stream, error) {
+	if s, ok := registry.Stream(name); ok {
+		return s, nil
 	}
-	if compressed {
-		unzipped, err := gzip.NewReader(bufio.NewReaderSize(in, 1<<16))
-		if err != nil {
-			return nil, fmt.Errorf("--input: %s: %w", o.input, err)
+	var known []string
+	for _, s := range registry.Streams {
+		known = append(known, s.Name)
+	}
+	return nil, fmt.Errorf("%s: %s", flag, spelling.Unknown("stream", name, known))
+}
+
+// streamsOf are the streams that the inputs may hold events of.
+func streamsOf(registry *features.Registry, inputs []materialize.Input) (streams []*record.Stream) {
+	for _, in := range inputs {
+		if in.Stream == nil {
+			return registry.Streams
 		}
-		in = unzipped
+		streams = append(streams, in.Stream)
 	}
-	if format == ".ndjson" {
-		return materialize.NewLines(o.input, in), nil
-	}
-	return materialize.NewCSV(o.input, in, stream)
-}
-
-// same says whether a name is that of an open file.
-func same(file *os.File, name string) bool {
-	one, err1 := file.Stat()
-	other, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(one, other)
-}
-
-// whole writes a file that is there only once all of it is. It is compressed if
-// its name ends in .gz.
-func whole(name string, write func(io.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		if failed, ok := errors.AsType[*os.PathError](err); ok {
-			failed.Path = name
-		}
-		return fmt.Errorf("--output: %w", err)
-	}
-	buffered := bufio.NewWriterSize(file, 1<<16)
-	if filepath.Ext(name) == ".gz" {
-		zipped := gzip.NewWriter(buffered)
-		err = errors.Join(write(zipped), zipped.Close())
-	} else {
-		err = write(buffered)
-	}
-	err = errors.Join(err, buffered.Flush(), file.Chmod(0o644), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
+	return streams
 }

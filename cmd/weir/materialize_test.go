@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/weir-stream/weir/materialize"
@@ -39,8 +40,13 @@ func writeFile(t *testing.T, folder, name, text string) string {
 		t.Fatal(err)
 	}
 	var out io.WriteCloser = file
-	if filepath.Ext(name) == ".gz" {
+	switch filepath.Ext(name) {
+	case ".gz":
 		out = gzip.NewWriter(file)
+	case ".zst":
+		if out, err = zstd.NewWriter(file); err != nil {
+			t.Fatal(err)
+		}
 	}
 	_, err = io.WriteString(out, text)
 	if err := errors.Join(err, out.Close()); err != nil {
@@ -57,10 +63,14 @@ func readFile(t *testing.T, path string) string {
 	}
 	defer file.Close()
 	var in io.Reader = file
-	if filepath.Ext(path) == ".gz" {
-		if in, err = gzip.NewReader(file); err != nil {
-			t.Fatal(err)
-		}
+	switch filepath.Ext(path) {
+	case ".gz":
+		in, err = gzip.NewReader(file)
+	case ".zst":
+		in, err = zstd.NewReader(file)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -74,10 +84,10 @@ func TestMaterialize(t *testing.T) {
 	definitions := writeFile(t, dir, "features.yaml", trainingDefinitions)
 	lines := `{"id":"a","at":1700000000000,"user":"u","amount":1.1}` + "\n" + `{"id":"b","at":1700000001000,"user":"u","amount":2}`
 	for _, input := range []string{
-		writeFile(t, dir, "in.csv", trainingEvents), writeFile(t, dir, "in.csv.gz", trainingEvents),
-		writeFile(t, dir, "in.ndjson", lines), writeFile(t, dir, "in.ndjson.gz", lines),
+		writeFile(t, dir, "in.csv", trainingEvents), "pay=" + writeFile(t, dir, "in.csv.gz", trainingEvents),
+		writeFile(t, dir, "in.ndjson", lines), writeFile(t, dir, "in.ndjson.gz", lines), writeFile(t, dir, "in.ndjson.zst", lines),
 	} {
-		for _, output := range []string{"out.csv", "out.csv.gz"} {
+		for _, output := range []string{"out.csv", "out.csv.gz", "out.csv.zst"} {
 			output = filepath.Join(dir, output)
 			p := start(t, "materialize", "--features", definitions, "--stream", "pay", "--input", input, "--output", output, "--columns", "amount,paid")
 			if err := p.wait(t); err != nil {
@@ -86,7 +96,7 @@ func TestMaterialize(t *testing.T) {
 			if got, want := readFile(t, output), "id,amount,paid\na,1.1,1.1\nb,2,3.1\n"; got != want {
 				t.Errorf("%s to %s:\n%s\nwant\n%s", input, output, got, want)
 			}
-			if want := regexp.MustCompile(`^2 events in \S+, \d+/s; 0 values reached a cap\n$`); !want.MatchString(p.err.String()) {
+			if want := regexp.MustCompile(`^2 rows of 2 events in \S+, \d+/s; 0 values reached a cap\n$`); !want.MatchString(p.err.String()) {
 				t.Errorf("it says %q, want %s", p.err.String(), want)
 			}
 		}
@@ -127,18 +137,33 @@ func TestMaterializeBadUse(t *testing.T) {
 	}
 	old := writeFile(t, dir, "out.csv", "what was there")
 	for _, b := range []struct{ args, want string }{
-		{"", `weir: required flag(s) "features", "input", "output", "stream" not set`},
+		{"", `weir: required flag(s) "features", "input", "output" not set`},
 		{"--features DIR/none.yaml --stream pay --input DIR/in.csv --output DIR/out.csv", "DIR/none.yaml: cannot read definitions: no such file or directory"},
 		{"--features DIR --stream pa --input DIR/in.csv --output DIR/out.csv", `weir: --stream: unknown stream "pa"; did you mean "pay"?`},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.csv --columns paid,usr", `weir: --columns: unknown feature or field "usr" of stream pay; did you mean "user"?`},
 		{"--features DIR --stream pay --input DIR/none.csv --output DIR/out.csv", "weir: --input: open DIR/none.csv: no such file or directory"},
-		{"--features DIR --stream pay --input DIR/features.yaml --output DIR/out.csv", "weir: --input: DIR/features.yaml is none of .csv, .ndjson, .csv.gz and .ndjson.gz"},
+		{"--features DIR --stream pay --input DIR/features.yaml --output DIR/out.csv", "weir: --input: DIR/features.yaml is none of .csv, .ndjson and .parquet, the first two also .gz or .zst"},
 		{"--features DIR --stream pay --input DIR/plain.csv.gz --output DIR/out.csv", "weir: --input: DIR/plain.csv.gz: gzip: invalid header"},
-		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.txt", "weir: --output: DIR/out.txt is none of .csv, .csv.gz and .parquet"},
-		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.gz", "weir: --output: DIR/out.gz is none of .csv, .csv.gz and .parquet"},
+		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.txt", "weir: --output: DIR/out.txt is none of .csv, .csv.gz, .csv.zst and .parquet"},
+		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.gz", "weir: --output: DIR/out.gz is none of .csv, .csv.gz, .csv.zst and .parquet"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.parquet.gz", "weir: --output: DIR/out.parquet.gz: a .parquet is compressed inside; leave out .gz"},
 		{"--features DIR --stream pay --input DIR/in.parquet --output DIR/out.csv", "weir: --input: open DIR/in.parquet: no such file or directory"},
-		{"--features DIR --stream pay --input DIR/old.parquet --output DIR/out.csv", "weir: --input: DIR/old.parquet: a .parquet can only be written; events are read from .csv and .ndjson, each also .gz"},
+		{"--features DIR --stream pay --input DIR/old.parquet --output DIR/out.csv", "weir: DIR/old.parquet: this is no Parquet file, or not all of one: reading magic footer of parquet file: readat DIR/old.parquet: negative offset (read: 0)"},
+		{"--features DIR --input login=DIR/in.csv --output DIR/out.csv", `weir: --input: login=DIR/in.csv: unknown stream "login"; known: pay`},
+		{"--features DIR --input DIR/none/*.csv --output DIR/out.csv", "weir: --input: DIR/none/*.csv: there is no .csv, .ndjson or .parquet"},
+		{"--features DIR --input DIR/[.csv --output DIR/out.csv", "weir: --input: DIR/[.csv: syntax error in pattern"},
+		{"--features DIR --input - --input-format parquet --output DIR/out.csv", "weir: --input: the standard input cannot be a Parquet file, which is read from its end: name the file"},
+		{"--features DIR --input - --input-format cvs --output DIR/out.csv", "weir: --input: --input-format cvs: expected ndjson or csv"},
+		{"--features DIR --input - --spine - --output DIR/out.csv", "weir: --spine: the standard input is an --input already"},
+		{"--features DIR --input - --input - --output DIR/out.csv", "weir: --input: the standard input is an --input already"},
+		{"--features DIR --input DIR/in.csv --output - --output-format xls", "weir: --output-format xls: expected csv or parquet"},
+		{"--features DIR --input DIR/in.csv --output DIR/out.csv --as told", "weir: --as told: expected events or served"},
+		{"--features DIR --input DIR/in.csv --output DIR/out.csv --memory much", "weir: --memory: much is not a size such as 4096, 512KiB or 1MiB"},
+		{"--features DIR --input DIR/in.csv --output DIR/out.csv --service risk", `weir: --service: unknown service "risk"`},
+		{"--features DIR --input DIR/in.csv --spine DIR/in.csv --time-column when --output DIR/out.csv",
+			`weir: --spine: DIR/in.csv:1: the moments of the rows: unknown column "when"; known: amount, at, id, user; --time-column names another`},
+		{"--features DIR --input DIR/in.csv --spine DIR/in.csv --stream pay --output DIR/out.csv", "weir: if any flags in the group [spine stream] are set none of the others can be; [spine stream] were all set"},
+		{"--features DIR --input DIR/in.csv --spine DIR/bad.csv --output DIR/bad.csv", "weir: --output: DIR/bad.csv is the input"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/in.csv", "weir: --output: DIR/in.csv is the input"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/none/out.csv", "weir: --output: open DIR/none/out.csv: no such file or directory"},
 		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.parquet", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
@@ -165,32 +190,118 @@ func TestMaterializeBadUse(t *testing.T) {
 	}
 }
 
-// On a terminal a bar moves in its place; elsewhere there is a line now and
-// then.
+const twoStreamDefinitions = `
+streams:
+  pay: {topic: pay, timestamp: at, id: id, fields: {user: string, amount: decimal}}
+  login: {topic: login, timestamp: at, fields: {user: string, ip: string}}
+features:
+  paid: SUM(1h, pay, amount, user)
+  logins: COUNT(1h, login, user)
+services: {risk: [paid, logins]}
+`
+
+// A service over two streams is materialized from files of any format, folders and
+// patterns, for the rows of a spine or the events of a stream, from the standard input
+// and to the standard output.
+func TestMaterializeTwoStreams(t *testing.T) {
+	dir := t.TempDir()
+	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
+	folder := filepath.Join(dir, "logins")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, folder, "1.csv.gz", "at,user,ip\n1700000000500,u,i\n")
+	writeFile(t, folder, "2.ndjson", `{"at":1700000000000,"user":"u","ip":"i"}`)
+	writeFile(t, folder, "notes.txt", "of no concern")
+	events := writeFile(t, dir, "pay.csv", trainingEvents)
+	spine := writeFile(t, dir, "labels.csv", "user,when,label\nu,2023-11-14T22:13:20Z,1\nu,1700000001000,0\n")
+	labels := "user,when,label,paid,logins\nu,2023-11-14T22:13:20Z,1,1.1,1\nu,1700000001000,0,3.1,2\n"
+	rows := "id,paid,logins\na,1.1,1\nb,3.1,2\n"
+	for _, c := range []struct{ args, stdin, want string }{
+		{"--service risk --input pay=DIR/pay.csv --input login=DIR/logins --spine DIR/labels.csv --time-column when", "", labels},
+		{"--service risk --input pay=DIR/pay.csv --input login=DIR/logins/* --spine - --input-format csv --time-column when", readFile(t, spine), labels},
+		{"--service risk --stream pay --input DIR/pay.csv --input login=DIR/logins", "", rows},
+		{"--service risk --stream pay --input login=DIR/logins --input - --input-format csv", readFile(t, events), rows},
+		{"--columns paid --stream pay --exclude-current --input -", `{"topic":"pay","key":"u","value":{"id":"a","at":1700000000000,"user":"u","amount":1}}` + "\n" +
+			`{"topic":"login","key":"u","value":{"at":1700000000000,"user":"u"}}` + "\n" + `{"topic":"pay","key":"u","value":{"id":"b","at":1700000000001,"user":"u","amount":1}}`,
+			"id,paid\na,0\nb,1\n"},
+	} {
+		p := startWith(t, strings.NewReader(c.stdin), append([]string{"materialize", "--features", definitions, "--output", "-"},
+			strings.Fields(strings.ReplaceAll(c.args, "DIR", dir))...)...)
+		if err := p.wait(t); err != nil {
+			t.Fatal(c.args, err)
+		}
+		if got := p.out.String(); got != c.want {
+			t.Errorf("%s\ngot\n%s\nwant\n%s", c.args, got, c.want)
+		}
+	}
+	_, err := weir(t, "materialize", "--features", definitions, "--input", "pay="+events, "--input", "login="+folder, "--output", "-")
+	if want := "weir: say what the rows are: --spine FILE, or the events of --stream NAME"; err == nil || message(err) != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What `weir generate` writes makes a training set of the shipped service.
+func TestMaterializeGenerated(t *testing.T) {
+	dir := t.TempDir()
+	events, output := filepath.Join(dir, "events.ndjson"), filepath.Join(dir, "out.parquet")
+	if _, err := weir(t, "generate", "--events", "2000", "--output", events); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := weir(t, "materialize", "--features", "../../config/features", "--service", "payment_risk", "--columns", "amount,status",
+		"--stream", "transaction", "--input", events, "--output", output, "--quality"); err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		ID       string   `parquet:"event_id"`
+		Amount   *int64   `parquet:"amount,optional,decimal(2:18)"`
+		Payments *int64   `parquet:"device_tx_7d,optional"`
+		Users    *int64   `parquet:"device_users_30d,optional"`
+		Status   *string  `parquet:"device_users_30d_status,optional"`
+		Error    *float64 `parquet:"device_users_30d_error,optional"`
+	}
+	rows, err := parquet.ReadFile[row](output)
+	if err != nil || len(rows) < 1000 {
+		t.Fatal(len(rows), err)
+	}
+	met := 0
+	for _, r := range rows {
+		if r.Users != nil && *r.Users > 0 && *r.Payments > 0 && *r.Status == "PRESENT" && *r.Error == 0 {
+			met++
+		}
+	}
+	if met < len(rows)/4 {
+		t.Errorf("of %d rows %d hold both logins and payments", len(rows), met)
+	}
+}
+
+// On a terminal a bar moves in its place; elsewhere there is a line now and then. Both
+// say how much time is left.
 func TestProgress(t *testing.T) {
 	for _, bar := range []bool{true, false} {
-		file, err := os.Open(writeFile(t, t.TempDir(), "in.csv", strings.Repeat("x", 1000)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
 		var screen strings.Builder
 		now := time.Unix(1_700_000_000, 0)
-		p := newProgress(&screen, file, func() time.Time { return now })
-		want := " 50%  200000 events, 10000/s\n2 events in 20s, 0/s; 1 value reached a cap; 3 events not of the stream\n"
+		p := newProgress(&screen, func() time.Time { return now })
+		summary := "2 rows of 3 events in 40s, 0/s; 1 value reached a cap; 4 values may be greater, since events came late; " +
+			"5 values older than the past that is kept; 6 events too late for some feature; 7 events of no such stream; 8 events set aside, the first: in:1: bad; 2 MiB sorted on disk\n"
+		want := " 50%  reading: 200000 events, 10000/s, 20s left\nreading: 200000 events, 6667/s\n 25%  making: 1000 rows, 100/s, 30s left\n" + summary
 		if bar {
 			p.bar, p.every = true, barEvery
-			want = "\r[===============               ]  50%  200000 events, 10000/s\x1b[K" +
-				"\r\x1b[K2 events in 20s, 0/s; 1 value reached a cap; 3 events not of the stream\n"
+			want = "\r[===============               ]  50%  reading: 200000 events, 10000/s, 20s left\x1b[K\rreading: 200000 events, 6667/s\x1b[K" +
+				"\r[=======                       ]  25%  making: 1000 rows, 100/s, 30s left\x1b[K\r\x1b[K" + summary
 		}
-		if _, err := io.ReadFull(p, make([]byte, 500)); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 * lookEvery { // the second look comes too early to show more
-			now = time.Unix(1_700_000_020, 0)
-			p.show(materialize.Summary{Events: 200_000})
-		}
-		p.end(materialize.Summary{Events: 2, Capped: 1, Passed: 3}, nil)
+		at := func(seconds int) { now = time.Unix(1_700_000_000+int64(seconds), 0) }
+		at(20)
+		p.show(materialize.Progress{Reading: true, Share: 0.5, Events: 200_000})
+		p.show(materialize.Progress{Reading: true, Share: 0.6, Events: 200_001}) // too early to show more
+		at(30)
+		p.show(materialize.Progress{Reading: true, Share: -1, Events: 200_000})
+		p.show(materialize.Progress{Events: 200_000})
+		at(40)
+		p.show(materialize.Progress{Share: 0.25, Events: 200_000, Rows: 1000})
+		p.end(materialize.Summary{
+			Rows: 2, Events: 3, Capped: 1, Uncertain: 4, OutsideMaxAge: 5, Late: 6, Passed: 7, SetAside: 8, FirstSetAside: errors.New("in:1: bad"), Spilled: 2 << 20,
+		}, nil)
 		if screen.String() != want {
 			t.Errorf("bar %v\ngot  %q\nwant %q", bar, screen.String(), want)
 		}

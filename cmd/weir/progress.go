@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -16,60 +15,50 @@ const (
 	barEvery  = 200 * time.Millisecond
 	lineEvery = 10 * time.Second
 	barWidth  = 30
-	// lookEvery is how many events pass between two looks at the clock.
-	lookEvery = 256
 )
 
-// progress shows how much of a file has been read.
+// progress shows how far a training set is.
 type progress struct {
-	in     io.Reader
-	read   int64
-	size   int64 // 0 where it is not known
 	screen io.Writer
 	bar    bool
 	clock  func() time.Time
 	began  time.Time
 	shown  time.Time
 	every  time.Duration
-	calls  int
+
+	reading bool      // of the phase
+	phase   time.Time // when it began
 }
 
-// newProgress counts what is read from it out of the file.
-func newProgress(screen io.Writer, file *os.File, clock func() time.Time) *progress {
-	p := &progress{in: file, screen: screen, bar: isTerminal(screen), clock: clock, every: lineEvery}
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		p.size = info.Size()
-	}
+func newProgress(screen io.Writer, clock func() time.Time) *progress {
+	p := &progress{screen: screen, bar: isTerminal(screen), clock: clock, every: lineEvery}
 	if p.bar {
 		p.every = barEvery
 	}
 	p.began = clock()
-	p.shown = p.began
+	p.shown, p.phase, p.reading = p.began, p.began, true
 	return p
 }
 
-func (p *progress) Read(b []byte) (int, error) {
-	n, err := p.in.Read(b)
-	p.read += int64(n)
-	return n, err
-}
-
 // show shows how far things are, if it is time.
-func (p *progress) show(s materialize.Summary) {
-	if p.calls++; p.calls%lookEvery != 0 {
-		return
-	}
+func (p *progress) show(is materialize.Progress) {
 	now := p.clock()
+	if is.Reading != p.reading {
+		p.reading, p.phase = is.Reading, now
+	}
 	if now.Sub(p.shown) < p.every {
 		return
 	}
 	p.shown = now
-	line := fmt.Sprintf("%d events, %.0f/s", s.Events, perSecond(s.Events, now.Sub(p.began)))
-	if p.size > 0 {
-		share := float64(p.read) / float64(p.size)
-		line = fmt.Sprintf("%3.0f%%  %s", 100*share, line)
+	line := fmt.Sprintf("reading: %s, %.0f/s", number(is.Events, "event"), perSecond(is.Events, now.Sub(p.phase)))
+	if !is.Reading {
+		line = fmt.Sprintf("making: %s, %.0f/s", number(is.Rows, "row"), perSecond(is.Rows, now.Sub(p.phase)))
+	}
+	if is.Share > 0 {
+		left := time.Duration(float64(now.Sub(p.phase)) * (1 - is.Share) / is.Share)
+		line = fmt.Sprintf("%3.0f%%  %s, %s left", 100*is.Share, line, left.Round(time.Second))
 		if p.bar {
-			done := int(share * barWidth)
+			done := int(is.Share * barWidth)
 			line = "[" + strings.Repeat("=", done) + strings.Repeat(" ", barWidth-done) + "] " + line
 		}
 	}
@@ -89,13 +78,27 @@ func (p *progress) end(s materialize.Summary, err error) {
 		return
 	}
 	took := p.clock().Sub(p.began)
-	line := fmt.Sprintf("%s in %s, %.0f/s; %s reached a cap", number(s.Events, "event"), took.Round(100*time.Millisecond),
-		perSecond(s.Events, took), number(s.Capped, "value"))
-	if s.Uncertain > 0 {
-		line += fmt.Sprintf("; %s of late rows may be greater, as the columns *_uncertain say", number(s.Uncertain, "value"))
+	line := fmt.Sprintf("%s of %s in %s, %.0f/s; %s reached a cap", number(s.Rows, "row"), number(s.Events, "event"),
+		took.Round(100*time.Millisecond), perSecond(s.Rows, took), number(s.Capped, "value"))
+	for _, more := range []struct {
+		n    int
+		noun string
+		said string
+	}{
+		{s.Uncertain, "value", "may be greater, since events came late"},
+		{s.OutsideMaxAge, "value", "older than the past that is kept"},
+		{s.Late, "event", "too late for some feature"},
+		{s.Passed, "event", "of no such stream"},
+	} {
+		if more.n > 0 {
+			line += fmt.Sprintf("; %s %s", number(more.n, more.noun), more.said)
+		}
 	}
-	if s.Passed > 0 {
-		line += fmt.Sprintf("; %s not of the stream", number(s.Passed, "event"))
+	if s.SetAside > 0 {
+		line += fmt.Sprintf("; %s set aside, the first: %v", number(s.SetAside, "event"), s.FirstSetAside)
+	}
+	if s.Spilled > 0 {
+		line += fmt.Sprintf("; %.0f MiB sorted on disk", float64(s.Spilled)/(1<<20))
 	}
 	fmt.Fprintln(p.screen, line)
 }

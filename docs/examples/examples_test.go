@@ -22,6 +22,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
+	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
@@ -131,18 +132,23 @@ func TestFirstVisits(t *testing.T) {
 	const folder = "session-store"
 	r := load(t, folder)
 	stream, _ := r.Stream("page_view")
-	columns, err := materialize.Columns(r, stream, []string{"page", "user_pages_seen"}, false)
+	selection := materialize.Selection{
+		Registry: r, Inputs: []*record.Stream{stream}, Stream: stream, Names: []string{"page", "user_pages_seen"},
+	}
+	columns, err := selection.Columns()
 	if err != nil {
 		t.Fatal(err)
+	}
+	events := source.NewEvents("events.ndjson", bytes.NewReader(read(t, folder, "events.ndjson")))
+	replay := materialize.Replay{
+		Registry: r, Stream: stream, Columns: columns, State: memory.New(),
+		Inputs: []materialize.Input{{Stream: stream, Open: func(*record.Stream) (source.Source, error) { return events, nil }}},
 	}
 	var out strings.Builder
-	source := materialize.NewLines("events.ndjson", bytes.NewReader(read(t, folder, "events.ndjson")))
-	replay := materialize.Replay{Registry: r, Stream: stream, Columns: columns, State: memory.New()}
-	writer, err := materialize.NewCSVWriter(&out, stream, columns)
+	_, err = replay.Run(context.Background(), func(columns []materialize.Column) (materialize.Writer, error) {
+		return materialize.NewCSVWriter(&out, columns)
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := replay.Run(context.Background(), source, writer); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(read(t, folder, "first_visits.csv")), out.String()); diff != "" {

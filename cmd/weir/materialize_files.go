@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize"
+	"github.com/weir-stream/weir/materialize/source"
+)
+
+// allInputs opens the files of events.
+func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []materialize.Input, err error) {
+	for _, spec := range o.inputs {
+		name, pattern, named := strings.Cut(spec, "=")
+		if !named {
+			name, pattern = o.stream, spec
+		}
+		files, err := filesOf(pattern)
+		if err != nil {
+			return nil, err
+		}
+		var stream *record.Stream
+		if name != "" {
+			if stream, err = streamOf(registry, name, spec); err != nil {
+				return nil, err
+			}
+		} else if len(registry.Streams) == 1 {
+			stream = registry.Streams[0]
+		}
+		for _, file := range files {
+			f, err := o.openFile(file)
+			if err != nil {
+				return nil, err
+			}
+			of := stream
+			if !named && f.Enveloped() {
+				of = nil // all streams, by the topics of the envelopes
+			}
+			inputs = append(inputs, materialize.Input{Name: f.Name, Stream: of, Open: f.Events, Read: f.Read})
+		}
+	}
+	return inputs, nil
+}
+
+// filesOf are the files of a name, a folder or a pattern, in the order of their names.
+func filesOf(pattern string) (files []string, err error) {
+	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
+		pattern = filepath.Join(pattern, "*")
+	} else if err == nil || !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", pattern, err)
+	}
+	for _, file := range all {
+		if format, _ := source.FormatOf(file); format != "" {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: there is no .csv, .ndjson or .parquet", pattern)
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+func (o *materializeOptions) openFile(name string) (*source.File, error) {
+	if name == source.Stdin {
+		if o.inputFormat != source.CSV && o.inputFormat != source.NDJSON && o.inputFormat != source.Parquet {
+			return nil, fmt.Errorf("--input-format %s: expected ndjson or csv", o.inputFormat)
+		}
+		if o.stdinTaken {
+			return nil, errors.New("the standard input is an --input already")
+		}
+		o.stdinTaken = true
+	}
+	f, err := source.Open(name, o.stdin, o.inputFormat)
+	if err == nil {
+		o.open = append(o.open, f)
+	}
+	return f, err
+}
+
+func (o *materializeOptions) openSpine() (*materialize.Spine, error) {
+	f, err := o.openFile(o.spine)
+	if err != nil {
+		return nil, err
+	}
+	t, err := f.Table()
+	if err != nil {
+		return nil, err
+	}
+	return materialize.NewSpine(t, o.timeColumn)
+}
+
+// format is that of the output, empty where its name says none.
+func (o *materializeOptions) format() string {
+	if o.output == source.Stdin {
+		return o.outputFormat
+	}
+	format, _ := source.FormatOf(o.output)
+	return format
+}
+
+// writer finds what writes the output by its format.
+func (o *materializeOptions) writer() (func(io.Writer, []materialize.Column) (materialize.Writer, error), error) {
+	_, compression := source.FormatOf(o.output)
+	switch format := o.format(); {
+	case format == source.Parquet && compression != "":
+		return nil, fmt.Errorf("--output: %s: a .parquet is compressed inside; leave out %s", o.output, compression)
+	case format == source.Parquet:
+		return materialize.NewParquetWriter, nil
+	case format == source.CSV:
+		return materialize.NewCSVWriter, nil
+	case o.output == source.Stdin:
+		return nil, fmt.Errorf("--output-format %s: expected csv or parquet", o.outputFormat)
+	default:
+		return nil, fmt.Errorf("--output: %s is none of .csv, .csv.gz, .csv.zst and .parquet", o.output)
+	}
+}
+
+// whole writes the output, a file that is there only once all of it is. It is compressed
+// as its name says.
+func (o *materializeOptions) whole(write func(io.Writer) error) error {
+	if o.output == source.Stdin {
+		buffered := bufio.NewWriterSize(o.stdout, 1<<16)
+		return errors.Join(write(buffered), buffered.Flush())
+	}
+	file, err := os.CreateTemp(filepath.Dir(o.output), filepath.Base(o.output)+".*")
+	if err != nil {
+		if failed, ok := errors.AsType[*os.PathError](err); ok {
+			failed.Path = o.output
+		}
+		return fmt.Errorf("--output: %w", err)
+	}
+	buffered := bufio.NewWriterSize(file, 1<<16)
+	_, compression := source.FormatOf(o.output)
+	err = compressed(buffered, compression, write)
+	err = errors.Join(err, buffered.Flush(), file.Chmod(0o644), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), o.output)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// compressed writes through a compression, .gz, .zst or none.
+func compressed(out io.Writer, compression string, write func(io.Writer) error) error {
+	switch compression {
+	case ".gz":
+		zipped := gzip.NewWriter(out)
+		return errors.Join(write(zipped), zipped.Close())
+	case ".zst":
+		zipped, err := zstd.NewWriter(out)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(zipped), zipped.Close())
+	default:
+		return write(out)
+	}
+}

@@ -1,0 +1,195 @@
+// Package extsort sorts more than fits into memory: it sorts what does, writes that
+// to a temporary file as a run, and merges the runs. What comes in order makes one run.
+package extsort
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// Key is what items are sorted by: the time, and what stands in which order at one
+// time. Those with equal keys keep the order in which they came.
+type Key struct {
+	Time  int64
+	Order uint8
+}
+
+// Compare orders keys.
+func (k Key) Compare(l Key) int {
+	return cmp.Or(cmp.Compare(k.Time, l.Time), cmp.Compare(k.Order, l.Order))
+}
+
+const (
+	// mergeBuffer is how many bytes of a run are read at a time.
+	mergeBuffer = 256 << 10
+	// fanIn is how many runs are merged at a time.
+	fanIn = 128
+)
+
+// Sorter sorts items. It serves one goroutine.
+type Sorter struct {
+	memory int64
+	fanIn  int
+
+	items []item
+	held  []byte // their data
+	total int
+
+	file    *os.File
+	written int64
+	runs    []run
+	last    Key // of the last run
+}
+
+type item struct {
+	Key
+	from, to int
+}
+
+// itemSize is about how many bytes of memory an item takes but for its data.
+const itemSize = 32
+
+// run is a part of the file in which items are sorted.
+type run struct{ from, to int64 }
+
+// New makes a sorter that holds about so many bytes of items in memory.
+func New(memory int64) *Sorter { return &Sorter{memory: memory, fanIn: fanIn} }
+
+// Add adds an item; its data is copied. The error is that the temporary file cannot be
+// written.
+func (s *Sorter) Add(key Key, data []byte) error {
+	s.items = append(s.items, item{key, len(s.held), len(s.held) + len(data)})
+	s.held = append(s.held, data...)
+	s.total++
+	if int64(len(s.held)+itemSize*len(s.items)) < s.memory {
+		return nil
+	}
+	return s.spill()
+}
+
+// Len is how many items were added.
+func (s *Sorter) Len() int { return s.total }
+
+// Spilled is how many bytes were written to the temporary file.
+func (s *Sorter) Spilled() int64 { return s.written }
+
+// sort sorts what is held.
+func (s *Sorter) sort() {
+	byKey := func(a, b item) int { return a.Compare(b.Key) }
+	if !slices.IsSortedFunc(s.items, byKey) {
+		slices.SortStableFunc(s.items, byKey)
+	}
+}
+
+// spill writes what is held as a run, or behind the last one where it goes on.
+func (s *Sorter) spill() error {
+	s.sort()
+	next := func() (Key, []byte, error) {
+		if len(s.items) == 0 {
+			return Key{}, nil, io.EOF
+		}
+		i := s.items[0]
+		s.items = s.items[1:]
+		return i.Key, s.held[i.from:i.to], nil
+	}
+	all, goesOn := s.items, len(s.runs) > 0 && s.items[0].Compare(s.last) >= 0
+	s.last = s.items[len(s.items)-1].Key
+	r, err := s.write(next)
+	if err != nil {
+		return err
+	}
+	if goesOn {
+		s.runs[len(s.runs)-1].to = r.to
+	} else {
+		s.runs = append(s.runs, r)
+	}
+	s.items, s.held = all[:0], s.held[:0]
+	return nil
+}
+
+// write writes sorted items behind what is in the file.
+func (s *Sorter) write(next func() (Key, []byte, error)) (run, error) {
+	if s.file == nil {
+		file, err := os.CreateTemp("", "weir-sort-*")
+		if err != nil {
+			return run{}, fmt.Errorf("sort on disk (TMPDIR says where): %w", err)
+		}
+		s.file = file
+	}
+	out, r := bufio.NewWriterSize(io.NewOffsetWriter(s.file, s.written), mergeBuffer), run{from: s.written}
+	var head []byte
+	for {
+		key, data, err := next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return run{}, err
+		}
+		head = append(binary.AppendVarint(head[:0], key.Time), key.Order)
+		head = binary.AppendUvarint(head, uint64(len(data)))
+		s.written += int64(len(head) + len(data))
+		_, _ = out.Write(head)
+		if _, err := out.Write(data); err != nil {
+			return run{}, fmt.Errorf("sort on disk (TMPDIR says where): %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return run{}, fmt.Errorf("sort on disk (TMPDIR says where): %w", err)
+	}
+	r.to = s.written
+	return r, nil
+}
+
+// Sorted returns the items in their order. No more can be added. The error is that the
+// temporary file cannot be written.
+func (s *Sorter) Sorted() (*Iterator, error) {
+	s.sort()
+	if s.file == nil {
+		return &Iterator{heads: []head{s.inMemory()}}, nil
+	}
+	if len(s.items) > 0 {
+		if err := s.spill(); err != nil {
+			return nil, err
+		}
+	}
+	s.items, s.held = nil, nil
+	for len(s.runs) > s.fanIn {
+		if err := s.mergeRuns(); err != nil {
+			return nil, err
+		}
+	}
+	return s.merge(s.runs)
+}
+
+// mergeRuns makes of each fanIn runs that follow each other one.
+func (s *Sorter) mergeRuns() error {
+	var merged []run
+	for some := range slices.Chunk(s.runs, s.fanIn) {
+		it, err := s.merge(some)
+		if err != nil {
+			return err
+		}
+		r, err := s.write(it.Next)
+		if err != nil {
+			return err
+		}
+		merged = append(merged, r)
+	}
+	s.runs = merged
+	return nil
+}
+
+// Close removes the temporary file.
+func (s *Sorter) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+}

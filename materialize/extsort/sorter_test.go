@@ -1,0 +1,104 @@
+package extsort
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type added struct {
+	Key
+	text string
+}
+
+func drain(t *testing.T, it *Iterator) (got []added) {
+	t.Helper()
+	for {
+		key, data, err := it.Next()
+		if err == io.EOF {
+			return got
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, added{key, string(data)})
+	}
+}
+
+// Items come in the order of their keys and, with equal ones, as they were added, in
+// memory, as runs on disk, and as more runs than are merged at a time.
+func TestSorted(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, c := range []struct {
+		memory int64
+		fanIn  int
+		n      int
+	}{{1 << 20, fanIn, 5000}, {4000, fanIn, 5000}, {400, 3, 3000}, {1, 2, 300}, {1 << 20, fanIn, 0}} {
+		random := rand.New(rand.NewPCG(1, uint64(c.memory)))
+		s := New(c.memory)
+		s.fanIn = c.fanIn
+		var want []added
+		for i := range c.n {
+			a := added{Key{Time: random.Int64N(500) - 250, Order: uint8(random.IntN(3))}, strings.Repeat("x", random.IntN(40)) + fmt.Sprint(i)}
+			want = append(want, a)
+			if err := s.Add(a.Key, []byte(a.text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.SortStableFunc(want, func(a, b added) int { return a.Compare(b.Key) })
+		it, err := s.Sorted()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := drain(t, it); !slices.Equal(got, want) {
+			t.Errorf("%+v: the items are out of order", c)
+		}
+		if s.Len() != c.n || (s.Spilled() > 0) != (c.memory < 1<<20) {
+			t.Errorf("%+v: %d items, %d bytes spilled", c, s.Len(), s.Spilled())
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
+}
+
+// What comes in order is one run, however much it is: nothing is merged.
+func TestOrderedItemsAreOneRun(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := New(200)
+	for i := range 1000 {
+		if err := s.Add(Key{Time: int64(i / 2)}, fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	it, err := s.Sorted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.runs) != 1 {
+		t.Errorf("%d runs, want one", len(s.runs))
+	}
+	if got := drain(t, it); len(got) != 1000 || got[999].text != "999" {
+		t.Errorf("%d items", len(got))
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where nothing can be written, the error says what to do.
+func TestNoRoom(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	err := New(1).Add(Key{}, []byte("x"))
+	if err == nil || !strings.Contains(err.Error(), "sort on disk (TMPDIR says where): ") {
+		t.Error(err)
+	}
+}

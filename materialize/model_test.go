@@ -1,0 +1,342 @@
+package materialize
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/state"
+)
+
+// entityOf is the text of a feature's entity in an event or a row; false where it lacks a
+// key.
+func entityOf(f *features.Feature, row map[string]string) (string, bool) {
+	var keys []string
+	for _, key := range slices.Sorted(slices.Values(f.By)) {
+		if row[key] == "" {
+			return "", false
+		}
+		keys = append(keys, row[key])
+	}
+	return strings.Join(keys, "|"), true
+}
+
+// Every value of every row is what a plain loop over the events until then gives, for
+// all kinds and windows, though the file is in no order.
+func TestReplayEqualsModel(t *testing.T) {
+	r := load(t, randomDefinitions)
+	plain := model.New(r)
+	in, events := randomEvents(t)
+	got, summary, err := materialize(t, r, "pay", "ndjson", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(got)).ReadAll()
+	if err != nil || len(rows) != len(events)+1 {
+		t.Fatal(len(rows), err)
+	}
+	lines, order := strings.Split(in, "\n"), make([]int, len(events))
+	for i := range order {
+		order[i] = i
+	}
+	timeOf := func(i int) int64 { return events[i]["at"].(int64) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(timeOf(a), timeOf(b)) })
+	compared, capped := 0, 0
+	for n, i := range order {
+		e := map[string]string{}
+		for name, v := range events[i] {
+			e[name] = fmt.Sprint(v)
+		}
+		err := plain.Apply(record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
+		if err != nil || rows[n+1][0] != e["id"] {
+			t.Fatal(err, rows[n+1][0], e["id"])
+		}
+		for column, name := range rows[0][1:] {
+			f, _ := r.Feature(name)
+			want := ""
+			if entity, ok := entityOf(f, e); ok {
+				answer := plain.Answer(f, entity, timeOf(i))
+				want = string(answer.Value.AppendText(nil))
+				if answer.Capped {
+					capped++
+				}
+			}
+			compared++
+			if value := rows[n+1][column+1]; !near(value, want) {
+				t.Fatalf("event %d, %s: %s is %q, want %q", i, lines[i], name, value, want)
+			}
+		}
+	}
+	if compared < 15_000 || capped == 0 || capped != summary.Capped {
+		t.Errorf("%d values compared, %d capped, and the summary is %+v", compared, capped, summary)
+	}
+}
+
+const twoStreams = `
+streams:
+  pay:
+    topic: payments
+    timestamp: at
+    id: id
+    fields: {user: string, device: string, amount: decimal, score: float}
+  login:
+    topic: logins
+    timestamp: {path: at, unit: s}
+    fields: {user: string, device: string, no: int}
+features:
+  paid_1h: SUM(1h, pay, amount, user)
+  paid_exact: SUM(1d, pay, amount, user, tile=exact, max=5)
+  score_avg: AVG(2h, pay, score, device, tile=exact, delay=1h)
+  logins_1h: COUNT(1h, login, device)
+  numbers: COUNT_DISTINCT(1d, login, user, no)
+  recent: COUNT_DISTINCT(1h, login, user, device, method=last_seen, max=3)
+  in_session: COUNT(session 10m, login, user)
+  before: LAST(rolling 1d last 5, pay, device, user, exclude=current)
+  per_login: {expr: paid_1h / logins_1h, default: -1}
+  paid_here: SUM(2h, pay, amount, SET(1d, login, user, device), tile=exact)
+  users_here: COUNT_DISTINCT(1d, login, SET(2h, pay, device, user), device, max=2)
+services:
+  risk: [paid_1h, logins_1h, recent, paid_here, users_here, per_login]
+`
+
+// timed is a line of a file with its times in milliseconds.
+type timed struct {
+	stream, line string
+	at, came     int64
+}
+
+// twoStreamsOf are events of two streams, in the order in which they came; some are late.
+func twoStreamsOf(seed uint64) (all []timed) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	came := int64(1_700_000_000_000)
+	for i := range 1200 {
+		came += random.Int64N(200_000)
+		at := came - random.Int64N(30_000)
+		if random.IntN(10) == 0 {
+			at = came - random.Int64N(3*3600_000)
+		}
+		user, device := fmt.Sprint("u", random.IntN(4)), fmt.Sprint("d", random.IntN(6))
+		if random.IntN(2) == 0 {
+			all = append(all, timed{"pay", fmt.Sprintf(`{"id":%d,"at":%d,"user":%q,"device":%q,"amount":%d.25,"score":%g,"meta":{"came":%d}}`,
+				i, at, user, device, random.IntN(100), random.Float64(), came), at, came})
+			continue
+		}
+		at = at / 1000 * 1000 // logins have seconds
+		all = append(all, timed{"login", fmt.Sprintf(`{"at":%d,"user":%q,"device":%q,"no":%d,"meta":{"came":%d}}`,
+			at/1000, user, device, random.IntN(9), came), at, came})
+	}
+	return all
+}
+
+// inputsOf are files of the two streams, in any order unless as they came.
+func inputsOf(all []timed, random *rand.Rand) []text {
+	all = slices.Clone(all)
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	lines := map[string][]string{}
+	for _, e := range all {
+		lines[e.stream] = append(lines[e.stream], e.line)
+	}
+	half := len(lines["pay"]) / 2
+	return []text{
+		{"login", "logins.ndjson", strings.Join(lines["login"], "\n")},
+		{"pay", "pay1.ndjson", strings.Join(lines["pay"][:half], "\n")}, {"pay", "pay2.ndjson", strings.Join(lines["pay"][half:], "\n")},
+	}
+}
+
+// key is when an event counts: from its own time on or, as served, from when it came.
+func (e timed) key(asServed bool) int64 {
+	if asServed {
+		return e.came
+	}
+	return e.at
+}
+
+// loop is the plain loop over events that a training set is compared with.
+type loop struct {
+	t        *testing.T
+	registry *features.Registry
+	model    *model.Model
+	asServed bool
+	rows     [][]string // of the training set; the first are the names
+
+	compared, capped, uncertain, outside int
+}
+
+func newLoop(t *testing.T, m making, want int) (*loop, Summary) {
+	t.Helper()
+	got, summary, err := m.run(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(got)).ReadAll()
+	if err != nil || len(rows) != want+1 {
+		t.Fatal(len(rows), err)
+	}
+	return &loop{t: t, registry: m.Registry, model: model.New(m.Registry), asServed: m.asServed, rows: rows}, summary
+}
+
+func (l *loop) apply(e timed) {
+	l.t.Helper()
+	s, _ := l.registry.Stream(e.stream)
+	rec := record.Record{Partition: state.Partition{Topic: s.Topic}, Timestamp: -1, Value: []byte(e.line)}
+	if l.asServed {
+		rec.Timestamp = e.came
+	}
+	if err := l.model.Apply(rec); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// compare compares a row, of a moment and an entity by its keys, made at a moment.
+func (l *loop) compare(row int, keys map[string]string, at, now int64) {
+	l.t.Helper()
+	names := l.rows[0]
+	cell := func(name string) string { return l.rows[row+1][slices.Index(names, name)] }
+	for _, f := range l.registry.Features {
+		if !slices.Contains(names, f.Name) {
+			continue
+		}
+		l.compared++
+		entity, ok := entityOf(f, keys)
+		outside := ok && f.Forgets() && at < now-f.Keep.Milliseconds()
+		want, capped, uncertain := "", false, int64(0)
+		if ok && !outside {
+			answer := l.model.Answer(f, entity, at)
+			want, capped, uncertain = string(answer.Value.AppendText(nil)), answer.Capped, answer.Uncertain
+		}
+		said := []string{cell(f.Name + "_capped"), strconv.FormatBool(capped), strconv.FormatBool(cell(f.Name+"_status") == "OUTSIDE_MAX_AGE"), strconv.FormatBool(outside)}
+		if f.MayBeUncertain() {
+			said = append(said, cell(f.Name+"_uncertain"), strconv.FormatInt(uncertain, 10))
+		}
+		for i := 0; i < len(said); i += 2 {
+			if said[i] != said[i+1] {
+				l.t.Fatalf("as served %v, row %d %v: of %s it says %v", l.asServed, row, keys, f.Name, said)
+			}
+		}
+		if got := cell(f.Name); !near(got, want) {
+			l.t.Fatalf("as served %v, row %d %v: %s is %q, want %q", l.asServed, row, keys, f.Name, got, want)
+		}
+		for _, s := range []struct {
+			n   *int
+			yes bool
+		}{{&l.capped, capped}, {&l.uncertain, uncertain > 0}, {&l.outside, outside}} {
+			if s.yes {
+				*s.n++
+			}
+		}
+	}
+}
+
+// Training sets over two streams are what a plain loop over the events gives: those until
+// each row's moment, that very millisecond included, by their own times or, as served,
+// by the times at which they came, in memory and sorted on disk.
+func TestTrainingSetEqualsModel(t *testing.T) {
+	r := load(t, twoStreams)
+	all := twoStreamsOf(3)
+	random := rand.New(rand.NewPCG(4, 5))
+	last := all[len(all)-1].came
+	spine := "note,device,at,user,label\n"
+	type row struct {
+		at   int64
+		keys map[string]string
+	}
+	var wanted []row
+	for i := range 600 {
+		at := all[0].at + random.Int64N(last-all[0].at+3600_000)
+		if e := all[random.IntN(len(all))]; i%3 == 0 {
+			at = e.at // its very millisecond
+		}
+		user, device := fmt.Sprint("u", random.IntN(5)), fmt.Sprint("d", random.IntN(7))
+		if random.IntN(20) == 0 {
+			user = ""
+		}
+		wanted = append(wanted, row{at, map[string]string{"user": user, "device": device, "note": fmt.Sprint("n", i)}})
+		spine += fmt.Sprintf("n%d,%s,%d,%s,%d\n", i, device, at, user, i%2)
+	}
+	slices.SortStableFunc(wanted, func(a, b row) int { return cmp.Compare(a.at, b.at) })
+	for _, c := range []struct {
+		asServed bool
+		memory   int64
+	}{{false, 1 << 30}, {false, 10_000}, {true, 1 << 30}, {true, 10_000}} {
+		m := making{Registry: r, inputs: inputsOf(all, random), spine: spine, asServed: c.asServed, memory: c.memory, quality: true}
+		if c.asServed {
+			m.recordTime = "meta.came"
+		}
+		l, summary := newLoop(t, m, len(wanted))
+		sorted := slices.Clone(all)
+		slices.SortStableFunc(sorted, func(a, b timed) int { return cmp.Compare(a.key(c.asServed), b.key(c.asServed)) })
+		for i, w := range wanted {
+			for len(sorted) > 0 && sorted[0].key(c.asServed) <= w.at {
+				l.apply(sorted[0])
+				sorted = sorted[1:]
+			}
+			if got := l.rows[i+1][0]; got != w.keys["note"] {
+				t.Fatalf("row %d is %s, want %s", i, got, w.keys["note"])
+			}
+			l.compare(i, w.keys, w.at, w.at)
+		}
+		if l.compared < 6000 || l.capped == 0 || l.capped != summary.Capped || (summary.Late > 0) != c.asServed {
+			t.Errorf("%+v: %d values compared, %d capped, and the summary is %+v", c, l.compared, l.capped, summary)
+		}
+		if (summary.Spilled > 0) != (c.memory < 1<<20) {
+			t.Errorf("%d bytes were sorted on disk, of %d in memory", summary.Spilled, c.memory)
+		}
+	}
+}
+
+// Rows that are events hold those that came before them, of other streams too, and
+// themselves; as served they may come too late for what is kept, and say so.
+func TestEventsAsRowsEqualModel(t *testing.T) {
+	r := load(t, twoStreams)
+	all := twoStreamsOf(6)
+	for _, asServed := range []bool{false, true} {
+		sorted := slices.Clone(all)
+		slices.SortStableFunc(sorted, func(a, b timed) int {
+			return cmp.Or(cmp.Compare(a.key(asServed), b.key(asServed)), cmp.Compare(a.stream, b.stream)) // login first
+		})
+		lines, rows := map[string]string{}, 0
+		for _, e := range sorted {
+			lines[e.stream] += e.line + "\n"
+			if e.stream == "pay" {
+				rows++
+			}
+		}
+		m := making{
+			Registry: r, stream: "pay", asServed: asServed, quality: true,
+			inputs: []text{{"pay", "pay.ndjson", lines["pay"]}, {"login", "logins.ndjson", lines["login"]}},
+		}
+		if asServed {
+			m.recordTime = "meta.came"
+		}
+		l, summary := newLoop(t, m, rows)
+		row := 0
+		for _, e := range sorted {
+			l.apply(e)
+			if e.stream != "pay" {
+				continue
+			}
+			var fields struct {
+				ID           int
+				User, Device string
+			}
+			if err := json.Unmarshal([]byte(e.line), &fields); err != nil || l.rows[row+1][0] != strconv.Itoa(fields.ID) {
+				t.Fatal(err, l.rows[row+1], fields)
+			}
+			l.compare(row, map[string]string{"user": fields.User, "device": fields.Device}, e.at, e.key(asServed))
+			row++
+		}
+		if l.compared < 5000 || l.capped == 0 || l.capped != summary.Capped || l.uncertain != summary.Uncertain || l.outside != summary.OutsideMaxAge ||
+			(l.uncertain > 0) != asServed || (l.outside > 0) != asServed {
+			t.Errorf("as served %v: %d values compared, %d capped, %d uncertain, %d outside; the summary is %+v", asServed, l.compared, l.capped, l.uncertain, l.outside, summary)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package materialize
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+)
+
+const shop = `
+streams:
+  pay: {topic: payments, timestamp: at, id: id, match: kind == "pay", fields: {user: string, card: int, shop: int, amount: decimal}}
+  login: {topic: logins, timestamp: at, fields: {user: string, ip: string, card: string}}
+features:
+  paid: SUM(1h, pay, amount, user)
+  count: COUNT(1h, pay, user)
+  before: COUNT(rolling 1h last 9, pay, user, exclude=current)
+  both: {expr: count + before}
+  near: APPROX_COUNT_DISTINCT(1h, login, user, ip)
+  logins: COUNT(1h, login, user)
+  ips: SET(1h, login, user, ip)
+  known: SEEN(1h, login, user, ip)
+  by_shop: COUNT(1h, pay, shop)
+  known_card: SEEN(1h, pay, user, card)
+  card_logins: COUNT(1h, login, card)
+services:
+  risk: [paid, logins]
+  lists: [ips]
+`
+
+const (
+	shopPays = `{"kind":"pay","id":"p1","at":1700000000000,"user":"u","shop":1,"amount":1.5}
+{"kind":"other"}
+{"kind":"pay","id":"p3","at":1700000002000,"user":"u","shop":1,"amount":3}
+{"kind":"pay","id":"p2","at":1700000001000,"user":"u","shop":1,"amount":2}
+{"kind":"pay","id":"p4","at":1700000002000,"user":"u","amount":4}
+`
+	shopLogins = "at,user,ip,card\n1700000002000,u,1.1.1.1,1\n1700000000500,u,1.1.1.1,1\n1700000003000,v,2.2.2.2,1\n"
+)
+
+func shopMaking(t *testing.T) making {
+	return making{Registry: load(t, shop), stream: "pay", inputs: []text{{"pay", "pay.ndjson", shopPays}, {"login", "login.csv", shopLogins}}}
+}
+
+// The rows of a spine hold what happened until their very millisecond; its columns are
+// passed on as they are, in the order of the rows' moments.
+func TestSpine(t *testing.T) {
+	m := shopMaking(t)
+	m.spine = "label,at,user,more,shop\n" +
+		"1,1700000002000,u,\"a, b\",1\n" +
+		"0,2023-11-14T22:13:20.999Z,u,007,\n" +
+		",2023-11-14 22:13:22,v,,1\n" +
+		"1,1700000002000,,,1\n"
+	m.service, m.names = "risk", []string{"by_shop"}
+	got, summary, err := m.run(t)
+	want := `label,at,user,more,shop,by_shop,paid,logins
+0,2023-11-14T22:13:20.999Z,u,007,,,1.5,1
+1,1700000002000,u,"a, b",1,3,10.5,2
+,2023-11-14 22:13:22,v,,1,3,0,0
+1,1700000002000,,,1,3,,
+`
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if summary.Rows != 4 || summary.Events != 7 || summary.Passed != 1 || summary.Found != 7 {
+		t.Errorf("%+v", summary)
+	}
+}
+
+// Rows that are events hold events of others until their millisecond, of their own
+// stream those before them, and themselves unless that is not wanted.
+func TestEventsAsRows(t *testing.T) {
+	m := shopMaking(t)
+	m.names = []string{"amount", "count", "before", "logins"}
+	got, _, err := m.run(t)
+	want := `id,amount,count,before,logins
+p1,1.5,1,0,0
+p2,2,2,1,1
+p3,3,3,2,2
+p4,4,4,3,2
+`
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	m.excludeCurrent = true
+	got, _, err = m.run(t)
+	want = `id,amount,count,before,logins
+p1,1.5,0,0,0
+p2,2,1,1,1
+p3,3,2,2,2
+p4,4,3,3,2
+`
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("without the event itself: %v (-want +got):\n%s", err, diff)
+	}
+	m.names = []string{"both"}
+	_, _, err = m.run(t)
+	if want := `feature "both" leaves the event itself out of some of its windows, and not of others, so there is no value before the event: leave it out of --exclude-current`; fmt.Sprint(err) != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A feature that is asked about a value is asked about the one of the spine.
+func TestSpineNamesMembers(t *testing.T) {
+	m := shopMaking(t)
+	m.names = []string{"known"}
+	m.spine = "ip,at,user\n1.1.1.1,1700000000499,u\n1.1.1.1,1700000000500,u\n2.2.2.2,1700000001000,u\n,1700000001000,u\n"
+	got, _, err := m.run(t)
+	want := "ip,at,user,known\n1.1.1.1,1700000000499,u,false\n1.1.1.1,1700000000500,u,true\n2.2.2.2,1700000001000,u,false\n,1700000001000,u,\n"
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Beside each value stands how good it is.
+func TestQuality(t *testing.T) {
+	m := shopMaking(t)
+	m.spine, m.names, m.quality = "at,user\n1700000000000,u\n1700000002000,u\n1700000002000,\n", []string{"near"}, true
+	got, _, err := m.run(t)
+	want := "at,user,near,near_status,near_capped,near_error\n" +
+		"1700000000000,u,0,NOT_FOUND,false,0.0081\n" +
+		"1700000002000,u,1,PRESENT,false,0.0081\n" +
+		"1700000002000,,,NOT_FOUND,false,0\n"
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Envelopes hold the events of several topics, and say when the records came; what
+// production would have set aside is left out.
+func TestEnvelopesAsServed(t *testing.T) {
+	in := `{"topic":"payments","key":"k","value":{"kind":"pay","id":"p1","at":1700000000000,"user":"u","amount":1},"timestamp":1700000005000}
+{"topic":"payments","key":"k","value":{"kind":"pay","id":"p2","at":1700000001000,"user":"u","amount":"x"},"timestamp":1700000001000}
+{"topic":"payments","key":"k","value":{"kind":"pay","id":"p3","at":1700990000000,"user":"u","amount":1},"timestamp":1700000001000}
+{"topic":"logins","key":"k","value":{"at":1700000002000,"user":"u","ip":"i"},"timestamp":1700000002000}
+{"topic":"others","key":"k","value":{},"timestamp":1700000002000}
+`
+	m := making{Registry: load(t, shop), inputs: []text{{"", "all.ndjson", in}}, service: "risk", asServed: true}
+	m.spine = "at,user\n1700000004999,u\n1700000005000,u\n"
+	got, summary, err := m.run(t)
+	if want := "at,user,paid,logins\n1700000004999,u,0,1\n1700000005000,u,1,1\n"; got != want || err != nil {
+		t.Errorf("%v\n%s", err, got)
+	}
+	first := `all.ndjson:2: stream pay: amount: expected a decimal of 64 bits with at most 2 digits behind the point, found a string`
+	if summary.SetAside != 2 || fmt.Sprint(summary.FirstSetAside) != first || summary.Passed != 1 {
+		t.Errorf("%+v", summary)
+	}
+	m.asServed = false
+	if _, _, err := m.run(t); fmt.Sprint(err) != first {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is passed on into a Parquet file has the type of what stands in it, and is text
+// where that would change it.
+func TestTypesThatArePassedOn(t *testing.T) {
+	m := shopMaking(t)
+	m.names, m.parquet, m.rowGroup = []string{"count"}, &bytes.Buffer{}, 1<<20
+	m.spine = "at,user,label,rate,yes,code,great,mixed,none\n" +
+		"1700000002000,u,-1,1,True,007,1,1,\n" +
+		"1700000003000,u,,2.5e0,FALSE,8,123456789012345678901,true,\n"
+	if _, _, err := m.run(t); err != nil {
+		t.Fatal(err)
+	}
+	file := open(t, m.parquet.Bytes())
+	want := `message training_set {
+	optional int64 at (INT(64,true));
+	optional binary user (STRING);
+	optional int64 label (INT(64,true));
+	optional double rate;
+	optional boolean yes;
+	optional binary code (STRING);
+	optional binary great (STRING);
+	optional binary mixed (STRING);
+	optional binary none (STRING);
+	optional int64 count (INT(64,true));
+}`
+	if diff := cmp.Diff(want, file.Schema().String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	rows, got := file.RowGroups()[0].Rows(), ""
+	buffer := make([]parquet.Row, 2)
+	if n, err := rows.ReadRows(buffer); n != 2 {
+		t.Fatal(err)
+	}
+	for _, row := range buffer {
+		for _, v := range row {
+			got += v.String() + ","
+		}
+	}
+	if want := "1700000002000,u,-1,1,true,007,1,1,<null>,4,1700000003000,u,<null>,2.5,false,8,123456789012345678901,true,<null>,4,"; got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Every use that cannot be has its message.
+func TestBadTrainingSets(t *testing.T) {
+	spine := func(header string, rows ...string) func(*making) {
+		return func(m *making) { m.spine = header + "\n" + strings.Join(rows, "\n") }
+	}
+	for _, c := range []struct {
+		change func(*making)
+		want   string
+	}{
+		{spine("user,time"), `spine.csv:1: the moments of the rows: unknown column "at"; known: time, user; --time-column names another`},
+		{spine("at,user"), "spine.csv:1: the spine has no rows"},
+		{spine("at,usr", "1,u"), `spine.csv:1: feature "paid" asks by user: unknown column "user"; did you mean "usr"?`},
+		{spine("at,user", "x,u"), `spine.csv:2: column at: expected a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC, found "x"`},
+		{spine("at,user", ",u"), "spine.csv:2: column at: the row has no moment"},
+		{spine("at,user", "1700000000000,\xff"), "spine.csv:2: column user: the string is not valid UTF-8"},
+		{spine("at,user,logins", "1,u,2"), `column "logins" is in the spine, and what is to be written beside it has that name too: give the spine's another one`},
+		{spine("at,user", "1700000002,u", "1700000003,u"), "none of the 2 rows has met an event: the moments of the rows are from 1970-01-20T16:13:20Z to 1970-01-20T16:13:20Z, the events from 2023-11-14T22:13:20Z to 2023-11-14T22:13:23Z; are the entities written as in the events?"},
+		{spine("at,user", "1700000002000,U"), "none of the 1 rows has met an event: the moments of the rows are from 2023-11-14T22:13:22Z to 2023-11-14T22:13:22Z, the events from 2023-11-14T22:13:20Z to 2023-11-14T22:13:23Z; are the entities written as in the events?"},
+		{func(m *making) {
+			m.spine, m.service, m.names = "at,card,user\n1700000002000,1,u\n", "", []string{"known_card", "card_logins"}
+		},
+			`card is of type int for feature "known_card" and of type string for "card_logins": make two training sets`},
+		{func(m *making) { m.service = "rsk" }, `unknown service "rsk"; did you mean "risk"?`},
+		{func(m *making) { m.service = "lists" }, `feature "ips" answers with a list, which a cell of a CSV cannot hold; write a .parquet`},
+		{func(m *making) { m.names = []string{"neer"} }, `unknown feature or field "neer" of stream pay; did you mean "near"?`},
+		{func(m *making) { m.spine, m.names = "at\n1", []string{"amount"} }, `unknown feature "amount"; did you mean "count"?`},
+		{func(m *making) { m.names = []string{"known"} }, `feature "known" asks by ip, and stream pay has no such field`},
+		{func(m *making) { m.names = []string{"card_logins"} }, `feature "card_logins" asks by card of type string, and in stream pay that is of type int`},
+		{func(m *making) { m.inputs = m.inputs[:1] }, `feature "logins" counts events of stream login, of which there is no input: add --input login=FILE`},
+		{func(m *making) { m.inputs[0].content = `{"kind":"other"}` + "\n{}" }, `pay.ndjson: none of its 2 events is of stream pay, which takes those with match kind == "pay"`},
+		{func(m *making) { m.inputs[0] = text{"", "all.ndjson", `{"topic":"x","value":{}}`} }, "all.ndjson: none of its 1 events is of a topic and a match of any stream"},
+		{func(m *making) { m.inputs[0].stream = "" }, `pay.ndjson:1: expected an envelope {"topic", "key", "value"}; of plain events say the stream: STREAM=FILE`},
+		{func(m *making) { m.inputs[0].content = "" }, "no event is of stream pay, so there are no rows"},
+		{func(m *making) { m.asServed = true }, `pay.ndjson:1: nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`},
+		{func(m *making) { m.asServed, m.recordTime = true, "came" }, "pay.ndjson: none of its 4 events can be used, the first: pay.ndjson:1: stream pay: came: the field the time of the record is required"},
+		{func(m *making) { m.asServed, m.recordTime, m.inputs = true, "came", m.inputs[1:] }, `feature "paid" counts events of stream pay, of which there is no input: add --input pay=FILE`},
+	} {
+		m := shopMaking(t)
+		m.service = "risk"
+		c.change(&m)
+		if _, _, err := m.run(t); fmt.Sprint(err) != c.want {
+			t.Errorf("\ngot  %v\nwant %s", err, c.want)
+		}
+	}
+}

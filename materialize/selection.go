@@ -1,0 +1,204 @@
+package materialize
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+)
+
+// Selection says what columns a training set is to have.
+type Selection struct {
+	Registry *features.Registry
+	Inputs   []*record.Stream // the streams that there are events of
+	// Stream is that whose events are the rows; nil where they are those of Spine.
+	Stream *record.Stream
+	Spine  *Spine
+	// Service and Names are what is wanted: the features of a service, and before them
+	// features and fields of Stream. Without either it is every feature that can be had.
+	Service string
+	Names   []string
+	Lists   bool // the output can hold lists
+	Quality bool // with columns that say how good each value is
+}
+
+// Columns finds the columns: the event's id, or those of the spine, and behind them
+// what is wanted.
+func (s *Selection) Columns() ([]Column, error) {
+	columns, err := s.first()
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := s.wanted()
+	if err != nil {
+		return nil, err
+	}
+	columns = append(columns, wanted...)
+	if s.Spine != nil {
+		if err := s.Spine.ask(columns); err != nil {
+			return nil, err
+		}
+	}
+	return columns, unlike(columns)
+}
+
+// first are the columns by which a row is known.
+func (s *Selection) first() (columns []Column, err error) {
+	if s.Spine == nil {
+		if s.Stream.ID == nil {
+			return nil, fmt.Errorf("stream %s names no id, by which the events of a training set are known; add id: PATH to it", s.Stream.Name)
+		}
+		return []Column{idColumn(s.Stream)}, nil
+	}
+	for i, name := range s.Spine.table.Columns() {
+		columns = append(columns, Column{Name: name, of: passedOn, at: i})
+	}
+	return columns, nil
+}
+
+func (s *Selection) wanted() (columns []Column, err error) {
+	for _, name := range s.Names {
+		c, err := s.named(name)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, c...)
+	}
+	if s.Service != "" {
+		service, ok := s.Registry.Service(s.Service)
+		if !ok {
+			return nil, errors.New(spelling.Unknown("service", s.Service, namesOf(s.Registry.Services, func(s *features.Service) string { return s.Name })))
+		}
+		for _, f := range service.Features {
+			if slices.Contains(s.Names, f.Name) {
+				continue
+			}
+			if err := s.can(f); err != nil {
+				return nil, err
+			}
+			columns = append(columns, columnsOf(f, s.Quality)...)
+		}
+	}
+	if s.Service == "" && len(s.Names) == 0 {
+		for _, f := range s.Registry.Features {
+			if s.can(f) == nil {
+				columns = append(columns, columnsOf(f, s.Quality)...)
+			}
+		}
+		if len(columns) == 0 && len(s.Registry.Features) > 0 {
+			return nil, errors.New("no feature can be had of these inputs for these rows; --columns or --service says what is wanted, and then why not")
+		}
+	}
+	return columns, nil
+}
+
+// named finds the columns of a name: features before fields.
+func (s *Selection) named(name string) ([]Column, error) {
+	if f, ok := s.Registry.Feature(name); ok {
+		return columnsOf(f, s.Quality), s.can(f)
+	}
+	known := namesOf(s.Registry.Features, func(f *features.Feature) string { return f.Name })
+	if s.Stream == nil {
+		return nil, errors.New(spelling.Unknown("feature", name, known))
+	}
+	for i, f := range s.Stream.Fields {
+		if f.Name == name {
+			return []Column{{Name: name, of: ofEvent, field: f, at: i}}, nil
+		}
+		known = append(known, f.Name)
+	}
+	return nil, errors.New(spelling.UnknownIn(" of stream "+s.Stream.Name, "feature or field", name, known))
+}
+
+func namesOf[T any](list []T, name func(T) string) (names []string) {
+	for _, t := range list {
+		names = append(names, name(t))
+	}
+	return names
+}
+
+// can is nil where the feature can be answered for each row.
+func (s *Selection) can(f *features.Feature) error {
+	for _, stream := range streamsOf(f) {
+		if !slices.Contains(s.Inputs, stream) {
+			return fmt.Errorf("feature %q counts events of stream %s, of which there is no input: add --input %s=FILE", f.Name, stream.Name, stream.Name)
+		}
+	}
+	if !s.Lists && listed(f) {
+		return fmt.Errorf("feature %q answers with a list, which a cell of a CSV cannot hold; write a .parquet", f.Name)
+	}
+	for _, key := range asks(f) {
+		if s.Spine != nil {
+			if columns := s.Spine.table.Columns(); !slices.Contains(columns, key.Name) {
+				return s.Spine.table.At(1, fmt.Errorf("feature %q asks by %s: %s", f.Name, key.Name, spelling.Unknown("column", key.Name, columns)))
+			}
+			continue
+		}
+		at := s.Stream.FieldIndex(key.Name)
+		if at < 0 {
+			return fmt.Errorf("feature %q asks by %s, and stream %s has no such field", f.Name, key.Name, s.Stream.Name)
+		}
+		if has := s.Stream.Fields[at]; has.Type != key.Type || has.Scale != key.Scale {
+			return fmt.Errorf("feature %q asks by %s of type %s, and in stream %s that is of type %s", f.Name, key.Name, typeName(key), s.Stream.Name, typeName(has))
+		}
+	}
+	return nil
+}
+
+func typeName(f record.Field) string {
+	if f.Scale > 0 {
+		return fmt.Sprintf("%s of scale %d", f.Type, f.Scale)
+	}
+	return f.Type.String()
+}
+
+// asks are the fields that a row must have for a feature to be asked for it: its keys,
+// and of one that is asked about a member the field of that.
+func asks(f *features.Feature) (fields []record.Field) {
+	for _, name := range f.By {
+		key := f.Key(name)
+		fields = append(fields, record.Field{Name: name, Type: key.Type, Scale: key.Scale, Path: []string{name}})
+	}
+	if f.Membership() == aggregate.MembersNeeded {
+		member := f.Stream.Fields[f.Stream.FieldIndex(f.Field)]
+		fields = append(fields, record.Field{Name: member.Name, Type: member.Type, Scale: member.Scale, Path: []string{member.Name}})
+	}
+	return fields
+}
+
+// streamsOf are the streams that a feature rests on.
+func streamsOf(f *features.Feature) (streams []*record.Stream) {
+	parts := f.Parts()
+	if len(parts) == 0 {
+		return []*record.Stream{f.Stream}
+	}
+	for _, part := range parts {
+		streams = append(streams, streamsOf(part)...)
+	}
+	return streams
+}
+
+// unlike is nil where no two columns have one name.
+func unlike(columns []Column) error {
+	known := map[string]Column{}
+	for _, c := range columns {
+		first, ok := known[c.Name]
+		known[c.Name] = c
+		switch {
+		case !ok:
+		case first.of == passedOn:
+			return fmt.Errorf("column %q is in the spine, and what is to be written beside it has that name too: give the spine's another one", c.Name)
+		case first.of == identity:
+			return fmt.Errorf("column %q is there twice; the first is always %s, the id", c.Name, c.Name)
+		case c.of > answered:
+			return fmt.Errorf("column %q is there twice; it also says how good the values of feature %q are: give the other one another name", c.Name, c.feature.Name)
+		default:
+			return fmt.Errorf("column %q is there twice", c.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/weir-stream/weir/features/record"
+)
+
+// Stdin is the name of the standard input.
+const Stdin = "-"
+
+// The formats of files.
+const (
+	CSV     = "csv"
+	NDJSON  = "ndjson"
+	Parquet = "parquet"
+)
+
+// File is an open file of history.
+type File struct {
+	Name   string
+	Format string
+	file   *os.File // nil for the standard input
+	in     io.Reader
+	close  func()
+	read   int64 // bytes of the file
+	size   int64 // 0 where it is not known
+}
+
+// Open opens a file, whose name says its format: .csv, .ndjson, .jsonl or .parquet, the
+// first three also with .gz or .zst behind it. The standard input has the format that
+// is given, and is no Parquet. The error names the file.
+func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
+	f := &File{Name: name, close: func() {}}
+	if name == Stdin {
+		f.Name, f.Format, f.in = "standard input", stdinFormat, stdin
+		if f.Format == Parquet {
+			return nil, errors.New("the standard input cannot be a Parquet file, which is read from its end: name the file")
+		}
+		return f, nil
+	}
+	format, compression := FormatOf(name)
+	if format == "" || format == Parquet && compression != "" {
+		return nil, fmt.Errorf("%s is none of .csv, .ndjson and .parquet, the first two also .gz or .zst", name)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	f.Format, f.file = format, file
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+		f.size = info.Size()
+	}
+	if err := f.decompress(compression); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
+}
+
+// FormatOf is the format that a file's name says, empty for none, and the ending of its
+// compression, .gz or .zst.
+func FormatOf(name string) (format, compression string) {
+	if ext := filepath.Ext(name); ext == ".gz" || ext == ".zst" {
+		compression, name = ext, strings.TrimSuffix(name, ext)
+	}
+	switch filepath.Ext(name) {
+	case ".csv":
+		return CSV, compression
+	case ".ndjson", ".jsonl":
+		return NDJSON, compression
+	case ".parquet":
+		return Parquet, compression
+	default:
+		return "", compression
+	}
+}
+
+func (f *File) decompress(compression string) error {
+	switch counted := bufio.NewReaderSize(counter{f}, 1<<16); compression {
+	case ".gz":
+		unzipped, err := gzip.NewReader(counted)
+		f.in = unzipped
+		return err
+	case ".zst":
+		d, err := zstd.NewReader(counted, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return err
+		}
+		f.in, f.close = d, d.Close
+		return nil
+	default:
+		f.in = counted
+		return nil
+	}
+}
+
+// counter counts what is read from the file.
+type counter struct{ f *File }
+
+func (c counter) Read(b []byte) (int, error) {
+	n, err := c.f.file.Read(b)
+	c.f.read += int64(n)
+	return n, err
+}
+
+func (c counter) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.f.file.ReadAt(b, at)
+	c.f.read = min(c.f.read+int64(n), c.f.size)
+	return n, err
+}
+
+// Events reads the file as events: of a stream, or of all topics where it is nil,
+// which envelopes only tell.
+func (f *File) Events(stream *record.Stream) (Source, error) {
+	if f.Format == NDJSON {
+		return NewEvents(f.Name, f.in), nil
+	}
+	if stream == nil {
+		return nil, fmt.Errorf("%s: say of which stream its events are: STREAM=%s", f.Name, f.Name)
+	}
+	t, err := f.Table()
+	if err != nil {
+		return nil, err
+	}
+	return EventsOf(t, stream)
+}
+
+// Enveloped says whether the file's first line is an envelope; see NewEvents. What is
+// wrong with the file is found when it is read.
+func (f *File) Enveloped() bool {
+	if f.Format != NDJSON {
+		return false
+	}
+	const most = 1 << 20 // bytes of the line that are looked at
+	ahead := bufio.NewReaderSize(f.in, most)
+	f.in = ahead
+	for n := 1 << 10; ; n *= 4 {
+		start, err := ahead.Peek(min(n, most))
+		line, _, whole := bytes.Cut(bytes.TrimLeft(start, "\r\n\t "), []byte("\n"))
+		if whole || err != nil || n >= most {
+			_, ok := unwrap(line)
+			return ok
+		}
+	}
+}
+
+// Table reads the file as a table.
+func (f *File) Table() (Table, error) {
+	switch f.Format {
+	case CSV:
+		return NewCSV(f.Name, f.in)
+	case NDJSON:
+		return NewJSONTable(f.Name, f.in)
+	default:
+		return NewParquet(f.Name, counter{f}, f.size)
+	}
+}
+
+// Read is how many bytes of the file have been read, and of how many; 0 where that is
+// not known.
+func (f *File) Read() (read, size int64) { return f.read, f.size }
+
+// Same says whether a name is that of the file.
+func (f *File) Same(name string) bool {
+	if f.file == nil {
+		return false
+	}
+	one, err1 := f.file.Stat()
+	other, err2 := os.Stat(name)
+	return err1 == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	f.close()
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}

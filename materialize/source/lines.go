@@ -1,0 +1,206 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// maxLine is the greatest length of a line in bytes.
+const maxLine = 64 << 20
+
+// lines are the lines of a text; empty ones are passed over.
+type lines struct {
+	file    string
+	scanner *bufio.Scanner
+	line    int
+}
+
+func newLines(file string, r io.Reader) *lines {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 1<<16), maxLine)
+	return &lines{file: file, scanner: s}
+}
+
+func (l *lines) At(line int, err error) error {
+	return &LineError{File: l.file, Line: line, Err: err}
+}
+
+func (l *lines) next() ([]byte, error) {
+	for l.scanner.Scan() {
+		l.line++
+		if line := bytes.TrimSpace(l.scanner.Bytes()); len(line) > 0 {
+			return line, nil
+		}
+	}
+	switch err := l.scanner.Err(); {
+	case err == nil:
+		return nil, io.EOF
+	case errors.Is(err, bufio.ErrTooLong):
+		l.line++
+		return nil, l.At(l.line, fmt.Errorf("the line has more than %d bytes", maxLine))
+	default:
+		l.line++
+		return nil, l.At(l.line, err)
+	}
+}
+
+// jsonEvents are events as lines, a JSON object each: as they stand, or in
+// envelopes. The first line tells which.
+type jsonEvents struct {
+	*lines
+	known, wrapped bool
+}
+
+// NewEvents reads events from lines of JSON: as the topic has them, or in envelopes as
+// `weir generate` writes them, {"topic", "key", "value"} with perhaps a "timestamp" of
+// the record, where a value is an object. The file is named in errors.
+func NewEvents(file string, r io.Reader) Source { return &jsonEvents{lines: newLines(file, r)} }
+
+func (e *jsonEvents) Next(event *Event) error {
+	line, err := e.next()
+	if err != nil {
+		return err
+	}
+	if !e.known {
+		_, e.wrapped = unwrap(line)
+		e.known = true
+	}
+	*event = Event{Value: line, RecordTime: -1, Line: e.line}
+	if !e.wrapped {
+		return nil
+	}
+	envelope, ok := unwrap(line)
+	if !ok {
+		return e.At(e.line, errors.New(`expected an envelope as on the first line: an object of "topic", "key", "value" and perhaps "timestamp", and nothing else`))
+	}
+	event.Topic, event.Value = *envelope.Topic, envelope.Value
+	if envelope.Timestamp != nil {
+		event.RecordTime = *envelope.Timestamp
+	}
+	return nil
+}
+
+// envelope is a record with what stands around its value.
+type envelope struct {
+	Topic     *string         `json:"topic"`
+	Key       json.RawMessage `json:"key"`
+	Value     json.RawMessage `json:"value"`
+	Timestamp *int64          `json:"timestamp"`
+	Partition *int64          `json:"partition"`
+	Offset    *int64          `json:"offset"`
+	Headers   json.RawMessage `json:"headers"`
+}
+
+// unwrap reads an envelope; false where the line is none.
+func unwrap(line []byte) (e envelope, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	err := d.Decode(&e)
+	return e, err == nil && e.Topic != nil && len(e.Value) > 0 && !d.More()
+}
+
+// jsonTable is a table of lines, a flat JSON object each. The first line has all
+// columns.
+type jsonTable struct {
+	*lines
+	columns []string
+	cells   []Cell
+	first   bool // the row that was read for its columns is the next
+}
+
+// NewJSONTable reads a table from lines of JSON. The file is named in errors.
+func NewJSONTable(file string, r io.Reader) (Table, error) {
+	t := &jsonTable{lines: newLines(file, r)}
+	line, err := t.next()
+	if err == io.EOF {
+		return nil, t.At(1, errors.New("the file is empty; its first line must have all columns"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = members(line, func(name string, c Cell) error {
+		t.columns, t.cells = append(t.columns, name), append(t.cells, c)
+		return nil
+	})
+	if err == nil {
+		err = twice(t.columns)
+	}
+	if err != nil {
+		return nil, t.At(t.line, err)
+	}
+	t.first = true
+	return t, nil
+}
+
+func (t *jsonTable) Columns() []string { return t.columns }
+func (t *jsonTable) Select([]int)      {}
+func (t *jsonTable) Line() int         { return t.line }
+
+func (t *jsonTable) Next() ([]Cell, error) {
+	if t.first {
+		t.first = false
+		return t.cells, nil
+	}
+	line, err := t.next()
+	if err != nil {
+		return nil, err
+	}
+	clear(t.cells)
+	err = members(line, func(name string, c Cell) error {
+		i := slices.Index(t.columns, name)
+		if i < 0 {
+			return fmt.Errorf("the first line has no member %q: it must have those of all lines", name)
+		}
+		t.cells[i] = c
+		return nil
+	})
+	if err != nil {
+		return nil, t.At(t.line, err)
+	}
+	return t.cells, nil
+}
+
+// members reads the members of a flat JSON object in their order.
+func members(line []byte, each func(name string, c Cell) error) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return errors.New("expected a JSON object")
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return errors.New("malformed JSON")
+		}
+		v, err := d.Token()
+		if err != nil {
+			return errors.New("malformed JSON")
+		}
+		var c Cell
+		switch v := v.(type) {
+		case json.Delim:
+			return fmt.Errorf("member %q: expected a string, a number, true, false or null, found a list or an object", name)
+		case string:
+			c = Cell{Kind: String, Text: []byte(v)}
+		case json.Number:
+			c = Cell{Kind: Number, Text: []byte(v)}
+		case bool:
+			c = Cell{Kind: Bool, Text: fmt.Append(nil, v)}
+		}
+		if err := each(name.(string), c); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return errors.New("malformed JSON")
+	}
+	if d.More() {
+		return errors.New("malformed JSON: something stands behind the object")
+	}
+	return nil
+}

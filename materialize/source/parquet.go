@@ -1,0 +1,154 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// parquetBlock is how many rows are read of each column at a time.
+const parquetBlock = 1024
+
+// parquetTable reads the columns of a Parquet file that hold one value a row, those
+// in groups by the names of their groups with dots. Lists and maps are no columns.
+type parquetTable struct {
+	file    string
+	groups  []parquet.RowGroup
+	names   []string
+	columns []*parquetCells
+
+	row   int // from 1
+	left  int // rows of the group that are in no block yet
+	block int // rows in the block
+	next  int // row of the block
+	cells []Cell
+}
+
+// parquetCells are the cells of a column in a block.
+type parquetCells struct {
+	leaf    int
+	unread  bool
+	cell    cellOf
+	values  parquet.ValueReader
+	close   func()
+	scratch [parquetBlock]parquet.Value
+	cells   [parquetBlock]Cell
+	text    []byte
+}
+
+// NewParquet reads a Parquet file of so many bytes. It is named in errors.
+func NewParquet(file string, r io.ReaderAt, size int64) (Table, error) {
+	t := &parquetTable{file: file}
+	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("%s: this is no Parquet file, or not all of one: %w", file, err)
+	}
+	for _, path := range f.Schema().Columns() {
+		leaf, _ := f.Schema().Lookup(path...)
+		if leaf.MaxRepetitionLevel > 0 {
+			continue
+		}
+		name := strings.Join(path, ".")
+		cell, err := parquetCell(leaf.Node.Type())
+		if err != nil {
+			return nil, fmt.Errorf("%s: column %s: %w", file, name, err)
+		}
+		t.names = append(t.names, name)
+		t.columns = append(t.columns, &parquetCells{leaf: leaf.ColumnIndex, cell: cell})
+	}
+	if err := twice(t.names); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	t.groups, t.cells = f.RowGroups(), make([]Cell, len(t.names))
+	return t, nil
+}
+
+func (t *parquetTable) At(line int, err error) error {
+	if line == 0 || t.row == 0 {
+		return fmt.Errorf("%s: %w", t.file, err)
+	}
+	return &LineError{File: t.file, Line: line, Row: true, Err: err}
+}
+
+func (t *parquetTable) Columns() []string { return t.names }
+func (t *parquetTable) Line() int         { return t.row }
+
+func (t *parquetTable) Select(columns []int) {
+	for i, c := range t.columns {
+		c.unread = !slices.Contains(columns, i)
+	}
+}
+
+func (t *parquetTable) Next() ([]Cell, error) {
+	if t.next == t.block {
+		if err := t.read(); err != nil {
+			return nil, err
+		}
+	}
+	for i, c := range t.columns {
+		if !c.unread {
+			t.cells[i] = c.cells[t.next]
+		}
+	}
+	t.next++
+	t.row++
+	return t.cells, nil
+}
+
+// read reads the next block, of the next row group that has rows if need be.
+func (t *parquetTable) read() error {
+	for t.left == 0 {
+		if len(t.groups) == 0 {
+			return io.EOF
+		}
+		t.left = int(t.groups[0].NumRows())
+		chunks := t.groups[0].ColumnChunks()
+		for _, c := range t.columns {
+			if c.close != nil {
+				c.close()
+			}
+			values := parquet.NewColumnChunkValueReader(chunks[c.leaf])
+			c.values, c.close = values, func() { _ = values.Close() }
+		}
+		t.groups = t.groups[1:]
+	}
+	t.block, t.next = min(t.left, parquetBlock), 0
+	t.left -= t.block
+	for i, c := range t.columns {
+		if c.unread {
+			continue
+		}
+		if err := c.read(t.block); err != nil {
+			return &LineError{File: t.file, Line: t.row + 1, Row: true, Err: fmt.Errorf("column %s: %w", t.names[i], err)}
+		}
+	}
+	return nil
+}
+
+// read reads a block of so many rows.
+func (c *parquetCells) read(rows int) error {
+	c.text = c.text[:0]
+	for done := 0; done < rows; {
+		n, err := c.values.ReadValues(c.scratch[:rows-done])
+		for i, v := range c.scratch[:n] {
+			if v.IsNull() {
+				c.cells[done+i] = Cell{}
+				continue
+			}
+			c.cells[done+i], c.text = c.cell(c.text, v)
+		}
+		done += n
+		switch {
+		case done == rows:
+		case errors.Is(err, io.EOF) || err == nil && n == 0:
+			return errors.New("the column ends before the others")
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package source
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// cellOf makes a cell of a value that is not null. Its text is appended to what is
+// given, and aliases that.
+type cellOf = func([]byte, parquet.Value) (Cell, []byte)
+
+// textCell makes cells of a kind whose text a function appends; it returns nil for null.
+func textCell(kind CellKind, appendText func([]byte, parquet.Value) []byte) cellOf {
+	return func(text []byte, v parquet.Value) (Cell, []byte) {
+		start := len(text)
+		grown := appendText(text, v)
+		if grown == nil {
+			return Cell{}, text
+		}
+		return Cell{Kind: kind, Text: grown[start:len(grown):len(grown)]}, grown
+	}
+}
+
+// timeCell makes cells of moments that a function gives.
+func timeCell(of func(parquet.Value) time.Time) cellOf {
+	return func(text []byte, v parquet.Value) (Cell, []byte) {
+		start, t := len(text), of(v).UTC()
+		text = t.AppendFormat(text, time.RFC3339Nano)
+		return Cell{Kind: Time, Text: text[start:len(text):len(text)], Ms: t.UnixMilli()}, text
+	}
+}
+
+// parquetCell makes cells of the values of a type. Those of a float that are no
+// numbers are null, as pandas writes it.
+func parquetCell(t parquet.Type) (cellOf, error) {
+	if logical := t.LogicalType(); logical != nil {
+		if cell := logicalCell(t.Kind(), logical.Value); cell != nil {
+			return cell, nil
+		}
+	}
+	switch t.Kind() {
+	case parquet.Boolean:
+		return textCell(Bool, func(dst []byte, v parquet.Value) []byte { return strconv.AppendBool(dst, v.Boolean()) }), nil
+	case parquet.Int32:
+		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendInt(dst, int64(v.Int32()), 10) }), nil
+	case parquet.Int64:
+		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendInt(dst, v.Int64(), 10) }), nil
+	case parquet.Int96: // times as Hive and old Spark write them
+		return timeCell(func(v parquet.Value) time.Time {
+			const epoch = 2440588 // the day 1970-01-01 of Julius Scaliger's count
+			n := v.Int96()
+			ns := int64(n[1])<<32 | int64(n[0])
+			return time.Unix((int64(n[2])-epoch)*24*60*60, ns)
+		}), nil
+	case parquet.Float:
+		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return appendFloat(dst, float64(v.Float()), 32) }), nil
+	case parquet.Double:
+		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return appendFloat(dst, v.Double(), 64) }), nil
+	case parquet.ByteArray:
+		return textCell(String, func(dst []byte, v parquet.Value) []byte { return append(dst, v.ByteArray()...) }), nil
+	default:
+		return nil, fmt.Errorf("values of type %s cannot be read", t)
+	}
+}
+
+// logicalCell makes cells of a logical type; nil where its values are those of the
+// physical one.
+func logicalCell(kind parquet.Kind, logical format.LogicalTypeValue) cellOf {
+	switch l := logical.(type) {
+	case *format.TimestampType:
+		unit := l.Unit.Value.Duration()
+		return timeCell(func(v parquet.Value) time.Time {
+			perSecond := int64(time.Second / unit)
+			n := v.Int64()
+			return time.Unix(n/perSecond, n%perSecond*int64(unit))
+		})
+	case *format.DateType:
+		return timeCell(func(v parquet.Value) time.Time { return time.Unix(int64(v.Int32())*24*60*60, 0) })
+	case *format.DecimalType:
+		return decimalCell(kind, uint8(l.Scale))
+	case *format.UUIDType:
+		return textCell(String, func(dst []byte, v parquet.Value) []byte {
+			b := v.ByteArray()
+			return fmt.Appendf(dst, "%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+		})
+	case *format.IntType:
+		if !l.IsSigned && kind == parquet.Int64 {
+			return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendUint(dst, v.Uint64(), 10) })
+		}
+		if !l.IsSigned {
+			return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendUint(dst, uint64(v.Uint32()), 10) })
+		}
+	}
+	return nil
+}
+
+func decimalCell(kind parquet.Kind, scale uint8) cellOf {
+	return textCell(Number, func(dst []byte, v parquet.Value) []byte {
+		switch kind {
+		case parquet.Int32:
+			return value.AppendDecimal(dst, int64(v.Int32()), scale)
+		case parquet.Int64:
+			return value.AppendDecimal(dst, v.Int64(), scale)
+		}
+		b := v.ByteArray() // two's complement, the greatest byte first
+		n := new(big.Int).SetBytes(b)
+		if len(b) > 0 && b[0]&0x80 != 0 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+		}
+		if n.IsInt64() {
+			return value.AppendDecimal(dst, n.Int64(), scale)
+		}
+		return append(append(n.Append(dst, 10), "e-"...), strconv.Itoa(int(scale))...)
+	})
+}
+
+func appendFloat(dst []byte, f float64, bits int) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, bits)
+}

@@ -1,0 +1,239 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// node is a value in the JSON objects that the rows of a table become: a cell, or
+// an object where it has children.
+type node struct {
+	name     string
+	path     string
+	children []*node
+	column   int
+	form     form
+	unit     string // of a moment, see record.TimestampPath; empty: milliseconds or RFC 3339
+}
+
+// form is how a cell stands in JSON.
+type form uint8
+
+const (
+	isUnsaid form = iota // nobody says: what the cell is, an untyped one a string
+	isString
+	isNumber
+	isBool
+	isMoment  // a number if it is one, else a string
+	isInstant // a moment that becomes a number of milliseconds
+)
+
+// forms are those of the types; a location is an object.
+var forms = map[value.Type]form{
+	value.String: isString, value.Int: isNumber, value.Float: isNumber, value.Decimal: isNumber,
+	value.Bool: isBool, value.Timestamp: isMoment,
+}
+
+// newTree finds the columns that the events of a stream are read from.
+func newTree(stream *record.Stream, header []string) (*node, error) {
+	root := &node{}
+	wanted := func(what string, path []string, f form, unit string) error {
+		n := root.add(path)
+		if f != isUnsaid && n.form != isString {
+			n.form, n.unit = f, unit
+		}
+		if n.column = slices.Index(header, n.path); n.column >= 0 {
+			return nil
+		}
+		return fmt.Errorf("%s of stream %s: %s", what, stream.Name, spelling.Unknown("column", n.path, header))
+	}
+	errs := []error{wanted("the timestamp", stream.Timestamp.Path, isMoment, stream.Timestamp.Unit)}
+	for _, f := range stream.Fields {
+		switch what := "field " + f.Name; {
+		case f.Expr != nil:
+		case f.Type == value.Location:
+			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber, ""), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber, ""))
+		default:
+			errs = append(errs, wanted(what, f.Path, forms[f.Type], f.Unit))
+		}
+	}
+	if stream.ID != nil {
+		errs = append(errs, wanted("the id", stream.ID, isUnsaid, ""))
+	}
+	for _, path := range stream.Match.Paths() {
+		errs = append(errs, wanted("match", path, isUnsaid, ""))
+	}
+	return root, errors.Join(append(errs, root.check())...)
+}
+
+// add finds or makes the node at a path below n.
+func (n *node) add(path []string) *node {
+	for i, name := range path {
+		at := slices.IndexFunc(n.children, func(c *node) bool { return c.name == name })
+		if at < 0 {
+			at = len(n.children)
+			n.children = append(n.children, &node{name: name, path: strings.Join(path[:i+1], "."), column: -1})
+		}
+		n = n.children[at]
+	}
+	return n
+}
+
+// check looks for a cell that would have to be an object, too.
+func (n *node) check() error {
+	if len(n.children) > 0 && n.column >= 0 && n.path != "" {
+		return fmt.Errorf("column %q is the path of a value, and of others below it", n.path)
+	}
+	for _, c := range n.children {
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columns appends the columns that are looked at.
+func (n *node) columns(dst []int) []int {
+	if n.children == nil {
+		return append(dst, n.column)
+	}
+	for _, c := range n.children {
+		dst = c.columns(dst)
+	}
+	return dst
+}
+
+// empty says whether all cells of the node are null.
+func (n *node) empty(cells []Cell) bool {
+	if n.children == nil {
+		return cells[n.column].Kind == Null
+	}
+	return !slices.ContainsFunc(n.children, func(c *node) bool { return !c.empty(cells) })
+}
+
+// append appends the node's value in JSON. An object without values is null.
+func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
+	if n.path != "" && n.empty(cells) {
+		return append(dst, "null"...), nil
+	}
+	if n.children == nil {
+		return n.appendCell(dst, &cells[n.column])
+	}
+	for i, c := range n.children {
+		dst = append(dst, "{,"[min(i, 1)])
+		dst = appendString(dst, c.name)
+		dst = append(dst, ':')
+		if dst, err = c.append(dst, cells); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
+	switch n.form {
+	case isNumber:
+		if c.Kind != Number && (c.Kind == Bool || c.Kind == Time || !isJSONNumber(c.Text)) {
+			return nil, n.expected("a number", c)
+		}
+		return append(dst, c.Text...), nil
+	case isBool:
+		switch strings.ToLower(string(c.Text)) {
+		case "true", "1":
+			return append(dst, "true"...), nil
+		case "false", "0":
+			return append(dst, "false"...), nil
+		}
+		return nil, n.expected("true or false", c)
+	case isMoment:
+		switch {
+		case c.Kind == Time:
+			return appendTime(dst, c.Ms, n.unit), nil
+		case c.Kind == Number || c.Kind == Untyped && isJSONNumber(c.Text):
+			return append(dst, c.Text...), nil
+		case c.Kind == Bool:
+			return nil, n.expected("a timestamp", c)
+		}
+	case isInstant:
+		return n.appendInstant(dst, c)
+	case isUnsaid:
+		if c.Kind == Number || c.Kind == Bool {
+			return append(dst, c.Text...), nil
+		}
+	case isString:
+		if c.Kind == Number && bytes.ContainsAny(c.Text, ".eE") {
+			return nil, n.expected("a string or a whole number", c)
+		}
+	}
+	return appendString(dst, c.Text), nil
+}
+
+// appendInstant appends the milliseconds of a moment.
+func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
+	if c.Kind == Time {
+		return strconv.AppendInt(dst, c.Ms, 10), nil
+	}
+	if c.Kind != Bool && isJSONNumber(c.Text) {
+		return append(dst, c.Text...), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime} {
+		if t, err := time.Parse(layout, string(c.Text)); err == nil {
+			return strconv.AppendInt(dst, t.UnixMilli(), 10), nil
+		}
+	}
+	return nil, n.expected("a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC", c)
+}
+
+func (n *node) expected(what string, c *Cell) error {
+	return fmt.Errorf("column %s: expected %s, found %q", n.path, what, c.Text)
+}
+
+// appendTime appends a moment as a record has it that is read by a unit.
+func appendTime(dst []byte, ms int64, unit string) []byte {
+	t := time.UnixMilli(ms).UTC()
+	switch unit {
+	case "rfc3339":
+		return appendString(dst, []byte(t.Format(time.RFC3339Nano)))
+	case "datetime":
+		return appendString(dst, []byte(t.Format("2006-01-02 15:04:05.000")))
+	case "s":
+		return value.AppendDecimal(dst, ms, 3)
+	case "us":
+		return append(strconv.AppendInt(dst, ms, 10), "000"...)
+	case "ns":
+		return append(strconv.AppendInt(dst, ms, 10), "000000"...)
+	default:
+		return strconv.AppendInt(dst, ms, 10)
+	}
+}
+
+func isJSONNumber(text []byte) bool {
+	return len(text) > 0 && (text[0] == '-' || value.IsDigit(text[0])) && value.ScanNumber(text, 0) == len(text)
+}
+
+// appendString appends a JSON string. What is not UTF-8 is left as it is: it is
+// for the decoder to say so.
+func appendString[S []byte | string](dst []byte, s S) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,61 @@
+package source
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// cells are those of a row of a CSV.
+func cells(texts ...string) (row []Cell) {
+	for _, text := range texts {
+		c := Cell{}
+		if text != "" {
+			c = Cell{Kind: Untyped, Text: []byte(text)}
+		}
+		row = append(row, c)
+	}
+	return row
+}
+
+// What a cell holds stands in the record as it is, or is refused.
+func FuzzCell(f *testing.F) {
+	for _, cell := range []string{"", "a", "\"\\\x00", "1.5", "01", "\xff", "true"} {
+		f.Add(cell)
+	}
+	r, err := definition.Parse("test.yaml", []byte(`
+streams: {s: {topic: t, timestamp: at, id: id, fields: {x: string, n: float}}}
+features: {}
+`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, _ := r.Stream("s")
+	decoder := r.NewDecoder()
+	f.Fuzz(func(t *testing.T, cell string) {
+		root, err := newTree(s, []string{"at", "id", "x", "n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := root.append(nil, cells("0", cell, cell, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec})
+		if err == nil && (string(events[0].Values[0].Str) != cell || string(events[0].ID) != cell) {
+			t.Errorf("%q became %s, and then %q", cell, rec, events[0].Values[0].Str)
+		}
+		if err != nil && !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%q became %s: %v", cell, rec, err)
+		}
+		rec, err = root.append(nil, cells("0", "1", "", cell))
+		if err == nil {
+			if _, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
+				t.Errorf("%q became %s: %v", cell, rec, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package materialize
+
+import (
+	"fmt"
+	"time"
+)
+
+// Summary says what a replay has done.
+type Summary struct {
+	Rows   int // written
+	Events int // applied
+	Passed int // events of the files that no stream took
+	Late   int // events that came too late for some feature, as served
+	// SetAside are events that could not be used, as served; FirstSetAside says of one
+	// where it stands and what is wrong with it.
+	SetAside      int
+	FirstSetAside error
+	// Capped is the number of values that a cap may have made too small: a feature has
+	// reached its max.
+	Capped int
+	// Uncertain is the number of values that may be greater than they say: events came
+	// late, and values were met again after them.
+	Uncertain int
+	// OutsideMaxAge is the number of values that there are not, since the row came later
+	// than its feature keeps the past.
+	OutsideMaxAge int
+	Found         int   // values that rest on an event
+	Spilled       int64 // bytes that were sorted on disk
+
+	eventsSeen, rowsSeen  int
+	firstEvent, lastEvent int64 // milliseconds
+	firstRow, lastRow     int64
+}
+
+// span notes the time of an event that was read.
+func (s *Summary) span(time int64) {
+	if s.eventsSeen++; s.eventsSeen == 1 {
+		s.firstEvent, s.lastEvent = time, time
+	}
+	s.firstEvent, s.lastEvent = min(s.firstEvent, time), max(s.lastEvent, time)
+}
+
+// rowSpan notes the moment of a row of the spine.
+func (s *Summary) rowSpan(time int64) {
+	if s.rowsSeen++; s.rowsSeen == 1 {
+		s.firstRow, s.lastRow = time, time
+	}
+	s.firstRow, s.lastRow = min(s.firstRow, time), max(s.lastRow, time)
+}
+
+// add adds what is said of a row's answers.
+func (s *Summary) add(a *answers) {
+	s.Found += a.found
+	s.Capped += a.capped
+	s.Uncertain += a.uncertain
+	s.OutsideMaxAge += a.outside
+}
+
+// empty is the error of a training set that is of no use: without rows, or with none that
+// has met an event.
+func (s *Summary) empty(r *Replay) error {
+	if s.Rows == 0 {
+		return fmt.Errorf("no event is of stream %s, so there are no rows", r.Stream.Name)
+	}
+	if r.Spine == nil || s.Found > 0 || len(r.answers.asked) == 0 {
+		return nil
+	}
+	written := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+	if s.eventsSeen == 0 {
+		return fmt.Errorf("none of the %d rows has met an event: there are no events", s.Rows)
+	}
+	return fmt.Errorf("none of the %d rows has met an event: the moments of the rows are from %s to %s, the events from %s to %s; are the entities written as in the events?",
+		s.Rows, written(s.firstRow), written(s.lastRow), written(s.firstEvent), written(s.lastEvent))
+}

@@ -1,0 +1,301 @@
+package materialize
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/extsort"
+	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Input is a file of events: of a stream, or of all that an envelope names.
+type Input struct {
+	Name   string
+	Stream *record.Stream // nil for all
+	// Open reads the events as those of the stream, which has a field more where record
+	// times are to be read.
+	Open func(*record.Stream) (source.Source, error)
+	// Read is how many bytes of how many have been read; nil where nobody wants to know.
+	Read func() (read, size int64)
+
+	source source.Source
+}
+
+// The orders of what happens at one millisecond: a row holds the events of others, and of
+// its own stream those before it and itself. The rows of a spine hold them all.
+const (
+	orderOthers = iota
+	orderRows
+	orderSpine
+)
+
+// timeline is all events and rows in the order in which they are replayed.
+type timeline struct {
+	*Replay
+	sorter *extsort.Sorter
+	topics []string
+	item   []byte
+	used   int // events of an input that some stream takes
+}
+
+// recordTimeField is the name of the field that record times are read by.
+const recordTimeField = "the time of the record"
+
+// moment is an event or a row of the timeline.
+type moment struct {
+	key        extsort.Key
+	input      int // -1 for a row of the spine
+	line       int
+	topic      string
+	recordTime int64 // -1 for none
+	value      []byte
+	cells      []byte // of a row of the spine: what is passed on
+}
+
+func (t *timeline) add(m *moment) error {
+	topic := slices.Index(t.topics, m.topic)
+	if topic < 0 {
+		topic = len(t.topics)
+		t.topics = append(t.topics, m.topic)
+	}
+	t.item = binary.AppendVarint(t.item[:0], int64(m.input))
+	t.item = binary.AppendVarint(t.item, int64(m.line))
+	t.item = binary.AppendVarint(t.item, int64(topic))
+	t.item = binary.AppendVarint(t.item, m.recordTime)
+	t.item = append(binary.AppendUvarint(t.item, uint64(len(m.value))+1), m.value...)
+	return t.sorter.Add(m.key, append(t.item, m.cells...))
+}
+
+// read is the inverse of add.
+func (t *timeline) read(key extsort.Key, item []byte) (m moment, err error) {
+	m.key = key
+	var numbers [4]int64
+	for i := range numbers {
+		n, size := binary.Varint(item)
+		if size <= 0 {
+			return m, errCut
+		}
+		numbers[i], item = n, item[size:]
+	}
+	if numbers[2] < 0 || numbers[2] >= int64(len(t.topics)) {
+		return m, errCut
+	}
+	m.input, m.line, m.topic, m.recordTime = int(numbers[0]), int(numbers[1]), t.topics[numbers[2]], numbers[3]
+	m.value, m.cells, err = readText(item)
+	return m, err
+}
+
+// readInputs reads all files.
+func (t *timeline) readInputs(ctx context.Context) error {
+	for i := range t.Inputs {
+		in := &t.Inputs[i]
+		stream, only := in.Stream, t.Registry.Streams
+		if stream != nil {
+			stream = t.withRecordTime(stream)
+			only = []*record.Stream{stream}
+		}
+		var err error
+		if in.source, err = in.Open(stream); err != nil {
+			return err
+		}
+		before, aside := t.summary.Passed, t.summary.SetAside
+		t.used = 0
+		if err := t.readEvents(ctx, i, record.NewJSONDecoder(only)); err != nil {
+			return err
+		}
+		if n := t.summary.SetAside - aside; t.used == 0 && n > 0 {
+			return fmt.Errorf("%s: none of its %d events can be used, the first: %w", in.Name, n, t.summary.FirstSetAside)
+		}
+		if t.used == 0 && t.summary.Passed > before {
+			return t.noneOf(in, t.summary.Passed-before)
+		}
+	}
+	if t.Spine != nil {
+		return t.readSpine(ctx)
+	}
+	return nil
+}
+
+// noneOf is the error that a stream takes none of a file's events.
+func (t *timeline) noneOf(in *Input, n int) error {
+	if in.Stream == nil {
+		return fmt.Errorf("%s: none of its %d events is of a topic and a match of any stream", in.Name, n)
+	}
+	match := ""
+	if in.Stream.Match != nil {
+		match = ", which takes those with match " + in.Stream.Match.Source
+	}
+	return fmt.Errorf("%s: none of its %d events is of stream %s%s", in.Name, n, in.Stream.Name, match)
+}
+
+// withRecordTime is the stream with a field for the times of records, if they are to be
+// read from one.
+func (t *timeline) withRecordTime(s *record.Stream) *record.Stream {
+	if !t.AsServed || t.RecordTime == "" {
+		return s
+	}
+	with := *s
+	with.Fields = append(slices.Clone(s.Fields), record.Field{
+		Name: recordTimeField, Type: value.Timestamp, Path: strings.Split(t.RecordTime, "."), Required: true,
+	})
+	return &with
+}
+
+func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.Decoder) error {
+	in := &t.Inputs[input]
+	var e source.Event
+	for n := 0; ; n++ {
+		if n%lookEvery == 0 {
+			if err := t.look(ctx, t.readShare()); err != nil {
+				return err
+			}
+		}
+		err := in.source.Next(&e)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if e.Topic == "" {
+			if in.Stream == nil {
+				return in.source.At(e.Line, errors.New(`expected an envelope {"topic", "key", "value"}; of plain events say the stream: STREAM=FILE`))
+			}
+			e.Topic = in.Stream.Topic
+		}
+		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value})
+		if err == nil && len(events) == 0 {
+			t.summary.Passed++
+			continue
+		}
+		if err == nil {
+			err = t.addEvent(input, &e, events)
+		} else {
+			err = t.bad(in.source.At(e.Line, err))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// addEvent adds an event as each stream sees it.
+func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) error {
+	in := &t.Inputs[input]
+	m := moment{input: input, line: e.Line, topic: e.Topic, recordTime: -1, value: e.Value}
+	m.key.Time = events[0].Time
+	for i := range events {
+		if t.Stream != nil && events[i].Stream.Name == t.Stream.Name {
+			m.key.Order, m.key.Time = orderRows, events[i].Time
+		}
+	}
+	if t.AsServed {
+		m.recordTime = e.RecordTime
+		if at := events[0].Stream.FieldIndex(recordTimeField); at >= 0 {
+			m.recordTime = events[0].Values[at].Num
+		}
+		if m.recordTime < 0 {
+			return in.source.At(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
+		}
+		m.key.Time = m.recordTime
+	}
+	t.used++
+	t.summary.span(m.key.Time)
+	return t.add(&m)
+}
+
+// bad is what becomes of an error about an event: as served, it was set aside.
+func (t *timeline) bad(err error) error {
+	if _, poison := errors.AsType[*record.Poison](err); !poison || !t.AsServed {
+		return err
+	}
+	if t.summary.SetAside++; t.summary.SetAside == 1 {
+		t.summary.FirstSetAside = err
+	}
+	return nil
+}
+
+func (t *timeline) readSpine(ctx context.Context) error {
+	decoder := record.NewJSONDecoder([]*record.Stream{t.Spine.stream})
+	var cellsText []byte
+	for n := 0; ; n++ {
+		if n%lookEvery == 0 {
+			if err := t.look(ctx, t.readShare()); err != nil {
+				return err
+			}
+		}
+		object, cells, err := t.Spine.rows.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		line := t.Spine.table.Line()
+		e, err := t.rowOf(decoder, object)
+		if err != nil {
+			return t.Spine.table.At(line, err)
+		}
+		t.Spine.note(cells)
+		t.summary.rowSpan(e.Time)
+		cellsText = appendCells(cellsText[:0], cells)
+		err = t.add(&moment{
+			key: extsort.Key{Time: e.Time, Order: orderSpine}, input: -1, line: line, recordTime: -1, value: object, cells: cellsText,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if t.summary.rowsSeen == 0 {
+		return t.Spine.table.At(1, errors.New("the spine has no rows"))
+	}
+	return nil
+}
+
+// rowOf reads a row of the spine as an event.
+func (t *timeline) rowOf(decoder *record.Decoder, object []byte) (*record.Event, error) {
+	events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1, Value: object})
+	if poison, ok := errors.AsType[*record.Poison](err); ok {
+		if poison.Reason == record.MissingTimestamp {
+			return nil, fmt.Errorf("column %s: the row has no moment", t.Spine.time)
+		}
+		return nil, fmt.Errorf("column %s: %s", poison.Path, poison.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &events[0], nil
+}
+
+// readShare is the share of the files that was read, -1 where that is not known.
+func (t *timeline) readShare() float64 {
+	var read, size int64
+	for i := range t.Inputs {
+		if t.Inputs[i].Read == nil {
+			return -1
+		}
+		r, s := t.Inputs[i].Read()
+		if s == 0 {
+			return -1
+		}
+		read, size = read+r, size+s
+	}
+	return float64(read) / float64(size)
+}
+
+// mapperOf maps the events of an input to what they do.
+func (in *Input) mapperOf(r *features.Registry) *features.Mapper {
+	if in.Stream == nil {
+		return r.NewJSONMapper()
+	}
+	return r.NewJSONMapper(in.Stream)
+}
