@@ -12,12 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl"
-	"github.com/segmentio/kafka-go/sasl/plain"
-	"github.com/segmentio/kafka-go/sasl/scram"
 	"github.com/twmb/franz-go/pkg/kgo"
-	kplain "github.com/twmb/franz-go/pkg/sasl/plain"
-	kscram "github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/weir-stream/weir/internal/credentials"
 )
@@ -28,19 +23,26 @@ const dialTimeout = 10 * time.Second
 // KafkaTransport makes the pool of connections for requests to the brokers.
 // The error names the setting that TLS or SASL cannot work with.
 func (c *Config) KafkaTransport() (*kafka.Transport, error) {
-	encryption, login, err := c.kafkaSecurity()
+	encryption, err := c.Kafka.TLS.config("kafka.tls")
 	if err != nil {
 		return nil, err
 	}
-	return &kafka.Transport{
+	login, err := c.Kafka.SASL.login()
+	if err != nil {
+		return nil, err
+	}
+	transport := &kafka.Transport{
 		Dial:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DialTimeout: dialTimeout,
 		ClientID:    c.Kafka.ClientID,
 		// How soon a leader that has moved to a broker not known yet is found.
 		MetadataTTL: 2 * time.Second,
 		TLS:         encryption,
-		SASL:        login,
-	}, nil
+	}
+	if login != nil {
+		transport.SASL = mechanism{login}
+	}
+	return transport, nil
 }
 
 // KafkaProducer are the options of a client that writes transactions. The
@@ -54,45 +56,14 @@ func (c *Config) KafkaProducer() ([]kgo.Opt, error) {
 	if encryption != nil {
 		options = append(options, kgo.DialTLSConfig(encryption))
 	}
-	user, password := c.Kafka.SASL.Username, string(c.Kafka.SASL.Password)
-	switch c.Kafka.SASL.Mechanism {
-	case "plain":
-		options = append(options, kgo.SASL(kplain.Auth{User: user, Pass: password}.AsMechanism()))
-	case "scram-sha-256":
-		options = append(options, kgo.SASL(kscram.Auth{User: user, Pass: password}.AsSha256Mechanism()))
-	case "scram-sha-512":
-		options = append(options, kgo.SASL(kscram.Auth{User: user, Pass: password}.AsSha512Mechanism()))
+	login, err := c.Kafka.SASL.login()
+	if err != nil {
+		return nil, err
+	}
+	if login != nil {
+		options = append(options, kgo.SASL(login))
 	}
 	return options, nil
-}
-
-func (c *Config) kafkaSecurity() (*tls.Config, sasl.Mechanism, error) {
-	encryption, err := c.Kafka.TLS.config("kafka.tls")
-	if err != nil {
-		return nil, nil, err
-	}
-	login, err := c.Kafka.SASL.login()
-	return encryption, login, err
-}
-
-// login is the SASL mechanism, nil for none.
-func (s SASL) login() (sasl.Mechanism, error) {
-	var hash scram.Algorithm
-	switch s.Mechanism {
-	case "plain":
-		return plain.Mechanism{Username: s.Username, Password: string(s.Password)}, nil
-	case "scram-sha-256":
-		hash = scram.SHA256
-	case "scram-sha-512":
-		hash = scram.SHA512
-	default:
-		return nil, nil
-	}
-	m, err := scram.Mechanism(hash, s.Username, string(s.Password))
-	if err != nil {
-		return nil, fmt.Errorf("kafka.sasl: the username or the password cannot be used with %s: %w", s.Mechanism, err)
-	}
-	return m, nil
 }
 
 // config is the TLS configuration, nil where it is not enabled. The error
@@ -188,25 +159,38 @@ func (c *Config) RedisOptions() (*redis.UniversalOptions, error) {
 		return nil, err
 	}
 	return &redis.UniversalOptions{
-		Addrs:            r.Addresses,
-		ClientName:       "weir",
-		MasterName:       r.MasterName,
-		Username:         r.Username,
-		Password:         string(r.Password),
-		SentinelUsername: r.SentinelUsername,
-		SentinelPassword: string(r.SentinelPassword),
-		DB:               r.DB,
-		PoolSize:         r.PoolSize,
-		DialTimeout:      r.DialTimeout,
-		ReadTimeout:      r.ReadTimeout,
-		WriteTimeout:     r.WriteTimeout,
-		TLSConfig:        encryption,
+		Addrs:      r.Addresses,
+		ClientName: "weir",
+		MasterName: r.MasterName,
+		Username:   r.Username,
+		Password:   string(r.Password),
+		// At each login, so that a password that changes needs no restart.
+		CredentialsProviderContext: r.credentials(),
+		SentinelUsername:           r.SentinelUsername,
+		SentinelPassword:           string(r.SentinelPassword),
+		DB:                         r.DB,
+		PoolSize:                   r.PoolSize,
+		DialTimeout:                r.DialTimeout,
+		ReadTimeout:                r.ReadTimeout,
+		WriteTimeout:               r.WriteTimeout,
+		TLSConfig:                  encryption,
 		// A question is given up when its caller's time is over.
 		ContextTimeoutEnabled: true,
 		// Announced maintenance is a feature of Redis's own cloud; elsewhere
 		// asking for it costs each connection an error.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}, nil
+}
+
+// credentials reads the user's password from its file again, nil where no file is named.
+func (r *Redis) credentials() func(context.Context) (user, password string, err error) {
+	if r.PasswordFile == "" {
+		return nil
+	}
+	return func(context.Context) (string, string, error) {
+		password, err := secret("redis.password_file", r.PasswordFile, "")
+		return r.Username, password, err
+	}
 }
 
 // EntityKey is the secret that entities' values are hashed by, nil where they

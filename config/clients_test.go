@@ -246,10 +246,13 @@ func TestUnusableSecurity(t *testing.T) {
 		}
 	}
 	c := config.Default()
-	c.Kafka.SASL = config.SASL{Mechanism: "scram-sha-256", Username: "\u0007", Password: "x"}
-	_, err := c.KafkaTransport()
-	if want := `kafka.sasl: the username or the password cannot be used with scram-sha-256: `; err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
-		t.Errorf("got %v", err)
+	c.Kafka.SASL = config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{TokenURL: "https://issuer/token", CA: "/none.pem"}}
+	_, transportErr := c.KafkaTransport()
+	_, producerErr := c.KafkaProducer()
+	for _, got := range []error{transportErr, producerErr} {
+		if want := "kafka.sasl.oauth.ca: open /none.pem: no such file or directory"; fmt.Sprint(got) != want {
+			t.Errorf("\ngot  %v\nwant %s", got, want)
+		}
 	}
 }
 

@@ -74,10 +74,23 @@ type TLS struct {
 
 // SASL says how to log in at the brokers.
 type SASL struct {
-	Mechanism    string `key:"mechanism"` // none, plain, scram-sha-256 or scram-sha-512
+	Mechanism    string `key:"mechanism"` // none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam
 	Username     string `key:"username"`
-	Password     Secret `key:"password"` // after Load, also what PasswordFile holds
+	Password     Secret `key:"password"` // after Load, also what PasswordFile held then
 	PasswordFile string `key:"password_file"`
+	OAuth        OAuth  `key:"oauth"`
+}
+
+// OAuth says where the tokens of oauthbearer come from: an issuer or a file.
+type OAuth struct {
+	TokenURL         string   `key:"token_url"`
+	ClientID         string   `key:"client_id"`
+	ClientSecret     Secret   `key:"client_secret"` // after Load, also what ClientSecretFile held then
+	ClientSecretFile string   `key:"client_secret_file"`
+	Scopes           []string `key:"scopes"`
+	CA               string   `key:"ca"` // PEM file
+	TokenFile        string   `key:"token_file"`
+	Extensions       []string `key:"extensions"` // name=value
 }
 
 // Redis says where the state is kept.

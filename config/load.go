@@ -169,6 +169,7 @@ func (c *Config) readPasswords() (findings Findings) {
 		password  *Secret
 	}{
 		{"kafka.sasl.password_file", c.Kafka.SASL.PasswordFile, &c.Kafka.SASL.Password},
+		{"kafka.sasl.oauth.client_secret_file", c.Kafka.SASL.OAuth.ClientSecretFile, &c.Kafka.SASL.OAuth.ClientSecret},
 		{"redis.password_file", c.Redis.PasswordFile, &c.Redis.Password},
 		{"redis.sentinel_password_file", c.Redis.SentinelPasswordFile, &c.Redis.SentinelPassword},
 	} {

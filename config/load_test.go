@@ -60,7 +60,7 @@ func TestDefaults(t *testing.T) {
 			TopicPartitions: -1, TopicReplication: -1,
 			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
 			Fetch: config.Fetch{MinBytes: 64 << 10, MaxBytes: 32 << 20, MaxWait: 5 * time.Millisecond, PartitionMaxBytes: 1 << 20},
-			SASL:  config.SASL{Mechanism: "none"},
+			SASL:  config.SASL{Mechanism: "none", OAuth: config.OAuth{Scopes: []string{}, Extensions: []string{}}},
 		},
 		Redis: config.Redis{
 			ReadFrom: "master", Replicas: []string{}, MaxStaleness: 5 * time.Second,

@@ -21,6 +21,7 @@ type rule struct {
 var (
 	namespaceName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	topicName     = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+	extension     = regexp.MustCompile(`^[A-Za-z]+=[ -~]+$`)
 	hostName      = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$`)
 )
 
@@ -60,9 +61,23 @@ var rules = []rule{
 		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
 	}},
 	{"kafka.tls.key", "a file exactly when kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
-	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512"),
-	{"kafka.sasl.username", "a name exactly when kafka.sasl.mechanism is not none", func(c *Config) bool {
-		return (c.Kafka.SASL.Username == "") == (c.Kafka.SASL.Mechanism == "none")
+	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "aws-msk-iam"),
+	{"kafka.sasl.username", "a name exactly when kafka.sasl.mechanism is plain or scram-…", func(c *Config) bool {
+		m := c.Kafka.SASL.Mechanism
+		return (c.Kafka.SASL.Username != "") == (m == "plain" || strings.HasPrefix(m, "scram-"))
+	}},
+	{"kafka.sasl.oauth.token_url", "a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, exactly when kafka.sasl.mechanism is oauthbearer", func(c *Config) bool {
+		o := &c.Kafka.SASL.OAuth
+		if c.Kafka.SASL.Mechanism != "oauthbearer" {
+			return o.TokenURL == "" && o.TokenFile == ""
+		}
+		return (o.TokenURL == "") != (o.TokenFile == "") && (o.TokenURL == "" || plainURL(o.TokenURL))
+	}},
+	{"kafka.sasl.oauth.client_id", "a name exactly when kafka.sasl.oauth.token_url is given", func(c *Config) bool {
+		return (c.Kafka.SASL.OAuth.ClientID == "") == (c.Kafka.SASL.OAuth.TokenURL == "")
+	}},
+	{"kafka.sasl.oauth.extensions", "pairs such as logicalCluster=lkc-1, of letters on the left", func(c *Config) bool {
+		return !slices.ContainsFunc(c.Kafka.SASL.OAuth.Extensions, func(pair string) bool { return !extension.MatchString(pair) })
 	}},
 
 	oneOf("redis.mode", func(c *Config) string { return c.Redis.Mode }, "single", "sentinel", "cluster"),
@@ -113,7 +128,7 @@ var rules = []rule{
 
 	{"profiles.listen", "empty, host:port, or :port on this machine alone", func(c *Config) bool { return c.Profiles.Listen == "" || address(c.Profiles.Listen, 0) }},
 	{"tracing.endpoint", "empty, or a URL such as http://localhost:4318/v1/traces", func(c *Config) bool {
-		return c.Tracing.Endpoint == "" || collector(c.Tracing.Endpoint)
+		return c.Tracing.Endpoint == "" || plainURL(c.Tracing.Endpoint)
 	}},
 	{"tracing.sample_ratio", "0 to 1", func(c *Config) bool { return 0 <= c.Tracing.SampleRatio && c.Tracing.SampleRatio <= 1 }},
 }
@@ -151,9 +166,9 @@ func address(text string, least int) bool {
 	return err == nil && notNumber == nil && within(n, least, 65535)
 }
 
-// collector says whether text is the URL of a collector. What the exporter would
-// not send, such as a password or a query, is none of it.
-func collector(text string) bool {
+// plainURL says whether text is the URL of an HTTP service, without what would not be sent to it, such as a password or a
+// query.
+func plainURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
 		u.User == nil && u.RawQuery == "" && u.Fragment == ""

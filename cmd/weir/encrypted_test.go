@@ -11,24 +11,31 @@ import (
 )
 
 // logins are the ways to log in at a broker: the listener's address, and the
-// section kafka of the settings but for its brokers.
-func logins(broker *testkit.Broker, authority *testkit.Authority) map[string][2]string {
+// section kafka of the settings but for its brokers. The issuer may be nil.
+func logins(broker *testkit.Broker, authority *testkit.Authority, issuer *testkit.Issuer) map[string][2]string {
 	cert, key := authority.Issue("client")
 	sasl := func(mechanism string) [2]string {
 		return [2]string{broker.SecureAddr(), fmt.Sprintf("tls: {enabled: true, ca: %s}\n  sasl: {mechanism: %s, username: %s, password: %s}",
 			authority.CA, mechanism, testkit.SecureUser, testkit.SecurePassword)}
 	}
-	return map[string][2]string{
+	all := map[string][2]string{
 		"plain": sasl("plain"), "scram-sha-256": sasl("scram-sha-256"), "scram-sha-512": sasl("scram-sha-512"),
 		"certificate": {broker.MutualAddr(), fmt.Sprintf("tls: {enabled: true, ca: %s, cert: %s, key: %s}", authority.CA, cert, key)},
 	}
+	if issuer != nil {
+		all["oauthbearer"] = [2]string{broker.SecureAddr(), fmt.Sprintf(
+			"tls: {enabled: true, ca: %s}\n  sasl: {mechanism: oauthbearer, oauth: {token_url: %s, client_id: %s, client_secret: %s}}",
+			authority.CA, issuer.TokenURL, testkit.IssuerClient, testkit.IssuerSecret)}
+	}
+	return all
 }
 
 // Processor, API and the operator's commands work with a broker and a Redis that
 // take encrypted connections only, from clients that they know.
 func TestOverEncryptedConnections(t *testing.T) {
 	authority, stranger := testkit.NewAuthority(t), testkit.NewAuthority(t)
-	broker := testkit.NewKafka(t, testkit.KafkaOptions{TLS: authority})
+	issuer := testkit.NewIssuer(t)
+	broker := testkit.NewKafka(t, testkit.KafkaOptions{TLS: authority, Issuer: issuer})
 	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true, TLS: authority})
 	if err := server.Client(t).ConfigSet(t.Context(), "requirepass", "open sesame").Err(); err != nil {
 		t.Fatal(err)
@@ -55,7 +62,7 @@ api: {listen: '127.0.0.1:0'}
 `, namespace, shipped, login[0], login[1], server.SecureAddr(), authority.CA, cert, key))
 	}
 
-	for name, login := range logins(broker, authority) {
+	for name, login := range logins(broker, authority, issuer) {
 		t.Run(name, func(t *testing.T) {
 			file := settings(t, login, testkit.Namespace(t))
 			p := start(t, "run", "--config", file)
@@ -80,7 +87,7 @@ api: {listen: '127.0.0.1:0'}
 		})
 	}
 
-	login := logins(broker, authority)["scram-sha-512"]
+	login := logins(broker, authority, nil)["scram-sha-512"]
 	for name, test := range map[string]struct {
 		login [2]string
 		flags []string

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +17,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -65,45 +70,60 @@ func otherValues(t *testing.T) map[string]setting {
 	}
 	secret := file("secret", "a secret of more than sixteen bytes\n")
 	login := map[string]any{"kafka.sasl.mechanism": "plain", "kafka.sasl.username": "weir"}
+	issuer := tokenServer(t)
+	grant := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_url": issuer.URL, "kafka.sasl.oauth.client_id": "weir"}
+	private := httptest.NewTLSServer(issuer.Config.Handler)
+	t.Cleanup(private.Close)
+	privately := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_url": private.URL, "kafka.sasl.oauth.client_id": "weir"}
+	privateCA := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: private.Certificate().Raw}))
+	token := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_file": file("token", "a.b.c")}
 	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
 	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
 	encrypted := map[string]any{"api.tls.cert": cert, "api.tls.key": key}
 	values := map[string]setting{
-		"features":                     {value: []string{"other.yaml"}},
-		"kafka.brokers":                {value: []string{"broker:9092"}},
-		"kafka.start":                  {value: "latest"},
-		"kafka.isolation":              {value: "read_uncommitted"},
-		"kafka.on_data_loss":           {value: "continue"},
-		"kafka.on_broken_batch":        {value: "set_aside"},
-		"kafka.max_record_bytes":       {value: 1 << 19},
-		"kafka.topic_partitions":       {value: 7},
-		"kafka.topic_replication":      {value: 3},
-		"kafka.sasl.mechanism":         {value: "scram-sha-512", with: login},
-		"kafka.sasl.username":          {value: "somebody", with: login},
-		"kafka.sasl.password":          {value: "secret", with: login},
-		"kafka.sasl.password_file":     {value: secret, with: login},
-		"redis.mode":                   {value: "cluster"},
-		"redis.addresses":              {value: []string{"redis:6379"}},
-		"redis.master_name":            {value: "other", with: sentinel},
-		"redis.read_from":              {value: "replica", with: map[string]any{"redis.mode": "cluster"}},
-		"redis.replicas":               {value: []string{"other:6379"}, with: replica},
-		"redis.max_staleness":          {value: "3s", with: replica},
-		"redis.password_file":          {value: secret},
-		"redis.sentinel_username":      {value: "weir", with: sentinel},
-		"redis.sentinel_password":      {value: "secret", with: sentinel},
-		"redis.sentinel_password_file": {value: secret, with: sentinel},
-		"store.hash_entities.key_file": {value: secret},
-		"api.tokens_file":              {value: file("tokens", strings.Repeat("t", 40)+"\n")},
-		"api.hosts":                    {value: []string{"weir.example.com"}},
-		"api.listen":                   {value: "127.0.0.1:7777"},
-		"api.tls.cert":                 {value: other, with: encrypted},
-		"api.tls.key":                  {value: otherKey, with: encrypted},
-		"api.tls.client_ca":            {value: authority.CA, with: encrypted},
-		"log.level":                    {value: "debug"},
-		"log.format":                   {value: "json"},
-		"profiles.listen":              {value: "127.0.0.1:7778"},
-		"tracing.endpoint":             {value: "http://localhost:4318/v1/traces"},
-		"tracing.sample_ratio":         {value: 0.5},
+		"features":                            {value: []string{"other.yaml"}},
+		"kafka.brokers":                       {value: []string{"broker:9092"}},
+		"kafka.start":                         {value: "latest"},
+		"kafka.isolation":                     {value: "read_uncommitted"},
+		"kafka.on_data_loss":                  {value: "continue"},
+		"kafka.on_broken_batch":               {value: "set_aside"},
+		"kafka.max_record_bytes":              {value: 1 << 19},
+		"kafka.topic_partitions":              {value: 7},
+		"kafka.topic_replication":             {value: 3},
+		"kafka.sasl.mechanism":                {value: "scram-sha-512", with: login},
+		"kafka.sasl.username":                 {value: "somebody", with: map[string]any{"kafka.sasl.mechanism": "plain", "kafka.sasl.username": "weir", "kafka.sasl.password": "secret"}},
+		"kafka.sasl.password":                 {value: "secret", with: login},
+		"kafka.sasl.password_file":            {value: secret, with: login},
+		"kafka.sasl.oauth.token_url":          {value: issuer.URL + "/other", with: grant},
+		"kafka.sasl.oauth.client_id":          {value: "other", with: grant},
+		"kafka.sasl.oauth.client_secret":      {value: "other", with: grant},
+		"kafka.sasl.oauth.client_secret_file": {value: secret, with: grant},
+		"kafka.sasl.oauth.scopes":             {value: []string{"events"}, with: grant},
+		"kafka.sasl.oauth.ca":                 {value: file("ca.pem", privateCA), with: privately},
+		"kafka.sasl.oauth.token_file":         {value: file("other", "d.e.f"), with: token},
+		"kafka.sasl.oauth.extensions":         {value: []string{"logicalCluster=lkc-1"}, with: token},
+		"redis.mode":                          {value: "cluster"},
+		"redis.addresses":                     {value: []string{"redis:6379"}},
+		"redis.master_name":                   {value: "other", with: sentinel},
+		"redis.read_from":                     {value: "replica", with: map[string]any{"redis.mode": "cluster"}},
+		"redis.replicas":                      {value: []string{"other:6379"}, with: replica},
+		"redis.max_staleness":                 {value: "3s", with: replica},
+		"redis.password_file":                 {value: secret},
+		"redis.sentinel_username":             {value: "weir", with: sentinel},
+		"redis.sentinel_password":             {value: "secret", with: sentinel},
+		"redis.sentinel_password_file":        {value: secret, with: sentinel},
+		"store.hash_entities.key_file":        {value: secret},
+		"api.tokens_file":                     {value: file("tokens", strings.Repeat("t", 40)+"\n")},
+		"api.hosts":                           {value: []string{"weir.example.com"}},
+		"api.listen":                          {value: "127.0.0.1:7777"},
+		"api.tls.cert":                        {value: other, with: encrypted},
+		"api.tls.key":                         {value: otherKey, with: encrypted},
+		"api.tls.client_ca":                   {value: authority.CA, with: encrypted},
+		"log.level":                           {value: "debug"},
+		"log.format":                          {value: "json"},
+		"profiles.listen":                     {value: "127.0.0.1:7778"},
+		"tracing.endpoint":                    {value: "http://localhost:4318/v1/traces"},
+		"tracing.sample_ratio":                {value: 0.5},
 	}
 	for _, server := range []string{"kafka", "redis"} {
 		on := map[string]any{server + ".tls.enabled": true}
@@ -115,6 +135,26 @@ func otherValues(t *testing.T) map[string]setting {
 		values[server+".tls.key"] = setting{value: otherKey, with: pair}
 	}
 	return values
+}
+
+// tokenServer gives tokens that say what they were asked with.
+func tokenServer(t *testing.T) *httptest.Server {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer"}`, r.URL.Path+r.Header.Get("Authorization")+r.FormValue("scope"))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// firstOfLogin is the first message of a login at a broker, without what chance adds to it, or why there is none.
+func firstOfLogin(t *testing.T, login sasl.Mechanism) string {
+	if login == nil {
+		return ""
+	}
+	_, message, err := login.Start(t.Context())
+	text, _, _ := strings.Cut(string(message), ",r=")
+	return fmt.Sprint(login.Name(), text, err)
 }
 
 // settingKeys are the keys of all settings.
@@ -195,6 +235,7 @@ func made(t *testing.T, settings map[string]any) string {
 	d.add(reflect.ValueOf(*w))
 	d.add(reflect.ValueOf(w.access.tls()))
 	d.add(reflect.ValueOf(*options))
+	fmt.Fprint(d, firstOfLogin(t, w.kafka.Transport.(*kafka.Transport).SASL))
 	fmt.Fprintf(d, "%T %T %d %v", w.redis, w.replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))
 	if w.replicas != nil {
 		slots := w.replicas.Options().ClusterSlots

@@ -44,6 +44,8 @@ type KafkaOptions struct {
 	// SecureAddr wants a login as SecureUser, that at MutualAddr a client's
 	// certificate of the same authority.
 	TLS *Authority
+	// Issuer, where set, gives the tokens by which clients may also log in at SecureAddr.
+	Issuer *Issuer
 	// Loaded has the broker run as Kafka's own start script runs it, for load
 	// that lasts; otherwise it is one that starts fast and takes little memory.
 	Loaded bool

@@ -135,6 +135,11 @@ func formatStorage(tool *process, data string) error {
 
 // jvm is how Java runs the broker.
 func (o KafkaOptions) jvm() []string {
+	if o.Issuer != nil { // a broker asks none but those that its command line allows
+		allowed := "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + o.Issuer.KeysURL
+		o.Issuer = nil
+		return append(o.jvm(), allowed)
+	}
 	if o.Loaded { // as kafka-server-start.sh and kafka-run-class.sh have it
 		return []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
 			"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}

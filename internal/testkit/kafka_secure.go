@@ -66,6 +66,14 @@ func (l secureListeners) properties(opts KafkaOptions) map[string]string {
 		"listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": scramLogin,
 		"listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": scramLogin,
 	}
+	if opts.Issuer != nil {
+		const listener = "listener.name.sasl_ssl.oauthbearer.sasl."
+		properties["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
+		properties[listener+"jaas.config"] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
+		properties[listener+"server.callback.handler.class"] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+		properties[listener+"oauthbearer.jwks.endpoint.url"] = opts.Issuer.KeysURL
+		properties[listener+"oauthbearer.expected.audience"] = IssuerAudience
+	}
 	maps.Copy(properties, opts.Config)
 	return properties
 }

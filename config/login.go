@@ -1,0 +1,183 @@
+package config
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	kafkasasl "github.com/segmentio/kafka-go/sasl"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/aws"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/weir-stream/weir/internal/credentials"
+)
+
+// tokenTime bounds a request for a token, and tokenReserve is how long before it expires one is replaced: a broker may take
+// its time, and its clock may differ.
+const (
+	tokenTime    = 10 * time.Second
+	tokenReserve = 30 * time.Second
+)
+
+// login is how both Kafka clients log in, nil for not at all. Passwords, secrets and tokens are asked for at each login, and
+// read from their files again, so that those that change need no restart.
+func (s SASL) login() (sasl.Mechanism, error) {
+	switch s.Mechanism {
+	case "plain":
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			password, err := secret("kafka.sasl.password_file", s.PasswordFile, s.Password)
+			return plain.Auth{User: s.Username, Pass: password}, err
+		}), nil
+	case "scram-sha-256":
+		return scram.Sha256(s.scram), nil
+	case "scram-sha-512":
+		return scram.Sha512(s.scram), nil
+	case "oauthbearer":
+		token, err := s.OAuth.tokens()
+		if err != nil {
+			return nil, err
+		}
+		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			text, err := token()
+			return oauth.Auth{Token: text, Extensions: s.OAuth.extensions()}, err
+		}), nil
+	case "aws-msk-iam":
+		return aws.ManagedStreamingIAM(s.awsCredentials()), nil
+	default:
+		return nil, nil
+	}
+}
+
+func (s SASL) scram(context.Context) (scram.Auth, error) {
+	password, err := secret("kafka.sasl.password_file", s.PasswordFile, s.Password)
+	return scram.Auth{User: s.Username, Pass: password}, err
+}
+
+// secret is what a file holds now, or what stands in the settings where no file is named.
+func secret(key, file string, given Secret) (string, error) {
+	if file == "" {
+		return string(given), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%s cannot be read: %w", key, err)
+	}
+	return strings.TrimRight(string(text), "\r\n"), nil
+}
+
+// tokens gives the token of each login: from the file, or from the issuer, of which each serves until it is about to expire.
+// The error names the setting that cannot be used.
+func (o OAuth) tokens() (func() (string, error), error) {
+	if o.TokenFile != "" {
+		return func() (string, error) { return secret("kafka.sasl.oauth.token_file", o.TokenFile, "") }, nil
+	}
+	client := &http.Client{Timeout: tokenTime}
+	if o.CA != "" {
+		authorities, err := credentials.Authorities(o.CA)
+		if err != nil {
+			return nil, fmt.Errorf("kafka.sasl.oauth.ca: %w", err)
+		}
+		client.Transport = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities},
+		}
+	}
+	source := oauth2.ReuseTokenSourceWithExpiry(nil, issuer{o, client}, tokenReserve)
+	return func() (string, error) {
+		token, err := source.Token()
+		if err != nil {
+			return "", err
+		}
+		return token.AccessToken, nil
+	}, nil
+}
+
+// issuer asks for a token by the client credentials grant of OAuth 2.0 (RFC 6749, section 4.4).
+type issuer struct {
+	OAuth
+	client *http.Client
+}
+
+func (i issuer) Token() (*oauth2.Token, error) {
+	password, err := secret("kafka.sasl.oauth.client_secret_file", i.ClientSecretFile, i.ClientSecret)
+	if err != nil {
+		return nil, err
+	}
+	grant := clientcredentials.Config{ClientID: i.ClientID, ClientSecret: password, TokenURL: i.TokenURL, Scopes: i.Scopes}
+	token, err := grant.Token(context.WithValue(context.Background(), oauth2.HTTPClient, i.client))
+	var refusal *oauth2.RetrieveError
+	if errors.As(err, &refusal) && refusal.ErrorCode != "" { // its own text holds the whole response
+		err = fmt.Errorf("%s: %s %s", refusal.Response.Status, refusal.ErrorCode, refusal.ErrorDescription)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kafka.sasl.oauth.token_url: no token of %s: %w", i.TokenURL, err)
+	}
+	return token, nil
+}
+
+// extensions are the SASL extensions (RFC 7628) by their names.
+func (o OAuth) extensions() map[string]string {
+	all := map[string]string{}
+	for _, pair := range o.Extensions {
+		name, value, _ := strings.Cut(pair, "=")
+		all[name] = value
+	}
+	return all
+}
+
+// awsCredentials gives the credentials of each login, from where AWS' own tools find them: the environment, a role of the
+// pod or of the machine, a profile. The SDK replaces those that are about to expire.
+func (s SASL) awsCredentials() func(context.Context) (aws.Auth, error) {
+	load := sync.OnceValues(func() (sdk.CredentialsProvider, error) {
+		c, err := awsconfig.LoadDefaultConfig(context.Background())
+		return c.Credentials, err
+	})
+	return func(ctx context.Context) (aws.Auth, error) {
+		provider, err := load()
+		if err != nil {
+			return aws.Auth{}, fmt.Errorf("kafka.sasl: AWS: %w", err)
+		}
+		found, err := provider.Retrieve(ctx)
+		if err != nil {
+			return aws.Auth{}, fmt.Errorf("kafka.sasl: AWS: %w", err)
+		}
+		return aws.Auth{AccessKey: found.AccessKeyID, SecretKey: found.SecretAccessKey, SessionToken: found.SessionToken, UserAgent: "weir"}, nil
+	}
+}
+
+// mechanism is a login in the form of kafka-go, which has the same steps by other names.
+type mechanism struct{ sasl.Mechanism }
+
+// Start is the login's first message.
+func (m mechanism) Start(ctx context.Context) (kafkasasl.StateMachine, []byte, error) {
+	broker := ""
+	if to := kafkasasl.MetadataFromContext(ctx); to != nil {
+		broker = net.JoinHostPort(to.Host, strconv.Itoa(to.Port))
+	}
+	session, first, err := m.Authenticate(ctx, broker)
+	return steps{session}, first, err
+}
+
+type steps struct{ sasl.Session }
+
+// Next answers a broker's challenge.
+func (s steps) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
+	if done, response, err = s.Challenge(challenge); err != nil && len(challenge) > 0 {
+		err = fmt.Errorf("%w: the broker says %q", err, challenge)
+	}
+	return done, response, err
+}

@@ -1,0 +1,177 @@
+package config_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/testkit"
+)
+
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// first is the first message of a login at a broker.
+func first(t *testing.T, login sasl.Mechanism, broker string) (string, error) {
+	t.Helper()
+	_, message, err := login.Start(sasl.WithMetadata(within(t), &sasl.Metadata{Host: broker, Port: 9098}))
+	return string(message), err
+}
+
+func kafkaLogin(t *testing.T, s config.SASL) sasl.Mechanism {
+	t.Helper()
+	c := config.Default()
+	c.Kafka.SASL = s
+	transport, err := c.KafkaTransport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport.SASL
+}
+
+// A password that changes in its file is the one of the next login, without a restart.
+func TestPasswordsThatChange(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	rewrite(t, file, "old\n")
+
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "events"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "weir", "new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	c := config.Default()
+	c.Kafka.Brokers = broker.ListenAddrs()
+	c.Kafka.SASL = config.SASL{Mechanism: "plain", Username: "weir", Password: "old", PasswordFile: file}
+
+	server := miniredis.RunT(t)
+	server.RequireUserAuth("weir", "new")
+	c.Redis.Addresses = []string{server.Addr()}
+	c.Redis.Username, c.Redis.Password, c.Redis.PasswordFile = "weir", "old", file
+	client, err := c.RedisClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+
+	if _, err := partitions(t, c); err == nil {
+		t.Error("the broker takes the old password")
+	}
+	if client.Ping(within(t)).Err() == nil {
+		t.Error("Redis takes the old password")
+	}
+	rewrite(t, file, "new\n")
+	if n, err := partitions(t, c); n != 3 || err != nil {
+		t.Errorf("the broker with the new password: %d, %v", n, err)
+	}
+	if err := pingAsProducer(t, c); err != nil {
+		t.Error("the producer with the new password:", err)
+	}
+	if err := client.Ping(within(t)).Err(); err != nil {
+		t.Error("Redis with the new password:", err)
+	}
+
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	_, err = first(t, kafkaLogin(t, c.Kafka.SASL), "b-1")
+	if want := "kafka.sasl.password_file cannot be read: open " + file + ": no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+}
+
+// A token of an issuer serves until it is about to expire; its secret is read for each.
+func TestTokensOfAnIssuer(t *testing.T) {
+	issuer := testkit.NewIssuer(t)
+	file := filepath.Join(t.TempDir(), "secret")
+	rewrite(t, file, "wrong")
+	login := kafkaLogin(t, config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{
+		TokenURL: issuer.TokenURL, ClientID: testkit.IssuerClient, ClientSecretFile: file, Scopes: []string{"events"},
+		Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=pool=1"},
+	}})
+	_, err := first(t, login, "b-1")
+	want := "kafka.sasl.oauth.token_url: no token of " + issuer.TokenURL + ": 401 Unauthorized: invalid_client no such client, or another secret"
+	if err == nil || err.Error() != want {
+		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+
+	rewrite(t, file, testkit.IssuerSecret+"\n")
+	message, err := first(t, login, "b-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(message, "n,,\x01auth=Bearer ey") || !strings.HasSuffix(message, "\x01identityPoolId=pool=1\x01logicalCluster=lkc-1\x01\x01") {
+		t.Errorf("the first message is %q", message)
+	}
+	if again, err := first(t, login, "b-2"); again != message || err != nil || issuer.Issued() != 1 {
+		t.Errorf("a token serves once: %d were issued, %v", issuer.Issued(), err)
+	}
+
+	issuer.Life = 29 * time.Second // less than the reserve
+	login = kafkaLogin(t, config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{
+		TokenURL: issuer.TokenURL, ClientID: testkit.IssuerClient, ClientSecret: testkit.IssuerSecret,
+	}})
+	for range 2 {
+		if _, err := first(t, login, "b-1"); err != nil {
+			t.Error(err)
+		}
+	}
+	if issuer.Issued() != 3 {
+		t.Errorf("%d tokens were issued; one that is about to expire is used", issuer.Issued())
+	}
+}
+
+// A token in a file is read at each login.
+func TestTokensOfAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	login := kafkaLogin(t, config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{TokenFile: file}})
+	for _, token := range []string{"a.b.c", "d.e.f"} {
+		rewrite(t, file, token+"\n")
+		if message, err := first(t, login, "b-1"); message != "n,,\x01auth=Bearer "+token+"\x01\x01" || err != nil {
+			t.Errorf("%q, %v", message, err)
+		}
+	}
+}
+
+// The login at Amazon MSK is signed with the credentials that AWS' own tools find, for the broker's region.
+func TestLoginAtMSK(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session",
+		"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		t.Setenv(name, value)
+	}
+	login := kafkaLogin(t, config.SASL{Mechanism: "aws-msk-iam"})
+	const broker = "b-1.example.abc.c2.kafka.eu-west-1.amazonaws.com"
+	message, err := first(t, login, broker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var signed map[string]string
+	if err := json.Unmarshal([]byte(message), &signed); err != nil {
+		t.Fatal(err)
+	}
+	if login.Name() != "AWS_MSK_IAM" || signed["host"] != broker || signed["action"] != "kafka-cluster:Connect" ||
+		signed["x-amz-security-token"] != "session" || len(signed["x-amz-signature"]) != 64 ||
+		!strings.HasPrefix(signed["x-amz-credential"], "AKIDEXAMPLE/") || !strings.HasSuffix(signed["x-amz-credential"], "/eu-west-1/kafka-cluster/aws4_request") {
+		t.Errorf("%s: %s", login.Name(), message)
+	}
+
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	if _, err := first(t, kafkaLogin(t, config.SASL{Mechanism: "aws-msk-iam"}), broker); err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl: AWS: ") {
+		t.Errorf("without credentials: %v", err)
+	}
+}
