@@ -2,10 +2,15 @@ package definition
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
+	"strings"
+
+	"github.com/weir-stream/weir/features/record"
 )
 
 // hostFiles are the files of this machine, under their usual paths.
@@ -36,9 +41,38 @@ func filesOf(fsys fs.FS, name string) ([]string, error) {
 	return names, nil
 }
 
-// Fingerprint is a hash of all that Load reads of these paths, and of what
-// cannot be read of them. It changes when one of the files does, however it was
-// replaced.
+// beside reads a file that the definitions in another one name.
+func (l *loader) beside(definitions, name string) ([]byte, error) {
+	if l.fsys == nil {
+		return nil, errors.New("these definitions are in no folder")
+	}
+	return fs.ReadFile(l.fsys, besidePath(definitions, name))
+}
+
+func besidePath(definitions, name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(path.Dir(definitions), name)
+}
+
+// namedFile finds what may be the name of a file of an option: a word that ends as
+// those do.
+var namedFile = func() *regexp.Regexp {
+	var ends []string
+	for _, f := range record.Formats {
+		for _, o := range f.Options {
+			if o.File != "" {
+				ends = append(ends, regexp.QuoteMeta(o.File))
+			}
+		}
+	}
+	return regexp.MustCompile(`[^\s"'\[\]{},]+(` + strings.Join(ends, "|") + `)\b`)
+}()
+
+// Fingerprint is a hash of all that Load reads of these paths, of the files that
+// options of formats name, and of what cannot be read of them. It changes when one
+// of the files does, however it was replaced.
 func Fingerprint(paths ...string) string {
 	hash := sha256.New()
 	for _, p := range paths {
@@ -48,6 +82,11 @@ func Fingerprint(paths ...string) string {
 			data, err := os.ReadFile(name)
 			fmt.Fprintf(hash, "%q %v %d\n", name, err, len(data))
 			hash.Write(data)
+			for _, file := range namedFile.FindAll(data, -1) {
+				content, err := os.ReadFile(besidePath(name, string(file)))
+				fmt.Fprintf(hash, "%q %v %d\n", file, err, len(content))
+				hash.Write(content)
+			}
 		}
 	}
 	return string(hash.Sum(nil))

@@ -2,12 +2,14 @@ package definition
 
 import (
 	"errors"
+	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // format compiles the format of a stream's records: its name, or a mapping with
@@ -50,19 +52,19 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 	if mapping != nil {
 		given = l.keyed(*mapping, "format "+spec.Name, known...)
 	}
-	options := record.Options{}
+	options := record.Options{Texts: map[string][]string{}, Files: map[string][]byte{}}
 	for _, o := range spec.Options {
 		switch n, ok := given[o.Name]; {
 		case ok && o.List:
 			for _, w := range l.list(n, o.Name) {
-				options[o.Name] = append(options[o.Name], w.text)
+				l.option(o, w, options)
 			}
 		case ok:
 			if w, ok := l.scalar(n, o.Name); ok {
-				options[o.Name] = []string{w.text}
+				l.option(o, w, options)
 			}
 		}
-		if o.Required && options[o.Name] == nil {
+		if o.Required && options.Texts[o.Name] == nil {
 			l.report(name.place, "format %s needs %s: %s", spec.Name, o.Name, o.Describes)
 		}
 	}
@@ -81,9 +83,28 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 	return f
 }
 
-// pathRead is a path that a stream reads in its records.
+// option takes one text of an option, and what is in the file that it names.
+func (l *loader) option(o record.Option, w word, options record.Options) {
+	options.Texts[o.Name] = append(options.Texts[o.Name], w.text)
+	if o.File == "" {
+		return
+	}
+	if path.Ext(w.text) != o.File {
+		l.report(w.place, "bad %s %q: it names a file that ends with %s", o.Name, w.text, o.File)
+		return
+	}
+	content, err := l.beside(w.place.file, w.text)
+	if err != nil {
+		l.report(w.place, "cannot read %s: %s", w.text, cause(err))
+	}
+	options.Files[w.text] = content
+}
+
+// pathRead is a path that a stream reads in its records, and the type of what it
+// reads there: Null for any.
 type pathRead struct {
 	path []string
+	kind value.Type
 	at   place
 }
 
@@ -94,7 +115,7 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 		return
 	}
 	for _, r := range l.reads {
-		if err := s.Format.Check(r.path); err != nil {
+		if err := s.Format.Check(r.path, r.kind); err != nil {
 			l.report(r.at, "stream %q cannot read %s: %s", s.Name, strings.Join(r.path, "."), err)
 		}
 	}

@@ -28,6 +28,7 @@ func Load(paths ...string) (*features.Registry, error) { return LoadFS(hostFiles
 // LoadFS is Load within a file system.
 func LoadFS(fsys fs.FS, paths ...string) (*features.Registry, error) {
 	l := newLoader()
+	l.fsys = fsys
 	for _, p := range paths {
 		l.read(fsys, p)
 	}
@@ -43,6 +44,7 @@ func Parse(name string, data []byte) (*features.Registry, error) {
 
 // loader gathers definitions, and what is wrong with them.
 type loader struct {
+	fsys     fs.FS // of the files that definitions name; nil for none
 	findings Findings
 	streams  map[string]named
 	features map[string]named

@@ -163,9 +163,9 @@ func TestSchemaHasTheLoadersKeys(t *testing.T) {
 	}
 }
 
-// The page about definitions names each format and its options.
+// The page about formats names each of them and its options.
 func TestFormatsInTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/definitions.md")
+	page, err := os.ReadFile("../../docs/formats.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestFormatsInTheDocumentation(t *testing.T) {
 		}
 		row := "| `" + f.Name + "` | " + f.Describes
 		if _, after, ok := strings.Cut(string(page), row); !ok || !strings.Contains(strings.SplitN(after, "\n", 2)[0], strings.Join(options, ", ")) {
-			t.Errorf("docs/definitions.md has no row %q … with the options %s", row, strings.Join(options, ", "))
+			t.Errorf("docs/formats.md has no row %q … with the options %s", row, strings.Join(options, ", "))
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (l *loader) stream(d named) *record.Stream {
 		"match": func(w word) {
 			s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) })
 			for _, path := range s.Match.Paths() {
-				l.reads = append(l.reads, pathRead{path, w.place})
+				l.reads = append(l.reads, pathRead{path, value.Null, w.place})
 			}
 		},
 		"id": func(w word) { s.ID = l.readPath(w) },
@@ -117,7 +117,7 @@ func (l *loader) fields(s *record.Stream, keys map[string]node) {
 		f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
 		s.Fields = append(s.Fields, f)
 		for _, path := range f.Paths() {
-			l.reads = append(l.reads, pathRead{path, at})
+			l.reads = append(l.reads, pathRead{path, f.TypeAt(path), at})
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (l *loader) path(w word) []string {
 // readPath is a path that the stream reads.
 func (l *loader) readPath(w word) []string {
 	p := l.path(w)
-	l.reads = append(l.reads, pathRead{p, w.place})
+	l.reads = append(l.reads, pathRead{p, value.Null, w.place})
 	return p
 }
 

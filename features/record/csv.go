@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
 )
 
 // csvSpec is the row of the format of records that are one line of a CSV each
@@ -27,13 +28,13 @@ type csvFormat struct {
 }
 
 func newCSV(options Options) (Format, error) {
-	f := &csvFormat{columns: options["columns"], separator: ','}
+	f := &csvFormat{columns: options.Texts["columns"], separator: ','}
 	for i, column := range f.columns {
 		if slices.Contains(f.columns[:i], column) {
 			return nil, &OptionError{"columns", fmt.Sprintf("column %q stands twice in columns", column)}
 		}
 	}
-	if given := options["separator"]; given != nil {
+	if given := options.Texts["separator"]; given != nil {
 		s := given[0]
 		if len(s) != 1 || s[0] >= 0x80 || strings.ContainsAny(s, "\"\r\n") {
 			return nil, &OptionError{"separator", fmt.Sprintf("bad separator %q: it is one ASCII character, and neither a quote nor the end of a line", s)}
@@ -45,7 +46,7 @@ func newCSV(options Options) (Format, error) {
 
 func (f *csvFormat) String() string { return fmt.Sprintf("csv %q %q", f.columns, f.separator) }
 
-func (f *csvFormat) Check(path []string) error {
+func (f *csvFormat) Check(path []string, _ value.Type) error {
 	if column := strings.Join(path, "."); !slices.Contains(f.columns, column) {
 		return fmt.Errorf("%s", spelling.Unknown("column", column, f.columns))
 	}

@@ -11,6 +11,9 @@ import (
 // Datum is a value as it stands in a record, before a field gives it a type.
 type Datum struct {
 	Kind Kind
+	// Unit is that of a Number which its format knows to be a moment; it goes before
+	// the unit that a field names.
+	Unit TimeUnit
 	// Text is of a Number what JSON would write, of a String or an Untyped its
 	// content; whether it is valid UTF-8 the field looks that reads it.
 	Text []byte
@@ -32,9 +35,13 @@ const (
 	Untyped
 	Object
 	Array
+	// NotFinite is a float that is no number, or infinite.
+	NotFinite
 )
 
-var kindNames = [...]string{"nothing", "null", "a bool", "a bool", "a number", "a string", "a text", "an object", "an array"}
+var kindNames = [...]string{
+	"nothing", "null", "a bool", "a bool", "a number", "a string", "a text", "an object", "an array", "NaN or an infinity",
+}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -56,7 +56,7 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 			unit = at.usualUnit()
 		}
 		ms, how := at.moment(unit)
-		return value.Value{Type: value.Timestamp, Num: ms}, how == value.Exact || how == value.Fraction && f.Unit != ""
+		return value.Value{Type: value.Timestamp, Num: ms}, how == value.Exact || how == value.Fraction && (f.Unit != "" || at.Unit != NoUnit)
 	case value.Location:
 		lat, ok1 := s.degrees(f.lat, 90)
 		lon, ok2 := s.degrees(f.lon, 180)

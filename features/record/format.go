@@ -1,6 +1,10 @@
 package record
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/value"
+)
 
 // Formats is the table of the formats of records. A format is one file with a
 // Format, a Scanner and its row here; definitions, their JSON Schema and the
@@ -8,6 +12,7 @@ import "slices"
 var Formats = []FormatSpec{
 	{Name: "json", Describes: "one JSON object", New: func(Options) (Format, error) { return JSON, nil }},
 	csvSpec,
+	avroSpec,
 }
 
 // FormatSpec is what definitions may say of a format.
@@ -25,11 +30,25 @@ type Option struct {
 	Name, Describes string
 	List            bool // it is a list of texts, else one text
 	Required        bool
+	// File is how the names of files end, such as ".avsc", where the option names
+	// files: paths from the folder of the definitions that name them.
+	File string
 }
 
 // Options are the options given for a format, by name: a list each, of one text
-// where the option is no list.
-type Options map[string][]string
+// where the option is no list. Of a file the text is its path.
+type Options struct {
+	Texts map[string][]string
+	Files map[string][]byte // contents, by path
+}
+
+// one is an option that is no list; empty for none.
+func (o Options) one(name string) string {
+	if given := o.Texts[name]; len(given) > 0 {
+		return given[0]
+	}
+	return ""
+}
 
 // OptionError is what is wrong with an option.
 type OptionError struct{ Option, Message string }
@@ -60,9 +79,10 @@ type Format interface {
 	// String is the format and its options in one form: it is equal for formats
 	// that read records alike. It is part of what plans are told apart by.
 	String() string
-	// Check says why no value can stand at a path, for a finding about the stream
-	// that reads it; nil where one may, or where the format does not know.
-	Check(path []string) error
+	// Check says why no value of a type can stand at a path, for a finding about the
+	// stream that reads it; nil where one may, or where the format does not know. The
+	// type is Null where any is read.
+	Check(path []string, t value.Type) error
 	// NewScanner makes a scanner for the values of a tree. It serves one goroutine.
 	NewScanner(tree *Node) Scanner
 }

@@ -14,9 +14,9 @@ var JSON Format = jsonFormat{}
 
 type jsonFormat struct{}
 
-func (jsonFormat) String() string                { return "json" }
-func (jsonFormat) Check([]string) error          { return nil }
-func (jsonFormat) NewScanner(tree *Node) Scanner { return &jsonScanner{tree: tree} }
+func (jsonFormat) String() string                   { return "json" }
+func (jsonFormat) Check([]string, value.Type) error { return nil }
+func (jsonFormat) NewScanner(tree *Node) Scanner    { return &jsonScanner{tree: tree} }
 
 // maxDepth is how deep values may be nested, as in encoding/json.
 const maxDepth = 10000

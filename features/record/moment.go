@@ -17,6 +17,36 @@ const (
 // exponents of a second.
 var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
 
+// TimeUnit is what a number counts since 1970, as far as its format knows.
+type TimeUnit uint8
+
+// The units.
+const (
+	NoUnit TimeUnit = iota
+	Milliseconds
+	Microseconds
+	Nanoseconds
+	Days
+)
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+// known is the moment that a number stands for by its own unit.
+func (d *Datum) known() (int64, value.Fit) {
+	n, ok := d.number()
+	if !ok {
+		return 0, value.Overflow
+	}
+	if d.Unit == Days {
+		days, how := n.Scaled(0)
+		if how == value.Overflow || days > lastMoment/dayMillis || days < firstMoment/dayMillis {
+			return 0, value.Overflow
+		}
+		return days * dayMillis, how
+	}
+	return inRange(n.Scaled(3 * (1 - int(d.Unit))))
+}
+
 // usualUnit is that of a timestamp whose field names none.
 func (d *Datum) usualUnit() string {
 	if d.Kind == String || d.Kind == Untyped && !d.writtenAsNumber() {
@@ -27,6 +57,9 @@ func (d *Datum) usualUnit() string {
 
 // moment reads a timestamp in milliseconds, rounding finer ones down.
 func (d *Datum) moment(unit string) (int64, value.Fit) {
+	if d.Unit != NoUnit {
+		return d.known()
+	}
 	if unit == "rfc3339" || unit == "datetime" {
 		if !d.isText() {
 			return 0, value.Overflow

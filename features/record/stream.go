@@ -73,6 +73,15 @@ func (f *Field) Paths() [][]string {
 	return [][]string{f.Path}
 }
 
+// TypeAt is the type of what the field reads at one of its Paths: a location's are
+// floats.
+func (f *Field) TypeAt(path []string) value.Type {
+	if f.Type == value.Location && len(path) > len(f.Path) {
+		return value.Float
+	}
+	return f.Type
+}
+
 // Variables are the fields as expressions name them, in their order.
 func (s *Stream) Variables() []expr.Variable { return VariablesOf(s.Fields) }
 

@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hamba/avro/v2"
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
@@ -17,6 +19,20 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
+const paySchema = `{"type": "record", "name": "Pay", "fields": [
+  {"name": "status", "type": "string"}, {"name": "user", "type": ["null", "string"]}, {"name": "device", "type": "string"},
+  {"name": "amount", "type": "double"}, {"name": "t", "type": "long"}]}`
+
+func marshalAvro(t *testing.T, event map[string]any) string {
+	t.Helper()
+	event["user"] = map[string]any{"string": event["user"]}
+	data, err := avro.Marshal(avro.MustParse(paySchema), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // The answers from records of another format are those of the model over the same
 // events as JSON.
 func TestFormatsEqualTheModel(t *testing.T) {
@@ -24,12 +40,18 @@ func TestFormatsEqualTheModel(t *testing.T) {
 		`{type: csv, columns: [status, user, t, device, amount], separator: "|"}`: func(user, device string, amount float64, status string, at int64) string {
 			return fmt.Sprintf("%s|%s|%d|\"%s\"|%v\n", status, user, at, device, amount)
 		},
+		`{type: avro, schema: pay.avsc}`: func(user, device string, amount float64, status string, at int64) string {
+			return marshalAvro(t, map[string]any{"status": status, "user": user, "device": device, "amount": amount, "t": at})
+		},
 	}
 	if want := len(record.Formats) - 1; len(formats) != want {
 		t.Errorf("%d formats are compared with JSON, of %d", len(formats), want)
 	}
 	for format, write := range formats {
-		r, err := definition.Parse("test.yaml", []byte(strings.Replace(definitions, "topic: pay\n", "topic: pay\n    format: "+format+"\n", 1)))
+		r, err := definition.LoadFS(fstest.MapFS{
+			"test.yaml": {Data: []byte(strings.Replace(definitions, "topic: pay\n", "topic: pay\n    format: "+format+"\n", 1))},
+			"pay.avsc":  {Data: []byte(paySchema)},
+		}, "test.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

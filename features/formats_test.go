@@ -1,0 +1,71 @@
+package features_test
+
+import (
+	"math/big"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/hamba/avro/v2"
+
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
+)
+
+// transactionSchema is what a record like transaction is written with.
+const transactionSchema = `{"type": "record", "name": "Transaction", "fields": [
+  {"name": "event_id", "type": "string"}, {"name": "timestamp", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "type", "type": "string"}, {"name": "user_id", "type": "string"}, {"name": "device_id", "type": ["null", "string"]},
+  {"name": "card_id", "type": ["null", "string"]}, {"name": "merchant_id", "type": "string"}, {"name": "ip", "type": ["null", "string"]},
+  {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}},
+  {"name": "score", "type": "double"}, {"name": "status", "type": "string"}]}`
+
+func avroTransaction(t testing.TB) []byte {
+	t.Helper()
+	data, err := avro.Marshal(avro.MustParse(transactionSchema), map[string]any{
+		"event_id": "t000000001", "timestamp": recorded, "type": "transaction", "user_id": "u000001",
+		"device_id": map[string]any{"string": "d000001"}, "card_id": map[string]any{"string": "c000001"}, "merchant_id": "m00001",
+		"ip": map[string]any{"string": "10.1.2.3"}, "amount": big.NewRat(16660, 100), "score": 0.5, "status": "declined",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// inFormat is the decoder of mapperDefinitions, of records in another format.
+func inFormat(t testing.TB, format string) *record.Decoder {
+	t.Helper()
+	text := strings.ReplaceAll(mapperDefinitions, "    topic: events\n", "    topic: events\n    format: "+format+"\n")
+	r, err := definition.LoadFS(fstest.MapFS{
+		"test.yaml": {Data: []byte(text)}, "tx.avsc": {Data: []byte(transactionSchema)},
+	}, "test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.NewDecoder()
+}
+
+// The same transaction in each format.
+func BenchmarkFormats(b *testing.B) {
+	for _, f := range []struct {
+		name, format string
+		value        []byte
+	}{
+		{"json", "json", event(transaction).Value},
+		{"avro", "{type: avro, schema: tx.avsc}", avroTransaction(b)},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			d := inFormat(b, f.format)
+			rec := event("")
+			rec.Value = f.value
+			b.SetBytes(int64(len(rec.Value)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if events, err := d.Decode(rec); err != nil || len(events) != 1 {
+					b.Fatal(events, err)
+				}
+			}
+		})
+	}
+}

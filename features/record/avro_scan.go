@@ -1,0 +1,343 @@
+package record
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// avroScanner goes over a record once by the type that its schema was compiled to.
+type avroScanner struct {
+	program *avroType
+	data    []byte
+	pos     int
+	depth   int
+	values  []Datum // by slot
+	text    []byte  // memory for texts that are not in the record
+	problem string
+}
+
+const uuidBytes = 16
+
+// Scan finds the values of the tree in a record.
+func (s *avroScanner) Scan(rec *Record, values []Datum) error {
+	return s.scan(s.program, rec.Value, values)
+}
+
+func (s *avroScanner) scan(program *avroType, data []byte, values []Datum) error {
+	clear(values)
+	s.data, s.pos, s.depth, s.values, s.text, s.problem = data, 0, 0, values, s.text[:0], ""
+	if ok := s.read(program); ok && s.pos == len(data) {
+		return nil
+	} else if ok {
+		s.problem = "the record goes on behind its last field"
+	}
+	return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed Avro at byte %d of %d: %s", s.pos, len(data), s.problem)}
+}
+
+func (s *avroScanner) fail(problem string) bool {
+	s.problem = problem
+	return false
+}
+
+// long reads an integer of Avro's variable length.
+func (s *avroScanner) long() (int64, bool) {
+	if s.pos < len(s.data) && s.data[s.pos] < 0x80 {
+		u := uint64(s.data[s.pos])
+		s.pos++
+		return int64(u>>1) ^ -int64(u&1), true
+	}
+	u, n := binary.Uvarint(s.data[s.pos:])
+	if n == 0 {
+		return 0, s.fail("the record ends within a number")
+	}
+	if n < 0 {
+		return 0, s.fail("a number of more than 64 bits")
+	}
+	s.pos += n
+	return int64(u>>1) ^ -int64(u&1), true
+}
+
+// take takes some bytes of the record.
+func (s *avroScanner) take(n int64) ([]byte, bool) {
+	if n < 0 || n > int64(len(s.data)-s.pos) {
+		return nil, s.fail(fmt.Sprintf("a value of %d bytes, and %d are left", n, len(s.data)-s.pos))
+	}
+	from := s.pos
+	s.pos += int(n)
+	return s.data[from:s.pos:s.pos], true
+}
+
+func (s *avroScanner) bytes() ([]byte, bool) {
+	n, ok := s.long()
+	if !ok {
+		return nil, false
+	}
+	return s.take(n)
+}
+
+// put keeps a value where somebody looks at it.
+func (s *avroScanner) put(t *avroType, kind Kind, text []byte) bool {
+	if t.node != nil {
+		s.values[t.node.slot] = Datum{Kind: kind, Unit: t.unit, Text: text}
+	}
+	return true
+}
+
+// read reads a value of a type.
+func (s *avroScanner) read(t *avroType) bool {
+	switch t.kind {
+	case avroNull:
+		return s.put(t, Null, nil)
+	case avroInt, avroLong:
+		n, ok := s.long()
+		if !ok {
+			return false
+		}
+		if t.kind == avroInt && int64(int32(n)) != n {
+			return s.fail("an int of more than 32 bits")
+		}
+		if t.node == nil {
+			return true
+		}
+		return s.put(t, Number, s.hold(strconv.AppendInt(s.text, n, 10)))
+	case avroBytes:
+		text, ok := s.bytes()
+		return ok && s.put(t, String, text)
+	case avroUnion:
+		return s.union(t)
+	case avroRecord:
+		return s.record(t)
+	case avroArray:
+		s.put(t, Array, nil)
+		return s.blocks(t)
+	case avroMap:
+		s.put(t, Object, nil)
+		return s.blocks(t)
+	default:
+		return s.scalar(t)
+	}
+}
+
+// scalar reads a value that holds no others, of the less frequent types.
+func (s *avroScanner) scalar(t *avroType) bool {
+	switch t.kind {
+	case avroBool:
+		return s.truth(t)
+	case avroFloat, avroDouble:
+		return s.float(t)
+	case avroEnum:
+		i, ok := s.long()
+		if !ok {
+			return false
+		}
+		if i < 0 || i >= int64(len(t.symbols)) {
+			return s.fail(fmt.Sprintf("symbol %d of an enum of %d", i, len(t.symbols)))
+		}
+		return s.put(t, String, t.symbols[i])
+	case avroDecimal:
+		digits, ok := s.bytes()
+		return ok && s.decimal(t, digits)
+	}
+	content, ok := s.take(int64(t.size))
+	switch {
+	case !ok || t.node == nil:
+		return ok
+	case t.kind == avroFixedDecimal:
+		return s.decimal(t, content)
+	case t.uuid:
+		return s.put(t, String, s.hold(appendUUID(s.text, content)))
+	}
+	return s.put(t, String, content)
+}
+
+// hold keeps what was appended to the memory for texts, and is what was appended.
+func (s *avroScanner) hold(text []byte) []byte {
+	from := len(s.text)
+	s.text = text
+	return text[from:len(text):len(text)]
+}
+
+func (s *avroScanner) truth(t *avroType) bool {
+	b, ok := s.take(1)
+	switch {
+	case !ok:
+		return false
+	case b[0] > 1:
+		return s.fail(fmt.Sprintf("a boolean that is %d", b[0]))
+	case b[0] == 1:
+		return s.put(t, True, nil)
+	}
+	return s.put(t, False, nil)
+}
+
+func (s *avroScanner) float(t *avroType) bool {
+	size := 8
+	if t.kind == avroFloat {
+		size = 4
+	}
+	b, ok := s.take(int64(size))
+	if !ok || t.node == nil {
+		return ok
+	}
+	f := 0.0
+	if size == 4 {
+		f = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	} else {
+		f = math.Float64frombits(binary.LittleEndian.Uint64(b))
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return s.put(t, NotFinite, nil)
+	}
+	return s.put(t, Number, s.hold(appendFloat(s.text, f, 8*size)))
+}
+
+// appendFloat appends a float as encoding/json writes it: the shortest digits that
+// are read as the same float of so many bits.
+func appendFloat(dst []byte, f float64, bits int) []byte {
+	format := byte('f')
+	if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, bits)
+}
+
+// decimal puts a decimal, whose digits are a big-endian integer in two's complement.
+func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
+	if t.node == nil {
+		return true
+	}
+	for len(digits) > 8 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
+		digits = digits[1:]
+	}
+	if len(digits) > 8 {
+		n := new(big.Int).SetBytes(digits)
+		if digits[0] >= 0x80 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
+		}
+		return s.put(t, Number, s.hold(pointed(n.Append(s.text, 10), len(s.text), t.scale)))
+	}
+	var n int64
+	if len(digits) > 0 && digits[0] >= 0x80 {
+		n = -1
+	}
+	for _, b := range digits {
+		n = n<<8 | int64(b)
+	}
+	return s.put(t, Number, s.hold(pointed(strconv.AppendInt(s.text, n, 10), len(s.text), t.scale)))
+}
+
+// pointed sets a point before the last scale digits of the integer that begins at
+// from.
+func pointed(text []byte, from, scale int) []byte {
+	if scale == 0 {
+		return text
+	}
+	if text[from] == '-' {
+		from++
+	}
+	for len(text)-from <= scale {
+		text = slices.Insert(text, from, '0')
+	}
+	return slices.Insert(text, len(text)-scale, '.')
+}
+
+func appendUUID(dst, b []byte) []byte {
+	for i, until := range [...]int{4, 6, 8, 10, 16} {
+		from := [...]int{0, 4, 6, 8, 10}[i]
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, b[from:until])
+	}
+	return dst
+}
+
+func (s *avroScanner) union(t *avroType) bool {
+	i, ok := s.long()
+	if !ok {
+		return false
+	}
+	if i < 0 || i >= int64(len(t.parts)) {
+		return s.fail(fmt.Sprintf("branch %d of a union of %d", i, len(t.parts)))
+	}
+	return s.read(t.parts[i])
+}
+
+func (s *avroScanner) record(t *avroType) bool {
+	if s.depth++; s.depth > maxDepth {
+		return s.fail("values are nested too deeply")
+	}
+	s.put(t, Object, nil)
+	for _, field := range t.parts {
+		if !s.read(field) {
+			return false
+		}
+	}
+	s.depth--
+	return true
+}
+
+// blocks reads the blocks of an array or a map.
+func (s *avroScanner) blocks(t *avroType) bool {
+	for {
+		count, ok := s.long()
+		if !ok || count == 0 {
+			return ok
+		}
+		end := -1
+		if count < 0 { // the block's length follows, for those who pass over it
+			size, ok := s.long()
+			switch {
+			case !ok:
+				return false
+			case count == math.MinInt64 || size < 0 || size > int64(len(s.data)-s.pos):
+				return s.fail(fmt.Sprintf("a block of %d items in %d bytes, and %d are left", -count, size, len(s.data)-s.pos))
+			}
+			count, end = -count, s.pos+int(size)
+		}
+		if !s.items(t, count) {
+			return false
+		}
+		if end >= 0 && s.pos != end {
+			return s.fail("a block that is not as long as it says")
+		}
+	}
+}
+
+// items reads some items of an array or a map.
+func (s *avroScanner) items(t *avroType, count int64) bool {
+	item := t.parts[len(t.parts)-1]
+	if t.kind == avroArray && item.empty {
+		return true // whatever their number
+	}
+	for ; count > 0; count-- {
+		if t.kind == avroMap && !s.entry(t) || t.kind == avroArray && !s.read(item) {
+			return false
+		}
+	}
+	return true
+}
+
+// entry reads a key of a map and its value; of a key that stands twice the last
+// one counts.
+func (s *avroScanner) entry(t *avroType) bool {
+	key, ok := s.bytes()
+	if !ok {
+		return false
+	}
+	value := t.parts[len(t.parts)-1]
+	if t.node != nil {
+		for i, child := range t.node.children {
+			if child.name == string(key) {
+				clear(s.values[child.slot:child.until])
+				value = t.parts[i]
+			}
+		}
+	}
+	return s.read(value)
+}

@@ -1,0 +1,285 @@
+package record_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/hamba/avro/v2"
+
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// avroSchema has all that Avro has.
+const avroSchema = `{"type": "record", "name": "Payment", "namespace": "shop", "fields": [
+  {"name": "before", "type": {"type": "array", "items": {"type": "map", "values": ["null", "string", "Payment"]}}},
+  {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "id", "type": {"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"}},
+  {"name": "str", "type": ["null", "string"]},
+  {"name": "int", "type": ["null", "int"]},
+  {"name": "long", "type": "long"},
+  {"name": "float", "type": "float"},
+  {"name": "double", "type": ["null", "double"]},
+  {"name": "dec", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 2}]},
+  {"name": "fixed", "type": {"type": "fixed", "name": "Price", "size": 12, "logicalType": "decimal", "precision": 20, "scale": 3}},
+  {"name": "bool", "type": ["null", "boolean"]},
+  {"name": "micros", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+  {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+  {"name": "status", "type": {"type": "enum", "name": "Status", "symbols": ["OPEN", "PAID"]}},
+  {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [
+    {"name": "name", "type": "string"}, {"name": "lat", "type": "double"}, {"name": "lon", "type": "double"}]}]},
+  {"name": "tags", "type": {"type": "map", "values": ["string", {"type": "array", "items": "null"}, "shop.Place"]}},
+  {"name": "nothing", "type": {"type": "array", "items": "null"}},
+  {"name": "after", "type": "bytes"}]}`
+
+const avroDefinitions = `
+streams:
+  s:
+    topic: events
+    timestamp: t
+    id: id
+    format: {type: avro, schema: payment.avsc}
+    fields:
+      str: string
+      int: int
+      long: int
+      float: float
+      as_dec: {type: decimal, path: float}
+      double: float
+      dec: decimal
+      dec_float: {type: float, path: dec}
+      fixed: {type: decimal, scale: 3}
+      bool: bool
+      micros: timestamp
+      raw: {type: int, path: micros}
+      day: timestamp
+      status: string
+      place: location
+      town: {type: string, path: place.name}
+      tag: {type: string, path: tags.color}
+      shop: {type: string, path: tags.shop.name}
+`
+
+// avroDecoder decodes records of a schema.
+func avroDecoder(t testing.TB, schema, definitions string) *record.Decoder {
+	t.Helper()
+	r, err := definition.LoadFS(fstest.MapFS{
+		"d/test.yaml": {Data: []byte(definitions)}, "d/payment.avsc": {Data: []byte(schema)},
+	}, "d/test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.NewDecoder()
+}
+
+// payment is an event of avroSchema.
+func payment() map[string]any {
+	return map[string]any{
+		"before": []any{map[string]any{"x": nil, "y": map[string]any{"string": "text"}}},
+		"t":      int64(1_700_000_000_000), "id": [16]byte{0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1, 2, 3, 4, 5, 6, 7, 8},
+		"str": nil, "int": nil, "long": int64(-1), "float": float32(0.1), "double": nil, "dec": nil,
+		"fixed": big.NewRat(-5, 1000), "bool": nil, "micros": int64(1_700_000_000_000_999), "day": 19675, "status": "PAID",
+		"place": nil, "tags": map[string]any{}, "nothing": []any{nil, nil}, "after": []byte("after"),
+	}
+}
+
+func avroBytes(t testing.TB, schema string, event map[string]any) []byte {
+	t.Helper()
+	data, err := avro.Marshal(avro.MustParse(schema), event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func avroRecord(data []byte) *record.Record {
+	return &record.Record{Partition: state.Partition{Topic: "events"}, Offset: 42, Timestamp: -1, Value: data}
+}
+
+func shown(e record.Event) string {
+	texts := []string{fmt.Sprint(e.Time), string(e.ID)}
+	for _, v := range e.Values {
+		texts = append(texts, show(v))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func TestAvroValues(t *testing.T) {
+	d := avroDecoder(t, avroSchema, avroDefinitions)
+	least := "1700000000000, 12345678-9abc-def0-0102-030405060708, null, null, int -1, float 0.1, decimal 0.1, null, null, null, decimal -0.005, null, " +
+		"timestamp 1700000000000, int 1700000000000999, timestamp 1699920000000, string PAID, null, null, null, null"
+	great, _ := new(big.Rat).SetString("-92233720368547758.08")
+	wide, _ := new(big.Rat).SetString("1234567890123456789012345.67")
+	for name, c := range map[string]struct {
+		set  map[string]any
+		want string
+	}{
+		"nulls": {nil, least},
+		"values": {map[string]any{
+			"str": map[string]any{"string": "ä"}, "int": map[string]any{"int": math.MinInt32}, "long": int64(math.MaxInt64), "float": float32(2.5),
+			"double": map[string]any{"double": 1e-9}, "dec": map[string]any{"bytes.decimal": great}, "fixed": big.NewRat(123, 1),
+			"bool": map[string]any{"boolean": true}, "day": -1, "status": "OPEN",
+			"place": map[string]any{"shop.Place": map[string]any{"name": "Riga", "lat": -90.0, "lon": 180.0}},
+			"tags": map[string]any{"color": map[string]any{"string": "red"}, "size": map[string]any{"array": []any{nil}},
+				"shop": map[string]any{"shop.Place": map[string]any{"name": "Rimi", "lat": 0.0, "lon": 0.0}}},
+		}, "1700000000000, 12345678-9abc-def0-0102-030405060708, string ä, int -2147483648, int 9223372036854775807, float 2.5, decimal 2.5, float 1e-09, " +
+			"decimal -92233720368547758.08, float -9.223372036854776e+16, decimal 123, bool true, timestamp 1700000000000, int 1700000000000999, " +
+			"timestamp -86400000, string OPEN, location -90,180, string Riga, string red, string Rimi"},
+	} {
+		event := payment()
+		for k, v := range c.set {
+			event[k] = v
+		}
+		events, err := d.Decode(avroRecord(avroBytes(t, avroSchema, event)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := shown(events[0]); got != c.want {
+			t.Errorf("%s:\n%s, want\n%s", name, got, c.want)
+		}
+	}
+	event := payment()
+	event["dec"] = map[string]any{"bytes.decimal": wide}
+	_, err := d.Decode(avroRecord(avroBytes(t, avroSchema, event)))
+	if want := "stream s: dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1234567890123456789012345.67"; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestAvroPoison(t *testing.T) {
+	d := avroDecoder(t, `{"type": "record", "name": "P", "fields": [{"name": "t", "type": "long"}, {"name": "s", "type": ["null", "string", "int"]},
+  {"name": "f", "type": "double"}, {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A"]}}, {"name": "b", "type": "boolean"},
+  {"name": "a", "type": {"type": "array", "items": "int"}}]}`, `
+streams:
+  s:
+    topic: events
+    timestamp: t
+    format: {type: avro, schema: payment.avsc}
+    fields: {s: string, f: float}
+`)
+	float := "\x00\x00\x00\x00\x00\x00\x00\x00"
+	for data, want := range map[string]string{
+		"\x02\x02\x02a" + float + "\x00\x01\x00": "",
+		"":                                       "malformed Avro at byte 0 of 0: the record ends within a number",
+		"\x80":                                   "malformed Avro at byte 0 of 1: the record ends within a number",
+		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01": "malformed Avro at byte 0 of 11: a number of more than 64 bits",
+		"\x02\x06":                              "malformed Avro at byte 2 of 2: branch 3 of a union of 3",
+		"\x02\x02\x0aabc":                       "malformed Avro at byte 3 of 6: a value of 5 bytes, and 3 are left",
+		"\x02\x02\x01abc":                       "malformed Avro at byte 3 of 6: a value of -1 bytes, and 3 are left",
+		"\x02\x00" + float + "\x02":             "malformed Avro at byte 11 of 11: symbol 1 of an enum of 1",
+		"\x02\x00" + float + "\x00\x02":         "malformed Avro at byte 12 of 12: a boolean that is 2",
+		"\x02\x00" + float + "\x00\x00\x00more": "malformed Avro at byte 13 of 17: the record goes on behind its last field",
+		"\x02\x00" + float + "\x00\x00\x04\xff\xff\xff\xff\x1f":                 "malformed Avro at byte 18 of 18: an int of more than 32 bits",
+		"\x02\x00" + float + "\x00\x00\x01\x63abc":                              "malformed Avro at byte 14 of 17: a block of 1 items in -50 bytes, and 3 are left",
+		"\x02\x04\x02" + float + "\x00\x00\x00":                                 "s: expected a string, found 1",
+		"\x02\x02\x02\xff" + float + "\x00\x00\x00":                             "s: the string is not valid UTF-8",
+		"\x02\x00\x00\x00\x00\x00\x00\x00\xf8\x7f" + "\x00\x00\x00":             "f: expected a number that a 64-bit float holds, found NaN or an infinity",
+		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00" + float + "\x00\x00\x00": "t: expected a timestamp in ms of the years 1 to 9999, found -9223372036854775808",
+		"\x02\x00" + float + "\x00\x00\x03\x04ab\x02\x04\x00":                   "",
+		"\x02\x00" + float + "\x00\x00\x03\x08ab\x00":                           "malformed Avro at byte 14 of 17: a block of 2 items in 4 bytes, and 3 are left",
+	} {
+		_, err := d.Decode(avroRecord([]byte(data)))
+		var p *record.Poison
+		if want == "" && err == nil {
+			continue
+		}
+		if !errors.As(err, &p) || p.Error() != "stream s: "+want {
+			t.Errorf("%q: %v, want %s", data, err, want)
+		}
+	}
+}
+
+// A record that holds itself may be of any depth in its schema, and is not in its data.
+func TestAvroNestedTooDeeply(t *testing.T) {
+	d := avroDecoder(t, `{"type": "record", "name": "L", "fields": [{"name": "t", "type": "long"}, {"name": "next", "type": ["null", "L"]}]}`, `
+streams:
+  s:
+    topic: events
+    timestamp: t
+    format: {type: avro, schema: payment.avsc}
+    fields: {last: {type: timestamp, path: next.next.t}}
+`)
+	_, err := d.Decode(avroRecord([]byte(strings.Repeat("\x02\x02", 100_000))))
+	if want := "stream s: malformed Avro at byte 20000 of 200000: values are nested too deeply"; fmt.Sprint(err) != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	events, err := d.Decode(avroRecord([]byte("\x02\x02\x04\x02\x06\x00")))
+	if err != nil || shown(events[0]) != "1, , timestamp 3" {
+		t.Errorf("%v, %v", events, err)
+	}
+	if events, err = d.Decode(avroRecord([]byte("\x02\x00"))); err != nil || shown(events[0]) != "1, , null" {
+		t.Errorf("after a deeper one: %v, %v", events, err)
+	}
+}
+
+func TestAvroWithoutAllocations(t *testing.T) {
+	d := avroDecoder(t, avroSchema, avroDefinitions)
+	event := payment()
+	event["dec"] = map[string]any{"bytes.decimal": big.NewRat(-123, 100)}
+	event["tags"] = map[string]any{"color": map[string]any{"string": "red"}}
+	rec := avroRecord(avroBytes(t, avroSchema, event))
+	if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(rec) }); n != 0 {
+		t.Errorf("%v allocations a record", n)
+	}
+}
+
+// FuzzAvro compares the scanner with hamba's generic decoder: both take the same
+// records, and read the same in them.
+func FuzzAvro(f *testing.F) {
+	const schema = `{"type": "record", "name": "P", "fields": [
+  {"name": "t", "type": "long"}, {"name": "s", "type": ["null", "string", "int"]}, {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
+  {"name": "passed", "type": ["null", "P"]}, {"name": "m", "type": {"type": "map", "values": "string"}}, {"name": "f", "type": "double"},
+  {"name": "a", "type": {"type": "array", "items": {"type": "array", "items": "int"}}}]}`
+	d := avroDecoder(f, schema, `
+streams:
+  s:
+    topic: events
+    timestamp: {path: t, unit: ms}
+    format: {type: avro, schema: payment.avsc}
+    fields: {e: string, k: {type: string, path: m.k}, f: float}
+`)
+	parsed := avro.MustParse(schema)
+	event := map[string]any{"t": int64(1), "s": nil, "e": "B", "passed": nil, "m": map[string]any{"k": "v", "l": "w"}, "f": 1.5, "a": []any{[]any{1, 2}}}
+	f.Add(avroBytes(f, schema, event))
+	event["passed"] = map[string]any{"P": payment()}
+	event["passed"] = nil
+	event["s"] = map[string]any{"int": 5}
+	f.Add(avroBytes(f, schema, event))
+	f.Add([]byte("\x02\x00\x00\x00\x01\x0c\x02k\x02v\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		events, err := d.Decode(avroRecord(data))
+		var p *record.Poison
+		if err != nil && !errors.As(err, &p) {
+			t.Fatalf("%v is no poison", err)
+		}
+		reader := avro.NewReader(strings.NewReader(string(data)), 1+len(data))
+		got, _ := reader.ReadNext(parsed).(map[string]any)
+		if reader.Error != nil {
+			if err == nil {
+				t.Logf("%q: taken, but hamba says %v", data, reader.Error)
+				t.Fail()
+			}
+			return
+		}
+		if err != nil {
+			return // hamba takes what is behind the record, and booleans and texts of any bytes
+		}
+		want := fmt.Sprintf("string %v, ", got["e"])
+		if k, ok := got["m"].(map[string]any)["k"]; ok {
+			want += fmt.Sprintf("string %v, ", k)
+		} else {
+			want += "null, "
+		}
+		want += fmt.Sprintf("float %v", got["f"].(float64)+0)
+		if text := shown(events[0]); !strings.HasSuffix(text, want) || events[0].Time != got["t"] {
+			t.Fatalf("%q: %s, want %v %s", data, text, got["t"], want)
+		}
+	})
+}
