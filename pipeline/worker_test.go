@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Records that were fetched before their partition is read again from further
@@ -159,7 +160,7 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 type headerFormat struct{ key, header string }
 
 func (f *headerFormat) String() string                         { return "headers" }
-func (f *headerFormat) Check([]string) error                   { return nil }
+func (f *headerFormat) Check([]string, value.Type) error       { return nil }
 func (f *headerFormat) NewScanner(*record.Node) record.Scanner { return f }
 func (f *headerFormat) Scan(rec *record.Record, _ []record.Datum) error {
 	header, _ := rec.Headers.Last("schema")
