@@ -34,7 +34,8 @@ func newGenerateCommand() *cobra.Command {
 		Long: `Make up logins and transactions with some fraud in them, for the shipped
 features, a few of them late, out of order or sent twice. The same seed makes
 the same events. They go to Kafka, or into a file as lines
-{"topic":…,"key":…,"value":…}, where value is the event.`,
+{"topic":…,"key":…,"value":…,"timestamp":…}, where value is the event and the
+timestamp that of its record.`,
 		Example: `  weir generate --brokers localhost:9092 --events 100000 --seed 7 --rate 5000
   weir generate --output - --events 10`,
 		Args: cobra.NoArgs,

@@ -30,12 +30,13 @@ func TestGenerateLines(t *testing.T) {
 		var got struct {
 			Topic, Key string
 			Value      json.RawMessage
+			Timestamp  int64
 		}
 		if err := json.Unmarshal([]byte(line), &got); err != nil {
 			t.Fatalf("line %d: %v", i+1, err)
 		}
 		want := events.Next()
-		if got.Topic != want.Topic || got.Key != string(want.Key) || string(got.Value) != string(want.Value) {
+		if got.Topic != want.Topic || got.Key != string(want.Key) || string(got.Value) != string(want.Value) || got.Timestamp != want.Timestamp {
 			t.Fatalf("line %d is %v, want %s", i+1, got, want.Value)
 		}
 	}

@@ -172,8 +172,8 @@ func TestDemo(t *testing.T) {
 
 func TestAppendNDJSON(t *testing.T) {
 	for value, want := range map[string]string{`{"a":1}`: `{"a":1}`, `{"a":1`: `"{\"a\":1"`} {
-		got := string(AppendNDJSON([]byte("x\n"), Event{Topic: Logins, Key: []byte("u1"), Value: []byte(value)}))
-		if want := "x\n" + `{"topic":"logins","key":"u1","value":` + want + "}\n"; got != want {
+		got := string(AppendNDJSON([]byte("x\n"), Event{Topic: Logins, Key: []byte("u1"), Value: []byte(value), Timestamp: 7}))
+		if want := "x\n" + `{"topic":"logins","key":"u1","value":` + want + `,"timestamp":7}` + "\n"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

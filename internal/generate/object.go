@@ -53,8 +53,8 @@ func numbered(letter byte, digits, n int) []byte {
 	return append(dst, text...)
 }
 
-// AppendNDJSON appends the event as a line of JSON: {"topic", "key", "value"}.
-// The value stands as it is where it is JSON, and as a string where it is
+// AppendNDJSON appends the event as a line of JSON: {"topic", "key", "value",
+// "timestamp"}, the last that of the record in milliseconds. The value stands as it is where it is JSON, and as a string where it is
 // poison that is not.
 func AppendNDJSON(dst []byte, e Event) []byte {
 	value := e.Value
@@ -64,6 +64,7 @@ func AppendNDJSON(dst []byte, e Event) []byte {
 	dst = append(append(dst, `{"topic":`...), jsonText([]byte(e.Topic))...)
 	dst = append(append(dst, `,"key":`...), jsonText(e.Key)...)
 	dst = append(append(dst, `,"value":`...), value...)
+	dst = strconv.AppendInt(append(dst, `,"timestamp":`...), e.Timestamp, 10)
 	return append(dst, '}', '\n')
 }
 
