@@ -37,7 +37,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = client.Close() })
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client, nil, nil})
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client, nil, nil}, buildInfo())
 	newReloader(nil, registry, nil, slog.New(slog.DiscardHandler), metrics)
 	pipeline.New(pipeline.Config{Registry: registry, Metrics: metrics})
 	serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Reader: memory.New(), Registerer: metrics, Process: status.Process{Gatherer: metrics}})

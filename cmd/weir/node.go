@@ -53,7 +53,7 @@ func startNode(w *wiring, registry *features.Registry, roles roles, log *slog.Lo
 	}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		poolMetrics{n.redis, n.replicas, n.unavailable})
+		poolMetrics{n.redis, n.replicas, n.unavailable}, buildInfo())
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
 	checks := []status.Check{{Name: "redis", Check: n.store.Ready}}
