@@ -248,9 +248,9 @@ type slowStore struct {
 	let chan struct{}
 }
 
-func (s slowStore) Claim(ctx context.Context, p []state.Partition, version string) ([]state.Claim, error) {
+func (s slowStore) Claim(ctx context.Context, p []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
 	<-s.let
-	return s.Store.Claim(ctx, p, version)
+	return s.Store.Claim(ctx, p, version, givesWayTo...)
 }
 
 // A processor is not ready while a partition that it was assigned is not read.

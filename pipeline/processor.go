@@ -10,6 +10,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
@@ -33,7 +34,9 @@ func New(cfg Config) *Processor {
 	cfg = cfg.withDefaults()
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
-		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry),
+		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(r *features.Registry) *registration {
+			return &registration{store: cfg.Store, plan: r.Plan(), group: cfg.Group}
+		}),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
 	p.health.set("group", errNotMember)

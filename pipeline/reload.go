@@ -13,13 +13,28 @@ import (
 // definitions are those that the processor works with, and the way to learn
 // that there are others.
 type definitions struct {
-	mu       sync.Mutex
-	registry *features.Registry
-	replaced chan struct{} // closed when registry is no longer the present one
+	register func(*features.Registry) *registration
+
+	mu         sync.Mutex
+	registry   *features.Registry
+	registered *registration // of the registry
+	replaced   chan struct{} // closed when registry is no longer the present one
 }
 
-func newDefinitions(r *features.Registry) *definitions {
-	return &definitions{registry: r, replaced: make(chan struct{})}
+func newDefinitions(r *features.Registry, register func(*features.Registry) *registration) *definitions {
+	return &definitions{register: register, registry: r, registered: register(r), replaced: make(chan struct{})}
+}
+
+// registration is that of a registry that is or was the present one.
+func (d *definitions) registration(r *features.Registry) *registration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r.Plan().Version == d.registered.plan.Version {
+		return d.registered
+	}
+	over := d.register(r) // its pool is about to end
+	over.begun = true
+	return over
 }
 
 func (d *definitions) present() (*features.Registry, <-chan struct{}) {
@@ -35,6 +50,9 @@ func (d *definitions) replace(r *features.Registry) {
 		return
 	}
 	d.registry = r
+	if r.Plan().Version != d.registered.plan.Version {
+		d.registered = d.register(r)
+	}
 	close(d.replaced)
 	d.replaced = make(chan struct{})
 }
@@ -87,7 +105,7 @@ func (p *Processor) register(ctx context.Context) {
 	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
 	for {
 		registry, replaced := p.definitions.present()
-		if err := p.cfg.Store.Register(ctx, registry.Plan(), time.Now()); err == nil {
+		if _, err := p.definitions.registration(registry).renew(ctx); err == nil {
 			trouble.Over()
 		} else if ctx.Err() == nil {
 			trouble.Failed(err)

@@ -230,9 +230,9 @@ type spy struct {
 	applied map[string]time.Time // by version, the first batch with events
 }
 
-func (s *spy) Claim(ctx context.Context, p []state.Partition, version string) ([]state.Claim, error) {
+func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
 	at := time.Now() // Redis takes its own moment somewhat later: before the reply
-	claims, err := s.Store.Claim(ctx, p, version)
+	claims, err := s.Store.Claim(ctx, p, version, givesWayTo...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range claims {

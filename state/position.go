@@ -152,6 +152,9 @@ type Claim struct {
 	// Topic is nil where the namespace has never met the topic. It is told only
 	// where a shard has no progress.
 	Topic *FirstSeen
+	// KeptBy is the version of the plan that keeps it in some shard, as it goes before this
+	// one; "" where the plan has it.
+	KeptBy string
 }
 
 // Miss notes that a shard could not be claimed.

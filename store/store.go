@@ -25,11 +25,12 @@ type Store interface {
 	Create(ctx context.Context) error
 	// Shards is the number of shards of the state, which never changes.
 	Shards() int
-	// Register notes that a plan is in use at a moment.
-	Register(ctx context.Context, p *state.Plan, now time.Time) error
+	// Register notes that a group applies a plan, and returns the rivals that have begun later.
+	Register(ctx context.Context, r state.Registration) ([]state.Rival, error)
 	// Claim fences partitions for the plan of a version: batches of other plans change
-	// nothing of them any more. It returns a claim for each partition.
-	Claim(ctx context.Context, partitions []state.Partition, version string) ([]state.Claim, error)
+	// nothing of them any more. It returns a claim for each partition. Those that a plan of
+	// the versions has which this one gives way to are left to it.
+	Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error)
 	// Gap notes that records of a partition were passed over whose timestamps go
 	// up to a moment, in milliseconds.
 	Gap(ctx context.Context, p state.Partition, until int64) error

@@ -21,8 +21,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at Redis, Kafka and the definitions, and say what to do",
 		Long: `Look at the definitions, at each Redis server (version, role, persistence,
-eviction, replicas, clock), at the namespace and its longest keys, at the
-replicas that questions are read from, and at each topic (settings, retention against the longest window and
+eviction, replicas, clock), at the namespace, who applies what to it and its
+longest keys, at the replicas that questions are read from, and at each topic (settings, retention against the longest window and
 the copies of Redis that may be restored). It writes nothing, and fails if a
 finding does.`,
 		Example: `  weir doctor --config config/weir.yaml
@@ -86,6 +86,7 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		return findings, nil // nobody knows the topics
 	}
 	if len(servers) > 1 { // else none answers
+		findings = append(findings, doctor.Rivals(ctx, state, time.Now())...)
 		findings = append(findings, doctor.Greatest(ctx, state, registry)...)
 	}
 	client, err := kafkaClient(cfg)

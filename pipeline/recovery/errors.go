@@ -3,6 +3,7 @@ package recovery
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-stream/weir/state"
 )
@@ -27,6 +28,23 @@ func ReasonOf(err error) string {
 
 // Name is a partition as operators write it.
 func Name(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
+
+// SupersededError says that another group applies other definitions to the namespace, has
+// begun later, and has the partition.
+type SupersededError struct {
+	Partition state.Partition
+	By        state.Rival
+}
+
+func (e *SupersededError) Error() string {
+	return fmt.Sprintf("consumer group %q applies other definitions (plan %s) to this namespace, began later (%s) and has taken the partition: "+
+		"stop one of the two deployments, or give it a namespace of its own; this one goes on by itself %v after the other was stopped, "+
+		"and when it is started anew it takes its partitions back",
+		e.By.Group, e.By.Version, e.By.Began.UTC().Format(time.RFC3339), state.RivalInUse)
+}
+
+// StopReason implements Stop.
+func (*SupersededError) StopReason() string { return "superseded" }
 
 // LossError says that records were not applied and are no longer in the log.
 type LossError struct {

@@ -13,6 +13,7 @@ type finding struct {
 	partition state.Partition
 	planned   state.Partition // the name of its progress, with the version of the plan
 	claim     state.Claim
+	rivals    []state.Rival
 	log       fetch.Log
 	// ends says where the epochs of the progress end in the log; logs what the tags
 	// in the progress stand for, other than the tag of the log there is.
@@ -33,6 +34,9 @@ type verdict struct {
 // judge says how the partition goes on. No verdict leads to an event being applied
 // to a shard that has it: a shard is placed back only behind what its log has lost.
 func (f *finding) judge(r Rules) verdict {
+	if err := f.superseded(); err != nil {
+		return verdict{err: err}
+	}
 	if f.log.Err != nil {
 		return verdict{err: f.log.Err}
 	}
@@ -54,6 +58,20 @@ func (f *finding) judge(r Rules) verdict {
 		}
 	}
 	return verdict{err: f.waits()}
+}
+
+// superseded is an error where a rival that began later has the partition.
+func (f *finding) superseded() error {
+	if f.claim.KeptBy == "" {
+		return nil
+	}
+	e := &SupersededError{Partition: f.partition}
+	for _, r := range f.rivals {
+		if r.Version == f.claim.KeptBy {
+			e.By = r
+		}
+	}
+	return e
 }
 
 // identity is the log that the progress belongs to, with all that was ever told of

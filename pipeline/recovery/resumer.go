@@ -35,8 +35,10 @@ type Resumer struct {
 	Store   store.Store
 	Brokers Brokers
 	Plan    *state.Plan // to apply
-	Metrics Metrics
-	Log     *slog.Logger
+	// Register tells the store that the plan is applied, and returns the rivals that it gives way to.
+	Register func(context.Context) ([]state.Rival, error)
+	Metrics  Metrics
+	Log      *slog.Logger
 }
 
 // Resumption is how a partition goes on: from its progress, or not before some
@@ -141,14 +143,19 @@ func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pendin
 	if err := r.Store.Create(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.Store.Register(ctx, r.Plan, time.Now()); err != nil {
+	rivals, err := r.Register(ctx)
+	if err != nil {
 		return nil, err
+	}
+	givesWayTo := make([]string, len(rivals))
+	for i := range rivals {
+		givesWayTo[i] = rivals[i].Version
 	}
 	ids := make([]state.Partition, len(pending))
 	for n, i := range pending {
 		ids[n] = partitions[i]
 	}
-	claims, err := r.Store.Claim(ctx, ids, r.Plan.Version)
+	claims, err := r.Store.Claim(ctx, ids, r.Plan.Version, givesWayTo...)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +165,7 @@ func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pendin
 	}
 	findings, now := make([]finding, len(pending)), time.Now().UnixMilli()
 	for n := range pending {
-		findings[n] = finding{partition: ids[n], planned: ids[n].WithPlan(r.Plan.Version), claim: claims[n], log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
+		findings[n] = finding{partition: ids[n], planned: ids[n].WithPlan(r.Plan.Version), claim: claims[n], rivals: rivals, log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
 	}
 	if err := r.findLogs(ctx, findings); err != nil {
 		return nil, err

@@ -4,14 +4,18 @@
 --
 -- KEYS[1]  the shard's progress, see find.lua
 -- ARGV     version, how many milliseconds ahead of Redis' clock the timestamp of a record is
---          believed, then for each partition: topic, id
+--          believed, how many versions there are whose plans keep what they have, these, then for
+--          each partition: topic, id
 -- Returns  for each partition: its position ("" for none), for how many ms the plan has
 --          had it, there ("" if that is not known), and where there is no position what is known
---          of the topic ("" for nothing)
+--          of the topic ("" for nothing), and the version of the plan that keeps it ("" for
+--          none; the rest is "" then)
 
-local version = ARGV[1]
+local version, kept = ARGV[1], {}
+local first = 4 + tonumber(ARGV[3])
+for i = 4, first - 1 do kept[ARGV[i]] = true end
 local wanted = {}
-for i = 3, #ARGV, 2 do
+for i = first, #ARGV, 2 do
   wanted[#wanted + 1] = {topic = ARGV[i], id = ARGV[i + 1], version = version}
 end
 find(wanted)
@@ -51,8 +55,10 @@ local since = hmget(sinces)
 local last = redis.call('HGET', key, 'now') or '0'
 local marked, reply = {}, {}
 for i, w in ipairs(wanted) do
-  local had = ''
-  if w.at and w.under ~= version then
+  local had, keeper = '', ''
+  if w.at and w.under ~= version and kept[w.under] then
+    w.at, keeper = nil, w.under
+  elseif w.at and w.under ~= version then
     redis.call('HDEL', key, w.name)
     redis.call('HSET', key, field(w.topic, version, w.id), w.at, sinces[i], string.format('%d', now))
     mark(w.topic, w.under, last)
@@ -63,7 +69,8 @@ for i, w in ipairs(wanted) do
   end
   reply[#reply + 1] = w.at or ''
   reply[#reply + 1] = had
-  reply[#reply + 1] = not w.at and redis.call('HGET', key, 'topic:' .. w.topic) or ''
+  reply[#reply + 1] = not w.at and keeper == '' and redis.call('HGET', key, 'topic:' .. w.topic) or ''
+  reply[#reply + 1] = keeper
 end
 for topic in pairs(marked) do fold(topic) end
 return reply

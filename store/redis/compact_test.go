@@ -83,7 +83,7 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		start(t, s, transactions)
 		register := func(version string, series *state.Series, ago time.Duration) {
 			p := &state.Plan{Version: version, Retained: map[string]state.Retention{series.ID + ".x": {}}}
-			if err := s.Register(ctx, p, time.Now().Add(-ago)); err != nil {
+			if _, err := s.Register(ctx, state.Registration{Plan: p, At: time.Now().Add(-ago)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -130,6 +130,39 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		}
 		if got := numbers(); got[1] != dead+20*5 {
 			t.Errorf("of the series that came back there is %d, want %d", got[1], dead+20*5)
+		}
+	})
+}
+
+// In a copy of the namespace that is older than a day, nobody has used a plan for that long.
+// What a plan keeps that has a partition stays all the same: whoever applies it may not
+// have said so yet, or cannot.
+func TestCompactionInAnOldCopy(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		live := &state.Plan{Version: "live", Retained: map[string]state.Retention{amount.ID + ".x": {}}}
+		if _, err := s.Register(t.Context(), state.Registration{Plan: live, At: time.Now().Add(-25 * time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		other := state.Partition{Topic: transactions.Topic, ID: 9}
+		if _, err := s.Place(t.Context(), state.Begin(other.WithPlan("live"), 1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		w := s.newWriter()
+		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
+		for event.offset < 20 {
+			b := begin(t, s, transactions)
+			fill(b, 0, event)
+			b.Series = []*state.Series{events}
+			apply(t, w, b)
+			event.offset++
+		}
+		read, err := s.Read(t.Context(), []state.Read{{Series: amount, Entity: "d1", First: 101, Last: 101}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read[0].Buckets; len(got) != 1 || got[0].Value.Num != 20*5 {
+			t.Errorf("of a series that is applied there is %v, want 100", got)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -62,9 +63,10 @@ func (w *writer) holdsUnknown(candidates []candidate, is func(tag uint32) bool) 
 // readDeadSeries lists the dead: series that were used, and not for long.
 func (w *writer) readDeadSeries(ctx context.Context) error {
 	used, err := w.store.SeriesUsed(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, state.ErrUnavailable) {
 		return err
 	}
+	// While a master does not answer, none is known to be dead.
 	w.dead = deadSeries{tags: map[uint32]bool{}, read: time.Now()}
 	for id, at := range used {
 		if tag := (&state.Series{ID: id}).Tag(); time.Since(at) < deadAfter {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,68 +19,6 @@ import (
 // plansKey holds the plans that the namespace was ever written by: HASH
 // version -> plan as JSON.
 func plansKey(namespace string) string { return namespace + ":plans" }
-
-// usedKey says when each plan was last said to be in use: HASH version -> ms.
-func usedKey(namespace string) string { return namespace + ":used" }
-
-// Register tells the namespace of a plan that is in use at a moment. Who
-// applies one does so before, and again from time to time. Where the master of the
-// plans does not answer and others do, it is enough that this store has registered the
-// plan before.
-func (s *Store) Register(ctx context.Context, p *state.Plan, now time.Time) error {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	for _, entry := range []struct {
-		key   string
-		value any
-	}{{plansKey(s.namespace), text}, {usedKey(s.namespace), now.UnixMilli()}} {
-		command := redis.NewIntCmd(ctx, "hset", entry.key, p.Version, entry.value)
-		err := s.sendAbout(ctx, entry.key, command)
-		if errors.Is(err, state.ErrUnavailable) && s.registered.Load() == p.Version && s.down(ctx) == nil {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("register the plan %s: %w", p.Version, err)
-		}
-	}
-	s.registered.Store(p.Version)
-	return nil
-}
-
-// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or
-// kept, and when such a plan was last in use. State of a series that nobody has
-// used for longer than it keeps, or that is not listed, serves nobody.
-func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
-	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
-	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
-		return nil, fmt.Errorf("read when plans were used: %w", err)
-	}
-	used := command.Val()
-	versions := make(map[string]bool, len(used))
-	for version := range used {
-		versions[version] = true
-	}
-	plans, err := s.plansOf(ctx, versions)
-	if err != nil {
-		return nil, err
-	}
-	last := map[string]time.Time{}
-	for version, p := range plans {
-		ms, err := strconv.ParseInt(used[version], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("plan %s was used at %q, which is no moment", version, used[version])
-		}
-		at := time.UnixMilli(ms)
-		for _, id := range p.Series() {
-			if at.After(last[id]) {
-				last[id] = at
-			}
-		}
-	}
-	return last, nil
-}
 
 // History reads which plans the state was written by, over all shards: one
 // round trip, and a second one where a plan is met for the first time. Of shards

@@ -173,7 +173,7 @@ func TestStateIsAsCompleteAsItSays(t *testing.T) {
 				h.logs[state.Partition{Topic: "transactions", ID: id}] = nil
 			}
 			for version := range plans {
-				if err := one.Register(context.Background(), planOf(version), time.Now()); err != nil {
+				if _, err := one.Register(context.Background(), state.Registration{Plan: planOf(version)}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -341,7 +341,7 @@ func TestSeriesUsed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		for version, at := range map[string]int64{"onlyA": 3000, "both": 2000} {
 			for _, ms := range []int64{1000, at} {
-				if err := s.Register(ctx, planOf(version), time.UnixMilli(ms)); err != nil {
+				if _, err := s.Register(ctx, state.Registration{Plan: planOf(version), At: time.UnixMilli(ms)}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -355,12 +355,12 @@ func TestSeriesUsed(t *testing.T) {
 		}
 		// What another has written there is told, and not guessed about.
 		s.redis.HSet(ctx, plansKey(s.namespace), "bad", "{")
-		s.redis.HSet(ctx, usedKey(s.namespace), "bad", "1")
+		s.redis.HSet(ctx, usedKey(s.namespace), "bad/", "1:1")
 		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != "read the plan bad: unexpected end of JSON input" {
 			t.Errorf("error %v", err)
 		}
 		s.redis.HSet(ctx, plansKey(s.namespace), "bad", "{}")
-		s.redis.HSet(ctx, usedKey(s.namespace), "bad", "noon")
+		s.redis.HSet(ctx, usedKey(s.namespace), "bad/", "noon")
 		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != `plan bad was used at "noon", which is no moment` {
 			t.Errorf("error %v", err)
 		}

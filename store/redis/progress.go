@@ -47,7 +47,7 @@ const callPartitions = 500
 // Claim takes partitions for a plan, with one pipeline to each master. It returns
 // one claim for each partition. A shard whose master does not answer while others do
 // is missing in the claims.
-func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string) ([]state.Claim, error) {
+func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
 	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
 		claims[i].Progress = make([]state.Position, len(s.tags))
@@ -56,14 +56,17 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	var calls progressCalls
 	for first := 0; first < len(partitions); first += callPartitions {
 		some := partitions[first:min(first+callPartitions, len(partitions))]
-		args := []any{version, state.MaxAhead.Milliseconds()}
+		args := []any{version, state.MaxAhead.Milliseconds(), len(givesWayTo)}
+		for _, keeper := range givesWayTo {
+			args = append(args, keeper)
+		}
 		for _, p := range some {
 			args = append(args, p.Topic, p.ID)
 		}
 		for shard, tag := range s.tags {
-			calls.add(claimSource, shard, tag, args, 3*len(some), func(reply []any) error {
+			calls.add(claimSource, shard, tag, args, 4*len(some), func(reply []any) error {
 				for i := range some {
-					if err := takeClaim(&claims[first+i], shard, reply[3*i:]); err != nil {
+					if err := takeClaim(&claims[first+i], shard, reply[4*i:]); err != nil {
 						return err
 					}
 				}
@@ -101,6 +104,9 @@ func takeClaim(c *state.Claim, shard int, reply []any) error {
 			return err
 		}
 		c.Topic = &seen
+	}
+	if keeper, _ := reply[3].(string); keeper != "" {
+		c.KeptBy = keeper
 	}
 	return nil
 }

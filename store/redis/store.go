@@ -48,7 +48,7 @@ type Store struct {
 	replicas   *replicas // nil where all is read from masters
 	plans      planCache
 	past       past
-	registered atomic.Value // version of the plan that was registered last
+	registered registrations
 	// secret is nil until a layout was found, and secretAsked when one was last looked
 	// for, in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]

@@ -230,12 +230,16 @@ func TestClaimWithoutAMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := &state.Plan{Version: "two"}
-	if err := h.Register(t.Context(), plan, time.Now()); err != nil {
+	register := func() error {
+		_, err := h.Register(t.Context(), state.Registration{Plan: plan})
+		return err
+	}
+	if err := register(); err != nil {
 		t.Fatal(err)
 	}
 	take := func() state.Claim {
 		t.Helper()
-		for what, err := range map[string]error{"create": h.Create(t.Context()), "register": h.Register(t.Context(), plan, time.Now())} {
+		for what, err := range map[string]error{"create": h.Create(t.Context()), "register": register()} {
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}

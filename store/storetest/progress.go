@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -35,7 +34,7 @@ func newOwner(t *testing.T, s store.Store, version string) *owner {
 	t.Helper()
 	ctx := t.Context()
 	o := &owner{T: t, store: s, writer: s.NewWriter(), at: transactions.WithPlan(version)}
-	if err := s.Register(ctx, plan(version), time.Now()); err != nil {
+	if _, err := s.Register(ctx, state.Registration{Plan: plan(version)}); err != nil {
 		t.Fatal(err)
 	}
 	claims, err := s.Claim(ctx, []state.Partition{transactions}, version)

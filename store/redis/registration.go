@@ -1,0 +1,164 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+//go:embed register.lua
+var registerSource string
+
+// usedKey says which group began with which plan, and when it was last said to be in
+// use; see register.lua.
+func usedKey(namespace string) string { return namespace + ":used" }
+
+// registrations are what this store has registered, and the rivals that it was told of.
+type registrations struct {
+	mu     sync.Mutex
+	rivals map[string][]state.Rival // by field of the key
+}
+
+// Register tells the namespace of a plan that a group applies. Who applies one does so
+// before, and again from time to time. It returns the plans that this one must not take
+// partitions from. Where the master of the plans does not answer and others do, it is
+// enough that this store has registered the plan before.
+func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
+	field := r.Plan.Version + "/" + r.Group
+	rivals, err := s.register(ctx, field, &r)
+	s.registered.mu.Lock()
+	defer s.registered.mu.Unlock()
+	if known, before := s.registered.rivals[field]; before && !r.Begins && errors.Is(err, state.ErrUnavailable) && s.down(ctx) == nil {
+		return known, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("register the plan %s: %w", r.Plan.Version, err)
+	}
+	if s.registered.rivals == nil {
+		s.registered.rivals = map[string][]state.Rival{}
+	}
+	s.registered.rivals[field] = rivals
+	return rivals, nil
+}
+
+func (s *Store) register(ctx context.Context, field string, r *state.Registration) ([]state.Rival, error) {
+	text, err := json.Marshal(r.Plan)
+	if err != nil {
+		return nil, err
+	}
+	note := redis.NewIntCmd(ctx, "hset", plansKey(s.namespace), r.Plan.Version, text)
+	if err := s.sendAbout(ctx, plansKey(s.namespace), note); err != nil {
+		return nil, err
+	}
+	begins, at := "", ""
+	if r.Begins {
+		begins = "1"
+	}
+	if !r.At.IsZero() {
+		at = strconv.FormatInt(r.At.UnixMilli(), 10)
+	}
+	script := redis.NewSliceCmd(ctx, "eval", registerSource, 1, usedKey(s.namespace),
+		r.Plan.Version, r.Group, begins, at, state.RivalInUse.Milliseconds())
+	script.SetFirstKeyPos(3)
+	if err := s.sendAbout(ctx, usedKey(s.namespace), script); err != nil {
+		return nil, err
+	}
+	var rivals []state.Rival
+	for reply := script.Val(); len(reply) >= 3; reply = reply[3:] {
+		version, _ := reply[0].(string)
+		group, _ := reply[1].(string)
+		began, _ := reply[2].(string)
+		ms, err := strconv.ParseInt(began, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", usedKey(s.namespace), errReply)
+		}
+		rivals = append(rivals, state.Rival{Version: version, Group: group, Began: time.UnixMilli(ms)})
+	}
+	slices.SortFunc(rivals, func(a, b state.Rival) int { return a.Began.Compare(b.Began) })
+	return rivals, nil
+}
+
+// Applying is a group that applies a plan.
+type Applying struct {
+	Group, Version string
+	Began, Used    time.Time
+}
+
+// Applying lists which groups have applied which plans, those that began last first.
+func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
+	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
+	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
+		return nil, fmt.Errorf("read when plans were used: %w", err)
+	}
+	for field, value := range command.Val() {
+		version, group, _ := strings.Cut(field, "/")
+		first, second, _ := strings.Cut(value, ":")
+		began, err := strconv.ParseInt(first, 10, 64)
+		used, err2 := strconv.ParseInt(second, 10, 64)
+		if cmp.Or(err, err2) != nil {
+			return nil, fmt.Errorf("plan %s was used at %q, which is no moment", version, value)
+		}
+		list = append(list, Applying{Group: group, Version: version, Began: time.UnixMilli(began), Used: time.UnixMilli(used)})
+	}
+	slices.SortFunc(list, func(a, b Applying) int { return b.Began.Compare(a.Began) })
+	return list, nil
+}
+
+// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or
+// kept, and when such a plan was last in use. State of a series that nobody has
+// used for longer than it keeps, or that is not listed, serves nobody. A plan that has
+// partitions is in use, whenever that was said last: what it has stands with the state,
+// so it is so in an older copy too, and while nobody can say it.
+func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
+	list, err := s.Applying(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]time.Time{}
+	for _, a := range list {
+		if a.Used.After(used[a.Version]) {
+			used[a.Version] = a.Used
+		}
+	}
+	history, err := s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if history.Missing != nil {
+		return nil, fmt.Errorf("read which plans have partitions: %w", state.ErrUnavailable)
+	}
+	for _, e := range history.PlanEpochs {
+		if e.Last == state.MaxTime {
+			used[e.Version] = time.Now()
+		}
+	}
+	versions := make(map[string]bool, len(used))
+	for version := range used {
+		versions[version] = true
+	}
+	plans, err := s.plansOf(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	last := map[string]time.Time{}
+	for version, p := range plans {
+		for _, id := range p.Series() {
+			if used[version].After(last[id]) {
+				last[id] = used[version]
+			}
+		}
+	}
+	return last, nil
+}
