@@ -23,21 +23,11 @@ type pool struct {
 
 func poolOf(s *state.Series) pool { return pool{s.Group, s.Layout() == state.Logs} }
 
-// grows says whether a series grows with what it meets.
-func grows(s *state.Series) bool {
-	switch s.Layout() {
-	case state.Members, state.Sketches, state.Logs, state.Filters, state.Groups:
-		return true
-	default:
-		return false
-	}
-}
-
 // boundSeries gives the series their bytes.
 func boundSeries(list []*state.Series) {
 	sharing := map[pool]int{}
 	for _, s := range list {
-		if grows(s) {
+		if s.Layout().Grows() {
 			sharing[poolOf(s)]++
 		}
 	}
@@ -46,14 +36,14 @@ func boundSeries(list []*state.Series) {
 		together[p.group] += poolBytes
 	}
 	for _, s := range list {
-		if grows(s) {
+		if s.Layout().Grows() {
 			share, times := poolBytes/sharing[poolOf(s)], timesDefault(s)
 			s.Bytes = max(leastSeriesBytes, share) * times
 			together[s.Group] += share * (times - 1)
 		}
 	}
 	for _, s := range list {
-		if grows(s) {
+		if s.Layout().Grows() {
 			s.GroupBytes = together[s.Group]
 		}
 	}

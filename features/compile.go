@@ -83,13 +83,13 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 			s.Per, s.Keys = f.Field, keys.Name
 			write.per, write.key = in.Field, keys.Append
 		}
-		if measure == state.CountHolds {
+		if measure.OfCondition() {
 			s.Condition, write.condition = f.Condition, in.Condition
 		}
 		if measure.OfEvents() {
 			s.Field, s.Type, s.Scale, write.field = "", value.Null, 0, -1
 		}
-		if measure == state.Earliest || measure == state.Latest {
+		if measure.OfTimes() {
 			s.Type = value.Timestamp
 		}
 		s, err := c.share(f, s, write)

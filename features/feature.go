@@ -118,5 +118,5 @@ func retainedBy(parts []*Feature) (list []state.Retained) {
 // MayBeUncertain says whether answers may state how much greater their value may be;
 // see Answer.Uncertain.
 func (f *Feature) MayBeUncertain() bool {
-	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Measure == state.Touch })
+	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Layout().Forgets() })
 }

@@ -2,7 +2,6 @@ package features
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
@@ -281,41 +280,22 @@ func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 // measure fills in the operation's amount or member, and says whether there is
 // one: nulls are passed over.
 func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *writePlan, field int, b *state.Batch) bool {
-	measure := op.Series.Measure
-	switch measure {
-	case state.CountEvents, state.CountHolds:
-		op.Num = 1
-		return true
-	case state.Earliest, state.Latest:
-		op.Num = e.Time
-		return true
-	}
-	v := &e.Values[field]
-	if v.IsNull() {
-		return false
-	}
-	switch measure {
-	case state.CountValues:
-		op.Num = 1
-	case state.Sum, state.Min, state.Max:
-		op.Num = v.Num
-		if v.Type == value.Float {
-			op.Num = int64(math.Float64bits(v.Flt))
+	measure, in := op.Series.Measure, state.Input{Time: e.Time, Begin: op.Tile * op.Series.Tile}
+	if !measure.OfEvents() {
+		v := &e.Values[field]
+		if v.IsNull() {
+			return false
 		}
-	case state.Spread:
-		op.Num = int64(math.Float64bits(v.Float64()))
-	case state.FirstValue, state.LastValue:
-		m.text = state.AppendValue(m.text[:0], p.stream.Kept(field, *v))
-		op.Num, op.Member = e.Time, b.Hold(m.text)
-	default: // Distinct, Approx, Touch, Seen, LeastText, GreatestText
-		op.Member = m.member(v, p, field, b)
-		switch measure {
-		case state.Touch:
-			op.Num = e.Time
-		case state.LeastText, state.GreatestText:
-			op.Num = op.Tile * op.Series.Tile // which takes the least room
+		in.Value = v
+		switch measure.Member() {
+		case state.TextMember:
+			op.Member = m.member(v, p, field, b)
+		case state.ValueMember:
+			m.text = state.AppendValue(m.text[:0], p.stream.Kept(field, *v))
+			op.Member = b.Hold(m.text)
 		}
 	}
+	op.Num = measure.Num(in)
 	return true
 }
 

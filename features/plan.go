@@ -44,7 +44,7 @@ const versionLength = 12
 // putOut is the cap of a series that forgets unseen what is over it; 0 for
 // those that have none, and for logs, which say what they cut off.
 func putOut(s *state.Series) int {
-	if s.Measure.Layout() == state.LastSeen {
+	if s.Measure.Layout().Forgets() {
 		return s.Max
 	}
 	return 0

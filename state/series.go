@@ -4,8 +4,6 @@
 package state
 
 import (
-	"bytes"
-
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-stream/weir/value"
@@ -14,115 +12,6 @@ import (
 // A state series is the unit in which state is written and read: one measure
 // of the events of one stream that pass one filter, for each entity, in tiles
 // of one width. Features that need the same series share it.
-
-// Layout is how a series is laid out in the store.
-type Layout uint8
-
-// The layouts.
-const (
-	Tiles       Layout = iota // a number for each tile
-	Members                   // values, each with the tiles in which it was met
-	Sketches                  // a HyperLogLog for each tile
-	LastSeen                  // values, each with the time it was last met
-	Logs                      // the events themselves, for exact windows; see Log
-	Filters                   // for each tile hashes of values, or Bloom filters of them
-	DedupSet                  // hashes of the events' own identities, by the time of their records
-	MomentTiles               // number, mean and spread of values for each tile; see Moments
-	Extremes                  // one value of each tile, chosen among those met
-	Groups                    // Tiles, Members, Sketches, MomentTiles or Extremes for each key
-)
-
-// Measure is what a series keeps of an event.
-type Measure uint8
-
-// The measures.
-const (
-	CountEvents  Measure = iota // +1 for every event
-	CountValues                 // +1 for every event whose field is not null
-	Sum                         // adds the field: exact for Int and Decimal
-	Min                         // the least value of the field
-	Max                         // the greatest value of the field
-	Distinct                    // the set of the field's values
-	Approx                      // the field's values in a HyperLogLog
-	Touch                       // the field's values with their last event time
-	Record                      // the columns of the event
-	Seen                        // the field's values in filters
-	Identify                    // the event's own identity; see Op.Member
-	CountHolds                  // +1 for every event of which the condition holds
-	Earliest                    // the least time of an event
-	Latest                      // the greatest time of an event
-	Spread                      // the field's values as Moments
-	FirstValue                  // the field's value of the earliest event
-	LastValue                   // the field's value of the latest event
-	LeastText                   // the least value of a field of strings
-	GreatestText                // the greatest value of a field of strings
-)
-
-// measures describes every Measure; the name is part of a series' identity
-// and must never change.
-var measures = [...]struct {
-	name  string
-	state Layout
-}{
-	CountEvents: {"count", Tiles},
-	CountValues: {"count_values", Tiles},
-	Sum:         {"sum", Tiles},
-	Min:         {"min", Tiles},
-	Max:         {"max", Tiles},
-	Distinct:    {"distinct", Members},
-	Approx:      {"approx", Sketches},
-	Touch:       {"touch", LastSeen},
-	Record:      {"record", Logs},
-	Seen:        {"seen", Filters},
-	Identify:    {"id", DedupSet},
-
-	CountHolds:   {"count_holds", Tiles},
-	Earliest:     {"earliest", Tiles},
-	Latest:       {"latest", Tiles},
-	Spread:       {"spread", MomentTiles},
-	FirstValue:   {"first_value", Extremes},
-	LastValue:    {"last_value", Extremes},
-	LeastText:    {"least_text", Extremes},
-	GreatestText: {"greatest_text", Extremes},
-}
-
-// String is the measure's name.
-func (m Measure) String() string { return measures[m].name }
-
-var layoutNames = [...]string{
-	Tiles: "tiles", Members: "members", Sketches: "sketches", LastSeen: "last seen", Logs: "log", MomentTiles: "moments",
-	Extremes: "extremes", Groups: "tiles by key", Filters: "filters", DedupSet: "ids",
-}
-
-// String is the layout's name, for people.
-func (l Layout) String() string { return layoutNames[l] }
-
-// Layout is the layout in which the measure is kept.
-func (m Measure) Layout() Layout { return measures[m].state }
-
-// Counts says whether the measure is a number of events.
-func (m Measure) Counts() bool { return m == CountEvents || m == CountValues || m == CountHolds }
-
-// OfEvents says whether the measure looks at no field of the event.
-func (m Measure) OfEvents() bool {
-	return m == CountEvents || m == CountHolds || m == Earliest || m == Latest
-}
-
-// Replaces says whether, of two candidates for one tile of Extremes, the one that
-// came later takes the place of the one held. A candidate is the time of its
-// event and its value.
-func (m Measure) Replaces(time int64, value []byte, heldTime int64, held []byte) bool {
-	switch m {
-	case FirstValue:
-		return time < heldTime
-	case LastValue:
-		return time >= heldTime
-	case LeastText:
-		return bytes.Compare(value, held) < 0
-	default:
-		return bytes.Compare(value, held) > 0
-	}
-}
 
 // Series describes one state series. It is made once, when definitions are
 // loaded, and never changed.

@@ -110,20 +110,12 @@ type Feature struct {
 	FalsePositiveRate float64 `json:"false_positive_rate,omitempty"`
 }
 
-// Estimates of Redis memory in bytes; see EntityPlan.
+// Estimates of Redis memory in bytes, besides what the layouts take (state.Series.Cost);
+// see Entity.
 const (
-	bytesKey        = 150
-	bytesSeries     = 8
-	bytesTile       = 5
-	bytesMember     = 14
-	bytesSeen       = 16
-	bytesRecord     = 25
-	bytesMoments    = 18
-	bytesID         = 10
-	bytesSketchOne  = 6
-	bytesSketchFull = 12288
-	bytesFilterOne  = 12
-	bytesHash       = 8
+	bytesKey    = 150
+	bytesSeries = 8
+	bytesGroup  = 14 // a value by which a series is kept apart
 )
 
 // Explain works out what definitions cost.
@@ -173,7 +165,7 @@ func explainSeries(s *state.Series, users []string) Series {
 		Per: s.Per, Condition: s.Condition, State: s.Layout().String(), Tile: window.FormatDuration(window.Milliseconds(s.Tile)),
 		Keep: window.FormatDuration(window.Milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
-	if stored := s.Layout(); stored == state.LastSeen || stored == state.Logs {
+	if s.Layout().Exact() {
 		p.Tile = "exact"
 	}
 	if s.Tile == 0 {
@@ -256,10 +248,10 @@ func explainEntity(series []*state.Series) Entity {
 			p.BytesOnce += bytesKey
 			p.BytesFull += bytesKey
 		}
-		once, full := seriesBytes(s, int64(s.Tiles))
+		once, full := s.Cost(int64(s.Tiles))
 		if s.Layout() == state.Groups {
-			once += bytesMember
-			full = max(1, int64(s.Max)) * (full + bytesMember)
+			once += bytesGroup
+			full = max(1, int64(s.Max)) * (full + bytesGroup)
 		}
 		if s.Bytes > 0 {
 			full = min(full, int64(s.Bytes))
@@ -268,40 +260,4 @@ func explainEntity(series []*state.Series) Entity {
 		p.BytesFull += bytesSeries + full
 	}
 	return p
-}
-
-// seriesBytes estimates what a series takes of an entity met once, and of one met
-// in every tile; of one kept apart by keys, that of a key.
-func seriesBytes(s *state.Series, tiles int64) (once, full int64) {
-	most := int64(s.Max)
-	switch s.Measure.Layout() {
-	case state.Members:
-		return bytesMember, tiles * bytesMember
-	case state.LastSeen:
-		return bytesSeen, most * bytesSeen
-	case state.Logs:
-		return bytesRecord, most * bytesRecord
-	case state.DedupSet:
-		return bytesID, most * bytesID
-	case state.Sketches:
-		return bytesSketchOne, tiles * bytesSketchFull
-	case state.Filters:
-		return bytesFilterOne, tiles * bytesFilter(s)
-	case state.MomentTiles:
-		return bytesMoments, tiles * bytesMoments
-	case state.Extremes:
-		return bytesMember, tiles * bytesMember
-	default:
-		return bytesTile, tiles * bytesTile
-	}
-}
-
-// bytesFilter is what a filter takes that has as many values as its series
-// expects.
-func bytesFilter(s *state.Series) int64 {
-	size, _ := state.BloomSize(s.Max, s.Rate/2) // the other half is for what comes after
-	if size == 0 {
-		size = s.Max * bytesHash
-	}
-	return int64(size)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -48,7 +47,7 @@ func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) stri
 	}
 	// State is kept apart by the keys of one field, and only if it has tiles.
 	_, keyed := kind.(aggregate.Keyed)
-	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout() == state.LastSeen {
+	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout().Exact() {
 		return called(spec) + " per category"
 	}
 	return ""

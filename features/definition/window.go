@@ -90,7 +90,7 @@ func (l *loader) measuredType(d *writtenFeature) value.Type {
 // tile reads the width of a window's tiles. A kind whose state has an exact
 // edge of its own has none: its tile is a millisecond.
 func (l *loader) tile(d *writtenFeature, kind aggregate.Function, form window.Clocked) time.Duration {
-	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout() == state.LastSeen {
+	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout().Exact() {
 		if d.tile.given() {
 			l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
 		}

@@ -236,7 +236,7 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]cost.Series, 
 func newEntry(s *state.Series, from *packed.Entry, columns []features.LogColumn) (e Entry, err error) {
 	e = Entry{Key: from.Key, Member: from.Member, Registers: from.Registers, Hashes: from.Hashes, Bits: from.Bits}
 	for _, tile := range from.Tiles {
-		if s.Measure.Layout() != state.LastSeen {
+		if !s.Measure.Layout().Exact() {
 			if s.Tile == 0 {
 				break // one tile for ever
 			}

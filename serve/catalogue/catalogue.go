@@ -10,7 +10,6 @@ import (
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
-	"github.com/weir-stream/weir/state"
 )
 
 // Catalogue is the answer of GET /v1/features.
@@ -158,7 +157,7 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 		}
 		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
 		d.Series = append(d.Series, Series{
-			ID: s.ID, State: stateNames[s.Layout()], Measure: s.Measure.String(), SharedWith: others,
+			ID: s.ID, State: s.Layout().Name(), Measure: s.Measure.String(), SharedWith: others,
 		})
 	}
 	return d
@@ -177,9 +176,4 @@ func (d *Feature) describeWindow(f *features.Feature) {
 			d.Tile = window.FormatDuration(f.Window.Tile)
 		}
 	}
-}
-
-var stateNames = map[state.Layout]string{
-	state.Tiles: "tiles", state.Members: "members", state.Sketches: "sketches", state.LastSeen: "last_seen",
-	state.Logs: "log", state.MomentTiles: "moments", state.Extremes: "extremes", state.Groups: "groups", state.Filters: "filters",
 }

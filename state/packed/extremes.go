@@ -17,6 +17,15 @@ type extremes struct {
 	byTile[extreme]
 }
 
+var packedExtremes = packing{
+	empty: func(s *state.Series, _ Secret) State {
+		return &extremes{series: s}
+	},
+	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
+	},
+}
+
 type extreme struct {
 	time  int64
 	value []byte
@@ -26,7 +35,7 @@ func (p *extremes) Apply(op *state.Mutation) { p.meet(op.Tile, op.Num, op.Member
 
 func (p *extremes) meet(tile, time int64, value []byte) {
 	c, held := p.at(tile)
-	if !held || p.series.Measure.Replaces(time, value, c.time, c.value) {
+	if !held || p.series.Measure.Replaces(state.Candidate{Time: time, Value: value}, state.Candidate{Time: c.time, Value: c.value}) {
 		*c = extreme{time, slices.Clone(value)}
 	}
 }
@@ -73,7 +82,7 @@ func (p *extremes) Read(r *state.Read) (out state.WindowState) {
 
 // read is the value of a pick.
 func (p *extremes) read(val []byte) (value.Value, error) {
-	if m := p.series.Measure; m == state.LeastText || m == state.GreatestText {
+	if p.series.Measure.Member() == state.TextMember {
 		return value.Value{Type: value.String, Str: val}, nil
 	}
 	return state.ReadValue(p.series.Type, p.series.Scale, val)

@@ -16,6 +16,15 @@ type filters struct {
 	tiles  map[int64]*filter
 }
 
+var packedFilters = packing{
+	empty: func(s *state.Series, secret Secret) State {
+		return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
+	},
+	appendOp: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+		return appendFilterOp(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
+	},
+}
+
 func (f *filters) Apply(op *state.Mutation) { f.at(op.Tile).add(f.secret.hash(op.Member), f.series) }
 
 func (f *filters) at(tile int64) *filter {

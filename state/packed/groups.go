@@ -3,6 +3,7 @@ package packed
 import (
 	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -28,6 +29,15 @@ type groups struct {
 	bounds map[int64]string // by tile; nil for none
 	trimAt int              // the number of keys at which it is looked for what to drop
 	first  int64            // the first tile kept when it was last pruned
+}
+
+var packedGroups = packing{
+	empty: func(s *state.Series, _ Secret) State {
+		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
+	},
+	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		return appendGroupOp(dst, op), before
+	},
 }
 
 // tiled is a state whose content is that of its tiles.
@@ -114,8 +124,7 @@ func lengthen(dst []byte, start int) []byte {
 func appendGroupOp(dst []byte, op *state.Mutation) []byte {
 	dst = appendKey(dst, op.Key)
 	start := len(dst)
-	dst, _ = appendTiledOp(dst, op, firstTile(op.Series))
-	return lengthen(dst, start)
+	return lengthen(appendTiledOp(dst, op, firstTile(op.Series)), start)
 }
 
 // trim drops of each tile the keys behind the first most+1, 0 for all, and those

@@ -27,6 +27,15 @@ type log struct {
 	latest  int64 // time of the last record that is in order
 }
 
+var packedLogs = packing{
+	empty: func(s *state.Series, _ Secret) State {
+		return &log{max: s.Max, bytes: s.Bytes}
+	},
+	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		return append(dst, op.Member...), before
+	},
+}
+
 func (l *log) Apply(op *state.Mutation) {
 	_, width := binary.Uvarint(op.Member)
 	l.append(op.Member, state.LogTime(op.Member[width:]))

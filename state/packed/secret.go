@@ -7,8 +7,6 @@ import (
 	"errors"
 
 	"github.com/dchest/siphash"
-
-	"github.com/weir-stream/weir/state"
 )
 
 // Secret is what a namespace hashes values and identities with: the key of SipHash-2-4
@@ -53,16 +51,3 @@ func (Secret) String() string { return "(secret)" }
 func (Secret) GoString() string { return "(secret)" }
 
 func (k Secret) hash(text []byte) uint64 { return siphash.Hash(k.first, k.second, text) }
-
-// NewKeyed is the empty state of a series that takes in operations and is asked about
-// values with a secret.
-func NewKeyed(s *state.Series, secret Secret) State {
-	switch s.Layout() {
-	case state.Filters:
-		return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
-	case state.DedupSet:
-		return &dedupSet{series: s, secret: secret}
-	default:
-		return New(s)
-	}
-}

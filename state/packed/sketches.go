@@ -16,6 +16,15 @@ type sketches struct {
 	spare  []*hyperLogLog // empty ones, of tiles that there were
 }
 
+var packedSketches = packing{
+	empty: func(s *state.Series, _ Secret) State {
+		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
+	},
+	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		return appendSketchOp(dst, op.Member, op.Tile-before), op.Tile
+	},
+}
+
 func (s *sketches) Apply(op *state.Mutation) { s.at(op.Tile).add(op.Member) }
 
 func (s *sketches) at(tile int64) *hyperLogLog {

@@ -34,80 +34,12 @@ type State interface {
 	Prune(first int64) (empty bool)
 }
 
-// New is the empty state of a series that takes in, and gives out, what is packed. One
-// that hashes values is made by NewKeyed where it takes in operations or is asked.
-func New(s *state.Series) State {
-	switch s.Layout() {
-	case state.LastSeen:
-		return &lastSeen{max: s.Max, times: map[string]int64{}}
-	case state.Logs:
-		return &log{max: s.Max, bytes: s.Bytes}
-	case state.Filters, state.DedupSet:
-		return NewKeyed(s, Secret{})
-	case state.Groups:
-		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
-	default:
-		return newTiled(s)
-	}
-}
-
-// newTiled is the empty state of a series, or of a key of its groups.
-func newTiled(s *state.Series) tiled {
-	switch s.Measure.Layout() {
-	case state.Members:
-		return &members{series: s, tiles: map[string][]int64{}}
-	case state.Sketches:
-		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
-	case state.MomentTiles:
-		return &momentTiles{series: s}
-	case state.Extremes:
-		return &extremes{series: s}
-	default:
-		return &tiles{series: s}
-	}
-}
-
 // packedEpoch is 2024-01-01. Tiles and times are packed as their distance from
 // it: a day of these years takes two bytes.
 const packedEpoch = 1704067200000
 
 // firstTile is the tile from which the distance of the first tile packed is.
 func firstTile(s *state.Series) int64 { return s.TileOf(packedEpoch) }
-
-// appendOp packs an operation. Tiles are written as the distance from the one
-// before, which it returns for the next. Values are hashed with the secret.
-func appendOp(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-	switch op.Series.Layout() {
-	case state.LastSeen:
-		return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
-	case state.Logs:
-		return append(dst, op.Member...), before
-	case state.Filters:
-		return appendFilterOp(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
-	case state.DedupSet:
-		return appendDedupEntry(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
-	case state.Groups:
-		return appendGroupOp(dst, op), before
-	default:
-		return appendTiledOp(dst, op, before)
-	}
-}
-
-func appendTiledOp(dst []byte, op *state.Mutation, before int64) ([]byte, int64) {
-	switch op.Series.Measure.Layout() {
-	case state.Members:
-		return appendMember(dst, op.Member, []int64{op.Tile}, before), before
-	case state.Sketches:
-		return appendSketchOp(dst, op.Member, op.Tile-before), op.Tile
-	case state.MomentTiles:
-		return appendMoments(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
-	case state.Extremes:
-		return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
-	default:
-		dst = binary.AppendVarint(dst, op.Tile-before)
-		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
-	}
-}
 
 // errPacked is what bytes are that this package cannot have packed.
 var errPacked = errors.New("the state is damaged")

@@ -17,6 +17,16 @@ type tiles struct {
 	numbers []number
 }
 
+var packedTiles = packing{
+	empty: func(s *state.Series, _ Secret) State {
+		return &tiles{series: s}
+	},
+	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		dst = binary.AppendVarint(dst, op.Tile-before)
+		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
+	},
+}
+
 // number is the content of a tile; floats stand in it by their bits. Of a sum it may
 // be of 128 bits, see value.Value.
 type number struct{ tile, num, carry int64 }
@@ -53,22 +63,17 @@ func (t *tiles) put(n number) {
 		return
 	}
 	held, v := t.value(t.numbers[i]), t.value(n)
-	switch t.series.Measure {
-	case state.Min, state.Earliest:
-		if value.Compare(v, held) < 0 {
+	if order := t.series.Measure.Order(); order != 0 {
+		if value.Compare(v, held) == order {
 			t.numbers[i] = n
 		}
-	case state.Max, state.Latest:
-		if value.Compare(v, held) > 0 {
-			t.numbers[i] = n
-		}
-	default:
-		sum := value.Add(held, v)
-		if sum.Type == value.Float {
-			sum.Num = int64(math.Float64bits(sum.Flt))
-		}
-		t.numbers[i].num, t.numbers[i].carry = sum.Num, sum.Carry
+		return
 	}
+	sum := value.Add(held, v)
+	if sum.Type == value.Float {
+		sum.Num = int64(math.Float64bits(sum.Flt))
+	}
+	t.numbers[i].num, t.numbers[i].carry = sum.Num, sum.Carry
 }
 
 func (t *tiles) Merge(packed []byte) error {
@@ -102,9 +107,6 @@ func floats(s *state.Series) bool {
 	return s.Type == value.Float && !s.Measure.Counts()
 }
 
-// wide says whether the numbers of a series may leave 64 bits.
-func wide(s *state.Series) bool { return s.Measure == state.Sum }
-
 // appendNumber appends a number without its tile: a float's bits, or a zigzag varint,
 // which of a sum may be of 128 bits.
 func appendNumber(dst []byte, s *state.Series, n number) []byte {
@@ -120,7 +122,7 @@ func appendNumber(dst []byte, s *state.Series, n number) []byte {
 
 func readNumber(r *reader, s *state.Series) (n number) {
 	switch {
-	case wide(s) && !floats(s):
+	case s.Measure.Wide() && !floats(s):
 		n.num, n.carry = r.wideVarint()
 	case !floats(s):
 		n.num = r.varint()

@@ -2,11 +2,9 @@ package redisstore
 
 import (
 	"bytes"
-	"math"
 	"math/bits"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/value"
 )
 
 // combiner gathers the operations of one script call by state key, and makes
@@ -44,13 +42,11 @@ func (c *combiner) full() bool { return len(c.ops) >= callOps || c.bytes >= call
 // add takes an operation on an entity whose hash is known.
 func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 	key := c.key(entity, hash, op)
-	if m := op.Series.Measure; m == state.Record || m == state.Spread || m == state.Identify {
-		c.appendHash(key, op) // no event stands for another
-		return
-	}
-	for i := key.first; i >= 0; i = c.ops[i].next {
-		if merge(&c.ops[i].Mutation, op) {
-			return
+	if op.Series.Measure.Combines() {
+		for i := key.first; i >= 0; i = c.ops[i].next {
+			if c.ops[i].Combine(op) {
+				return
+			}
 		}
 	}
 	c.appendHash(key, op)
@@ -102,64 +98,3 @@ func (c *combiner) grow() {
 		c.table[i] = int32(n + 1)
 	}
 }
-
-// merge folds op into into and says whether it could: they must touch the same
-// field, and do there what one operation can do.
-func merge(into, op *state.Mutation) bool {
-	if into.Series != op.Series && into.Series.ID != op.Series.ID {
-		return false
-	}
-	if !bytes.Equal(into.Key, op.Key) {
-		return false
-	}
-	switch measure := into.Series.Measure; measure {
-	case state.CountEvents, state.CountValues, state.CountHolds, state.Sum:
-		if into.Tile != op.Tile {
-			return false
-		}
-		if into.Series.Type == value.Float && measure == state.Sum {
-			into.Num = floatBits(floatOf(into.Num) + floatOf(op.Num))
-			return true
-		}
-		sum := into.Num + op.Num
-		if (sum > into.Num) != (op.Num > 0) && op.Num != 0 {
-			return false // where it overflows is for the state to say
-		}
-		into.Num = sum
-		return true
-	case state.Min, state.Max, state.Earliest, state.Latest:
-		if into.Tile != op.Tile {
-			return false
-		}
-		if less := numLess(into.Series.Type, op.Num, into.Num); less == (measure == state.Min || measure == state.Earliest) {
-			into.Num = op.Num
-		}
-		return true
-	case state.FirstValue, state.LastValue, state.LeastText, state.GreatestText:
-		if into.Tile != op.Tile {
-			return false
-		}
-		if measure.Replaces(op.Num, op.Member, into.Num, into.Member) {
-			into.Num, into.Member = op.Num, op.Member
-		}
-		return true
-	case state.Touch:
-		if !bytes.Equal(into.Member, op.Member) {
-			return false
-		}
-		into.Num = max(into.Num, op.Num)
-		return true
-	default: // Distinct, Approx, Seen: once is enough
-		return into.Tile == op.Tile && bytes.Equal(into.Member, op.Member)
-	}
-}
-
-func numLess(t value.Type, a, b int64) bool {
-	if t == value.Float {
-		return floatOf(a) < floatOf(b)
-	}
-	return a < b
-}
-
-func floatOf(bits int64) float64 { return math.Float64frombits(uint64(bits)) }
-func floatBits(f float64) int64  { return int64(math.Float64bits(f)) }

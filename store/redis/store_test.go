@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -86,9 +87,9 @@ func fill(b *state.Batch, source int, list ...event) {
 		tile := state.FloorDiv(e.time, day)
 		b.Add(state.Mutation{Series: events, Tile: tile, Num: 1})
 		b.Add(state.Mutation{Series: amount, Tile: tile, Num: e.cents})
-		b.Add(state.Mutation{Series: weight, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(state.Mutation{Series: weight, Tile: tile, Num: int64(math.Float64bits(float64(e.cents) / 4))})
 		b.Add(state.Mutation{Series: smallest, Tile: tile, Num: e.cents})
-		b.Add(state.Mutation{Series: biggest, Tile: tile, Num: floatBits(float64(e.cents) / 4)})
+		b.Add(state.Mutation{Series: biggest, Tile: tile, Num: int64(math.Float64bits(float64(e.cents) / 4))})
 		b.Add(state.Mutation{Series: users, Tile: tile, Member: []byte(e.user)})
 		b.Add(state.Mutation{Series: approx, Tile: tile, Member: []byte(e.user)})
 		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})

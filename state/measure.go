@@ -1,0 +1,177 @@
+package state
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// Measure is what a series keeps of an event.
+type Measure uint8
+
+// The measures.
+const (
+	CountEvents  Measure = iota // +1 for every event
+	CountValues                 // +1 for every event whose field is not null
+	Sum                         // adds the field: exact for Int and Decimal
+	Min                         // the least value of the field
+	Max                         // the greatest value of the field
+	Distinct                    // the set of the field's values
+	Approx                      // the field's values in a HyperLogLog
+	Touch                       // the field's values with their last event time
+	Record                      // the columns of the event
+	Seen                        // the field's values in filters
+	Identify                    // the event's own identity; see Mutation.Member
+	CountHolds                  // +1 for every event of which the condition holds
+	Earliest                    // the least time of an event
+	Latest                      // the greatest time of an event
+	Spread                      // the field's values as Moments
+	FirstValue                  // the field's value of the earliest event
+	LastValue                   // the field's value of the latest event
+	LeastText                   // the least value of a field of strings
+	GreatestText                // the greatest value of a field of strings
+)
+
+// measure is a row of the table of the measures.
+type measure struct {
+	name   string // part of a series' identity: it must never change
+	layout Layout
+	of     input
+	counts bool // its numbers are numbers of events
+	wide   bool // its numbers may leave 64 bits
+	// The operation of an event: its Num, 0 for nil, and its Member.
+	num    func(Input) int64
+	member Member
+	// combine makes one operation of two on one series, one entity and one key, and
+	// says whether it could; nil where no event stands for another.
+	combine func(into, op *Mutation) bool
+	// order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater,
+	// 0 their sum.
+	order int
+	// replaces says whether, of two candidates for a tile of Extremes, the one that
+	// came later takes the place of the one held.
+	replaces func(candidate, held Candidate) bool
+}
+
+var measures = [...]measure{
+	CountEvents: {name: "count", layout: Tiles, of: events, counts: true, num: one, combine: addCounts},
+	CountValues: {name: "count_values", layout: Tiles, of: field, counts: true, num: one, combine: addCounts},
+	CountHolds:  {name: "count_holds", layout: Tiles, of: condition, counts: true, num: one, combine: addCounts},
+	Sum:         {name: "sum", layout: Tiles, of: field, wide: true, num: number, combine: addNumbers},
+	Min:         {name: "min", layout: Tiles, of: field, num: number, combine: chooseNumber(-1), order: -1},
+	Max:         {name: "max", layout: Tiles, of: field, num: number, combine: chooseNumber(1), order: 1},
+	Earliest:    {name: "earliest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(-1), order: -1},
+	Latest:      {name: "latest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(1), order: 1},
+
+	Distinct: {name: "distinct", layout: Members, of: field, member: TextMember, combine: onceIsEnough},
+	Approx:   {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough},
+	Seen:     {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough},
+	Touch:    {name: "touch", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest},
+	Spread:   {name: "spread", layout: MomentTiles, of: field, num: float},
+
+	FirstValue: extremes("first_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time < held.Time }),
+	LastValue:  extremes("last_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time >= held.Time }),
+	LeastText: extremes("least_text", tileBegin, TextMember,
+		func(c, held Candidate) bool { return bytes.Compare(c.Value, held.Value) < 0 }),
+	GreatestText: extremes("greatest_text", tileBegin, TextMember,
+		func(c, held Candidate) bool { return bytes.Compare(c.Value, held.Value) > 0 }),
+
+	// What an event does to a log and to a dedup set the mapper makes of all of it.
+	Record:   {name: "record", layout: Logs, of: events},
+	Identify: {name: "id", layout: DedupSet, of: events},
+}
+
+// extremes is the row of a measure that keeps one of the candidates of a tile.
+func extremes(name string, num func(Input) int64, member Member, replaces func(c, held Candidate) bool) measure {
+	return measure{
+		name: name, layout: Extremes, of: field, num: num, member: member, combine: chooseCandidate(replaces), replaces: replaces,
+	}
+}
+
+// input is what of an event a measure looks at.
+type input uint8
+
+const (
+	field input = iota
+	events
+	condition
+	times
+)
+
+// Input is what the number of an operation is made of.
+type Input struct {
+	Time  int64        // of the event, in milliseconds
+	Begin int64        // of the event's tile, in milliseconds
+	Value *value.Value // of the field, not null; nil for a measure of events
+}
+
+func one(Input) int64          { return 1 }
+func timeOf(in Input) int64    { return in.Time }
+func tileBegin(in Input) int64 { return in.Begin } // which takes the least room
+func float(in Input) int64     { return int64(math.Float64bits(in.Value.Float64())) }
+
+func number(in Input) int64 {
+	if in.Value.Type == value.Float {
+		return int64(math.Float64bits(in.Value.Flt))
+	}
+	return in.Value.Num
+}
+
+// Member is what an operation has of the field's value besides its number.
+type Member uint8
+
+// The forms of members.
+const (
+	NoMember    Member = iota
+	TextMember         // the value as text
+	ValueMember        // the value as of AppendValue
+)
+
+// Candidate is a value that may be kept of a tile, and the time of its event.
+type Candidate struct {
+	Time  int64
+	Value []byte
+}
+
+// String is the measure's name.
+func (m Measure) String() string { return measures[m].name }
+
+// Layout is the layout in which the measure is kept.
+func (m Measure) Layout() Layout { return measures[m].layout }
+
+// Counts says whether the measure is a number of events.
+func (m Measure) Counts() bool { return measures[m].counts }
+
+// Wide says whether the measure's numbers may leave 64 bits.
+func (m Measure) Wide() bool { return measures[m].wide }
+
+// OfEvents says whether the measure looks at no field of the event.
+func (m Measure) OfEvents() bool { return measures[m].of != field }
+
+// OfCondition says whether the measure looks at whether a condition holds.
+func (m Measure) OfCondition() bool { return measures[m].of == condition }
+
+// OfTimes says whether the measure looks at the event's time.
+func (m Measure) OfTimes() bool { return measures[m].of == times }
+
+// Num is the number of the operation that an event is.
+func (m Measure) Num(in Input) int64 {
+	if num := measures[m].num; num != nil {
+		return num(in)
+	}
+	return 0
+}
+
+// Member is what the operation has of the field's value besides its number.
+func (m Measure) Member() Member { return measures[m].member }
+
+// Order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0
+// their sum.
+func (m Measure) Order() int { return measures[m].order }
+
+// Replaces says whether, of two candidates for one tile of Extremes, the one that
+// came later takes the place of the one held.
+func (m Measure) Replaces(candidate, held Candidate) bool {
+	return measures[m].replaces(candidate, held)
+}
