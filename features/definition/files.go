@@ -18,8 +18,14 @@ type hostFiles struct{}
 
 func (hostFiles) Open(name string) (fs.File, error) { return os.Open(name) }
 
+// IsTest says whether a file is one of tests by its name, *_test.yaml, which stands
+// beside definitions and holds none.
+func IsTest(name string) bool {
+	return strings.HasSuffix(name, "_test.yaml") || strings.HasSuffix(name, "_test.yml")
+}
+
 // filesOf are the files of definitions that a path stands for: itself, or the
-// *.yaml and *.yml files of a folder.
+// *.yaml and *.yml files of a folder that are no tests.
 func filesOf(fsys fs.FS, name string) ([]string, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -34,7 +40,7 @@ func filesOf(fsys fs.FS, name string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
+		if ext := path.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") && !IsTest(e.Name()) {
 			names = append(names, path.Join(name, e.Name()))
 		}
 	}

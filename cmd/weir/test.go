@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/operate/featuretest"
+)
+
+func newTestCommand() *cobra.Command {
+	var junit string
+	cmd := &cobra.Command{
+		Use:   "test [PATH...]",
+		Short: "Run the tests that stand beside feature definitions",
+		Long: `Run the tests in files, and in the *_test.yaml in and below folders; below the current
+one if none is named. A test says what happens, what is asked and what is to be answered;
+it needs no Kafka and no Redis. The command fails if a test does.`,
+		Example: `  weir test config/features
+  weir test --junit report.xml`,
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if len(paths) == 0 {
+				paths = []string{"."}
+			}
+			files, err := featuretest.Find(paths...)
+			if err != nil {
+				return err
+			}
+			var results []*featuretest.Result
+			var bad []error
+			tests, failed := 0, 0
+			for _, file := range files {
+				result, err := featuretest.Run(cmd.Context(), file)
+				if err != nil {
+					bad = append(bad, err)
+					continue
+				}
+				results = append(results, result)
+				tests, failed = tests+len(result.Tests), failed+result.Failed()
+			}
+			if err := featuretest.WriteText(cmd.OutOrStdout(), results); err != nil {
+				return err
+			}
+			if junit != "" {
+				bad = append(bad, writeJUnit(junit, results))
+			}
+			if failed > 0 {
+				bad = append(bad, fmt.Errorf("%d of %s failed", failed, number(tests, "test")))
+			}
+			return errors.Join(bad...)
+		},
+	}
+	cmd.Flags().StringVar(&junit, "junit", "", "write a report for CI to this file, in the form of JUnit's")
+	return cmd
+}
+
+func writeJUnit(name string, results []*featuretest.Result) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("--junit: %w", err)
+	}
+	return errors.Join(featuretest.WriteJUnit(file, results), file.Close())
+}

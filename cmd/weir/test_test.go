@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// heredocs are the files that a page writes with cat, by their names; those that it
+// appends to begin with what is there.
+func heredocs(t *testing.T, page string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?s)cat >>? (\S+) <<'YAML'\n(.*?)\nYAML\n`).FindAllStringSubmatch(string(text), -1) {
+		files[m[1]] += m[2] + "\n"
+	}
+	return files
+}
+
+// The tutorial's feature passes the tutorial's test beside the shipped ones, and fails it
+// once it is another.
+func TestTutorialsTest(t *testing.T) {
+	dir := t.TempDir()
+	shipped, err := filepath.Glob("../../config/features/*.yaml")
+	if err != nil || len(shipped) < 5 {
+		t.Fatal(shipped, err)
+	}
+	written := heredocs(t, "../../docs/tutorial.md")
+	definition, tests := written["my-features/transactions.yaml"], written["my-features/merchants_test.yaml"]
+	if definition == "" || tests == "" {
+		t.Fatalf("the tutorial writes %v", written)
+	}
+	for _, name := range shipped {
+		text := readFile(t, name)
+		if filepath.Base(name) == "transactions.yaml" {
+			text += definition
+		}
+		writeFile(t, dir, filepath.Base(name), text)
+	}
+	writeFile(t, dir, "merchants_test.yaml", tests)
+	report := filepath.Join(t.TempDir(), "report.xml")
+	out, err := weir(t, "test", dir, "--junit", report)
+	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.HasSuffix(out, "10 tests, 0 failed, 31 values compared\n") || strings.Contains(out, "not asked about") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="10" failures="0">`) {
+		t.Errorf("the report is\n%s", got)
+	}
+
+	writeFile(t, dir, "transactions.yaml", strings.Replace(readFile(t, filepath.Join(dir, "transactions.yaml")), "COUNT_DISTINCT(1h, transaction, user_id, m", "COUNT_DISTINCT(5m, transaction, user_id, m", 1))
+	out, err = weir(t, "test", dir)
+	if err == nil || message(err) != "weir: 1 of 10 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestTestBadUse(t *testing.T) {
+	dir := t.TempDir()
+	bad := writeFile(t, dir, "bad_test.yaml", "tets: []")
+	for _, b := range []struct{ args, want string }{
+		{"DIR/none", "weir: lstat DIR/none: no such file or directory"},
+		{filepath.Dir(writeFile(t, t.TempDir(), "x.yaml", "")), "weir: FIRST: there is no *_test.yaml below it"},
+		{"DIR", bad + `:1:1: unknown key "tets" of a file of tests; did you mean "tests"?` + "\n" + bad + ":1:1: tests: expected a list of tests"},
+		{"../../config/features --junit DIR/none/report.xml", "weir: --junit: open DIR/none/report.xml: no such file or directory"},
+	} {
+		args := strings.Fields(strings.ReplaceAll(b.args, "DIR", dir))
+		_, err := weir(t, append([]string{"test"}, args...)...)
+		want := strings.NewReplacer("DIR", dir, "FIRST", args[0]).Replace(b.want)
+		if err == nil || message(err) != want {
+			t.Errorf("%s\ngot  %v\nwant %s", b.args, err, want)
+		}
+	}
+}

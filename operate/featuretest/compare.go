@@ -1,0 +1,148 @@
+package featuretest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// said are the parts of an answer that an expectation in the long form may name.
+var said = map[string]func(*query.Answer) string{
+	"value":  func(a *query.Answer) string { return string(a.AppendValue(nil)) },
+	"status": func(a *query.Answer) string { return strconv.Quote(string(a.Status)) },
+	"exact":  func(a *query.Answer) string { return strconv.FormatBool(a.Exact) },
+	"capped": func(a *query.Answer) string { return strconv.FormatBool(a.Capped) },
+}
+
+// differs says in what an answer is not as expected; empty for nothing. What is expected
+// is a value, or {value, status, exact, capped} as far as they matter.
+func differs(f *file, feature *features.Feature, a *query.Answer, want *yaml.Node) string {
+	if !longForm(feature, want) {
+		return f.valueDiffers(feature, a, want)
+	}
+	var all []string
+	each(want, func(key, v *yaml.Node) {
+		if key.Value == "value" {
+			if d := f.valueDiffers(feature, a, v); d != "" {
+				all = append(all, d)
+			}
+			return
+		}
+		if got, wanted := said[key.Value](a), toJSON(v); got != wanted {
+			all = append(all, fmt.Sprintf("expected %s %s, got %s", key.Value, strings.Trim(wanted, `"`), strings.Trim(got, `"`)))
+		}
+	})
+	return strings.Join(all, "; ")
+}
+
+// longForm says whether an expectation names parts of the answer, and is no value itself.
+func longForm(feature *features.Feature, want *yaml.Node) bool {
+	long := want.Kind == yaml.MappingNode && len(want.Content) > 0
+	each(want, func(key, _ *yaml.Node) {
+		if said[key.Value] == nil {
+			long = false
+		}
+	})
+	return long
+}
+
+func (f *file) valueDiffers(feature *features.Feature, a *query.Answer, want *yaml.Node) string {
+	wanted := toJSON(want)
+	if feature.Type() == value.Timestamp && want.Kind == yaml.ScalarNode {
+		if ms, err := f.parseMoment(want.Value); err == nil {
+			wanted = strconv.FormatInt(ms, 10)
+		}
+	}
+	got := a.AppendValue(nil)
+	whole := feature.Type() != value.Float && feature.Type() != value.Decimal
+	if equal(decoded([]byte(wanted)), decoded(got), whole) {
+		return ""
+	}
+	return fmt.Sprintf("expected %s, got %s%s", wanted, got, f.details(a))
+}
+
+// details say what an answer rests on.
+func (f *file) details(a *query.Answer) string {
+	var all []string
+	if a.Status != query.Present {
+		all = append(all, string(a.Status))
+	}
+	switch {
+	case a.Status == query.OutsideMaxAge:
+	case a.From == state.MinTime:
+		all = append(all, "all until "+f.momentText(a.To))
+	default:
+		all = append(all, "from "+f.momentText(a.From)+" to "+f.momentText(a.To))
+	}
+	if a.Capped {
+		all = append(all, "capped")
+	}
+	if a.Shape == aggregate.Scalar && a.StandardError > 0 {
+		all = append(all, fmt.Sprintf("an estimate within %.1f%%", 100*a.StandardError))
+	}
+	return " (" + strings.Join(all, ", ") + ")"
+}
+
+// equal compares JSON. Numbers with digits behind the point are compared by as many
+// digits as are expected, unless only whole ones are.
+func equal(want, got any, whole bool) bool {
+	switch want := want.(type) {
+	case json.Number:
+		got, ok := got.(json.Number)
+		return ok && equalNumbers(want.String(), got.String(), whole)
+	case []any:
+		got, ok := got.([]any)
+		return ok && slices.EqualFunc(want, got, func(w, g any) bool { return equal(w, g, whole) })
+	case map[string]any:
+		got, ok := got.(map[string]any)
+		return ok && maps.EqualFunc(want, got, func(w, g any) bool { return equal(w, g, whole) })
+	default:
+		return want == got
+	}
+}
+
+func equalNumbers(want, got string, whole bool) bool {
+	w, ok1 := new(big.Rat).SetString(want)
+	g, ok2 := new(big.Rat).SetString(got)
+	if !ok1 || !ok2 {
+		return want == got
+	}
+	if w.Cmp(g) == 0 {
+		return true
+	}
+	x, _ := w.Float64()
+	y, _ := g.Float64()
+	if math.Abs(x-y) <= 1e-12*math.Abs(x) {
+		return !whole // the last digits of a float
+	}
+	_, behind, fraction := strings.Cut(want, ".")
+	return !whole && fraction && !strings.ContainsAny(behind, "eE") && g.FloatString(len(behind)) == w.FloatString(len(behind))
+}
+
+// momentText is a moment for people: the time, and how long after the start.
+func (f *file) momentText(ms int64) string {
+	text := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z")
+	offset := time.Duration(ms-f.start) * time.Millisecond
+	if offset%time.Second != 0 {
+		return text
+	}
+	if offset < 0 {
+		return text + " [-" + window.FormatDuration(-offset) + "]"
+	}
+	return text + " [+" + window.FormatDuration(offset) + "]"
+}

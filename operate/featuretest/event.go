@@ -1,0 +1,186 @@
+package featuretest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// object is a JSON object that is put together member by member, in their order.
+type object struct {
+	names  []string
+	values map[string]any // *object or JSON
+}
+
+func newObject() *object { return &object{values: map[string]any{}} }
+
+// set puts JSON at a path; false where something else is in its way.
+func (o *object) set(path []string, text string) bool {
+	for ; len(path) > 1; path = path[1:] {
+		if _, there := o.values[path[0]]; !there {
+			o.names = append(o.names, path[0])
+			o.values[path[0]] = newObject()
+		}
+		next, ok := o.values[path[0]].(*object)
+		if !ok {
+			return false
+		}
+		o = next
+	}
+	if _, there := o.values[path[0]]; !there {
+		o.names = append(o.names, path[0])
+	}
+	o.values[path[0]] = text
+	return true
+}
+
+func (o *object) appendJSON(dst []byte) []byte {
+	for i, name := range o.names {
+		dst = append(dst, "{,"[min(i, 1)])
+		dst = append(query.AppendString(dst, name), ':')
+		if inner, ok := o.values[name].(*object); ok {
+			dst = inner.appendJSON(dst)
+		} else {
+			dst = append(dst, o.values[name].(string)...)
+		}
+	}
+	if len(o.names) == 0 {
+		dst = append(dst, '{')
+	}
+	return append(dst, '}')
+}
+
+// toJSON is what YAML says as JSON: numbers as they are written.
+func toJSON(n *yaml.Node) string {
+	n = resolved(n)
+	switch n.Kind {
+	case yaml.SequenceNode:
+		items := make([]string, len(n.Content))
+		for i, item := range n.Content {
+			items[i] = toJSON(item)
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	case yaml.MappingNode:
+		o := newObject()
+		each(n, func(key, value *yaml.Node) { o.set([]string{key.Value}, toJSON(value)) })
+		return string(o.appendJSON(nil))
+	}
+	switch tag := n.ShortTag(); {
+	case tag == "!!null":
+		return "null"
+	case tag == "!!bool":
+		return strings.ToLower(n.Value)
+	case (tag == "!!int" || tag == "!!float") && value.ScanNumber([]byte(n.Value), 0) == len(n.Value):
+		return n.Value
+	default:
+		return string(query.AppendString(nil, n.Value))
+	}
+}
+
+// recordOf is the record that an event of a stream has in its topic, with what the file
+// says of all events of the stream. An error is about a member that the stream does not
+// know.
+func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
+	if e.stream == "" {
+		return []byte(toJSON(e.fields)), nil
+	}
+	s, ok := r.Stream(e.stream)
+	if !ok {
+		return nil, errors.New(spelling.Unknown("stream", e.stream, streamNames(r)))
+	}
+	o := newObject()
+	o.set(s.Timestamp.Path, timeText(e.at, s.Timestamp.Unit))
+	var err error
+	put := func(key, v *yaml.Node) {
+		if key.Value == "at" || key.Value == "came" || err != nil {
+			return
+		}
+		var path []string
+		if path, err = pathOf(s, key.Value); err == nil && !o.set(path, f.valueText(s, key.Value, v)) {
+			err = fmt.Errorf("%s: something else stands in its way", key.Value)
+		}
+	}
+	if defaults := f.defaults[e.stream]; defaults != nil {
+		each(defaults, put)
+	}
+	each(e.fields, put)
+	return o.appendJSON(nil), err
+}
+
+// valueText is a value as JSON: one that is a moment as its field wants it.
+func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
+	if i := s.FieldIndex(name); i >= 0 && s.Fields[i].Type == value.Timestamp && v.Kind == yaml.ScalarNode {
+		if ms, err := f.parseMoment(v.Value); err == nil {
+			return timeText(ms, s.Fields[i].Unit)
+		}
+	}
+	return toJSON(v)
+}
+
+// timeText is a moment as a record has it in a unit.
+func timeText(ms int64, unit string) string {
+	t := time.UnixMilli(ms).UTC()
+	switch unit {
+	case "rfc3339":
+		return fmt.Sprintf("%q", t.Format(time.RFC3339Nano))
+	case "datetime":
+		return fmt.Sprintf("%q", t.Format("2006-01-02 15:04:05.000"))
+	case "s":
+		return string(value.AppendDecimal(nil, ms, 3))
+	case "us":
+		return fmt.Sprint(ms, "000")
+	case "ns":
+		return fmt.Sprint(ms, "000000")
+	default:
+		return fmt.Sprint(ms)
+	}
+}
+
+// pathOf is where a member of an event stands in its record: a field by its name, the id
+// and what the match looks at by their paths.
+func pathOf(s *record.Stream, name string) ([]string, error) {
+	var known []string
+	for _, field := range s.Fields {
+		if field.Expr != nil {
+			if field.Name == name {
+				return nil, fmt.Errorf("field %s is computed from others: give those", name)
+			}
+			continue
+		}
+		if field.Name == name {
+			return field.Path, nil
+		}
+		known = append(known, field.Name)
+	}
+	for _, path := range append(slices.Clone(s.Match.Paths()), s.ID) {
+		dotted := strings.Join(path, ".")
+		if path != nil && dotted == name {
+			return path, nil
+		}
+		if path != nil {
+			known = append(known, dotted)
+		}
+	}
+	return nil, errors.New(spelling.UnknownIn(" of stream "+s.Name, "field", name, known))
+}
+
+// decoded is JSON as Go has it, its numbers as they are written.
+func decoded(text []byte) (v any) {
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return string(text)
+	}
+	return v
+}

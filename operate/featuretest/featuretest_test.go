@@ -1,0 +1,167 @@
+package featuretest
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The shipped features are as their tests say, and all of them are tested.
+func TestShippedFeatures(t *testing.T) {
+	files, err := Find("../../config/features")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []*Result
+	for _, file := range files {
+		r, err := Run(context.Background(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, r)
+		if len(r.Tests) == 0 || r.Failed() > 0 {
+			var text bytes.Buffer
+			_ = WriteText(&text, []*Result{r})
+			t.Error(text.String())
+		}
+	}
+	for _, left := range untested(results) {
+		if len(left) > 0 {
+			t.Errorf("no test asks about %v", left)
+		}
+	}
+}
+
+// A test may name values of every kind of answer, events as fields and as records.
+func TestAllKinds(t *testing.T) {
+	r, err := Run(context.Background(), "testdata/all_test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 10 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What fails is told with its line, what was expected, and what the answer rests on.
+func TestFailures(t *testing.T) {
+	r, err := Run(context.Background(), "testdata/failing_test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Tests {
+		r.Tests[i].Took = 1500 * time.Microsecond
+	}
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"failing.txt": func(b *bytes.Buffer) error { return WriteText(b, []*Result{r}) },
+		"failing.xml": func(b *bytes.Buffer) error { return WriteJUnit(b, []*Result{r}) },
+	} {
+		var got bytes.Buffer
+		if err := write(&got); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", name)
+		if os.Getenv("WEIR_UPDATE") != "" {
+			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if filepath.Ext(name) == ".xml" {
+			var any struct{ XMLName xml.Name }
+			if err := xml.Unmarshal(got.Bytes(), &any); err != nil || any.XMLName.Local != "testsuites" {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Every bad file has its messages, with their places.
+func TestBadFiles(t *testing.T) {
+	definitions, err := filepath.Abs("testdata/definitions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := func(body string) string { return "definitions: [" + definitions + "]\ntests:\n  - name: t\n" + body }
+	ask := "    questions: [{at: 5m, entity: {user: u}, expect: {paid: 0}}]\n"
+	event := func(e string) string { return test("    events: [" + e + "]\n" + ask) }
+	for _, c := range []struct{ in, want string }{
+		{"", "FILE: there are no tests in it"},
+		{"a: [", "FILE: yaml: line 1: did not find expected node content"},
+		{"- a", "FILE:1:1: a file of tests: expected keys with values\nFILE:1:1: tests: expected a list of tests"},
+		{"tets: []", `FILE:1:1: unknown key "tets" of a file of tests; did you mean "tests"?` + "\nFILE:1:1: tests: expected a list of tests"},
+		{"definitions: x\ntests: [{}]", "FILE:1:14: definitions: expected a list of files or folders\nFILE:2:9: the test has no name\nFILE:2:9: the test has no questions"},
+		{"definitions: [none.yaml]\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {}}]}]", "DIR/none.yaml: cannot read definitions: no such file or directory"},
+		{"start: noon\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {}}]}]", "FILE:1:8: start: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
+		{test(ask) + "  - name: t\n" + ask, `FILE:5:5: there are two tests with the name "t"`},
+		{test(ask) + "defaults: {pya: {}}\n", `FILE:5:17: defaults: unknown stream "pya"; known: pay, view`},
+		{test("    questions: [{}]"), "FILE:4:17: the question has no at\nFILE:4:17: the question has no entity\nFILE:4:17: the question has no expect"},
+		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, expect` +
+			"\nFILE:4:32: at: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
+		{test("    questions: [{at: 5m, entity: {user: u}, expect: {piad: 0}}]"), `FILE:4:54: unknown feature "piad"; did you mean "paid"?`},
+		{test("    questions: [{at: 5m, entity: {usr: u}, expect: {paid: 0}}]"), `FILE:4:34: feature "paid" asks by user: the entity has usr`},
+		{test("    questions: [{at: 5m, entity: {no: x}, expect: {great: 0}}]"), `FILE:4:34: no: "x" is no int, which feature "great" asks by`},
+		{test("    questions: [{at: 5m, entity: {user: u}, expect: {known: true}}]"), `FILE:4:54: feature "known" is asked about values of page: write {VALUE: true, VALUE: false}`},
+		{event("pay"), "FILE:4:14: expected an event: STREAM: {at: +5m, FIELD: VALUE, …}, or topic: and value: of a record"},
+		{event("{pay: {amount: 1}}"), "FILE:4:14: the event has no at: when it happened, such as +5m after the start, or 2026-01-31T10:00:00Z"},
+		{event("{pay: {at: 1m}, view: {at: 1m}}"), "FILE:4:30: an event is of one stream: pay or view"},
+		{event("{topic: payments, value: {}}"), "FILE:4:14: the record has no came: when it was written"},
+		{event("{pays: {at: 1m}}"), `FILE:4:14: unknown stream "pays"; did you mean "pay"?`},
+		{event("{pay: {at: 1m, amuont: 1}}"), `FILE:4:14: unknown field "amuont" of stream pay; did you mean "amount"?`},
+		{event("{pay: {at: 1m, big: true}}"), "FILE:4:14: field big is computed from others: give those"},
+		{event("{pay: {at: 1h, kind: pay}}"), "FILE:4:14: the event comes after all questions, so nothing is asked about it"},
+	} {
+		path := filepath.Join(t.TempDir(), "bad_test.yaml")
+		if err := os.WriteFile(path, []byte(c.in), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Run(context.Background(), path)
+		want := strings.NewReplacer("FILE", path, "DIR", filepath.Dir(path)).Replace(c.want)
+		if fmt.Sprint(err) != want {
+			t.Errorf("%s\ngot  %v\nwant %s", c.in, err, want)
+		}
+	}
+	if _, err := Run(context.Background(), "none_test.yaml"); fmt.Sprint(err) != "open none_test.yaml: no such file or directory" {
+		t.Error(err)
+	}
+}
+
+// Tests are found in and below folders, and files are taken as they are.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a_test.yaml", "b/c_test.yml", "b/d.yaml"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := Find(dir, filepath.Join(dir, "b/d.yaml"), filepath.Join(dir, "b"))
+	if want := regexp.MustCompile(`^\[\S+/a_test.yaml \S+/b/c_test.yml \S+/b/d.yaml\]$`); err != nil || !want.MatchString(fmt.Sprint(files)) {
+		t.Error(files, err)
+	}
+	if _, err := Find(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that is not there is no error")
+	}
+	empty := t.TempDir()
+	if _, err := Find(empty); fmt.Sprint(err) != empty+": there is no *_test.yaml below it" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,254 @@
+package featuretest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
+)
+
+// Run runs the tests of a file. The error is that the file or the definitions are not as
+// they must be, and not that a test fails.
+func Run(ctx context.Context, name string) (*Result, error) {
+	f, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := definition.Load(f.definitions...)
+	if err != nil {
+		return nil, err
+	}
+	for stream, n := range f.defaults {
+		if _, ok := registry.Stream(stream); !ok {
+			f.find(n, "defaults: %s", spelling.Unknown("stream", stream, streamNames(registry)))
+		}
+	}
+	r, asked := &Result{File: name, Definitions: strings.Join(f.definitions, ", ")}, map[string]bool{}
+	for i := range f.tests {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		run := &run{file: f, test: &f.tests[i], registry: registry, mapper: registry.NewJSONMapper(), state: memory.New(), asked: asked}
+		run.result = TestResult{Name: f.tests[i].name, Line: f.tests[i].line}
+		run.do(ctx)
+		run.result.Took = time.Since(began)
+		r.Tests = append(r.Tests, run.result)
+	}
+	if len(f.findings) > 0 {
+		return nil, f.findings
+	}
+	for _, feature := range registry.Features {
+		if !asked[feature.Name] {
+			r.Untested = append(r.Untested, feature.Name)
+		}
+	}
+	return r, nil
+}
+
+func streamNames(r *features.Registry) (names []string) {
+	for _, s := range r.Streams {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// run is one run of a test.
+type run struct {
+	*file
+	*test
+	registry *features.Registry
+	mapper   *features.Mapper
+	state    *memory.Store
+	asked    map[string]bool // features of all tests
+	result   TestResult
+	offset   int64
+	now      int64 // the newest event that came, in milliseconds
+}
+
+func (r *run) fail(n *yaml.Node, format string, args ...any) {
+	r.result.Failures = append(r.result.Failures, Failure{Line: n.Line, Message: fmt.Sprintf(format, args...)})
+}
+
+// do lets events come and questions be asked in the order of their moments. A question
+// is answered with all that has come until its very millisecond.
+func (r *run) do(ctx context.Context) {
+	events, questions := slices.Clone(r.events), slices.Clone(r.questions)
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.came, b.came) })
+	slices.SortStableFunc(questions, func(a, b ask) int { return cmp.Compare(a.at, b.at) })
+	for _, q := range questions {
+		for len(events) > 0 && events[0].came <= q.at {
+			r.apply(ctx, &events[0])
+			events = events[1:]
+		}
+		r.ask(ctx, &q)
+	}
+	for i := range events {
+		r.find(events[i].node, "the event comes after all questions, so nothing is asked about it")
+	}
+}
+
+// apply lets an event come.
+func (r *run) apply(ctx context.Context, e *event) {
+	text, err := r.recordOf(r.registry, e)
+	if err != nil {
+		r.find(e.node, "%v", err)
+		return
+	}
+	topic := e.topic
+	if s, ok := r.registry.Stream(e.stream); ok {
+		topic = s.Topic
+	}
+	r.now = max(r.now, e.came)
+	batch := &state.Batch{Ranges: []state.PartitionRange{{}}, Now: e.came}
+	outcome, err := r.mapper.Map(&record.Record{Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: e.came, Value: text}, 0, batch)
+	r.offset++
+	poison, isPoison := errors.AsType[*record.Poison](err)
+	switch {
+	case isPoison && e.poison == string(poison.Reason):
+		return
+	case err != nil:
+		r.fail(e.node, "the event cannot be used: %v%s", err, reason(poison))
+		return
+	case e.poison != "":
+		r.fail(e.node, "the event can be used, and was to be set aside as %s", e.poison)
+	case e.stream != "" && !slices.Contains(outcome.Streams, e.stream):
+		s, _ := r.registry.Stream(e.stream)
+		r.fail(e.node, "stream %s does not take the event %s: its match is %s", e.stream, text, s.Match.Source)
+		return
+	}
+	if err := r.state.Apply(ctx, batch); err != nil {
+		r.fail(e.node, "%v", err)
+	}
+}
+
+// reason says how a test would expect a poison event.
+func reason(p *record.Poison) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("\nif that is as it should be, say beside the event: poison: %s", p.Reason)
+}
+
+// ask asks a question, each feature in the order of its name.
+func (r *run) ask(ctx context.Context, q *ask) {
+	keys := map[string]*yaml.Node{}
+	each(q.entity, func(key, v *yaml.Node) { keys[key.Value] = v })
+	each(q.expect, func(key, want *yaml.Node) {
+		f, ok := r.registry.Feature(key.Value)
+		if !ok {
+			var known []string
+			for _, f := range r.registry.Features {
+				known = append(known, f.Name)
+			}
+			r.find(key, "%s", spelling.Unknown("feature", key.Value, known))
+			return
+		}
+		r.asked[f.Name] = true
+		entity, err := entityOf(f, keys)
+		if err != nil {
+			r.find(q.entity, "%v", err)
+			return
+		}
+		if f.Membership() == aggregate.MembersNeeded {
+			r.askMembers(ctx, q, f, entity, key, want)
+			return
+		}
+		var a query.Answer
+		if err := r.answer(ctx, q, f, entity, &a); err != nil {
+			r.fail(key, "%v", err)
+			return
+		}
+		r.result.Values++
+		if difference := differs(r.file, f, &a, want); difference != "" {
+			r.fail(key, "%s of %s at %s: %s", f.Name, entityText(f, entity), r.momentText(q.at), difference)
+		}
+	})
+}
+
+func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity string, a *query.Answer) error {
+	if f.Forgets() && q.at < r.now-f.Keep.Milliseconds() {
+		*a = query.Answer{Status: query.OutsideMaxAge}
+		return nil
+	}
+	var reading query.Reading
+	reading.Reset(max(r.now, q.at))
+	reading.Want(f, entity, q.at)
+	if err := reading.Read(ctx, r.state); err != nil {
+		return err
+	}
+	reading.Next(a)
+	return a.Err
+}
+
+// askMembers asks for each value that an expectation names whether the window holds it.
+func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entity string, key, want *yaml.Node) {
+	field := f.Stream.Fields[f.Stream.FieldIndex(f.Field)]
+	if want.Kind != yaml.MappingNode {
+		r.find(key, "feature %q is asked about values of %s: write {VALUE: true, VALUE: false}", f.Name, field.Name)
+		return
+	}
+	each(want, func(member, yes *yaml.Node) {
+		v := value.ParseText(field.Type, field.Scale, member.Value)
+		if v.IsNull() {
+			r.find(member, "%q is no %s, which %s is", member.Value, field.Type, field.Name)
+			return
+		}
+		var a query.Answer
+		if err := r.answer(ctx, q, f.AskedAbout([]value.Value{v}), entity, &a); err != nil {
+			r.fail(member, "%v", err)
+			return
+		}
+		r.result.Values++
+		got := string(a.Status)
+		if len(a.Items) > 0 {
+			got = fmt.Sprint(a.Items[0].Value.Num != 0)
+		}
+		if got != toJSON(yes) {
+			r.fail(member, "%s of %s at %s: expected %s of %q, got %s", f.Name, entityText(f, entity), r.momentText(q.at), toJSON(yes), member.Value, got)
+		}
+	})
+}
+
+// entityOf is the text of a feature's entity, made of the question's keys.
+func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
+	var text []byte
+	for i, name := range slices.Sorted(slices.Values(f.By)) {
+		n := keys[name]
+		if n == nil {
+			return "", fmt.Errorf("feature %q asks by %s: the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+		}
+		key := f.Key(name)
+		v := value.ParseText(key.Type, key.Scale, n.Value)
+		if v.IsNull() || n.Kind != yaml.ScalarNode {
+			return "", fmt.Errorf("%s: %q is no %s, which feature %q asks by", name, n.Value, key.Type, f.Name)
+		}
+		text = state.AppendEntity(text, i == 0, v)
+	}
+	return string(text), nil
+}
+
+// entityText is an entity for people.
+func entityText(f *features.Feature, entity string) string {
+	values := state.SplitEntity(nil, entity)
+	for i, name := range slices.Sorted(slices.Values(f.By)) {
+		values[i] = name + "=" + values[i]
+	}
+	return strings.Join(values, ", ")
+}
