@@ -1,11 +1,15 @@
 package integration_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // The same over three masters: each shard fails and goes back in time with its
@@ -42,4 +46,89 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 		}},
 	)
 	s.finish(api, events)
+}
+
+// longestStall is for how long nothing may be applied while slots move: what lags is read again
+// after a backoff of up to 5 s, and the machine may be busy.
+const longestStall = 20 * time.Second
+
+// Slots move from master to master and back, key by key, while events flow: shards whose slot
+// is under way lag and catch up, no event is lost or counts twice, and nothing stalls for long.
+func TestSlotsMoveWhileEventsFlow(t *testing.T) {
+	events := fewer(60_000)
+	cluster := testkit.RedisCluster(t)
+	s := newScene(t, cluster.Client(t), "--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","))
+	api := s.start("api")
+	first, second := s.start("processor"), s.start("processor")
+	random := rand.New(rand.NewPCG(seed, 3))
+	moved := 0
+	move := fault{"slots move, and back", func() {
+		awaitShared(t, first, second)
+		for range 4 {
+			tag := keyspace.ShardTag(s.group, random.IntN(shards), shards)
+			slot := int(cluster.Client(t).ClusterKeySlot(ctx, tag).Val())
+			from := testkit.SlotOwner(ctx, tag, cluster.Nodes...)
+			to := cluster.Nodes[random.IntN(len(cluster.Nodes))]
+			if from == nil || to == from {
+				continue
+			}
+			for _, way := range [][2]*testkit.RedisServer{{from, to}, {to, from}, {from, to}} {
+				if err := testkit.MoveSlot(ctx, slot, way[0], way[1], cluster.Nodes...); err != nil {
+					t.Fatal(err)
+				}
+				moved++
+			}
+		}
+	}}
+	stalled, stop := s.watchStalls()
+	s.flow(generate.New(seed, stream(200)), events, move, move, move, move, move)
+	s.awaitApplied()
+	stop()
+	if longest := <-stalled; longest > longestStall || moved < 20 {
+		t.Errorf("nothing was applied for %v while slots were moved %d times", longest, moved)
+	} else {
+		t.Logf("%d times a slot was moved; nothing was applied for %v at the most", moved, longest.Round(time.Millisecond))
+	}
+	s.finish(api, events)
+}
+
+func sumOf(ends map[state.Partition]int64) (sum int64) {
+	for _, end := range ends {
+		sum += end
+	}
+	return sum
+}
+
+// watchStalls tells, once it is stopped, for how long at the most no shard was applied further
+// in all partitions together.
+func (s *scene) watchStalls() (longest <-chan time.Duration, stop func()) {
+	told, stopped := make(chan time.Duration, 1), make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		var most int64
+		var longest time.Duration
+		since := time.Now()
+		for {
+			select {
+			case <-ticker.C:
+			case <-stopped:
+				told <- longest
+				return
+			}
+			written, err := ends(s.kafka)
+			applied, err2 := s.applied()
+			switch {
+			case err != nil || err2 != nil:
+			case applied > most:
+				if most > 0 {
+					longest = max(longest, time.Since(since))
+				}
+				most, since = applied, time.Now()
+			case applied >= sumOf(written):
+				since = time.Now() // there is nothing to be applied
+			}
+		}
+	}()
+	return told, func() { close(stopped) }
 }

@@ -1,9 +1,11 @@
 package integration_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/csv"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // fdhBudget is the processor time that the training set may take.
@@ -41,6 +45,9 @@ func TestFraudDetectionHandbook(t *testing.T) {
 	if _, err := os.Stat(published); err != nil {
 		t.Skipf("the published features are not there (WEIR_FDH says where): %v", err)
 	}
+	if testkit.Race { // one goroutine does it all
+		published = head(t, published, 40_000)
+	}
 	output := filepath.Join(t.TempDir(), "features.csv")
 	cmd := exec.Command(binary, "materialize", "--features", "testdata/fdh.yaml", "--stream", "transaction",
 		"--input", published, "--output", output, "--columns", strings.Join(fdhColumns(), ","))
@@ -48,7 +55,7 @@ func TestFraudDetectionHandbook(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > fdhBudget {
+	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > fdhBudget && !testkit.Race {
 		t.Errorf("it took %s of processor time; the budget is %s", took, fdhBudget)
 	} else {
 		t.Logf("%s of processor time\n%s", took, said)
@@ -57,6 +64,37 @@ func TestFraudDetectionHandbook(t *testing.T) {
 		t.Errorf("a cap was reached:\n%s", said)
 	}
 	comparePublished(t, readTable(t, published), readTable(t, output))
+}
+
+// head is a copy of the first rows of a compressed CSV.
+func head(t *testing.T, name string, rows int) (copied string) {
+	t.Helper()
+	in, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	unpacked, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied = filepath.Join(t.TempDir(), "head.csv.gz")
+	out, err := os.Create(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	packed := gzip.NewWriter(out)
+	lines := bufio.NewScanner(unpacked)
+	for n := 0; n <= rows && lines.Scan(); n++ { // the names of the columns come first
+		if _, err := packed.Write(append(lines.Bytes(), '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(lines.Err(), packed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 // table is a CSV by the ids of its rows.

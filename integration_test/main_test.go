@@ -31,11 +31,11 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// fewer is how many of so many events are tried: under the race detector a quarter, since
+// fewer is how many of so many events are tried: under the race detector a tenth, since
 // processes and the model take several times as long for each.
 func fewer(events int) int {
 	if testkit.Race {
-		return events / 4
+		return events / 10
 	}
 	return events
 }

@@ -141,10 +141,8 @@ func TestOperations(t *testing.T) {
 // A processor that is asked to end flushes, commits and leaves the group: what
 // is committed is what was applied, and the next one goes on at once.
 func TestShutdown(t *testing.T) {
-	const (
-		events  = 40_000
-		session = 30 * time.Second
-	)
+	const session = 30 * time.Second
+	events := fewer(40_000)
 	server := testkit.NewRedis(t, testkit.RedisOptions{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	api := s.start("api")
@@ -153,7 +151,7 @@ func TestShutdown(t *testing.T) {
 	w := s.start("processor", patient...)
 	s.flow(generate.New(seed, stream(100)), events, fault{"a processor is asked to end", func() {
 		testkit.Eventually(t, time.Minute, "events are applied", func() (bool, string) {
-			return w.metric("weir_events_total", "") > events/10, w.Log()
+			return w.metric("weir_events_total", "") > float64(events/10), w.Log()
 		})
 		began := time.Now()
 		w.Stop()

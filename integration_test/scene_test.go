@@ -176,8 +176,10 @@ func (s *scene) applyRepeated() {
 }
 
 // applied is the number of offsets that all shards have applied.
-func (s *scene) applied() (sum int64, err error) {
-	progress, err := s.store.Progress(ctx, partitions())
+func (s *scene) applied() (sum int64, err error) { return appliedOf(s.store) }
+
+func appliedOf(store *redisstore.Store) (sum int64, err error) {
+	progress, err := store.Progress(ctx, partitions())
 	if err != nil {
 		return 0, err
 	}
@@ -190,9 +192,7 @@ func (s *scene) applied() (sum int64, err error) {
 // appliedIn is the number of offsets that all shards of one server have applied.
 func (s *scene) appliedIn(server *testkit.RedisServer) int64 {
 	s.t.Helper()
-	one := *s
-	one.store = redisstore.New(server.Client(s.t), s.group, shards)
-	applied, err := one.applied()
+	applied, err := appliedOf(redisstore.New(server.Client(s.t), s.group, shards))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ type fault struct {
 
 // ahead is how far the flow may be before what was ever applied, in records:
 // enough that faults meet work under way, not so much that it ends before them.
-const ahead = 20_000
+var ahead = int64(fewer(20_000))
 
 // flow writes n events, and lets the faults happen one after the other, spread
 // evenly over them. Writing goes on during a fault, until the next is due.

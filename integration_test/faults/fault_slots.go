@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -24,7 +22,7 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		tag := keyspace.ShardTag(r.namespace(), random.IntN(r.plan.Shards), r.plan.Shards)
 		slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
-		from, to := owner(ctx, tag, servers), servers[random.IntN(len(servers))]
+		from, to := testkit.SlotOwner(ctx, tag, servers...), servers[random.IntN(len(servers))]
 		var err error
 		if from != nil && to != from {
 			err = testkit.MoveSlot(ctx, slot, from, to, servers...)
@@ -36,16 +34,3 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 		pause(random, 0, 300*time.Millisecond)
 	}
 }}
-
-// owner is the master that serves a key's slot; the others name another.
-func owner(ctx context.Context, key string, masters []*testkit.RedisServer) *testkit.RedisServer {
-	for _, m := range masters {
-		client := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
-		err := client.Exists(ctx, key).Err()
-		_ = client.Close()
-		if err == nil {
-			return m
-		}
-	}
-	return nil
-}

@@ -47,6 +47,20 @@ func MoveSlot(ctx context.Context, slot int, from, to *RedisServer, among ...*Re
 	return nil
 }
 
+// SlotOwner is the master that serves the slot of a key, as far as it knows; the others
+// name another. It is nil where none does.
+func SlotOwner(ctx context.Context, key string, masters ...*RedisServer) *RedisServer {
+	for _, m := range masters {
+		client := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
+		err := client.Exists(ctx, key).Err()
+		_ = client.Close()
+		if err == nil {
+			return m
+		}
+	}
+	return nil
+}
+
 // moveKeys moves the keys of a slot until there are none left.
 func moveKeys(ctx context.Context, slot int, from *redis.Client, to string) error {
 	host, port, err := net.SplitHostPort(to)
