@@ -10,9 +10,15 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// The master dies and a Sentinel names another one: processors and API find it
+// The master dies, or hangs, and a Sentinel names another one: processors and API find it
 // by themselves, and go on where it is.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
+	t.Run("dead", func(t *testing.T) { masterGone(t, func(s *scene, primary *testkit.RedisServer) { s.kill(primary) }) })
+	// Its connections stand, and nothing comes of them.
+	t.Run("hung", func(t *testing.T) { masterGone(t, func(_ *scene, primary *testkit.RedisServer) { primary.Pause() }) })
+}
+
+func masterGone(t *testing.T, leave func(*scene, *testkit.RedisServer)) {
 	events, name := fewer(20_000), "weir"
 	primary := testkit.NewRedis(t, testkit.RedisOptions{})
 	replica := testkit.NewRedisReplica(t, primary.Addr())
@@ -23,9 +29,9 @@ func TestSentinelNamesAnotherMaster(t *testing.T) {
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")
 	s.flow(generate.New(seed, stream(200)), events,
-		fault{"the master dies, the Sentinel promotes the replica", func() {
+		fault{"the master is gone, the Sentinel promotes the replica", func() {
 			awaitShared(t, first, second)
-			s.kill(primary)
+			leave(s, primary)
 			testkit.Eventually(t, time.Minute, "another master", func() (bool, string) {
 				master, err := sentinel.Master(ctx)
 				return err == nil && master == replica.Addr(), master

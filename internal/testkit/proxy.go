@@ -8,7 +8,7 @@ import (
 )
 
 // FaultyProxy is a TCP proxy on 127.0.0.1 whose connections can be cut and
-// delayed.
+// delayed, and which can hang.
 type FaultyProxy struct {
 	listener net.Listener
 
@@ -16,7 +16,8 @@ type FaultyProxy struct {
 	target string
 	cut    bool
 	delay  time.Duration
-	losing bool // the next reply of each connection is lost
+	losing bool          // the next reply of each connection is lost
+	hung   chan struct{} // closed when it no longer hangs; nil while it does not
 	conns  map[net.Conn]struct{}
 	wg     sync.WaitGroup
 }
@@ -47,16 +48,36 @@ func (p *FaultyProxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = true
+	p.resume()
 	for c := range p.conns {
 		reset(c)
 	}
 }
 
-// Heal lets new connections through again, and replies.
+// Heal lets new connections through again, and replies, and what was held back while it
+// hung.
 func (p *FaultyProxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut, p.losing = false, false
+	p.resume()
+}
+
+// Hang lets connections stand, and takes new ones, but lets nothing through until Heal.
+func (p *FaultyProxy) Hang() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hung == nil {
+		p.hung = make(chan struct{})
+	}
+}
+
+// resume ends Hang. p.mu is held.
+func (p *FaultyProxy) resume() {
+	if p.hung != nil {
+		close(p.hung)
+		p.hung = nil
+	}
 }
 
 // LoseReplies has each connection reset when its next reply comes, until Heal: the
@@ -140,8 +161,11 @@ func (p *FaultyProxy) copy(dst, src net.Conn, replies bool) {
 			return
 		}
 		p.mu.Lock()
-		delay, lost := p.delay, replies && p.losing
+		delay, lost, hung := p.delay, replies && p.losing, p.hung
 		p.mu.Unlock()
+		if hung != nil {
+			<-hung
+		}
 		if lost {
 			reset(dst)
 			return

@@ -53,3 +53,33 @@ func TestProxyLosesReplies(t *testing.T) {
 	p.Heal()
 	incr(t, client, "n", 3)
 }
+
+// A proxy that hangs neither answers nor refuses; what was asked meanwhile is done later.
+func TestProxyHangs(t *testing.T) {
+	p := Proxy(t, Miniredis(t).Addr())
+	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: 50 * time.Millisecond, Protocol: 2, DisableIdentity: true})
+	defer client.Close()
+	incr(t, client, "n", 1)
+	p.Hang()
+	p.Hang() // hangs as before
+	if n, err := client.Incr(ctx, "n").Result(); err == nil {
+		t.Errorf("%d came through", n)
+	}
+	p.Heal()
+	Eventually(t, 10*time.Second, "what was asked is done", func() (bool, string) {
+		n, err := client.Get(ctx, "n").Result()
+		return n == "2", n + " " + fmtError(err)
+	})
+	p.Hang()
+	p.Cut() // also what hangs
+	if err := client.Incr(ctx, "n").Err(); err == nil {
+		t.Error("an answer came through the cut proxy")
+	}
+}
+
+func fmtError(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,105 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+// lagOnce has every second shard lag from one batch on, as if its master had not answered
+// that one, and answered all that is asked afterwards.
+type lagOnce struct {
+	store.Writer
+	batches *atomic.Int64
+}
+
+func (w lagOnce) Apply(ctx context.Context, b *state.Batch) error {
+	const lagging = 4
+	if len(b.Updates) > 0 && w.batches.Add(1) == lagging {
+		for i := range b.Ranges {
+			for shard := 0; shard < len(b.Ranges[i].Progress); shard += 2 {
+				b.Ranges[i].Lag(shard)
+			}
+		}
+	}
+	return w.Writer.Apply(ctx, b)
+}
+
+// What a shard lacks that lags is not taken for what there is: enriched events wait until it
+// has caught up, also where its master answers.
+func TestEnrichedEventsWaitForShardsThatLag(t *testing.T) {
+	b := newEnrichBench(t)
+	// Seldom beside a batch: shards catch up when the time to commit has come.
+	b.config.Workers, b.config.CommitInterval = 1, 500*time.Millisecond
+	var batches atomic.Int64
+	b.config.Store = writing{b.store, func() store.Writer { return lagOnce{b.store.NewWriter(), &batches} }}
+	sent := purchases(9, 900)
+	b.write(sent...)
+	b.run()
+	b.committed(len(sent))
+	b.checkEnriched(sent)
+}
+
+// behindLinks is a bench whose Redis and Kafka are reached by way of proxies.
+func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyProxy, write func(from, to int)) {
+	kafkaLink = testkit.Proxy(t, "127.0.0.1:1")
+	broker := testkit.NewKafkaBehind(t, kafkaLink, testkit.KafkaOptions{})
+	b, topic := newKafkaBench(t, broker, 1)
+	b.config.Brokers = []string{kafkaLink.Addr()}
+	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	redisLink = testkit.Proxy(t, server.Addr())
+	linked := redis.NewClient(&redis.Options{Addr: redisLink.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second})
+	t.Cleanup(func() { _ = linked.Close() })
+	namespace := testkit.Namespace(t)
+	b.config.Store = redisstore.New(linked, namespace, 8, redisstore.Deadlines(200*time.Millisecond, 500*time.Millisecond))
+	b.store = redisstore.New(server.Client(t), namespace, 8) // of the test's own
+	plain := producer(t, broker)
+	return b, redisLink, kafkaLink, func(from, to int) { produce(t, plain, topic, payments(from, to)...) }
+}
+
+// A proxy or a balancer that hangs lets connections stand and answers nothing. What is behind
+// it is waited for, readiness says so, and each event counts once.
+func TestLinksThatHang(t *testing.T) {
+	b, redisLink, kafkaLink, write := behindLinks(t)
+	write(0, 100)
+	b.run()
+	b.expect(100)
+	awaitTrouble := func(says ...string) {
+		t.Helper()
+		testkit.Eventually(t, time.Minute, "readiness tells of the link", func() (bool, string) {
+			err := fmt.Sprint(b.processor.Ready(t.Context()))
+			return slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err, s) }), err
+		})
+	}
+	for round := range 3 {
+		n := 100 + 200*round
+		redisLink.Hang()
+		write(n, n+100)
+		awaitTrouble("has not answered since")
+		redisLink.Heal()
+		b.expect(n + 100)
+
+		kafkaLink.Hang()
+		write(n+100, n+200)
+		if got := b.answers(); got == "" {
+			t.Error("no answers")
+		}
+		kafkaLink.Heal()
+		b.expect(n + 200)
+	}
+	testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+}
