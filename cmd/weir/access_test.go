@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/serve/access"
@@ -143,36 +142,6 @@ func TestCheckOfAccess(t *testing.T) {
 	}
 }
 
-func TestWarningOfStrangers(t *testing.T) {
-	tokens := writeFile(t, t.TempDir(), "tokens", oneToken)
-	for _, c := range []struct {
-		address string
-		cfg     config.API
-		warns   bool
-	}{
-		{"127.0.0.1:8080", config.API{}, false},
-		{"[::1]:8080", config.API{}, false},
-		{"0.0.0.0:8080", config.API{}, true},
-		{"[::]:8080", config.API{}, true},
-		{"10.0.0.1:8080", config.API{}, true},
-		{"0.0.0.0:8080", config.API{TokensFile: tokens}, false},
-	} {
-		var log screen
-		a, err := newGuard(c.cfg, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		address, err := net.ResolveTCPAddr("tcp", c.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.warn(address)
-		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
-			t.Errorf("on %s, tokens %q: %q", c.address, c.cfg.TokensFile, log.String())
-		}
-	}
-}
-
 // The names of a server are the machine's, that of its address, and those of its
 // settings; another name is refused, and addresses never.
 func TestHosts(t *testing.T) {
@@ -180,11 +149,7 @@ func TestHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := newGuard(config.API{Listen: "weir.internal:8080", Hosts: []string{"weir-api"}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(access.Hosts{hostname, "weir.internal", "weir-api"}, a.rules().Hosts); diff != "" {
+	if diff := cmp.Diff(access.Hosts{hostname, "weir.internal", "weir-api"}, node.Hosts(config.API{Listen: "weir.internal:8080", Hosts: []string{"weir-api"}})); diff != "" {
 		t.Error(diff)
 	}
 	flags, _ := servers(t, allTopics)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/operate/deadletter"
 )
@@ -71,7 +72,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 
 // deadLetterTopic is the topic of the settings.
 func deadLetterTopic(cfg *config.Config) (*deadletter.Topic, error) {
-	client, err := kafkaClient(cfg)
+	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err
 	}

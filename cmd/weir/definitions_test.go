@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/features/definition"
 )
@@ -22,7 +23,7 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "all is well: " + summary(registry) + "\n"; out != want {
+	if want := "all is well: " + say.Summary(registry) + "\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	if !strings.Contains(out, " features of 2 streams in ") {

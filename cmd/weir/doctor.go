@@ -8,9 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/operate/doctor"
 )
+
+// doctorTimeout bounds all looks together.
+const doctorTimeout = 30 * time.Second
 
 func newDoctorCommand() *cobra.Command {
 	var (
@@ -35,7 +40,7 @@ finding does.`,
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
 		defer cancel()
 		findings, err := examine(ctx, cfg, copies)
 		if err != nil {
@@ -49,7 +54,7 @@ finding does.`,
 			return err
 		}
 		if n := findings.Count(doctor.Fail); n > 0 {
-			return fmt.Errorf("%s FAIL", number(n, "finding"))
+			return fmt.Errorf("%s FAIL", say.Number(n, "finding"))
 		}
 		return nil
 	}
@@ -66,14 +71,14 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		return nil, err
 	}
 	defer redis.Close()
-	replicas, reading, err := openReplicas(cfg, slog.New(slog.DiscardHandler))
+	replicas, reading, err := connect.OpenReplicas(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
 	if replicas != nil {
 		defer replicas.Close()
 	}
-	state, err := newStore(cfg, redis, reading...)
+	state, err := connect.NewStore(cfg, redis, reading...)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +94,7 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		findings = append(findings, doctor.Rivals(ctx, state, time.Now())...)
 		findings = append(findings, doctor.Greatest(ctx, state, registry)...)
 	}
-	client, err := kafkaClient(cfg)
+	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err
 	}

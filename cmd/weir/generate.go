@@ -39,7 +39,7 @@ timestamp that of its record.`,
 		Example: `  weir generate --brokers localhost:9092 --events 100000 --seed 7 --rate 5000
   weir generate --output - --events 10`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.Context(), cmd.OutOrStdout()) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.brokers, "brokers", nil, "write to Kafka at these addresses")
@@ -55,7 +55,7 @@ timestamp that of its record.`,
 	return cmd
 }
 
-func (o *generateOptions) run(ctx context.Context, stdout io.Writer) error {
+func (o *generateOptions) Run(ctx context.Context, stdout io.Writer) error {
 	if o.events < 0 {
 		return fmt.Errorf("--events %d: not below 0", o.events)
 	}
@@ -85,7 +85,7 @@ func (o *generateOptions) generator() *generate.Generator {
 
 func (o *generateOptions) toLines(ctx context.Context, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
-	err := publish(ctx, o.generator(), o.events, o.rate, toLines(buffered))
+	err := generate.Publish(ctx, o.generator(), o.events, o.rate, generate.ToLines(buffered))
 	return errors.Join(err, buffered.Flush())
 }
 
@@ -101,7 +101,7 @@ func (o *generateOptions) toKafka(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	writer := newKafkaWriter(transport, cfg.Kafka.Brokers)
-	err = publish(ctx, o.generator(), o.events, o.rate, toKafka(writer))
+	writer := generate.NewKafkaWriter(transport, cfg.Kafka.Brokers)
+	err = generate.Publish(ctx, o.generator(), o.events, o.rate, generate.ToKafka(writer))
 	return errors.Join(err, writer.Close())
 }

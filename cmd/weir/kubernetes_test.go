@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
 )
@@ -214,7 +214,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 			t.Fatalf("%s: weir does not understand %v", m.Metadata.Name, c.Args)
 		}
 		given, _ := cmd.Flags().GetStringSlice("roles")
-		roles, err := parseRoles(given)
+		roles, err := node.ParseRoles(given)
 		if err != nil {
 			t.Error(err)
 		}
@@ -237,7 +237,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 			}
 		}
 		stop := cfg.API.ShutdownTimeout + time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second
-		if roles.processor {
+		if roles.Processor {
 			stop = max(stop, cfg.Processor.ShutdownTimeout)
 		}
 		if grace := time.Duration(spec.Grace) * time.Second; grace < stop+5*time.Second {
@@ -314,13 +314,10 @@ func checkHosts(t *testing.T, c container, service string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	access, err := newGuard(cfg.API, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosts := node.Hosts(cfg.API)
 	for _, name := range []string{service, service + ".fraud", service + ".fraud.svc", service + ".fraud.svc.cluster.local"} {
-		if !slices.Contains(access.rules().Hosts, name) {
-			t.Errorf("who asks for %s is refused: the names are %q", name, access.rules().Hosts)
+		if !slices.Contains(hosts, name) {
+			t.Errorf("who asks for %s is refused: the names are %q", name, hosts)
 		}
 	}
 }

@@ -66,7 +66,7 @@ whole. An event that cannot be used ends the command with its file:line: message
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout = cmd.InOrStdin(), cmd.OutOrStdout()
-			return o.run(cmd.Context(), cmd.ErrOrStderr())
+			return o.Run(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
 	o.flags(cmd)
@@ -99,7 +99,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")
 }
 
-func (o *materializeOptions) run(ctx context.Context, screen io.Writer) (err error) {
+func (o *materializeOptions) Run(ctx context.Context, screen io.Writer) (err error) {
 	defer func() {
 		for _, f := range o.open {
 			_ = f.Close()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -10,17 +11,11 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/pipeline"
-	"github.com/weir-stream/weir/serve"
-	"github.com/weir-stream/weir/serve/status"
-	"github.com/weir-stream/weir/store/memory"
 )
 
 // described finds a metric's name and its labels in the text of its description.
@@ -34,17 +29,23 @@ func metricLabels(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	t.Cleanup(func() { _ = client.Close() })
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), poolMetrics{client, nil, nil}, buildInfo())
-	newReloader(nil, registry, nil, slog.New(slog.DiscardHandler), metrics)
-	pipeline.New(pipeline.Config{Registry: registry, Metrics: metrics})
-	serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Reader: memory.New(), Registerer: metrics, Process: status.Process{Gatherer: metrics}})
+	cfg := config.Default()
+	cfg.API.Listen = "127.0.0.1:0"
+	n, err := node.New(cfg, registry, node.Roles{Processor: true, API: true}, node.Build{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := n.Run(ended); err != nil {
+			t.Error(err)
+		}
+	})
 
 	found := map[string][]string{"up": nil}
 	descriptions := make(chan *prometheus.Desc)
-	go func() { metrics.Describe(descriptions); close(descriptions) }()
+	go func() { n.Describe(descriptions); close(descriptions) }()
 	for d := range descriptions {
 		match := described.FindStringSubmatch(d.String())
 		if match == nil {

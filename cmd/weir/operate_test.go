@@ -10,6 +10,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
@@ -28,7 +29,7 @@ func TestOperate(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--processor.commit_interval", "10ms"}, flags...)...)
 	ready(t, p.address(t))
-	writer := newKafkaWriter(&kafka.Transport{}, []string{flags[7]})
+	writer := generate.NewKafkaWriter(&kafka.Transport{}, []string{flags[7]})
 	defer writer.Close()
 	now := time.Now()
 	for i, amount := range []string{"1.5", "true", "3"} {

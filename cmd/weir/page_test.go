@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
@@ -43,7 +44,7 @@ func quiet(t *testing.T, tab *testkit.Tab, base string) {
 
 func writePayments(t *testing.T, broker string, amounts ...string) {
 	t.Helper()
-	writer := newKafkaWriter(&kafka.Transport{}, []string{broker})
+	writer := generate.NewKafkaWriter(&kafka.Transport{}, []string{broker})
 	defer writer.Close()
 	now := time.Now()
 	for _, amount := range amounts {

@@ -2,14 +2,11 @@ package main
 
 import (
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/weir-stream/weir/serve/access"
 )
 
 // Profiles are served where the settings say so, on this machine alone unless
@@ -53,20 +50,5 @@ func TestProfiles(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", address); err == nil {
 		t.Error("profiles are served on after the end")
-	}
-}
-
-func TestNoProfiles(t *testing.T) {
-	log := slog.New(slog.DiscardHandler)
-	if p, err := startProfiles("", access.Hosts{}, log); p != nil || err != nil {
-		t.Errorf("profiles without an address: %v, %v", p, err)
-	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	if _, err := startProfiles(taken.Addr().String(), access.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
-		t.Errorf("an address that is taken: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/materialize"
 )
 
@@ -31,7 +32,7 @@ type progress struct {
 }
 
 func newProgress(screen io.Writer, clock func() time.Time) *progress {
-	p := &progress{screen: screen, bar: isTerminal(screen), clock: clock, every: lineEvery}
+	p := &progress{screen: screen, bar: say.IsTerminal(screen), clock: clock, every: lineEvery}
 	if p.bar {
 		p.every = barEvery
 	}
@@ -50,9 +51,9 @@ func (p *progress) show(is materialize.Progress) {
 		return
 	}
 	p.shown = now
-	line := fmt.Sprintf("reading: %s, %.0f/s", number(is.Events, "event"), perSecond(is.Events, now.Sub(p.phase)))
+	line := fmt.Sprintf("reading: %s, %.0f/s", say.Number(is.Events, "event"), perSecond(is.Events, now.Sub(p.phase)))
 	if !is.Reading {
-		line = fmt.Sprintf("making: %s, %.0f/s", number(is.Rows, "row"), perSecond(is.Rows, now.Sub(p.phase)))
+		line = fmt.Sprintf("making: %s, %.0f/s", say.Number(is.Rows, "row"), perSecond(is.Rows, now.Sub(p.phase)))
 	}
 	if is.Share > 0 {
 		left := time.Duration(float64(now.Sub(p.phase)) * (1 - is.Share) / is.Share)
@@ -78,8 +79,8 @@ func (p *progress) end(s materialize.Summary, err error) {
 		return
 	}
 	took := p.clock().Sub(p.began)
-	line := fmt.Sprintf("%s of %s in %s, %.0f/s; %s reached a cap", number(s.Rows, "row"), number(s.Events, "event"),
-		took.Round(100*time.Millisecond), perSecond(s.Rows, took), number(s.Capped, "value"))
+	line := fmt.Sprintf("%s of %s in %s, %.0f/s; %s reached a cap", say.Number(s.Rows, "row"), say.Number(s.Events, "event"),
+		took.Round(100*time.Millisecond), perSecond(s.Rows, took), say.Number(s.Capped, "value"))
 	for _, more := range []struct {
 		n    int
 		noun string
@@ -91,11 +92,11 @@ func (p *progress) end(s materialize.Summary, err error) {
 		{s.Passed, "event", "of no such stream"},
 	} {
 		if more.n > 0 {
-			line += fmt.Sprintf("; %s %s", number(more.n, more.noun), more.said)
+			line += fmt.Sprintf("; %s %s", say.Number(more.n, more.noun), more.said)
 		}
 	}
 	if s.SetAside > 0 {
-		line += fmt.Sprintf("; %s set aside, the first: %v", number(s.SetAside, "event"), s.FirstSetAside)
+		line += fmt.Sprintf("; %s set aside, the first: %v", say.Number(s.SetAside, "event"), s.FirstSetAside)
 	}
 	if s.Spilled > 0 {
 		line += fmt.Sprintf("; %.0f MiB sorted on disk", float64(s.Spilled)/(1<<20))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/lag"
@@ -30,11 +31,11 @@ has still to apply. It reads only.`,
 	cmd.AddCommand(newProgressSetCommand(s))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
-			client, err := kafkaClient(cfg)
+			client, err := connect.KafkaClient(cfg)
 			if err != nil {
 				return err
 			}
-			reader := lag.Reader{Client: client, Isolation: isolation(cfg), Group: cfg.Kafka.Group, Store: state}
+			reader := lag.Reader{Client: client, Isolation: connect.Isolation(cfg), Group: cfg.Kafka.Group, Store: state}
 			partitions, err := reader.Read(cmd.Context(), registry.Topics())
 			if err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/place"
@@ -45,7 +46,7 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 				return fmt.Errorf("--to: %w", err)
 			}
 			return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
-				client, err := kafkaClient(cfg)
+				client, err := connect.KafkaClient(cfg)
 				if err != nil {
 					return err
 				}
@@ -53,7 +54,7 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 				if err != nil {
 					return err
 				}
-				poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: isolation(cfg)})
+				poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: connect.Isolation(cfg)})
 				defer poller.Close()
 				planner := place.Planner{Store: state, Brokers: poller, Version: registry.Plan().Version, Again: again, Now: time.Now()}
 				steps, err := planner.Plan(cmd.Context(), partitions, target)
@@ -103,13 +104,13 @@ func namedPartitions(ctx context.Context, client *kafka.Client, r *features.Regi
 		}
 		topics = append(topics, topic)
 	}
-	found, err := findTopics(ctx, client, topics)
+	found, err := connect.FindTopics(ctx, client, topics)
 	if err != nil {
 		return nil, err
 	}
 	for i, arg := range args {
 		_, number, one := strings.Cut(arg, "/")
-		n := partitionsOf(found, topics[i])
+		n := connect.PartitionsOf(found, topics[i])
 		first, last := 0, n-1
 		if one {
 			id, err := strconv.Atoi(number)

@@ -57,7 +57,7 @@ func newQueryCommand() *cobra.Command {
 			cmd.SilenceUsage = true // what fails from here on is no matter of usage
 			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
 			defer cancel()
-			return q.run(ctx, cmd.OutOrStdout())
+			return q.Run(ctx, cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
@@ -96,7 +96,7 @@ func (q *inquiry) parse(args []string) error {
 	return nil
 }
 
-func (q *inquiry) run(ctx context.Context, out io.Writer) error {
+func (q *inquiry) Run(ctx context.Context, out io.Writer) error {
 	var catalogue catalogue.Catalogue
 	if err := q.call(ctx, http.MethodGet, "/v1/features", nil, &catalogue); err != nil {
 		return err

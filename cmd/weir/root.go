@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/cmd/weir/demo"
+)
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -14,7 +18,7 @@ Try it out with nothing else installed:  weir demo`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(
-		newDemoCommand(),
+		demo.New(newRootCommand),
 		newRunCommand(),
 		newQueryCommand(),
 		newHealthCommand(),

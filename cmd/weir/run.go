@@ -3,9 +3,10 @@ package main
 import (
 	"strings"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/node"
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
 )
@@ -32,7 +33,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
   weir run --config config/weir.yaml --roles processor --kafka.brokers kafka-1:9092,kafka-2:9092`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			roles, err := parseRoles(roleNames)
+			roles, err := node.ParseRoles(roleNames)
 			if err != nil {
 				return err
 			}
@@ -44,19 +45,19 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			if err != nil {
 				return err
 			}
-			log, level := newLogger(cmd.ErrOrStderr(), cfg.Log)
-			defer followSignals(level, log)()
-			redis.SetLogger(redisLog{log})
+			log, level := node.NewLogger(cmd.ErrOrStderr(), cfg.Log)
+			defer node.FollowSignals(level, log)()
+			node.LogRedis(log)
 			if check {
-				return checkAll(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)
+				return node.Check(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)
 			}
-			n, err := newNode(cfg, registry, roles, log)
+			n, err := node.New(cfg, registry, roles, thisBuild(), log)
 			if err != nil {
 				return err
 			}
 			log.Info("weir runs", "version", version(), "roles", strings.Join(roleNames, ","), "namespace", cfg.Namespace,
-				"definitions", summary(registry), "kafka", cfg.Kafka.Brokers, "redis", cfg.Redis.Addresses, "listen", n.api.Addr())
-			err = n.run(cmd.Context())
+				"definitions", say.Summary(registry), "kafka", cfg.Kafka.Brokers, "redis", cfg.Redis.Addresses, "listen", n.Addr())
+			err = n.Run(cmd.Context())
 			log.Info("weir has ended")
 			return err
 		},

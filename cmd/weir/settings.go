@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
@@ -30,32 +29,6 @@ func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(s.file, cmd.Flags())
 }
 
-// newStore is the store of the settings' namespace.
-func newStore(cfg *config.Config, client redis.UniversalClient, options ...redisstore.Option) (*redisstore.Store, error) {
-	key, err := cfg.EntityKey()
-	if err != nil {
-		return nil, err
-	}
-	// Where there are several masters, a question about all waits for one that hangs
-	// for a part of its time only.
-	question := cfg.API.Timeout
-	if cfg.Redis.Mode == "cluster" {
-		question /= 8
-	}
-	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(question, cfg.Redis.ReadTimeout))
-	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
-}
-
-// openReplicas makes the client of the replicas that questions are read from, and
-// what has a store read there; nil where all is read from masters.
-func openReplicas(cfg *config.Config, log *slog.Logger) (client *redis.ClusterClient, reading []redisstore.Option, err error) {
-	client, err = cfg.RedisReplicas()
-	if err != nil || client == nil {
-		return nil, nil, err
-	}
-	return client, []redisstore.Option{redisstore.ReadFromReplicas(client, cfg.Redis.MaxStaleness, log)}, nil
-}
-
 // openState reaches the state of the settings' namespace, to be looked at. close
 // ends the connection.
 func openState(ctx context.Context, cfg *config.Config) (state *redisstore.Store, close func() error, err error) {
@@ -63,7 +36,7 @@ func openState(ctx context.Context, cfg *config.Config) (state *redisstore.Store
 	if err != nil {
 		return nil, nil, err
 	}
-	state, err = newStore(cfg, client)
+	state, err = connect.NewStore(cfg, client)
 	if err == nil {
 		err = state.CheckLayout(ctx)
 	}

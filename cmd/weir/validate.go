@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/features/definition"
 )
 
@@ -22,23 +22,8 @@ together. Each finding is a line file:line:column: message.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "all is well:", summary(registry))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "all is well:", say.Summary(registry))
 			return err
 		},
 	}
-}
-
-// summary says how much a registry holds.
-func summary(r *features.Registry) string {
-	return fmt.Sprintf("%s of %s in %s, %s", number(len(r.Features), "feature"), number(len(r.Streams), "stream"),
-		number(len(r.Series), "state series"), number(len(r.Services), "service"))
-}
-
-// number is a count with its noun, which is the same for all numbers if it
-// ends in s.
-func number(n int, noun string) string {
-	if n != 1 && noun[len(noun)-1] != 's' {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

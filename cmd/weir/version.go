@@ -7,8 +7,9 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/cmd/weir/node"
 )
 
 // What a release is built with: go build -ldflags "-X main.release=1.2.3 …".
@@ -31,6 +32,20 @@ the binary is made for.`,
 			return err
 		},
 	}
+}
+
+// thisBuild is this version, as its processes tell of it.
+func thisBuild() node.Build {
+	info, _ := debug.ReadBuildInfo()
+	b := node.Build{Release: releaseOf(info, release), Revision: commit}
+	if info != nil {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = cmp.Or(b.Revision, s.Value)
+			}
+		}
+	}
+	return b
 }
 
 // version says what this binary is, in one line.
@@ -59,25 +74,6 @@ func describe(info *debug.BuildInfo, release, commit, date string) string {
 		}
 	}
 	return fmt.Sprintf("%s, %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// buildInfo is the metric that tells which version a process runs, always 1.
-func buildInfo() prometheus.Collector {
-	info, _ := debug.ReadBuildInfo()
-	revision := commit
-	if info != nil {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = cmp.Or(revision, s.Value)
-			}
-		}
-	}
-	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "weir_build_info",
-		Help: "1, labelled with the version of the binary, its commit and the Go release.",
-	}, []string{"version", "revision", "goversion"})
-	gauge.WithLabelValues(releaseOf(info, release), revision, runtime.Version()).Set(1)
-	return gauge
 }
 
 // releaseOf is the number of the version: what was given when it was built, else

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func TestDescribe(t *testing.T) {
@@ -34,20 +30,6 @@ func TestDescribe(t *testing.T) {
 		if got := describe(c.info, c.release, c.commit, c.date); got != c.want+machine {
 			t.Errorf("got  %s\nwant %s", got, c.want+machine)
 		}
-	}
-}
-
-func TestBuildInfo(t *testing.T) {
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(buildInfo())
-	info, _ := debug.ReadBuildInfo()
-	want := fmt.Sprintf(`
-# HELP weir_build_info 1, labelled with the version of the binary, its commit and the Go release.
-# TYPE weir_build_info gauge
-weir_build_info{goversion=%q,revision="",version=%q} 1
-`, runtime.Version(), releaseOf(info, ""))
-	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want)); err != nil {
-		t.Error(err)
 	}
 }
 

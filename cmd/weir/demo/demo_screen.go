@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -7,17 +7,18 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weir-stream/weir/cmd/weir/say"
 )
 
 // errAllApplied ends a demo that was asked for a number of events.
 var errAllApplied = errors.New("all events are applied")
 
 // introduce says what runs where.
-func (d *demo) introduce() {
+func (d *running) introduce() {
 	c := d.cfg
 	fmt.Fprintf(d.screen, `Weir runs in this process, with nothing kept when it ends:
 
@@ -26,13 +27,13 @@ func (d *demo) introduce() {
   definitions %s
   API         http://%s
 
-`, c.Kafka.Brokers[0], strings.Join(d.node.reloader.registry().Topics(), ", "), c.Kafka.DeadLetterTopic, c.Redis.Addresses[0],
-		summary(d.node.reloader.registry()), d.node.api.Addr())
+`, c.Kafka.Brokers[0], strings.Join(d.node.Registry().Topics(), ", "), c.Kafka.DeadLetterTopic, c.Redis.Addresses[0],
+		say.Summary(d.node.Registry()), d.node.Addr())
 }
 
 // watch shows each second how far things are, asks some questions once there
 // are answers, and ends the demo when all events are applied, if it is to.
-func (d *demo) watch(ctx context.Context) error {
+func (d *running) watch(ctx context.Context) error {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	second, asked := time.Now(), d.exit
@@ -52,7 +53,7 @@ func (d *demo) watch(ctx context.Context) error {
 		}
 		if d.exit && time.Since(moved) > demoPatience {
 			return fmt.Errorf("%d of %d events are handled, and no more for %s: %w", handled, d.events, demoPatience,
-				errors.Join(errors.New("the processor stands still"), d.node.processor.Ready(ctx)))
+				errors.Join(errors.New("the processor stands still"), d.node.Ready(ctx)))
 		}
 		past := time.Since(second)
 		if past < time.Second {
@@ -70,47 +71,38 @@ func (d *demo) watch(ctx context.Context) error {
 }
 
 // progress shows one line, over the one before on a terminal.
-func (d *demo) progress(handled int64, rate float64) {
+func (d *running) progress(handled int64, rate float64) {
 	line := fmt.Sprintf("%d events applied, %.0f a second, %d behind", handled, rate, max(d.behind(), 0))
-	if isTerminal(d.screen) {
+	if say.IsTerminal(d.screen) {
 		fmt.Fprintf(d.screen, "\r\x1b[K%s", line)
 	} else {
 		fmt.Fprintln(d.screen, line)
 	}
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // ask shows questions to paste into a shell, with their answers of now.
-func (d *demo) ask(ctx context.Context) {
+func (d *running) ask(ctx context.Context) {
 	fmt.Fprint(d.screen, "\n\nAsk from another shell:\n\n")
-	base := "http://" + d.node.api.Addr().String()
-	for _, f := range d.node.reloader.registry().Features {
+	base := "http://" + d.node.Addr().String()
+	for _, f := range d.node.Registry().Features {
 		if entity, ok := d.sample.entity(f); ok {
 			address := base + "/v1/features/" + f.Name + "?" + entity.Encode()
 			fmt.Fprintf(d.screen, "  curl '%s'\n\n%s\n", address, get(ctx, address))
 			break
 		}
 	}
-	for _, s := range d.node.reloader.registry().Services {
+	for _, s := range d.node.Registry().Services {
 		if entity, ok := d.sample.entity(s.Features...); ok {
 			args := []string{"query", "--address", base, "--service", s.Name}
 			for _, key := range slices.Sorted(maps.Keys(entity)) {
 				args = append(args, key+"="+entity.Get(key))
 			}
 			fmt.Fprintf(d.screen, "  weir %s\n\n", strings.Join(args, " "))
-			query := newRootCommand()
+			query := d.root()
 			query.SetArgs(args)
 			query.SetOut(d.screen)
 			if err := query.ExecuteContext(ctx); err != nil {
-				fmt.Fprintln(d.screen, message(err))
+				fmt.Fprintln(d.screen, "weir: "+err.Error())
 			}
 			fmt.Fprintln(d.screen)
 		}

@@ -1,4 +1,5 @@
-package main
+// Package demo is weir demo: a node with a broker, a Redis and a source of events in the same process.
+package demo
 
 import (
 	"context"
@@ -13,10 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
@@ -51,10 +53,12 @@ type demoOptions struct {
 	exit     bool
 	rate     float64
 	seed     uint64
+	root     func() *cobra.Command
 }
 
-func newDemoCommand() *cobra.Command {
-	var o demoOptions
+// New makes weir demo, which shows how others of root's commands are used.
+func New(root func() *cobra.Command) *cobra.Command {
+	o := demoOptions{root: root}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run everything in one process, with made-up events",
@@ -70,7 +74,7 @@ line of JSON on the standard output; it fails unless every one was applied.`,
 			if o.exit && !cmd.Flags().Changed("rate") {
 				o.rate = 0
 			}
-			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return o.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
@@ -83,7 +87,7 @@ line of JSON on the standard output; it fails unless every one was applied.`,
 	return cmd
 }
 
-func (o *demoOptions) run(ctx context.Context, out, screen io.Writer) error {
+func (o *demoOptions) Run(ctx context.Context, out, screen io.Writer) error {
 	if o.exit && o.events <= 0 {
 		return errors.New("--exit needs a number of --events to wait for")
 	}
@@ -102,7 +106,7 @@ func (o *demoOptions) run(ctx context.Context, out, screen io.Writer) error {
 		return err
 	}
 	defer d.close()
-	return d.run(ctx, out)
+	return d.Run(ctx, out)
 }
 
 func (o *demoOptions) load() (*features.Registry, error) {
@@ -112,11 +116,11 @@ func (o *demoOptions) load() (*features.Registry, error) {
 	return definition.Load(o.features...)
 }
 
-// demo is a node with all that it needs in the same process.
-type demo struct {
+// running is a node with all that it needs in the same process.
+type running struct {
 	*demoOptions
 	cfg    *config.Config
-	node   *node
+	node   *node.Node
 	writer *kafka.Writer
 	made   generate.Options
 	sent   atomic.Int64
@@ -130,8 +134,8 @@ type demo struct {
 }
 
 // newDemo starts the servers and wires a node to them.
-func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, screen io.Writer) (d *demo, err error) {
-	d = &demo{demoOptions: o, screen: screen}
+func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, screen io.Writer) (d *running, err error) {
+	d = &running{demoOptions: o, screen: screen}
 	if d.made, err = demoEvents(registry); err != nil {
 		return nil, err
 	}
@@ -162,22 +166,22 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	cfg.Shards = demoShards
 	d.cfg = cfg
 	cfg.Log.Level = "warn"
-	log, _ := newLogger(screen, cfg.Log)
-	redis.SetLogger(redisLog{log})
-	client, err := kafkaClient(cfg)
+	log, _ := node.NewLogger(screen, cfg.Log)
+	node.LogRedis(log)
+	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err
 	}
-	topics, err := topicNames(registry, cfg.Kafka.DeadLetterTopic)
+	topics, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic)
 	if err != nil {
 		return nil, err
 	}
 	if err := createDemoTopics(ctx, client, topics); err != nil {
 		return nil, err
 	}
-	d.writer = newKafkaWriter(client.Transport, cfg.Kafka.Brokers)
+	d.writer = generate.NewKafkaWriter(client.Transport, cfg.Kafka.Brokers)
 	d.closes = append(d.closes, func() { _ = d.writer.Close() })
-	d.node, err = newNode(cfg, registry, roles{processor: true, api: true}, log)
+	d.node, err = node.New(cfg, registry, node.Roles{Processor: true, API: true}, node.Build{Release: "demo"}, log)
 	return d, err
 }
 
@@ -220,21 +224,21 @@ func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string
 	return nil
 }
 
-func (d *demo) close() {
+func (d *running) close() {
 	for i := len(d.closes) - 1; i >= 0; i-- {
 		d.closes[i]()
 	}
 }
 
-// run makes events, applies and shows them until the context or, with --exit,
+// Run makes events, applies and shows them until the context or, with --exit,
 // the events end. Then it prints the result.
-func (d *demo) run(ctx context.Context, out io.Writer) error {
+func (d *running) Run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d.introduce()
 	start := time.Now()
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{d.node.run, d.publish, d.watch} {
+	for _, part := range []func(context.Context) error{d.node.Run, d.publish, d.watch} {
 		parts.Go(func() {
 			if err := part(ctx); err != nil {
 				cancel(err)
@@ -252,8 +256,8 @@ func (d *demo) run(ctx context.Context, out io.Writer) error {
 }
 
 // result prints how the events were accounted for.
-func (d *demo) result(out io.Writer, took time.Duration) error {
-	s := d.node.processor.Stats()
+func (d *running) result(out io.Writer, took time.Duration) error {
+	s := d.node.Stats()
 	err := json.NewEncoder(out).Encode(struct {
 		Events  int64   `json:"events"`
 		Applied int64   `json:"applied"`
@@ -267,9 +271,9 @@ func (d *demo) result(out io.Writer, took time.Duration) error {
 }
 
 // publish writes the events, never too far ahead of the processor.
-func (d *demo) publish(ctx context.Context) error {
-	write := toKafka(d.writer)
-	return publish(ctx, generate.New(d.seed, d.made), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
+func (d *running) publish(ctx context.Context) error {
+	write := generate.ToKafka(d.writer)
+	return generate.Publish(ctx, generate.New(d.seed, d.made), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
 		for d.behind() > demoAhead && ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
@@ -286,10 +290,10 @@ func (d *demo) publish(ctx context.Context) error {
 }
 
 // handled is the number of events that the processor is done with.
-func (d *demo) handled() int64 {
-	s := d.node.processor.Stats()
+func (d *running) handled() int64 {
+	s := d.node.Stats()
 	return s.Applied + s.Dead + s.Unmatched
 }
 
 // behind is the number of events written and not yet handled.
-func (d *demo) behind() int64 { return d.sent.Load() - d.handled() }
+func (d *running) behind() int64 { return d.sent.Load() - d.handled() }

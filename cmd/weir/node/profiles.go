@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -51,8 +51,8 @@ func startProfiles(address string, hosts access.Hosts, log *slog.Logger) (*profi
 	return p, nil
 }
 
-// run serves until the context ends.
-func (p *profiles) run(ctx context.Context) {
+// Run serves until the context ends.
+func (p *profiles) Run(ctx context.Context) {
 	<-ctx.Done()
 	p.close()
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/access"
@@ -49,16 +50,18 @@ func (a *guard) rules() access.Rules {
 	return r
 }
 
-// hosts are the names by which this machine is asked, and those of the settings.
-func (a *guard) hosts() access.Hosts {
+func (a *guard) hosts() access.Hosts { return Hosts(a.cfg) }
+
+// Hosts are the names under which an API is asked: those of this machine and of the settings.
+func Hosts(cfg config.API) access.Hosts {
 	hosts := access.Hosts{}
 	if name, err := os.Hostname(); err == nil {
 		hosts = append(hosts, name)
 	}
-	if host, _, err := net.SplitHostPort(a.cfg.Listen); err == nil && host != "" {
+	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && host != "" {
 		hosts = append(hosts, host)
 	}
-	return append(hosts, a.cfg.Hosts...)
+	return append(hosts, cfg.Hosts...)
 }
 
 // tls is nil for answers that are not encrypted.
@@ -79,7 +82,7 @@ func (a *guard) summary() string {
 		wants = append(wants, "a client's certificate")
 	}
 	if a.tokens != nil {
-		wants = append(wants, "one of "+number(a.tokens.Count(), "token"))
+		wants = append(wants, "one of "+say.Number(a.tokens.Count(), "token"))
 	}
 	if wants == nil {
 		return ""
@@ -96,8 +99,8 @@ func (a *guard) warn(listens net.Addr) {
 	a.log.Warn("whoever reaches this address is answered: set api.tokens_file or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
 }
 
-// run looks at the files at each tick until the context ends.
-func (a *guard) run(ctx context.Context, ticks <-chan time.Time) {
+// Run looks at the files at each tick until the context ends.
+func (a *guard) Run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
 		case <-ticks:

@@ -1,18 +1,17 @@
-package main
+package node
 
 import (
 	"errors"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
-	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -21,6 +20,7 @@ import (
 // wiring is what the settings make of a process. A node takes all that it has of
 // them from here, so that a test can tell whether each setting has its place.
 type wiring struct {
+	build       Build
 	redis       redis.UniversalClient
 	replicas    *redis.ClusterClient // nil where questions are read from masters
 	store       *redisstore.Store
@@ -35,25 +35,24 @@ type wiring struct {
 	// Of a processor; zero without the role.
 	kafka      *kafka.Client
 	applying   pipeline.Config
-	topics     topicSettings
+	topics     connect.TopicSettings
 	lastEvents time.Duration // how long events have once the process ends
 }
 
 // newWiring makes the parts of a process. Nothing is asked of Kafka and Redis yet.
-func newWiring(cfg *config.Config, roles roles, log *slog.Logger) (*wiring, error) {
+func newWiring(cfg *config.Config, roles Roles, b Build, log *slog.Logger) (*wiring, error) {
 	access, err := newGuard(cfg.API, log)
 	if err != nil {
 		return nil, err
 	}
-	info, _ := debug.ReadBuildInfo()
 	w := &wiring{
-		access: access, definitions: cfg.Features, listen: cfg.API.Listen,
+		build: b, access: access, definitions: cfg.Features, listen: cfg.API.Listen,
 		profilesAt: cfg.Profiles.Listen, lastAnswers: cfg.API.ShutdownTimeout,
 		spans: tracing.Config{
-			Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio, Version: releaseOf(info, release), Logger: log,
+			Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio, Version: b.Release, Logger: log,
 		},
 	}
-	if roles.processor {
+	if roles.Processor {
 		if err := w.addProcessor(cfg); err != nil {
 			return nil, err
 		}
@@ -77,14 +76,14 @@ func newWiring(cfg *config.Config, roles roles, log *slog.Logger) (*wiring, erro
 
 // addStore makes the store of the state, and lets questions read from replicas
 // where the settings say so.
-func (w *wiring) addStore(cfg *config.Config, roles roles, log *slog.Logger) (err error) {
+func (w *wiring) addStore(cfg *config.Config, roles Roles, log *slog.Logger) (err error) {
 	var reading []redisstore.Option
-	if roles.api {
-		if w.replicas, reading, err = openReplicas(cfg, log); err != nil {
+	if roles.API {
+		if w.replicas, reading, err = connect.OpenReplicas(cfg, log); err != nil {
 			return err
 		}
 	}
-	w.store, err = newStore(cfg, w.redis, append(reading, redisstore.NoteMasters(noteMaster(log)))...)
+	w.store, err = connect.NewStore(cfg, w.redis, append(reading, redisstore.NoteMasters(noteMaster(log)))...)
 	return err
 }
 
@@ -95,11 +94,11 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 	}
 	k, p := cfg.Kafka, cfg.Processor
 	w.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
-	w.topics = topicSettings{create: k.CreateTopics, deadLetters: k.DeadLetterTopic, partitions: k.TopicPartitions, replication: k.TopicReplication}
+	w.topics = connect.TopicSettings{Create: k.CreateTopics, DeadLetters: k.DeadLetterTopic, Partitions: k.TopicPartitions, Replication: k.TopicReplication}
 	w.lastEvents = p.ShutdownTimeout
 	w.applying = pipeline.Config{
 		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
-		Isolation: isolation(cfg), Recovery: recovery.Rules{Start: recovery.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue"},
+		Isolation: connect.Isolation(cfg), Recovery: recovery.Rules{Start: recovery.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue"},
 		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
 		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
@@ -118,14 +117,6 @@ func (w *wiring) closeRedis() error {
 		err = errors.Join(err, w.replicas.Close())
 	}
 	return err
-}
-
-// isolation is that with which events are read.
-func isolation(cfg *config.Config) fetch.Isolation {
-	if cfg.Kafka.Isolation == "read_uncommitted" {
-		return fetch.ReadUncommitted
-	}
-	return fetch.ReadCommitted
 }
 
 // noteMaster tells of a Redis master that does not answer, or does again.

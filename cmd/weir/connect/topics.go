@@ -1,4 +1,5 @@
-package main
+// Package connect reaches Kafka and the state in Redis as the settings say.
+package connect
 
 import (
 	"context"
@@ -12,10 +13,11 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// kafkaClient makes the client for requests about topics.
-func kafkaClient(cfg *config.Config) (*kafka.Client, error) {
+// KafkaClient makes the client for requests about topics.
+func KafkaClient(cfg *config.Config) (*kafka.Client, error) {
 	transport, err := cfg.KafkaTransport()
 	if err != nil {
 		return nil, err
@@ -23,9 +25,9 @@ func kafkaClient(cfg *config.Config) (*kafka.Client, error) {
 	return &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}, nil
 }
 
-// topicNames are the topics that a processor needs, dead letters last. The error
+// TopicNames are the topics that a processor needs, dead letters last. The error
 // says that one would be taken for another.
-func topicNames(r *features.Registry, dead string) ([]string, error) {
+func TopicNames(r *features.Registry, dead string) ([]string, error) {
 	for _, e := range r.Enrichments {
 		if e.Topic == dead {
 			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, e.Stream.Name)
@@ -37,8 +39,8 @@ func topicNames(r *features.Registry, dead string) ([]string, error) {
 	return append(slices.Compact(names), dead), nil
 }
 
-// partitionsOf is the number of a topic's partitions, 0 where it is not there.
-func partitionsOf(found *kafka.MetadataResponse, topic string) int {
+// PartitionsOf is the number of a topic's partitions, 0 where it is not there.
+func PartitionsOf(found *kafka.MetadataResponse, topic string) int {
 	for _, t := range found.Topics {
 		if t.Name == topic {
 			return len(t.Partitions)
@@ -47,21 +49,21 @@ func partitionsOf(found *kafka.MetadataResponse, topic string) int {
 	return 0
 }
 
-// missingTopicsError names topics that the brokers do not have.
-type missingTopicsError []string
+// MissingTopicsError names topics that the brokers do not have.
+type MissingTopicsError []string
 
-func (e missingTopicsError) Error() string {
+func (e MissingTopicsError) Error() string {
 	return fmt.Sprintf("no topic %s: create it, or set kafka.create_topics", strings.Join(e, ", "))
 }
 
-// findTopics looks the topics up. It is a missingTopicsError if there are some
+// FindTopics looks the topics up. It is a missingTopicsError if there are some
 // that the brokers do not have.
-func findTopics(ctx context.Context, client *kafka.Client, names []string) (*kafka.MetadataResponse, error) {
+func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kafka.MetadataResponse, error) {
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
 		return nil, err
 	}
-	var missing missingTopicsError
+	var missing MissingTopicsError
 	for _, topic := range found.Topics {
 		switch {
 		case errors.Is(topic.Error, kafka.UnknownTopicOrPartition):
@@ -76,23 +78,23 @@ func findTopics(ctx context.Context, client *kafka.Client, names []string) (*kaf
 	return found, nil
 }
 
-// topicSettings are those about topics.
-type topicSettings struct {
-	create                  bool   // those that are missing
-	deadLetters             string // the topic of dead letters
-	partitions, replication int    // of topics that are created; -1 for the brokers' default
+// TopicSettings are those about topics.
+type TopicSettings struct {
+	Create                  bool   // those that are missing
+	DeadLetters             string // the topic of dead letters
+	Partitions, Replication int    // of topics that are created; -1 for the brokers' default
 }
 
-// ensureTopics creates the topics that are missing, if the settings allow it;
+// EnsureTopics creates the topics that are missing, if the settings allow it;
 // those of enriched events with as many partitions as what they are made of has.
-func ensureTopics(ctx context.Context, client *kafka.Client, settings topicSettings, r *features.Registry) error {
-	names, err := topicNames(r, settings.deadLetters)
+func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSettings, r *features.Registry) error {
+	names, err := TopicNames(r, settings.DeadLetters)
 	if err != nil {
 		return err
 	}
-	found, err := findTopics(ctx, client, names)
-	missing, ok := errors.AsType[missingTopicsError](err)
-	if !ok || !settings.create {
+	found, err := FindTopics(ctx, client, names)
+	missing, ok := errors.AsType[MissingTopicsError](err)
+	if !ok || !settings.Create {
 		return err
 	}
 	request := &kafka.CreateTopicsRequest{}
@@ -100,14 +102,14 @@ func ensureTopics(ctx context.Context, client *kafka.Client, settings topicSetti
 		partitions := 0
 		for _, e := range r.Enrichments {
 			if e.Topic == name {
-				partitions = max(partitions, partitionsOf(found, e.Stream.Topic))
+				partitions = max(partitions, PartitionsOf(found, e.Stream.Topic))
 			}
 		}
 		if partitions == 0 {
-			partitions = settings.partitions
+			partitions = settings.Partitions
 		}
 		request.Topics = append(request.Topics, kafka.TopicConfig{
-			Topic: name, NumPartitions: partitions, ReplicationFactor: settings.replication,
+			Topic: name, NumPartitions: partitions, ReplicationFactor: settings.Replication,
 		})
 	}
 	made, err := client.CreateTopics(ctx, request)
@@ -121,4 +123,12 @@ func ensureTopics(ctx context.Context, client *kafka.Client, settings topicSetti
 		}
 	}
 	return nil
+}
+
+// Isolation is that with which events are read.
+func Isolation(cfg *config.Config) fetch.Isolation {
+	if cfg.Kafka.Isolation == "read_uncommitted" {
+		return fetch.ReadUncommitted
+	}
+	return fetch.ReadCommitted
 }

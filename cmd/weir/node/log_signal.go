@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package node
 
 import (
 	"log/slog"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// followSignals changes the level at SIGUSR1 and puts it back at SIGUSR2, until
+// FollowSignals changes the level at SIGUSR1 and puts it back at SIGUSR2, until
 // stop is called.
-func followSignals(level *logLevel, log *slog.Logger) (stop func()) {
+func FollowSignals(level *LogLevel, log *slog.Logger) (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	go func() {

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/doctor"
@@ -37,71 +39,71 @@ func (l *checkList) fail(what string, err error) {
 	l.line("FAIL", what, "%v", err)
 }
 
-// checkAll tries out what a process of these roles needs and prints a line for
+// Check tries out what a process of these roles needs and prints a line for
 // each. The error says that not all is well.
-func checkAll(ctx context.Context, out io.Writer, cfg *config.Config, registry *features.Registry, roles roles) error {
+func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *features.Registry, roles Roles) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	list := &checkList{out: out}
-	list.ok("settings", "namespace %s, %s", cfg.Namespace, number(cfg.Shards, "shard"))
-	list.ok("features", "%s", summary(registry))
+	list.ok("settings", "namespace %s, %s", cfg.Namespace, say.Number(cfg.Shards, "shard"))
+	list.ok("features", "%s", say.Summary(registry))
 	if a, err := newGuard(cfg.API, nil); err != nil {
 		list.fail("api", err)
 	} else if what := a.summary(); what != "" {
 		list.ok("api", "%s", what)
 	}
-	if roles.processor {
+	if roles.Processor {
 		checkKafka(ctx, list, cfg, registry)
 	}
 	checkRedis(ctx, list, cfg, roles)
 	if list.failed > 0 {
-		return fmt.Errorf("%s failed", number(list.failed, "check"))
+		return fmt.Errorf("%s failed", say.Number(list.failed, "check"))
 	}
 	return nil
 }
 
 // checkKafka reaches the brokers and looks for the topics.
 func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, registry *features.Registry) {
-	client, err := kafkaClient(cfg)
+	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		list.fail("kafka", err)
 		return
 	}
-	topics, err := topicNames(registry, cfg.Kafka.DeadLetterTopic)
+	topics, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic)
 	if err != nil {
 		list.fail("topics", err)
 		return
 	}
-	found, err := findTopics(ctx, client, topics)
-	missing, isMissing := errors.AsType[missingTopicsError](err)
+	found, err := connect.FindTopics(ctx, client, topics)
+	missing, isMissing := errors.AsType[connect.MissingTopicsError](err)
 	if err != nil && !isMissing {
 		list.fail("kafka", fmt.Errorf("%s: %w", strings.Join(cfg.Kafka.Brokers, ","), err))
 		return
 	}
-	list.ok("kafka", "%s", number(len(found.Brokers), "broker"))
+	list.ok("kafka", "%s", say.Number(len(found.Brokers), "broker"))
 	for _, topic := range found.Topics {
 		if topic.Error == nil {
-			list.ok("topic "+topic.Name, "%s", number(len(topic.Partitions), "partition"))
+			list.ok("topic "+topic.Name, "%s", say.Number(len(topic.Partitions), "partition"))
 		}
 	}
 	for _, name := range missing {
 		if cfg.Kafka.CreateTopics {
 			list.warn("topic "+name, "is missing; weir run will create it")
 		} else {
-			list.fail("topic "+name, missingTopicsError{name})
+			list.fail("topic "+name, connect.MissingTopicsError{name})
 		}
 	}
 	for _, e := range registry.Enrichments {
-		from, to := partitionsOf(found, e.Stream.Topic), partitionsOf(found, e.Topic)
+		from, to := connect.PartitionsOf(found, e.Stream.Topic), connect.PartitionsOf(found, e.Topic)
 		if from > 0 && to > 0 && from != to {
 			list.warn("topic "+e.Topic, "has %s, and %s has %d: enriched events go by their keys, not to the partition of the same number",
-				number(to, "partition"), e.Stream.Topic, from)
+				say.Number(to, "partition"), e.Stream.Topic, from)
 		}
 	}
 }
 
 // checkRedis reaches Redis and looks at what Weir relies on.
-func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles roles) {
+func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles Roles) {
 	client, err := cfg.RedisClient()
 	if err != nil {
 		list.fail("redis", err)
@@ -130,7 +132,7 @@ func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles 
 	} else {
 		checkServer(ctx, list, "redis", client)
 	}
-	state, err := newStore(cfg, client)
+	state, err := connect.NewStore(cfg, client)
 	if err != nil {
 		list.fail("layout", err)
 		return
@@ -140,7 +142,7 @@ func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles 
 		return
 	}
 	list.ok("layout", "fits namespace %s", cfg.Namespace)
-	if roles.api {
+	if roles.API {
 		checkReplicas(ctx, list, cfg, client)
 	}
 }
@@ -148,7 +150,7 @@ func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles 
 // checkReplicas looks at the replicas of the master client that questions are
 // read from.
 func checkReplicas(ctx context.Context, list *checkList, cfg *config.Config, client redis.UniversalClient) {
-	replicas, reading, err := openReplicas(cfg, slog.New(slog.DiscardHandler))
+	replicas, reading, err := connect.OpenReplicas(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		list.fail("replicas", err)
 		return
@@ -157,7 +159,7 @@ func checkReplicas(ctx context.Context, list *checkList, cfg *config.Config, cli
 		return
 	}
 	defer replicas.Close()
-	state, err := newStore(cfg, client, reading...)
+	state, err := connect.NewStore(cfg, client, reading...)
 	if err != nil {
 		list.fail("replicas", err)
 		return

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"bytes"
@@ -214,7 +214,7 @@ func made(t *testing.T, settings map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWiring(cfg, roles{processor: true, api: true}, slog.New(slog.DiscardHandler))
+	w, err := newWiring(cfg, Roles{Processor: true, API: true}, Build{Release: "1.2.3"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err.Error() // such as for a key that does not fit its certificate
 	}
@@ -228,7 +228,7 @@ func made(t *testing.T, settings map[string]any) string {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	logger, _ := newLogger(&log, cfg.Log)
+	logger, _ := NewLogger(&log, cfg.Log)
 	logger.Debug("debug")
 	logger.Info("info")
 	d := &describing{seen: map[uintptr]bool{}}

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -6,13 +6,15 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weir-stream/weir/config"
 )
 
-// newLogger writes the process's log as the settings say, from a level on that
+// NewLogger writes the process's log as the settings say, from a level on that
 // may be changed.
-func newLogger(w io.Writer, cfg config.Log) (*slog.Logger, *logLevel) {
-	level := &logLevel{}
+func NewLogger(w io.Writer, cfg config.Log) (*slog.Logger, *LogLevel) {
+	level := &LogLevel{}
 	// The settings allow the four names that slog has, and no others.
 	_ = level.settings.UnmarshalText([]byte(cfg.Level))
 	level.Set(level.settings)
@@ -23,25 +25,28 @@ func newLogger(w io.Writer, cfg config.Log) (*slog.Logger, *logLevel) {
 	return slog.New(slog.NewTextHandler(w, options)), level
 }
 
-// logLevel is the least weight of what is logged now.
-type logLevel struct {
+// LogLevel is the least weight of what is logged now.
+type LogLevel struct {
 	slog.LevelVar
 	settings slog.Level
 }
 
 // more logs one weight more than until now, down to debug.
-func (l *logLevel) more() {
+func (l *LogLevel) more() {
 	const step = slog.LevelInfo - slog.LevelDebug
 	l.Set(max(slog.LevelDebug, l.Level()-step))
 }
 
 // reset logs what the settings say.
-func (l *logLevel) reset() { l.Set(l.settings) }
+func (l *LogLevel) reset() { l.Set(l.settings) }
 
 // tell says which level is in force, at a weight that it lets through.
-func (l *logLevel) tell(log *slog.Logger) {
+func (l *LogLevel) tell(log *slog.Logger) {
 	log.Log(context.Background(), max(l.Level(), slog.LevelInfo), "log level is changed", "to", l.Level())
 }
+
+// LogRedis logs what the Redis client says of its own accord.
+func LogRedis(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
 
 // redisLog takes what the Redis client says of its own accord: connections
 // lost and found again, which are told of where they matter.

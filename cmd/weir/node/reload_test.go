@@ -1,6 +1,7 @@
-package main
+package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/internal/testkit"
 )
 
 const (
@@ -32,7 +32,7 @@ type watched struct {
 	t       *testing.T
 	file    string
 	clock   time.Time
-	log     screen
+	log     bytes.Buffer
 	metrics *prometheus.Registry
 	takes   []string // versions
 	refusal error    // of take
@@ -75,7 +75,7 @@ func (w *watched) tick() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
-		w.run(ctx, ticks)
+		w.Run(ctx, ticks)
 		close(ended)
 	}()
 	ticks <- w.clock
@@ -288,42 +288,5 @@ func TestChangeOfFormAlone(t *testing.T) {
 	w.ticks(3)
 	if len(w.takes) != 0 || w.registry().Version() != before.Version() {
 		t.Errorf("took %v", w.takes)
-	}
-}
-
-// A process takes what is written into its file: its answers, its readiness and
-// its metrics say so, and a broken file changes nothing.
-func TestRunTakesOtherDefinitions(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "features.yaml")
-	put(t, file, one)
-	flags, _ := servers(t, map[string]int{"logins": 2, "weir.dead-letters": 1})
-	p := start(t, append([]string{"run"}, append(flags, "--features", file)...)...)
-	base := p.address(t)
-	ready(t, base)
-	asked := func(name string, want int) {
-		t.Helper()
-		testkit.Eventually(t, patience, name, func() (bool, string) {
-			code, body := statusOf(t, base+"/v1/features/"+name+"?user_id=u1")
-			return code == want, body
-		})
-	}
-	asked("two", 404)
-	put(t, file, two)
-	asked("two", 200)
-	put(t, file, strings.Replace(two, "topic: logins", "topic: others", 1))
-	p.shows(t, "no topic others: create it, or set kafka.create_topics")
-	asked("two", 200)
-	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"taken":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
-		t.Errorf("%d %s", code, body)
-	}
-	put(t, file, "streams: {}\n")
-	p.shows(t, "no stream is defined")
-	put(t, file, bad)
-	p.shows(t, file+":4:25:")
-	put(t, file, one)
-	asked("two", 404)
-	if _, body := statusOf(t, base+"/metrics"); !strings.Contains(body, `weir_definitions_reloads_total{outcome="refused"} 3`) ||
-		!strings.Contains(body, `weir_definitions_reloads_total{outcome="taken"} 2`) || strings.Count(body, "weir_definitions_info{") != 1 {
-		t.Errorf("metrics\n%s", body)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 // lastMoment gets, once the context has ended, until when a process may take to
 // stop: as long as questions have for it, and events where there is a processor.
-func (n *node) lastMoment(ctx context.Context) <-chan time.Time {
+func (n *Node) lastMoment(ctx context.Context) <-chan time.Time {
 	patience := n.lastAnswers
 	if n.processor != nil {
 		patience = max(patience, n.lastEvents)
@@ -19,7 +19,7 @@ func (n *node) lastMoment(ctx context.Context) <-chan time.Time {
 
 // flushSpans sends the spans that are left, those of the last batches and
 // questions among them.
-func (n *node) flushSpans(until time.Time) {
+func (n *Node) flushSpans(until time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	if err := n.endTracing(ctx); err != nil {

@@ -1,10 +1,13 @@
-package main
+// Package node is one process of weir run: a processor, an API or both, wired to Kafka and Redis by the settings. wiring.go
+// is the only place that gives a part its settings.
+package node
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/tracing"
@@ -22,8 +26,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// node is one process: a processor, an API or both, wired to Kafka and Redis.
-type node struct {
+// Node is one process: a processor, an API or both, wired to Kafka and Redis.
+type Node struct {
 	*wiring
 	reloader  *reloader
 	processor *pipeline.Processor // nil without the role
@@ -33,12 +37,28 @@ type node struct {
 	// endTracing sends the spans that are left.
 	endTracing func(context.Context) error
 	log        *slog.Logger
+	metrics    *prometheus.Registry
 }
 
-// newNode wires a process and begins to answer on api.listen. Nothing is asked
+// Addr is where questions are answered.
+func (n *Node) Addr() net.Addr { return n.api.Addr() }
+
+// Registry is that of the definitions at work.
+func (n *Node) Registry() *features.Registry { return n.reloader.registry() }
+
+// Stats is how far the processor is.
+func (n *Node) Stats() pipeline.Stats { return n.processor.Stats() }
+
+// Ready is why the processor does not work as it should.
+func (n *Node) Ready(ctx context.Context) error { return n.processor.Ready(ctx) }
+
+// Describe describes all metrics of the process.
+func (n *Node) Describe(descriptions chan<- *prometheus.Desc) { n.metrics.Describe(descriptions) }
+
+// New wires a process and begins to answer on api.listen. Nothing is asked
 // of Kafka and Redis yet. Run the node; it closes what newNode has opened.
-func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *slog.Logger) (*node, error) {
-	w, err := newWiring(cfg, roles, log)
+func New(cfg *config.Config, registry *features.Registry, roles Roles, b Build, log *slog.Logger) (*Node, error) {
+	w, err := newWiring(cfg, roles, b, log)
 	if err != nil {
 		return nil, err
 	}
@@ -46,18 +66,18 @@ func newNode(cfg *config.Config, registry *features.Registry, roles roles, log *
 }
 
 // startNode starts what the settings have made.
-func startNode(w *wiring, registry *features.Registry, roles roles, log *slog.Logger) (n *node, err error) {
-	n = &node{wiring: w, log: log}
+func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Logger) (n *Node, err error) {
+	metrics := prometheus.NewRegistry()
+	n = &Node{wiring: w, log: log, metrics: metrics}
 	if n.tracing, n.endTracing, err = tracing.Start(context.Background(), w.spans); err != nil {
 		return nil, errors.Join(err, n.closeRedis())
 	}
-	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		poolMetrics{n.redis, n.replicas, n.unavailable}, buildInfo())
+		poolMetrics{n.redis, n.replicas, n.unavailable}, w.build.metric())
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
 	// A namespace of another layout is as little use as a Redis that is away.
 	checks := []status.Check{{Name: "redis", Check: n.store.Ready}}
-	if roles.processor {
+	if roles.Processor {
 		if err := n.addProcessor(metrics); err != nil {
 			return nil, errors.Join(err, n.close())
 		}
@@ -67,13 +87,13 @@ func startNode(w *wiring, registry *features.Registry, roles roles, log *slog.Lo
 	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
 	c.Gatherer, c.Registerer, c.TracerProvider = metrics, metrics, n.tracing
 	handler := serve.New(c)
-	if !roles.api {
+	if !roles.API {
 		handler = withoutQuestions(handler)
 	}
 	if n.api, err = serve.StartTLS(w.listen, handler, n.access.tls(), log); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	if roles.api {
+	if roles.API {
 		n.access.warn(n.api.Addr())
 	}
 	if n.profiles, err = startProfiles(w.profilesAt, n.access.hosts(), log); err != nil {
@@ -83,7 +103,7 @@ func startNode(w *wiring, registry *features.Registry, roles roles, log *slog.Lo
 }
 
 // unavailable is how many Redis masters do not answer, and how many shards they hold.
-func (n *node) unavailable() (masters, shards int) {
+func (n *Node) unavailable() (masters, shards int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	list := n.store.Unavailable(ctx)
@@ -94,10 +114,10 @@ func (n *node) unavailable() (masters, shards int) {
 }
 
 // close closes what a node has opened that was never run.
-func (n *node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
+func (n *Node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
 
 // deadLetters tells of the last that the processor has set aside; nil without one.
-func (n *node) deadLetters() func() []status.DeadLetter {
+func (n *Node) deadLetters() func() []status.DeadLetter {
 	if n.processor == nil {
 		return nil
 	}
@@ -121,8 +141,8 @@ func withoutQuestions(handler http.Handler) http.Handler {
 	return mux
 }
 
-func (n *node) addProcessor(metrics prometheus.Registerer) error {
-	if _, err := topicNames(n.reloader.registry(), n.topics.deadLetters); err != nil {
+func (n *Node) addProcessor(metrics prometheus.Registerer) error {
+	if _, err := connect.TopicNames(n.reloader.registry(), n.topics.DeadLetters); err != nil {
 		return err
 	}
 	c := n.applying
@@ -136,24 +156,24 @@ var errNoStreams = errors.New("no stream is defined")
 
 // take puts other definitions to work. Those that need a topic which is not
 // there are refused: the processor would wait for it, and carry no other.
-func (n *node) take(ctx context.Context, r *features.Registry) error {
+func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	if n.processor == nil {
 		return nil
 	}
 	if len(r.Streams) == 0 {
 		return errNoStreams
 	}
-	if err := ensureTopics(ctx, n.kafka, n.topics, r); err != nil {
+	if err := connect.EnsureTopics(ctx, n.kafka, n.topics, r); err != nil {
 		return err
 	}
 	n.processor.Reload(r)
 	return nil
 }
 
-// run works until the context ends, then lets what is under way finish in the
+// Run works until the context ends, then lets what is under way finish in the
 // set times. Its error says what it cannot work with; a Kafka or Redis that is
 // away is waited for.
-func (n *node) run(ctx context.Context) error {
+func (n *Node) Run(ctx context.Context) error {
 	defer func() { _ = n.closeRedis() }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -172,18 +192,18 @@ func (n *node) run(ctx context.Context) error {
 	parts.Go(func() {
 		looks := time.NewTicker(lookEach)
 		defer looks.Stop()
-		n.reloader.run(ctx, looks.C)
+		n.reloader.Run(ctx, looks.C)
 	})
 	parts.Go(func() {
 		looks := time.NewTicker(lookEach)
 		defer looks.Stop()
-		n.access.run(ctx, looks.C)
+		n.access.Run(ctx, looks.C)
 	})
 	if n.replicas != nil {
 		parts.Go(func() { n.store.WatchReplicas(ctx) })
 	}
 	if n.profiles != nil {
-		parts.Go(func() { n.profiles.run(ctx) })
+		parts.Go(func() { n.profiles.Run(ctx) })
 	}
 	stopped := n.lastMoment(ctx)
 	parts.Wait()
@@ -195,7 +215,7 @@ func (n *node) run(ctx context.Context) error {
 }
 
 // answer waits for the end of the API.
-func (n *node) answer(ctx context.Context) error {
+func (n *Node) answer(ctx context.Context) error {
 	select {
 	case err := <-n.api.Done():
 		return err
@@ -210,7 +230,7 @@ func (n *node) answer(ctx context.Context) error {
 }
 
 // process applies events, once it is known that there is what it needs.
-func (n *node) process(ctx context.Context) error {
+func (n *Node) process(ctx context.Context) error {
 	prepare := n.store.CheckLayout
 	if n.processor != nil {
 		prepare = n.store.Create
@@ -219,7 +239,7 @@ func (n *node) process(ctx context.Context) error {
 		return err
 	}
 	err := n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
-		return ensureTopics(ctx, n.kafka, n.topics, n.reloader.registry())
+		return connect.EnsureTopics(ctx, n.kafka, n.topics, n.reloader.registry())
 	})
 	if err != nil {
 		return err
@@ -229,14 +249,14 @@ func (n *node) process(ctx context.Context) error {
 
 // waitFor asks again each second until there is an answer, or an error that no
 // waiting will mend.
-func (n *node) waitFor(ctx context.Context, what string, ask func(context.Context) error) error {
+func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Context) error) error {
 	for {
 		err := ask(ctx)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
 		_, layout := errors.AsType[*redisstore.LayoutError](err)
-		_, missing := errors.AsType[missingTopicsError](err)
+		_, missing := errors.AsType[connect.MissingTopicsError](err)
 		if layout || missing {
 			return fmt.Errorf("%s: %w", what, err)
 		}

@@ -1,4 +1,4 @@
-package main
+package generate
 
 import (
 	"context"
@@ -7,20 +7,18 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
-
-	"github.com/weir-stream/weir/internal/generate"
 )
 
 // publishBatch is the number of events that are written together.
 const publishBatch = 1000
 
-// write writes events somewhere; all are written when it returns.
-type write func(ctx context.Context, events []generate.Event) error
+// Write writes events somewhere; all are written when it returns.
+type Write func(ctx context.Context, events []Event) error
 
-// publish writes made-up events: limit of them, 0 for no end; rate of them a
+// Publish writes made-up events: limit of them, 0 for no end; rate of them a
 // second, 0 for as many as are taken. It ends without error with the context.
-func publish(ctx context.Context, events *generate.Generator, limit int64, rate float64, write write) error {
-	batch := make([]generate.Event, 0, publishBatch)
+func Publish(ctx context.Context, events *Generator, limit int64, rate float64, write Write) error {
+	batch := make([]Event, 0, publishBatch)
 	start := time.Now()
 	for sent := int64(0); limit == 0 || sent < limit; sent += int64(len(batch)) {
 		due := int64(publishBatch)
@@ -52,11 +50,11 @@ func publish(ctx context.Context, events *generate.Generator, limit int64, rate 
 	return nil
 }
 
-// toKafka writes to the topics that the events name. A record's timestamp is
+// ToKafka writes to the topics that the events name. A record's timestamp is
 // its event's time, and all events of a key are in one partition.
-func toKafka(w *kafka.Writer) write {
+func ToKafka(w *kafka.Writer) Write {
 	var messages []kafka.Message
-	return func(ctx context.Context, events []generate.Event) error {
+	return func(ctx context.Context, events []Event) error {
 		messages = messages[:0]
 		for _, e := range events {
 			messages = append(messages, kafka.Message{Topic: e.Topic, Key: e.Key, Value: e.Value, Time: time.UnixMilli(e.Timestamp)})
@@ -68,8 +66,8 @@ func toKafka(w *kafka.Writer) write {
 	}
 }
 
-// newKafkaWriter waits for all replicas to have what it writes.
-func newKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Writer {
+// NewKafkaWriter waits for all replicas to have what it writes.
+func NewKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Writer {
 	return &kafka.Writer{
 		Addr:         kafka.TCP(brokers...),
 		Transport:    transport,
@@ -80,13 +78,13 @@ func newKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Write
 	}
 }
 
-// toLines writes an event a line, as a JSON object.
-func toLines(out io.Writer) write {
+// ToLines writes an event a line, as a JSON object.
+func ToLines(out io.Writer) Write {
 	var lines []byte
-	return func(_ context.Context, events []generate.Event) error {
+	return func(_ context.Context, events []Event) error {
 		lines = lines[:0]
 		for _, e := range events {
-			lines = generate.AppendNDJSON(lines, e)
+			lines = AppendNDJSON(lines, e)
 		}
 		if _, err := out.Write(lines); err != nil {
 			return fmt.Errorf("write events: %w", err)

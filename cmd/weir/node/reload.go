@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/serve/status"
@@ -51,8 +52,8 @@ func newReloader(paths []string, r *features.Registry, take func(context.Context
 	return w
 }
 
-// run looks at the definitions at each tick until the context ends.
-func (w *reloader) run(ctx context.Context, ticks <-chan time.Time) {
+// Run looks at the definitions at each tick until the context ends.
+func (w *reloader) Run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
 		case <-ticks:
@@ -110,7 +111,7 @@ func (w *reloader) taken(r *features.Registry) {
 	w.mu.Unlock()
 	w.metrics.reloaded("taken", w.now())
 	w.metrics.present(r)
-	w.log.Info("definitions taken", "version", r.Version(), "definitions", summary(r))
+	w.log.Info("definitions taken", "version", r.Version(), "definitions", say.Summary(r))
 }
 
 // refuse tells of definitions that are not taken, once for the same reasons.

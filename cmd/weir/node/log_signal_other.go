@@ -1,0 +1,8 @@
+//go:build !unix
+
+package node
+
+import "log/slog"
+
+// FollowSignals does nothing where there are no signals for it.
+func FollowSignals(*LogLevel, *slog.Logger) (stop func()) { return func() {} }

@@ -1,0 +1,25 @@
+package node
+
+import (
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/serve/access"
+)
+
+func TestNoProfiles(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	if p, err := startProfiles("", access.Hosts{}, log); p != nil || err != nil {
+		t.Errorf("profiles without an address: %v, %v", p, err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, err := startProfiles(taken.Addr().String(), access.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
+		t.Errorf("an address that is taken: %v", err)
+	}
+}

@@ -1,0 +1,30 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Roles are what one process does.
+type Roles struct {
+	Processor bool // applies events
+	API       bool // answers questions
+}
+
+// ParseRoles reads the names of roles; at least one is wanted.
+func ParseRoles(names []string) (r Roles, err error) {
+	for _, name := range names {
+		switch name {
+		case "processor":
+			r.Processor = true
+		case "api":
+			r.API = true
+		default:
+			return Roles{}, fmt.Errorf("--roles: %q is no role: processor, api or both with a comma", name)
+		}
+	}
+	if len(names) == 0 {
+		return Roles{}, errors.New("--roles: at least one of processor and api is wanted")
+	}
+	return r, nil
+}

@@ -1,0 +1,23 @@
+// Package say is how commands put things to people.
+package say
+
+import (
+	"fmt"
+
+	"github.com/weir-stream/weir/features"
+)
+
+// Summary says how much a registry holds.
+func Summary(r *features.Registry) string {
+	return fmt.Sprintf("%s of %s in %s, %s", Number(len(r.Features), "feature"), Number(len(r.Streams), "stream"),
+		Number(len(r.Series), "state series"), Number(len(r.Services), "service"))
+}
+
+// Number is a count with its noun, which is the same for all numbers if it
+// ends in s.
+func Number(n int, noun string) string {
+	if n != 1 && noun[len(noun)-1] != 's' {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
