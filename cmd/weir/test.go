@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/operate/featuretest"
 )
 
@@ -47,7 +48,7 @@ it needs no Kafka and no Redis. The command fails if a test does.`,
 				bad = append(bad, writeJUnit(junit, results))
 			}
 			if failed > 0 {
-				bad = append(bad, fmt.Errorf("%d of %s failed", failed, number(tests, "test")))
+				bad = append(bad, fmt.Errorf("%d of %s failed", failed, say.Number(tests, "test")))
 			}
 			return errors.Join(bad...)
 		},
