@@ -60,10 +60,20 @@ func Flags(flags *pflag.FlagSet) {
 		text := strings.NewReplacer("\n# ", " ", "# ", "", "`", "").Replace(d.comments[key])
 		usage, _, _ := strings.Cut(text, ". ")
 		flags.String(key, "", strings.TrimSuffix(usage, "."))
+		flags.Lookup(key).Annotations = map[string][]string{annotation: nil}
 		if text, _ := d.values[key].(string); text == "false" {
 			flags.Lookup(key).NoOptDefVal = "true"
 		}
 	}
+}
+
+// annotation marks the flags of settings.
+const annotation = "weir_setting"
+
+// IsSetting says whether Flags has added a flag.
+func IsSetting(f *pflag.Flag) bool {
+	_, ok := f.Annotations[annotation]
+	return ok
 }
 
 // Load reads the settings: the file, unless its name is empty; then the

@@ -143,6 +143,10 @@ var refusals = []struct {
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"yesterday\" is not","key":"at"}`,
 	},
 	{
+		"a moment in seconds", "POST", queryPath, `{"at": 1532496076}`,
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970; 1532496076 looks like seconds: is 1532496076000 meant?","key":"at"}`,
+	},
+	{
 		"a long number is shortened", "POST", queryPath, `{"at": 1` + strings.Repeat("0", 99) + `}`,
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; 1` + strings.Repeat("0", 63) + `… is not","key":"at"}`,
 	},

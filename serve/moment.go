@@ -16,12 +16,17 @@ import (
 // beyond is a moment in the wrong unit.
 const maxAhead = 366 * 24 * time.Hour
 
+// inSeconds is greater than any moment in seconds, until the year 5138, and in milliseconds one of 1973.
+const inSeconds = 100_000_000_000
+
 // moment reads the key at of a question: milliseconds, or RFC 3339.
 func moment(v *fastjson.Value, now int64) (int64, error) {
 	at, ok := parseTime(v.MarshalTo(nil))
 	switch {
 	case !ok || at < 0:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
+	case now > inSeconds && at < inSeconds && max(at*1000-now, now-at*1000) < maxAhead.Milliseconds():
+		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: is %d meant?", at, at*1000))
 	case at-now > maxAhead.Milliseconds():
 		return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
 	}

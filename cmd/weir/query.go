@@ -80,6 +80,9 @@ func (q *inquiry) parse(args []string) error {
 	for _, arg := range args {
 		key, value, isKey := strings.Cut(arg, "=")
 		if !isKey {
+			if key, value, ok := strings.Cut(arg, ":"); ok {
+				return fmt.Errorf("%q is neither a feature nor KEY=VALUE: is %s=%s meant?", arg, key, value)
+			}
 			q.features = append(q.features, arg)
 			continue
 		}

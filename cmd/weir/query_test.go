@@ -139,6 +139,7 @@ func TestQueryErrors(t *testing.T) {
 		want string
 	}{
 		{"no features", []string{"device_id=d1"}, "name a feature or a --service; GET /v1/features of the server lists them"},
+		{"a key with a colon", []string{"device_tx_7d", "device_id:d1"}, `"device_id:d1" is neither a feature nor KEY=VALUE: is device_id=d1 meant?`},
 		{"a key twice", []string{"device_tx_7d", "device_id=d1", "device_id=d2"}, `key "device_id" is given twice`},
 		{
 			"a key of no feature", []string{"device_tx_7d", "merchant_last", "device=d1", "--address", refusing},

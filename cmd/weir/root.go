@@ -17,6 +17,7 @@ Try it out with nothing else installed:  weir demo`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetUsageTemplate(usageTemplate)
 	root.AddCommand(
 		demo.New(newRootCommand),
 		newRunCommand(),

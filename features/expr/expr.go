@@ -141,7 +141,11 @@ var onOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 func syntaxErrorOf(err error) error {
 	if e, ok := err.(*exprfile.Error); ok {
-		return &Error{Column: e.From + 1, Message: onOneLine.Replace(e.Message)}
+		message := onOneLine.Replace(e.Message)
+		if message == `unexpected token Operator("=")` {
+			message = `unexpected "=": equality is written ==`
+		}
+		return &Error{Column: e.From + 1, Message: message}
 	}
 	return &Error{Column: 1, Message: onOneLine.Replace(err.Error())}
 }

@@ -227,6 +227,8 @@ func TestExprErrors(t *testing.T) {
 		message string
 	}{
 		{`n > 1 and statu == "a"`, value.Bool, 11, `unknown field "statu"; did you mean "status"?`},
+		{`status == approved`, value.Bool, 11, `unknown field "approved"; known: amount, at, big, ip, n, nobool, none, ok, other, place, score, status; if it is a text, write "approved"`},
+		{`status == statu`, value.Bool, 11, `unknown field "statu"; did you mean "status"?`},
 		{`lowr(status)`, value.String, 1, `unknown function "lowr"; did you mean "lower"?`},
 		{`now() > at`, value.Bool, 1, `unknown function "now"; known: cidr, hour, len, lower, string, trim, upper, weekday`},
 		{`status == 5`, value.Bool, 8, "`==` cannot stand between a string and an int"},
@@ -261,6 +263,7 @@ func TestExprErrors(t *testing.T) {
 		{`n / 2`, value.Decimal, 3, "the expression is a float, but a decimal is wanted"},
 		{`n >`, value.Bool, 3, "unexpected token EOF"},
 		{``, value.Bool, 1, "unexpected token EOF"},
+		{`status = "approved"`, value.Bool, 8, `unexpected "=": equality is written ==`},
 		{`n > "`, value.Bool, 6, "literal not terminated"},
 		{`"ä" > statu`, value.Bool, 7, `unknown field "statu"; did you mean "status"?`},
 		{strings.Repeat("(", 40) + "ok" + strings.Repeat(" ?: ok)", 40), value.Bool, 47, "the expression has more than 1024 parts"},

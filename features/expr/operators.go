@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -61,6 +63,15 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 	}
 }
 
+// perhapsText adds to the error of a name beside a text that a text stands in quotes.
+func perhapsText(err error, beside term, n ast.Node) error {
+	unknown, ok := err.(*Error)
+	if name, is := n.(*ast.IdentifierNode); ok && is && beside.typ == value.String && !strings.HasSuffix(unknown.Message, "?") {
+		unknown.Message += fmt.Sprintf("; if it is a text, write %q", name.Value)
+	}
+	return err
+}
+
 func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	if o, ok := canonicalOperators[n.Operator]; ok {
 		n.Operator = o
@@ -71,11 +82,14 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	case "matches":
 		return c.matches(n)
 	}
-	terms, err := c.compileAll(n.Left, n.Right)
+	l, err := c.compile(n.Left)
 	if err != nil {
 		return term{}, err
 	}
-	l, r := terms[0], terms[1]
+	r, err := c.compile(n.Right)
+	if err != nil {
+		return term{}, perhapsText(err, l, n.Right)
+	}
 	mismatch := errorAt(n, "`%s` cannot stand between %s and %s", n.Operator, WithArticle(l.typ), WithArticle(r.typ))
 	switch n.Operator {
 	case "and", "or":
