@@ -15,7 +15,6 @@ import (
 // leaves it, and all others go on.
 type consumer struct {
 	p      *Processor
-	topics []string // that the member reads
 	commit func(map[state.Partition]int64)
 
 	mu       sync.Mutex
@@ -28,10 +27,6 @@ type consumer struct {
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		registry, replaced := c.p.definitions.present()
-		if !slices.Equal(registry.Topics(), c.topics) {
-			<-ctx.Done() // this membership is about to end
-			break
-		}
 		present, cancel := until(ctx, replaced)
 		pool := newPool(present, c.p, registry, c.commit)
 		c.mu.Lock()

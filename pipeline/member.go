@@ -10,22 +10,20 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/group"
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
-// join is a member of the group for some topics, until the context ends or
-// others are to be read. Its error ends the processor.
+// join is a member of the group, of some topics to begin with, until the context ends or,
+// before these are there, others are to be read. Its error ends the processor.
 func (p *Processor) join(ctx context.Context, topics []string) error {
-	ctx, leave := p.untilOtherTopics(ctx, topics)
-	defer leave()
 	p.health.set("group", errNotMember)
-	registry, _ := p.definitions.present()
-	if !p.waitForTopics(ctx, slices.Concat(topics, registry.EnrichedTopics())) {
+	if !p.waitForTopics(ctx, topics) {
 		return nil
 	}
 	commits := newCommitter(p.log)
-	c := &consumer{p: p, topics: topics, commit: commits.commit}
+	c := &consumer{p: p, commit: commits.commit}
 	member := group.New(group.Config{
 		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...),
 		Group: p.cfg.Group, InstanceID: p.cfg.GroupInstanceID, Topics: topics, Release: c.release,
@@ -44,7 +42,7 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 			fail(err)
 		}
 	})
-	if err := p.follow(ctx, member, c, commits); err != nil {
+	if err := p.follow(ctx, member, topics, c, commits); err != nil {
 		return err
 	}
 	fail(nil)
@@ -53,8 +51,8 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 }
 
 // follow carries what each generation of the group gives this member, until the
-// context ends.
-func (p *Processor) follow(ctx context.Context, member *group.Member, c *consumer, commits *committer) error {
+// context ends. Where other topics are to be read, it joins the next one for them.
+func (p *Processor) follow(ctx context.Context, member *group.Member, topics []string, c *consumer, commits *committer) error {
 	joining := retry.Trouble{Log: p.log, What: "joining the consumer group"}
 	for ctx.Err() == nil {
 		g, err := member.Next(ctx)
@@ -75,14 +73,41 @@ func (p *Processor) follow(ctx context.Context, member *group.Member, c *consume
 		commits.generation.Store(g)
 		p.log.Info("partitions assigned", "generation", g.ID, "partitions", len(g.Partitions))
 		c.accept(g.Partitions)
-		p.health.clear("group")
+		topics = p.stay(ctx, g, topics)
+		member.Subscribe(topics)
+	}
+	return nil
+}
+
+// stay waits until a generation is over, or there are other topics to be read than it was
+// joined for. It returns the topics to join the next one for.
+func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []string) []string {
+	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
+	for {
+		var again <-chan time.Time
+		registry, replaced := p.definitions.present()
+		if wanted := registry.Topics(); !slices.Equal(wanted, topics) {
+			err := p.findTopics(ctx, registry)
+			if err == nil {
+				missing.Over()
+				p.log.Info("joining the consumer group for other topics; the partitions at hand go on", "generation", g.ID, "topics", wanted)
+				return wanted
+			}
+			p.health.set("group", &awayError{err})
+			again = time.After(missing.Failed(err))
+		} else {
+			p.health.clear("group")
+		}
 		select {
 		case <-g.Done():
 			p.log.Info("the consumer group rebalances; the partitions at hand go on", "generation", g.ID)
+			return topics
 		case <-ctx.Done():
+			return topics
+		case <-replaced:
+		case <-again:
 		}
 	}
-	return nil
 }
 
 // awayError says that the group cannot be joined while partitions are carried.
@@ -108,25 +133,34 @@ func (p *Processor) leave(member *group.Member) {
 const leaveTimeout = 5 * time.Second
 
 // waitForTopics waits until all topics are there: the group would be given no
-// partitions at all while one is missing.
+// partitions at all while one is missing. It says whether they are, while they are those
+// to be read.
 func (p *Processor) waitForTopics(ctx context.Context, topics []string) bool {
-	client := &kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}
 	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {
-		err := findTopics(ctx, client, topics)
+		registry, replaced := p.definitions.present()
+		if !slices.Equal(registry.Topics(), topics) {
+			return false
+		}
+		err := p.findTopics(ctx, registry)
 		if err == nil {
 			missing.Over()
 			return true
 		}
 		p.health.set("group", err)
-		if !retry.Wait(ctx, missing.Failed(err)) {
+		select {
+		case <-time.After(missing.Failed(err)):
+		case <-replaced:
+		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-func findTopics(ctx context.Context, client *kafka.Client, topics []string) error {
-	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+// findTopics is an error where a topic that is to be read or written to is missing.
+func (p *Processor) findTopics(ctx context.Context, registry *features.Registry) error {
+	client := &kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}
+	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: slices.Concat(registry.Topics(), registry.EnrichedTopics())})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,10 +56,14 @@ func (s *pool) end() error {
 	return nil
 }
 
-// accept gives each partition to the worker that has fewest.
+// accept gives each partition to the worker that has fewest. Those of topics that the
+// registry does not read are left alone: the group is about to be told.
 func (s *pool) accept(partitions []state.Partition) {
-	shares := make([][]state.Partition, len(s.workers))
+	shares, topics := make([][]state.Partition, len(s.workers)), s.registry.Topics()
 	for _, id := range partitions {
+		if !slices.Contains(topics, id.Topic) {
+			continue
+		}
 		least := 0
 		for i := range s.load {
 			if s.load[i] < s.load[least] {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +59,8 @@ func (d *definitions) replace(r *features.Registry) {
 // Reload lets the processor go on with other definitions. What it has mapped by
 // the old ones is applied first; then each partition is claimed for the new
 // ones, and read from where its progress is. Where they read other topics, the
-// processor leaves the group and joins it again for those.
+// processor joins the next generation of its group for those; the partitions of topics that
+// it reads as before go on.
 func (p *Processor) Reload(r *features.Registry) { p.definitions.replace(r) }
 
 // until is a context that also ends when the channel is closed.
@@ -71,27 +71,6 @@ func until(ctx context.Context, closed <-chan struct{}) (context.Context, contex
 		case <-closed:
 			cancel()
 		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-// untilOtherTopics is a context that also ends when definitions are to be
-// worked with that read other topics.
-func (p *Processor) untilOtherTopics(ctx context.Context, topics []string) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		for {
-			registry, replaced := p.definitions.present()
-			if !slices.Equal(registry.Topics(), topics) {
-				cancel()
-				return
-			}
-			select {
-			case <-replaced:
-			case <-ctx.Done():
-				return
-			}
 		}
 	}()
 	return ctx, cancel

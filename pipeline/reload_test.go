@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
@@ -160,8 +162,8 @@ features:
   logins: COUNT(lifetime, login, user)
 `
 
-// Definitions with another topic make the processor join the group for it, and
-// without it leave it be.
+// Definitions with another topic make the processor join the group for it, without leaving
+// it, and without it leave it be.
 func TestReloadOfOtherTopics(t *testing.T) {
 	b := newBench(t)
 	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
@@ -183,6 +185,12 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	if since := b.since(both, "logins"); since != state.MaxTime {
 		t.Errorf("complete since %d without a reader", since)
 	}
+	var left atomic.Int64
+	b.broker.ControlKey(int16(kmsg.LeaveGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.broker.KeepControl()
+		left.Add(1)
+		return nil, nil, false
+	})
 	b.processor.Reload(both)
 	login(2)
 	b.write(payments(100, 300)...)
@@ -212,6 +220,34 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	if got := count(); got != "5" {
 		t.Errorf("%s logins: their topic was to be left alone", got)
 	}
+	if n := left.Load(); n > 0 {
+		t.Errorf("the processor left the group %d times to read other topics", n)
+	}
+}
+
+// Definitions with a topic that is not there yet keep no other one waiting.
+func TestReloadOfATopicThatIsMissing(t *testing.T) {
+	b := newBench(t)
+	both, err := definition.Parse("test.yaml", []byte(definitions+"---"+logins))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.run()
+	b.write(payments(0, 100)...)
+	b.expect(100)
+	b.processor.Reload(both)
+	testkit.Eventually(t, 30*time.Second, "readiness tells of the topic", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		part, ok := err.(interface{ Degraded() bool })
+		return ok && part.Degraded() && strings.Contains(err.Error(), `the partitions at hand go on, but no others can be taken: topic "logins"`), fmt.Sprint(err)
+	})
+	b.write(payments(100, 200)...)
+	b.expect(200)
+	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitAssigned(partitions + 2)
+	b.awaitReady(b.processor)
 }
 
 func (b *bench) awaitAssigned(n int64) {

@@ -21,6 +21,7 @@ type Generation struct {
 	Partitions []state.Partition // by topic and ID
 
 	member    string
+	topics    []string
 	m         *Member
 	over      context.Context // ends when the group rebalances, or the member is out of it
 	rebalance context.CancelFunc
@@ -30,7 +31,7 @@ type Generation struct {
 
 // begin starts the heartbeats of the generation that was joined.
 func (m *Member) begin(leads bool) *Generation {
-	g := &Generation{ID: m.generation, Partitions: sorted(m.owned), member: m.id, m: m}
+	g := &Generation{ID: m.generation, Partitions: sorted(m.owned), member: m.id, topics: m.cfg.Topics, m: m}
 	var ctx context.Context
 	ctx, g.quit = context.WithCancel(context.Background())
 	g.over, g.rebalance = context.WithCancel(ctx)
@@ -113,7 +114,7 @@ func (g *Generation) watch(ctx context.Context) {
 	defer ticker.Stop()
 	var before map[string]int32
 	for {
-		now, err := g.m.partitions(ctx, g.m.cfg.Topics)
+		now, err := g.m.partitions(ctx, g.topics)
 		if err == nil {
 			if before != nil && !maps.Equal(before, now) {
 				g.rebalance()

@@ -81,7 +81,7 @@ const (
 	joinSlack = 5 * time.Second
 )
 
-// Next joins the group, anew where a generation is over, and returns the next
+// Next joins the group, anew also where a generation is not over, and returns the next
 // generation. The partitions of the last one stay with the member meanwhile, except
 // those that Release is called with. Its error is a *FencedError, which no waiting
 // will mend, or one after which it may be called again.
@@ -98,6 +98,10 @@ func (m *Member) Next(ctx context.Context) (*Generation, error) {
 		}
 	}
 }
+
+// Subscribe has the member read other topics from the next call of Next on, which joins
+// the group for them at once. What it has of topics that it reads no longer is released then.
+func (m *Member) Subscribe(topics []string) { m.cfg.Topics = topics }
 
 // again takes in what an error says of the member, and tells whether to join
 // again at once.
