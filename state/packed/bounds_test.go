@@ -226,6 +226,32 @@ func TestCoarserSketchIsThatOfAll(t *testing.T) {
 	}
 }
 
+// Sets keep two members of each tile, however many sets there are and however long their
+// values: a group of very many passes what it is allowed, and takes no more than that.
+func TestFloorOfSets(t *testing.T) {
+	const sets, tiles, length = 80, 31, 256
+	known := map[uint32]*state.Series{}
+	var packer Packer
+	var whole []byte
+	for i := range sets {
+		s := &state.Series{ID: fmt.Sprintf("s%04d", i), Measure: state.Distinct, Type: value.String, Tile: day, Values: 1000, Bytes: 4 << 10, GroupBytes: 256 << 10}
+		known[s.Tag()] = s
+		packer.Begin(s)
+		for j := range int64(tiles * 5) {
+			packer.Add(&state.Mutation{Series: s, Tile: 19700 + j%tiles, Member: fmt.Appendf(nil, "%0*d", length, j)})
+		}
+		whole = packer.End(whole)
+	}
+	got, err := new(Compactor).Compact(nil, whole, func(tag uint32) *state.Series { return known[tag] }, none, 0, Nonce{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const floor = sets * tiles * leastSample
+	if len(got) < floor*length || len(got) > floor*(length+10)+sets*(tagSize+16) {
+		t.Errorf("%d bytes are packed, want %d members of %d bytes and 10 for each", len(got), floor, length)
+	}
+}
+
 // However many series of a group grow, they take no more together than the group
 // allows, and each says what it lacks; the others stay as they are.
 func TestGroupsAreBounded(t *testing.T) {

@@ -104,10 +104,10 @@ func (m *members) squeeze() bool {
 	for most >= fullest {
 		most /= 2
 	}
-	if most < leastSample {
+	if fullest <= leastSample {
 		return false
 	}
-	m.trim(most)
+	m.trim(max(most, leastSample))
 	return true
 }
 
