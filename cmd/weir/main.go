@@ -32,8 +32,16 @@ func main() {
 	command := newRootCommand()
 	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, message(err))
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is 1, but for findings that a gate in CI is to tell from failures.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*losesState](err); ok {
+		return 2
+	}
+	return 1
 }
 
 // message is what is said about an error. Findings stand as they are, a line

@@ -1,0 +1,348 @@
+// Package diff says what a change of definitions changes: what features mean, what of
+// the state that is there they go on with, and what they cost.
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// Kept says what of the state that is there a feature goes on with.
+type Kept string
+
+// What a feature goes on with.
+const (
+	All  Kept = "all"  // everything that it needs is there
+	Some Kept = "some" // it needs more of what is there: a longer past, or more values
+	None Kept = "none" // something that it needs was never kept: it begins anew
+)
+
+// Difference is what new definitions change in old ones.
+type Difference struct {
+	Streams  []Change  `json:"streams"`
+	Features []Feature `json:"features"`
+	Services []Change  `json:"services"`
+	Cost     []Cost    `json:"cost"`
+}
+
+// Change is what becomes of a stream or a service: it is new, it is gone, or some of it
+// is another.
+type Change struct {
+	Name    string   `json:"name"`
+	New     bool     `json:"new,omitempty"`
+	Gone    bool     `json:"gone,omitempty"`
+	Changes []string `json:"changes,omitempty"`
+}
+
+// Feature is what becomes of a feature. Those that stay as they are stand in no
+// Difference.
+type Feature struct {
+	Change
+	State Kept `json:"state,omitempty"` // empty for one that is gone
+	// Needs is how long a past its answers rest on, in milliseconds; 0 is all there ever
+	// was. State that is not there yet is whole after that time.
+	Needs    int64    `json:"needs_ms,omitempty"`
+	Services []string `json:"services,omitempty"` // that answer with it, before or after
+}
+
+// Loses says whether a service loses state by the change: a feature that it answered with
+// begins anew, or is gone.
+func (f *Feature) Loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
+
+// Cost is what costs another amount than before.
+type Cost struct {
+	What   string `json:"what"`
+	Before int64  `json:"before"`
+	After  int64  `json:"after"`
+}
+
+// Loses lists the features whose loss of state services would notice.
+func (d *Difference) Loses() (names []string) {
+	for i := range d.Features {
+		if d.Features[i].Loses() {
+			names = append(names, d.Features[i].Name)
+		}
+	}
+	return names
+}
+
+// Of is what new definitions change in old ones.
+func Of(before, after *features.Registry) *Difference {
+	d := &Difference{}
+	d.Streams = compare(before.Streams, after.Streams, func(s *record.Stream) string { return s.Name }, streamChanges)
+	d.Services = compare(before.Services, after.Services, func(s *features.Service) string { return s.Name }, serviceChanges)
+	m := meanings{before: before, after: after, streams: d.Streams, known: map[string][]string{}}
+	changed := compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, f *features.Feature) []string { return m.of(f.Name) })
+	for _, f := range after.Features {
+		at := slices.IndexFunc(changed, func(c Change) bool { return c.Name == f.Name })
+		kept := keeps(before.Plan(), f)
+		if at < 0 && kept == All {
+			continue
+		}
+		change := Change{Name: f.Name}
+		if at >= 0 {
+			change = changed[at]
+		}
+		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f)})
+	}
+	for _, c := range changed {
+		if c.Gone {
+			d.Features = append(d.Features, Feature{Change: c})
+		}
+	}
+	slices.SortFunc(d.Features, func(a, b Feature) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range d.Features {
+		d.Features[i].Services = servicesOf(d.Features[i].Name, before, after)
+	}
+	d.Cost = costs(cost.Explain(before), cost.Explain(after))
+	return d
+}
+
+// compare lists what is new, gone and changed, by name.
+func compare[T any](before, after []T, name func(T) string, changes func(before, after T) []string) (all []Change) {
+	find := func(list []T, of string) int {
+		return slices.IndexFunc(list, func(t T) bool { return name(t) == of })
+	}
+	for _, b := range before {
+		if find(after, name(b)) < 0 {
+			all = append(all, Change{Name: name(b), Gone: true})
+		}
+	}
+	for _, a := range after {
+		at := find(before, name(a))
+		if at < 0 {
+			all = append(all, Change{Name: name(a), New: true})
+		} else if c := changes(before[at], a); len(c) > 0 {
+			all = append(all, Change{Name: name(a), Changes: c})
+		}
+	}
+	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// keeps says what of the state under a plan a feature goes on with.
+func keeps(plan *state.Plan, f *features.Feature) Kept {
+	kept := All
+	for _, r := range f.Retained() {
+		wanted := &state.Plan{Retained: map[string]state.Retention{r.Key: r.Retention}}
+		switch _, known := plan.Retained[r.Key]; {
+		case !known:
+			return None
+		case !plan.Covers(wanted):
+			kept = Some
+		}
+	}
+	return kept
+}
+
+// needs is how long a past the answers of a feature rest on, in milliseconds; 0 is all
+// there ever was.
+func needs(f *features.Feature) (longest int64) {
+	for _, part := range parts(f) {
+		if len(part.Parts()) > 0 {
+			continue
+		}
+		from, _ := query.Covers(part, -1, -1) // at the end of a tile
+		if from == state.MinTime {
+			return 0
+		}
+		longest = max(longest, -from)
+	}
+	return longest
+}
+
+// meanings finds what changes in the meaning of features, each once.
+type meanings struct {
+	before, after *features.Registry
+	streams       []Change
+	known         map[string][]string
+}
+
+func (m *meanings) of(name string) []string {
+	if changes, ok := m.known[name]; ok {
+		return changes
+	}
+	b, ok1 := m.before.Feature(name)
+	a, ok2 := m.after.Feature(name)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	var changes []string
+	if b.Definition != a.Definition {
+		changes = append(changes, fmt.Sprintf("%s -> %s", b.Definition, a.Definition))
+	}
+	m.known[name] = changes // while its parts are looked at
+	var rests func(f *features.Feature)
+	rests = func(f *features.Feature) {
+		for _, part := range f.Parts() {
+			if named, ok := m.after.Feature(part.Name); !ok || named != part {
+				rests(part)
+			} else if len(m.of(part.Name)) > 0 {
+				changes = append(changes, "rests on "+part.Name)
+			}
+		}
+		if len(f.Parts()) == 0 && m.readOtherwise(b, a) && m.streamChanged(f.Stream.Name) {
+			changes = append(changes, "the events of stream "+f.Stream.Name+" are read in another way")
+		}
+	}
+	rests(a)
+	slices.Sort(changes)
+	m.known[name] = slices.Compact(changes)
+	return m.known[name]
+}
+
+// parts are a feature and all that it is made of.
+func parts(f *features.Feature) []*features.Feature {
+	all := []*features.Feature{f}
+	for _, part := range f.Parts() {
+		all = append(all, parts(part)...)
+	}
+	return all
+}
+
+// readOtherwise says whether what features need of state is fed by other events, or by
+// other values of them.
+func (m *meanings) readOtherwise(b, a *features.Feature) bool {
+	has := func(list []state.Retained, r state.Retained) bool {
+		return slices.ContainsFunc(list, func(o state.Retained) bool { return o.Key == r.Key })
+	}
+	for _, r := range a.Retained() {
+		if !has(b.Retained(), r) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *meanings) streamChanged(name string) bool {
+	return slices.ContainsFunc(m.streams, func(c Change) bool { return c.Name == name && len(c.Changes) > 0 })
+}
+
+// streamChanges are the changes of a stream.
+func streamChanges(before, after *record.Stream) (changes []string) {
+	say := func(what string, b, a any) {
+		if x, y := fmt.Sprint(b), fmt.Sprint(a); x != y {
+			changes = append(changes, fmt.Sprintf("%s %s -> %s", what, cmp.Or(x, "none"), cmp.Or(y, "none")))
+		}
+	}
+	match := func(s *record.Stream) string {
+		if s.Match == nil {
+			return ""
+		}
+		return s.Match.Source
+	}
+	say("topic", before.Topic, after.Topic)
+	say("format", before.Format, after.Format)
+	say("match", match(before), match(after))
+	say("timestamp", fieldText(record.Field{Path: before.Timestamp.Path, Unit: before.Timestamp.Unit}), fieldText(record.Field{Path: after.Timestamp.Path, Unit: after.Timestamp.Unit}))
+	say("id", strings.Join(before.ID, "."), strings.Join(after.ID, "."))
+	say("remember_ids", before.RememberIDs, after.RememberIDs)
+	say("max_future", before.MaxFuture, after.MaxFuture)
+	say("late to dead letters", before.LateToDeadLetter, after.LateToDeadLetter)
+	for _, c := range compare(before.Fields, after.Fields, func(f record.Field) string { return f.Name }, func(b, a record.Field) []string {
+		if x, y := fieldText(b), fieldText(a); x != y {
+			return []string{x + " -> " + y}
+		}
+		return nil
+	}) {
+		switch {
+		case c.New:
+			changes = append(changes, "field "+c.Name+" is new")
+		case c.Gone:
+			changes = append(changes, "field "+c.Name+" is gone")
+		default:
+			changes = append(changes, "field "+c.Name+" "+c.Changes[0])
+		}
+	}
+	return changes
+}
+
+// fieldText is what a field is, in one line.
+func fieldText(f record.Field) string {
+	text := strings.Join(f.Path, ".")
+	if f.Expr != nil {
+		text = f.Expr.Source
+	}
+	if f.Type != 0 {
+		text = f.Type.String() + " " + text
+	}
+	if f.Scale > 0 {
+		text += fmt.Sprintf(" scale %d", f.Scale)
+	}
+	if f.Unit != "" {
+		text += " in " + f.Unit
+	}
+	if f.Required {
+		text += " required"
+	}
+	if f.MaxBytes > 0 {
+		text += fmt.Sprintf(" of %d bytes", f.MaxBytes)
+	}
+	return text
+}
+
+// serviceChanges are the features that a service answers with more or less.
+func serviceChanges(before, after *features.Service) (changes []string) {
+	for _, c := range compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, _ *features.Feature) []string { return nil }) {
+		if c.New {
+			changes = append(changes, "+ "+c.Name)
+		} else {
+			changes = append(changes, "- "+c.Name)
+		}
+	}
+	return changes
+}
+
+// servicesOf are the services that answer with a feature, before or after.
+func servicesOf(name string, registries ...*features.Registry) (names []string) {
+	for _, r := range registries {
+		for _, s := range r.Services {
+			if slices.ContainsFunc(s.Features, func(f *features.Feature) bool { return f.Name == name }) {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// costs are the amounts that change.
+func costs(before, after *cost.Explanation) (all []Cost) {
+	amounts := func(e *cost.Explanation) map[string]int64 {
+		m := map[string]int64{}
+		for _, s := range e.Streams {
+			m["operations of an event of "+s.Name] = int64(s.Operations)
+		}
+		for _, e := range e.Entities {
+			by := strings.Join(e.By, "+")
+			m["bytes of an entity "+by+", met once"] = e.BytesOnce
+			m["bytes of an entity "+by+", full"] = e.BytesFull
+		}
+		return m
+	}
+	b, a := amounts(before), amounts(after)
+	for what := range b {
+		if _, ok := a[what]; !ok {
+			a[what] = 0
+		}
+	}
+	for what, n := range a {
+		if b[what] != n {
+			all = append(all, Cost{what, b[what], n})
+		}
+	}
+	slices.SortFunc(all, func(x, y Cost) int { return cmp.Compare(x.What, y.What) })
+	return all
+}
+
+// duration is a number of milliseconds.
+func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

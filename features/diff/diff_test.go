@@ -1,0 +1,134 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+)
+
+const before = `
+streams:
+  pay: {topic: payments, match: kind == "pay", timestamp: at, id: id, fields: {user: string, device: string, amount: decimal, note: string}}
+  login: {topic: logins, timestamp: at, fields: {user: string, device: string}}
+features:
+  paid: SUM(1d, pay, amount, user)
+  count: COUNT(1h, pay, user)
+  logins: COUNT(30d, login, user)
+  ever: COUNT(lifetime, pay, user)
+  ratio: {expr: paid / count}
+  near: COUNT(1h, pay, SET(1h, login, user, device))
+services:
+  risk: [paid, ratio, ever]
+  other: [near]
+`
+
+func load(t *testing.T, text string) *features.Registry {
+	t.Helper()
+	r, err := definition.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Each change says what it means, what of the state goes on, and what services lose.
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		change []string // pairs of what is replaced
+		want   string
+		loses  string
+	}{
+		{nil, "nothing changes but perhaps descriptions\n", "[]"},
+		{[]string{"  paid: SUM(1d, pay, amount, user)\n", "  paid: {description: Money., function: sum, stream: pay, field: amount, by: [user], window: 1d}\n"}, "nothing changes but perhaps descriptions\n", "[]"},
+		{[]string{"COUNT(30d, login", "COUNT(60d, login"}, `
+features
+  ~ logins: goes on with its state, which reaches less far than it needs: whole after 60d
+      COUNT(30d, login, user) -> COUNT(60d, login, user)
+cost
+  bytes of an entity user, full: 1 -> 1
+`, "[]"},
+		{[]string{"COUNT(30d, login", "COUNT(10d, login"}, `
+features
+  ~ logins: all of its state is there
+      COUNT(30d, login, user) -> COUNT(10d, login, user)
+cost
+  bytes of an entity user, full: 1 -> 1
+`, "[]"},
+		{[]string{"COUNT(1h, pay, user)", "COUNT(1h, pay, user, where='amount > 1')"}, `
+features
+  ~ count: begins anew: whole after 1h
+      COUNT(1h, pay, user) -> COUNT(1h, pay, user, where='amount > 1')
+  ~ ratio: begins anew: whole after 1d (in risk)
+      rests on count
+`, "[ratio]"},
+		{[]string{`kind == "pay"`, `kind == "payment"`, "note: string", "shop: string"}, `
+streams
+  ~ pay
+      match kind == "pay" -> kind == "payment"
+      field note is gone
+      field shop is new
+features
+  ~ count: begins anew: whole after 1h
+      the events of stream pay are read in another way
+  ~ ever: begins anew: counts from the change on (in risk)
+      the events of stream pay are read in another way
+  ~ near: begins anew: whole after 1h (in other)
+      the events of stream pay are read in another way
+  ~ paid: begins anew: whole after 1d (in risk)
+      the events of stream pay are read in another way
+  ~ ratio: begins anew: whole after 1d (in risk)
+      rests on count
+      rests on paid
+`, "[ever near paid ratio]"},
+		{[]string{"  ever: COUNT(lifetime, pay, user)\n", "  often: COUNT(2h, pay, device)\n", "ratio, ever]", "ratio, often]", "  other: [near]\n", "  third: [near]\n"}, `
+features
+  - ever: gone (in risk)
+  + often: goes on with its state, which reaches less far than it needs: whole after 2h (in risk)
+services
+  - other
+  ~ risk
+      - ever
+      + often
+  + third
+cost
+  bytes of an entity device, full: 1 -> 1
+  bytes of an entity user, full: 1 -> 1
+  bytes of an entity user, met once: 1 -> 1
+  operations of an event of pay: 1 -> 1
+`, "[ever]"},
+	} {
+		d := Of(load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before)))
+		for i := range d.Cost { // the amounts are those of package cost
+			if d.Cost[i].Before == d.Cost[i].After {
+				t.Errorf("%+v is no change", d.Cost[i])
+			}
+			d.Cost[i].Before, d.Cost[i].After = 1, 1
+		}
+		var got strings.Builder
+		if err := d.WriteText(&got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got.String()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", c.change, diff)
+		}
+		if got := fmt.Sprint(d.Loses()); got != c.loses {
+			t.Errorf("%q: services lose %s, want %s", c.change, got, c.loses)
+		}
+	}
+}
+
+// What stays is what the state's own history says: an unchanged feature needs nothing
+// that the plan before it did not keep.
+func TestUnchangedFeaturesKeepAll(t *testing.T) {
+	r := load(t, before)
+	for _, f := range r.Features {
+		if got := keeps(r.Plan(), f); got != All {
+			t.Errorf("%s keeps %s of its own plan", f.Name, got)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package diff
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weir-stream/weir/features/window"
+)
+
+// WriteText writes the difference for people: + is new, - is gone, ~ is another.
+func (d *Difference) WriteText(w io.Writer) error {
+	var b strings.Builder
+	section := func(name string, changes []Change) {
+		if len(changes) > 0 {
+			fmt.Fprintf(&b, "%s\n", name)
+		}
+		for _, c := range changes {
+			fmt.Fprintf(&b, "  %s\n", strings.Join(append([]string{c.mark() + " " + c.Name}, c.Changes...), "\n      "))
+		}
+	}
+	section("streams", d.Streams)
+	if len(d.Features) > 0 {
+		b.WriteString("features\n")
+	}
+	for i := range d.Features {
+		f := &d.Features[i]
+		fmt.Fprintf(&b, "  %s %s: %s\n", f.mark(), f.Name, f.said())
+		for _, c := range f.Changes {
+			fmt.Fprintf(&b, "      %s\n", c)
+		}
+	}
+	section("services", d.Services)
+	if len(d.Cost) > 0 {
+		b.WriteString("cost\n")
+	}
+	for _, c := range d.Cost {
+		fmt.Fprintf(&b, "  %s: %d -> %d\n", c.What, c.Before, c.After)
+	}
+	if b.Len() == 0 {
+		b.WriteString("nothing changes but perhaps descriptions\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (c *Change) mark() string {
+	switch {
+	case c.New:
+		return "+"
+	case c.Gone:
+		return "-"
+	default:
+		return "~"
+	}
+}
+
+// said is what becomes of a feature, in one line.
+func (f *Feature) said() string {
+	text := "gone"
+	if !f.Gone {
+		whole := "whole after " + window.FormatDuration(duration(f.Needs))
+		if f.Needs == 0 {
+			whole = "counts from the change on"
+		}
+		switch f.State {
+		case All:
+			text = "all of its state is there"
+		case Some:
+			text = "goes on with its state, which reaches less far than it needs: " + whole
+		default:
+			text = "begins anew: " + whole
+			if f.New {
+				text = "new, " + whole
+			}
+		}
+	}
+	if len(f.Services) > 0 {
+		text += " (in " + strings.Join(f.Services, ", ") + ")"
+	}
+	return text
+}
