@@ -203,7 +203,7 @@ func TestBrokerAwayAndBack(t *testing.T) {
 	for line := range strings.Lines(log.String()) {
 		messages = append(messages, line[strings.Index(line, "level="):strings.Index(line, "\" ")+1])
 	}
-	if want := []string{`level=WARN msg="cannot fetch, will keep trying"`, `level=INFO msg="fetching all partitions again"`}; !slices.Equal(messages, want) {
+	if want := []string{`level=WARN msg="fetching fails, trying again"`, `level=INFO msg="fetching works again"`}; !slices.Equal(messages, want) {
 		t.Errorf("logged %q, want %q", messages, want)
 	}
 }

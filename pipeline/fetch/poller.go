@@ -9,6 +9,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -34,6 +35,9 @@ type PollerConfig struct {
 	// Isolation is ReadCommitted by default.
 	Isolation Isolation
 
+	// Backoff is how long a partition that cannot be fetched waits for the next try. Default: 50 ms to 2 s.
+	Backoff retry.Backoff
+
 	// MaxWaiting (1) is how many responses of one leader may wait for Poll before that leader is asked for more. So
 	// memory holds at most MaxWaiting+1 responses for each leader, and what the caller has not released.
 	MaxWaiting int
@@ -55,6 +59,7 @@ func (c PollerConfig) withDefaults() PollerConfig {
 	setDefault(&c.MaxBytes, 16<<20)
 	setDefault(&c.PartitionMaxBytes, 1<<20)
 	setDefault(&c.MaxWaiting, 1)
+	setDefault(&c.Backoff, retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second})
 	setDefault(&c.RequestTimeout, 10*time.Second)
 	setDefault(&c.LeaderCheck, 5*time.Second)
 	if t, ok := c.Transport.(*kafka.Transport); ok {
@@ -89,7 +94,7 @@ type Poller struct {
 	positions map[topicPartition]*position
 	leaders   map[int32]*leader
 	queue     []*Partition
-	troubles  troubleLog
+	troubles  retry.Trouble
 }
 
 type topicPartition struct {
@@ -128,7 +133,7 @@ func NewPoller(cfg PollerConfig) *Poller {
 		lost:      make(chan struct{}, 1),
 		positions: make(map[topicPartition]*position),
 		leaders:   make(map[int32]*leader),
-		troubles:  troubleLog{logger: cfg.Logger},
+		troubles:  retry.Trouble{Log: cfg.Logger, What: "fetching"},
 	}
 	p.loops.Go(p.findLeaders)
 	p.loops.Go(p.checkLeaders)
@@ -163,7 +168,7 @@ func (p *Poller) Resume(topic string, partition int32, at Known) {
 			maxBytes:       p.cfg.PartitionMaxBytes,
 			ends:           unknownEnds,
 			epoch:          at.LeaderEpoch,
-			trouble:        &trouble{since: time.Now(), err: ErrNotYetFetched},
+			trouble:        &trouble{since: time.Now(), retries: p.cfg.Backoff, err: ErrNotYetFetched},
 		}
 		p.positions[key] = pos
 		signal(p.lost)
@@ -199,7 +204,7 @@ func (p *Poller) Remove(topic string, partition int32) {
 	if pos := p.positions[key]; pos != nil {
 		p.detach(pos)
 		delete(p.positions, key)
-		p.settle()
+		p.endTrouble()
 	}
 }
 

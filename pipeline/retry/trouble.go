@@ -16,20 +16,29 @@ type Trouble struct {
 	Log     *slog.Logger
 	What    string // is done; it begins the messages
 	Backoff Backoff
+	Now     func() time.Time // by default time.Now
 
 	since time.Time
 	said  time.Time
 }
 
-// Failed tells of a failure and returns how long to wait before the next try.
-func (t *Trouble) Failed(err error) time.Duration {
-	now := time.Now()
+func (t *Trouble) now() time.Time {
+	if t.Now != nil {
+		return t.Now()
+	}
+	return time.Now()
+}
+
+// Failed tells of a failure, with more attributes if there are some, and returns how
+// long to wait before the next try.
+func (t *Trouble) Failed(err error, more ...any) time.Duration {
+	now := t.now()
 	if t.since.IsZero() {
 		t.since = now
 	}
 	if now.Sub(t.said) >= sayAgain {
 		t.said = now
-		t.Log.Warn(t.What+" fails, trying again", "error", err, "for", now.Sub(t.since).Round(time.Second))
+		t.Log.Warn(t.What+" fails, trying again", append(more, "error", err, "for", now.Sub(t.since).Round(time.Second))...)
 		store.DebugKey(t.Log, err)
 	}
 	return t.Backoff.Next()
@@ -40,7 +49,7 @@ func (t *Trouble) Over() {
 	if t.since.IsZero() {
 		return
 	}
-	t.Log.Info(t.What+" works again", "after", time.Since(t.since).Round(time.Millisecond))
+	t.Log.Info(t.What+" works again", "after", t.now().Sub(t.since).Round(time.Millisecond))
 	t.since, t.said = time.Time{}, time.Time{}
 	t.Backoff.Reset()
 }

@@ -1,0 +1,94 @@
+package retry
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBackoff(t *testing.T) {
+	wants := []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
+		800 * time.Millisecond, 1600 * time.Millisecond, 2 * time.Second, 2 * time.Second}
+	for len(wants) < 1000 {
+		wants = append(wants, 2*time.Second)
+	}
+	seen := make([]map[time.Duration]bool, len(wants))
+	for range 100 {
+		b := Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second}
+		for try, want := range wants {
+			if b.Tried() != (try > 0) {
+				t.Fatalf("after %d tries: tried %v", try, b.Tried())
+			}
+			d := b.Next()
+			if d > want || d < want/2 {
+				t.Fatalf("try %d waits for %v, want %v less up to half", try, d, want)
+			}
+			if seen[try] == nil {
+				seen[try] = map[time.Duration]bool{}
+			}
+			seen[try][d] = true
+		}
+		b.Reset()
+		if d := b.Next(); d > wants[0] {
+			t.Errorf("after a reset it waits for %v", d)
+		}
+	}
+	for try := range seen {
+		if len(seen[try]) < 10 {
+			t.Errorf("try %d does not vary", try)
+		}
+	}
+}
+
+func TestDefaultBackoff(t *testing.T) {
+	var b Backoff
+	for range 100 {
+		b.Next()
+	}
+	if d := b.Next(); d > Default.Longest || d < Default.Longest/2 {
+		t.Errorf("the longest wait is %v, want %v less up to half", d, Default.Longest)
+	}
+}
+
+type aboutKey struct{}
+
+func (aboutKey) Error() string { return "again" }
+func (aboutKey) Key() string   { return "k" }
+
+func TestTrouble(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(1000, 0)
+	l := Trouble{
+		Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), What: "reading",
+		Now: func() time.Time { return now },
+	}
+	l.Over() // nothing was wrong
+	for range 100 {
+		l.Failed(errors.New("it is away"), "partitions", 3)
+		now = now.Add(time.Second)
+	}
+	l.Over()
+	l.Over()
+	if l.Backoff.Tried() {
+		t.Error("a later trouble does not begin with the first wait")
+	}
+	l.Failed(aboutKey{})
+	var got strings.Builder
+	for line := range strings.Lines(out.String()) {
+		got.WriteString(line[strings.Index(line, "level="):])
+	}
+	want := `level=WARN msg="reading fails, trying again" partitions=3 error="it is away" for=0s
+level=WARN msg="reading fails, trying again" partitions=3 error="it is away" for=30s
+level=WARN msg="reading fails, trying again" partitions=3 error="it is away" for=1m0s
+level=WARN msg="reading fails, trying again" partitions=3 error="it is away" for=1m30s
+level=INFO msg="reading works again" after=1m40s
+level=WARN msg="reading fails, trying again" error=again for=0s
+level=DEBUG msg="it is about a key" key=k
+`
+	if got.String() != want {
+		t.Errorf("logged\n%swant\n%s", got.String(), want)
+	}
+}
