@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -221,7 +222,7 @@ func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 	for _, m := range k.Measures(c) {
 		keyed, ok := k.(Keyed)
 		if !ok {
-			out = append(out, sliceOf(m, events))
+			out = append(out, sliceOf(m, c, events))
 			continue
 		}
 		appendKey := keyed.Keys(c).Append
@@ -237,59 +238,41 @@ func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 		}
 		var s state.WindowState
 		for _, key := range slices.Sorted(maps.Keys(of)) {
-			s.Groups = append(s.Groups, state.Group{Key: key, WindowState: sliceOf(m, of[key])})
+			s.Groups = append(s.Groups, state.Group{Key: key, WindowState: sliceOf(m, c, of[key])})
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// sliceOf is what one series holds.
-func sliceOf(m state.Measure, events []Sample) (s state.WindowState) {
-	members := map[string]bool{}
-	cell := func(e Sample, v value.Value, merge func(held *value.Value)) {
-		if n := len(s.Buckets); n > 0 && s.Buckets[n-1].Tile == e.Time {
-			merge(&s.Buckets[n-1].Value)
-			return
-		}
-		s.Buckets = append(s.Buckets, state.Bucket{Tile: e.Time, Value: v})
+// sliceOf is what one series holds. Of what states keep as estimates it is exact.
+func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
+	series := &state.Series{Measure: m, Type: c.Type, Scale: c.Scale, Tile: 1, Max: math.MaxInt32}
+	if m.OfTimes() {
+		series.Type = value.Timestamp
 	}
+	held, members := packed.New(series), map[string]bool{}
 	for _, e := range events {
-		if e.Value.IsNull() && !m.OfEvents() || m == state.CountHolds && !e.Holds {
+		if e.Value.IsNull() && !m.OfEvents() || m.OfCondition() && !e.Holds {
 			continue
 		}
-		members[string(e.Value.AppendText(nil))] = true
-		pick := func(sign int) func(*value.Value) {
-			return func(held *value.Value) {
-				if value.Compare(e.Value, *held)*sign > 0 {
-					*held = e.Value
-				}
-			}
+		op := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value})}
+		if m.Layout() == state.MomentTiles {
+			op.Tile = 0 // the order of adding changes the last digits
 		}
-		switch m {
-		case state.CountEvents, state.CountValues, state.CountHolds:
-			cell(e, integer(1), func(held *value.Value) { held.Num++ })
-		case state.Earliest, state.Latest:
-			cell(e, value.Value{Type: value.Timestamp, Num: e.Time}, func(*value.Value) {})
-		case state.Sum:
-			cell(e, e.Value, func(held *value.Value) { *held = value.Add(*held, e.Value) })
-		case state.Min, state.LeastText:
-			cell(e, e.Value, pick(-1))
-		case state.Max, state.GreatestText:
-			cell(e, e.Value, pick(+1))
-		case state.FirstValue:
-			cell(e, e.Value, func(*value.Value) {})
-		case state.LastValue:
-			cell(e, e.Value, func(held *value.Value) { *held = e.Value })
-		case state.Spread:
-			s.Moments = s.Moments.Add(state.MomentsOf(e.Value.Float64()))
+		switch m.Member() {
+		case state.TextMember:
+			op.Member = e.Value.AppendText(nil)
+		case state.ValueMember:
+			op.Member = state.AppendValue(nil, e.Value)
 		}
+		members[string(op.Member)] = true
+		held.Apply(&op)
 	}
+	s := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
 	switch m.Layout() {
-	case state.Members:
-		s.Members = slices.Sorted(maps.Keys(members))
-	case state.Sketches, state.LastSeen:
-		s.Count = int64(len(members))
+	case state.Sketches:
+		s.Count, s.StandardError = int64(len(members)), 0
 	case state.Filters:
 		if len(members) > 0 {
 			s.Filter = exactFilter(members)
@@ -443,7 +426,7 @@ func TestPerCategory(t *testing.T) {
 			var per state.WindowState
 			for _, text := range []string{"a", "b", "c", "d"} {
 				of := slices.DeleteFunc(slices.Clone(events), func(e Sample) bool { return string(e.Category.Str) != text })
-				if one := sliceOf(m, of); !one.Empty() {
+				if one := sliceOf(m, c, of); !one.Empty() {
 					per.Groups = append(per.Groups, state.Group{Key: text, WindowState: one})
 				}
 			}
