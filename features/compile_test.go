@@ -68,7 +68,7 @@ func TestFeaturesShareSeries(t *testing.T) {
 	}
 }
 
-func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
+func TestSharedSeriesKeepsForTheLongestWindow(t *testing.T) {
 	r := defined.Features(t,
 		"a: COUNT(30d, tx, user)", "b: COUNT(7d, tx, user, keep=25d)", "c: COUNT(2d, tx, user)",
 		"few: COUNT_DISTINCT(7d, tx, user, device, method=last_seen, max=10)",
@@ -90,7 +90,7 @@ func TestSharedSeriesKeepsWhatTheLongestNeeds(t *testing.T) {
 
 // The tiles of a window share its rate of false positives; a series allows what
 // the strictest of its features does.
-func TestRateOfATile(t *testing.T) {
+func TestFilterRatePerTile(t *testing.T) {
 	for _, test := range []struct {
 		features []string
 		rate     float64
@@ -116,7 +116,7 @@ func TestRateOfATile(t *testing.T) {
 
 // A key lives as long as it may be asked for an event that lies as far in the future as
 // its stream allows, of the stream that allows most.
-func TestGroupsLiveAsLongAsTheFuture(t *testing.T) {
+func TestGroupKeepIncludesMaxFuture(t *testing.T) {
 	r := defined.Registry(t, `
 streams:
   soon: {topic: a, timestamp: t, max_future: 0s, fields: {user: string}}

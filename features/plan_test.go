@@ -45,7 +45,7 @@ func mustParse(t *testing.T, text string) *features.Registry {
 
 // A feature whose definitions were always these is complete for ever; one that
 // they brought is complete since they were taken.
-func TestWhatChangesOfDefinitionsDoToCompleteness(t *testing.T) {
+func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 	all := "count cards exact last apart each held ratio"
 	for name, test := range map[string]struct {
 		change []string // old and new texts

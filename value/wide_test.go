@@ -24,7 +24,7 @@ func wideInt(t *rapid.T, n *big.Int) Value {
 }
 
 // Numbers of 128 bits are added, ordered, written and rounded as those of math/big.
-func TestWideIsAsBig(t *testing.T) {
+func TestWideNumbersEqualBigInts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawNumber(t, "a"), drawNumber(t, "b")
 		v, w := wideInt(t, a), wideInt(t, b)
@@ -49,7 +49,7 @@ func TestWideIsAsBig(t *testing.T) {
 }
 
 // A sum that has left its range stays at its bound and says so, whatever is added.
-func TestSumsStayAtTheirBounds(t *testing.T) {
+func TestSumsSaturate(t *testing.T) {
 	up, down, one := greatestSum, leastSum, Value{Type: Int, Num: 1}
 	up.Type, down.Type = Int, Int
 	most := sumOf(math.MaxInt64, math.MaxUint64-1)

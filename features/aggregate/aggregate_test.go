@@ -51,7 +51,7 @@ func TestAppendDecimalIsExact(t *testing.T) {
 }
 
 // Two entities never have one text.
-func TestEntitiesHaveTextsOfTheirOwn(t *testing.T) {
+func TestEntityTextsAreDistinct(t *testing.T) {
 	values := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune(`ab|\`)), 0, 4, -1), 1, 3)
 	text := func(parts []string) string {
 		var dst []byte
@@ -72,7 +72,7 @@ func TestEntitiesHaveTextsOfTheirOwn(t *testing.T) {
 }
 
 // Equal numbers are one entity and one member, however they were written.
-func TestNumbersHaveOneText(t *testing.T) {
+func TestNumbersHaveCanonicalTexts(t *testing.T) {
 	a := value.Value{Type: value.Decimal, Num: 150, Scale: 2}.AppendText(nil)
 	b := value.Value{Type: value.Decimal, Num: 15, Scale: 1}.AppendText(nil)
 	if string(a) != "1.5" || string(b) != "1.5" {
@@ -127,7 +127,7 @@ func TestBatchHolds(t *testing.T) {
 
 // The merge side of every function, fed the cells and members of single events,
 // says what its fold says of them.
-func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
+func TestMergeEqualsFold(t *testing.T) {
 	for _, function := range All {
 		k, ok := function.(Mergeable)
 		if !ok {
@@ -162,7 +162,7 @@ func TestMergeOfSingleEventsIsTheFold(t *testing.T) {
 }
 
 // What is merged of several entities together is the fold over the events of all.
-func TestMergeOfUnitedSlicesIsTheFold(t *testing.T) {
+func TestMergeOfEntitiesEqualsFold(t *testing.T) {
 	for _, function := range All {
 		k, ok := function.(Mergeable)
 		if !ok || !function.Spec().Through {
@@ -371,7 +371,7 @@ func TestDDSketchBins(t *testing.T) {
 
 // Bins are those of the authors' own library, which counts them from the lower edge
 // and gives the edge itself to the bin above, where ours gives it to the bin below.
-func TestDDSketchBinsAreTheLibrarys(t *testing.T) {
+func TestDDSketchEqualsLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		relative := float64(rapid.IntRange(1, 100).Draw(t, "error")) / 1000
 		theirs, err := mapping.NewLogarithmicMapping(relative)

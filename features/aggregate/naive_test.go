@@ -454,7 +454,7 @@ func valueOf(c Call, n int64) value.Value {
 }
 
 // Every function's Fold says what the naive way does.
-func TestEveryKindIsWhatItNaivelyIs(t *testing.T) {
+func TestFunctionsEqualNaiveOnes(t *testing.T) {
 	for _, k := range All {
 		spec := k.Spec()
 		t.Run(spec.Name+spec.Method, func(t *testing.T) {

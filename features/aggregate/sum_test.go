@@ -11,7 +11,7 @@ import (
 )
 
 // A sum does not depend on the order of what is added, however far it goes.
-func TestSumsLeave64BitsAndComeBack(t *testing.T) {
+func TestSumsBeyond64Bits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Call{Type: value.Decimal, Scale: 18}
 		var events []Sample
@@ -34,7 +34,7 @@ func TestSumsLeave64BitsAndComeBack(t *testing.T) {
 }
 
 // The examples by which it was found that sums of 64 bits do not do.
-func TestSumsOfGreatValues(t *testing.T) {
+func TestSumsOfLargeValues(t *testing.T) {
 	events := func(t value.Type, scale uint8, nums ...int64) (list []Sample) {
 		for _, num := range nums {
 			list = append(list, Sample{Value: value.Value{Type: t, Scale: scale, Num: num}})
@@ -62,7 +62,7 @@ func TestSumsOfGreatValues(t *testing.T) {
 }
 
 // Floats that leave their range are the bound, and the answer says so.
-func TestSumsOfFloatsStayAtTheirBounds(t *testing.T) {
+func TestFloatSumsSaturate(t *testing.T) {
 	float := func(f float64) Sample { return Sample{Value: value.Value{Type: value.Float, Flt: f}} }
 	r := sum{}.Fold(Call{Type: value.Float}, 0, []Sample{float(math.MaxFloat64), float(math.MaxFloat64), float(-1e308)})
 	if !r.Capped || r.Value.Flt != math.MaxFloat64 {

@@ -93,7 +93,7 @@ func TestSize(t *testing.T) {
 }
 
 // What is bound by CPU, and what by memory, on a topic of two streams.
-func TestSizeOfMuch(t *testing.T) {
+func TestSizeOfLargeWorkloads(t *testing.T) {
 	r := defined.Features(t, "count: COUNT(7d, tx, user)", "logins: COUNT(7d, login, user)")
 	for _, c := range []struct {
 		load string

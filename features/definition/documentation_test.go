@@ -322,7 +322,7 @@ func TestDocumentedExamples(t *testing.T) {
 	}
 }
 
-func TestDocumentedSecondDegree(t *testing.T) {
+func TestDocumentedMultiHop(t *testing.T) {
 	r, err := Parse("example", []byte(documentationStreams+strings.ReplaceAll(documentationThroughExample, "\n", "\n  ")))
 	if err != nil {
 		t.Fatal(err)

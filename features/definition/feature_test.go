@@ -138,7 +138,7 @@ func TestDefinitionIsCanonical(t *testing.T) {
 	}
 }
 
-func TestFormsMeanTheSame(t *testing.T) {
+func TestFormsAreEquivalent(t *testing.T) {
 	r := load(t,
 		`one: SUM(1d, tx, amount, user, device, where="ok", tile=30m, keep=2h, description="a, b", owner=risk)`,
 		`two: {function: SUM, stream: tx, field: amount, by: [user, device], window: {rolling: 24h}, where: ok, tile: 30m, keep: 2h, description: "a, b", owner: risk}`)

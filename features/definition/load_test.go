@@ -90,7 +90,7 @@ services.yaml:2:10: unknown feature "g"; did you mean "f"?`
 	}
 }
 
-func TestLoadRefersOverFiles(t *testing.T) {
+func TestLoadSeveralFiles(t *testing.T) {
 	fsys := fstest.MapFS{
 		"a.yaml": {Data: []byte("services:\n  s: [f]\n")},
 		"b.yaml": {Data: []byte("features:\n  f: COUNT(1d, tx, user)\n")},
@@ -107,7 +107,7 @@ func TestLoadRefersOverFiles(t *testing.T) {
 	}
 }
 
-func TestLoadOfAMissingPath(t *testing.T) {
+func TestLoadMissingPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	_, err := Load(path)
 	if want := path + ": cannot read definitions: no such file or directory"; err == nil || err.Error() != want {

@@ -32,7 +32,8 @@ type macro struct {
 	broken     bool // there is a finding that says why
 }
 
-func (m *macro) FormOrLifetime() string {
+// header is the macro's name with its parameters.
+func (m *macro) header() string {
 	return m.name.text + "(" + strings.Join(m.parameters, ", ") + ")"
 }
 
@@ -183,7 +184,7 @@ func (l *loader) fits(m *macro, c call) bool {
 		return true
 	}
 	l.report(c.function.place, "macro %s takes %s, not %d: %s", m.name.text,
-		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.FormOrLifetime())
+		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.header())
 	return false
 }
 

@@ -109,7 +109,7 @@ func (l *loader) computes(m *macro) bool {
 		switch {
 		case slices.Contains(m.parameters, f.text), slices.Contains(functionNames(), strings.ToLower(f.text)):
 		case isMacro:
-			l.report(f.place, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.FormOrLifetime(), called.FormOrLifetime())
+			l.report(f.place, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.header(), called.header())
 			return false
 		default:
 			l.report(f.place, "%s", spelling.Unknown("function", f.text, functionNames()))

@@ -2,7 +2,7 @@ package definition
 
 import "testing"
 
-func TestMacrosMeanTheirExpansions(t *testing.T) {
+func TestMacrosEqualTheirExpansions(t *testing.T) {
 	r, err := Load("testdata/good/macros.yaml")
 	if err != nil {
 		t.Fatal(err)

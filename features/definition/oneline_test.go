@@ -34,7 +34,7 @@ func TestParseCall(t *testing.T) {
 	}
 }
 
-func TestQuoteIsReadBack(t *testing.T) {
+func TestQuoteRoundTrip(t *testing.T) {
 	for _, text := range []string{"", "plain", `a "b"`, "it's", "a\nb", `back\slash`, `'"\`, "金额", "\x00\u2028"} {
 		c, err := parseCall(line("F(a=" + quote(text) + ")"))
 		if err != nil || c.options[0].value.text != text {

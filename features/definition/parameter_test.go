@@ -63,7 +63,7 @@ func TestParametersOfTheCall(t *testing.T) {
 
 // Only what some feature counts is kept in the log: a filter takes events, a
 // condition takes none. One expression may be both, of two features.
-func TestAConditionTakesNoEvents(t *testing.T) {
+func TestConditionIsNoFilter(t *testing.T) {
 	ratio := `ratio: RATIO(7d, tx, user, condition='fee > 1', where='ok', tile=exact)`
 	for _, test := range []struct {
 		definitions []string

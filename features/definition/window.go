@@ -19,7 +19,7 @@ import (
 // and exclude.
 func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Window {
 	var w window.Window
-	form, ok := l.FormOrLifetime(d.window)
+	form, ok := l.windowForm(d.window)
 	if last, ok := d.window.keys["last"]; ok {
 		w.Last = l.number(last, "last")
 	}
@@ -40,7 +40,7 @@ func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Windo
 			l.report(d.exclude.place, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
 		}
 	}
-	l.Edges(d, &w)
+	l.bounds(d, &w)
 	l.delay(d, kind, &w)
 	return w
 }
@@ -137,8 +137,8 @@ func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, form window.Cl
 	return unit
 }
 
-// Edges reads the bounds of an exact window.
-func (l *loader) Edges(d *writtenFeature, w *window.Window) {
+// bounds reads the bounds of an exact window.
+func (l *loader) bounds(d *writtenFeature, w *window.Window) {
 	if !d.bounds.given() {
 		return
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// FormOrLifetime reads how a window begins; it is nil for a lifetime.
-func (l *loader) FormOrLifetime(words windowWords) (form window.Form, ok bool) {
+// windowForm reads the form of a window; it is nil for a lifetime.
+func (l *loader) windowForm(words windowWords) (form window.Form, ok bool) {
 	key := ""
 	for _, k := range formKeys {
 		if w, ok := words.keys[k]; ok && key != "" {

@@ -4,7 +4,6 @@ package expr
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +11,6 @@ import (
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
-	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -243,167 +241,6 @@ func Truth(b bool) value.Value {
 		v.Num = 1
 	}
 	return v
-}
-
-// exprCompiler turns a syntax tree into terms. It also brings the tree into
-// canonical form.
-type exprCompiler struct {
-	fields  []Variable
-	feature Lookup // where set, names are of features and not of fields
-	raw     bool   // names are paths in the record
-	paths   [][]string
-	parts   int
-}
-
-func (c *exprCompiler) compile(n ast.Node) (term, error) {
-	if c.parts++; c.parts > maxExprParts {
-		return term{}, errorAt(n, "the expression has more than %d parts", maxExprParts)
-	}
-	switch n := n.(type) {
-	case *ast.NilNode:
-		return literal(value.Value{}), nil
-	case *ast.BoolNode:
-		return literal(Truth(n.Value)), nil
-	case *ast.StringNode:
-		return literal(value.Value{Type: value.String, Str: []byte(n.Value)}), nil
-	case *ast.IntegerNode:
-		return literal(value.Value{Type: value.Int, Num: int64(n.Value)}), nil
-	case *ast.FloatNode:
-		return literal(value.DecimalLiteral(n.Value)), nil
-	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
-		return c.name(n)
-	case *ast.UnaryNode:
-		return c.unary(n)
-	case *ast.BinaryNode:
-		return c.binary(n)
-	case *ast.ConditionalNode:
-		return c.conditional(n)
-	case *ast.BuiltinNode:
-		return c.call(n, n.Name, n.Arguments)
-	case *ast.CallNode:
-		if name, ok := n.Callee.(*ast.IdentifierNode); ok {
-			return c.call(n, name.Value, n.Arguments)
-		}
-		return term{}, errorAt(n, "methods cannot be called here")
-	case *ast.ArrayNode:
-		return term{}, errorAt(n, "a list can only stand behind `in`")
-	default:
-		return term{}, errorAt(n, "this part of the Expr language is not supported")
-	}
-}
-
-// name compiles the name of a field, or a path in the record.
-func (c *exprCompiler) name(n ast.Node) (term, error) {
-	if c.feature != nil {
-		return c.featureNamed(n)
-	}
-	if !c.raw {
-		id, ok := n.(*ast.IdentifierNode)
-		if !ok {
-			return term{}, errorAt(n, "a field has no parts: declare one with a path of its own")
-		}
-		i := slices.IndexFunc(c.fields, func(f Variable) bool { return f.Name == id.Value })
-		if i < 0 {
-			var known []string
-			for _, f := range c.fields {
-				known = append(known, f.Name)
-			}
-			return term{}, errorAt(n, "%s", spelling.Unknown("field", id.Value, known))
-		}
-		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) value.Value { return f.values[i] }}, nil
-	}
-	path, ok := pathOf(n)
-	if !ok {
-		return term{}, errorAt(n, "this is not a path in the record")
-	}
-	i := slices.IndexFunc(c.paths, func(p []string) bool { return slices.Equal(p, path) })
-	if i < 0 {
-		i = len(c.paths)
-		c.paths = append(c.paths, path)
-	}
-	return term{eval: func(f *frame) value.Value { return f.values[i] }}, nil
-}
-
-// featureNamed compiles the name of a feature.
-func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
-	id, ok := n.(*ast.IdentifierNode)
-	if !ok {
-		return term{}, errorAt(n, "a feature has no parts that can be named")
-	}
-	i, feature, err := c.feature(id.Value)
-	switch {
-	case errors.Is(err, ErrReported):
-		return term{}, err
-	case err != nil:
-		return term{}, errorAt(n, "%s", err)
-	}
-	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) value.Value { return f.values[i] }}, nil
-}
-
-// pathOf reads a.b, a?.b and a["b"].
-func pathOf(n ast.Node) ([]string, bool) {
-	switch n := n.(type) {
-	case *ast.IdentifierNode:
-		return []string{n.Value}, true
-	case *ast.ChainNode:
-		return pathOf(n.Node)
-	case *ast.MemberNode:
-		name, ok := n.Property.(*ast.StringNode)
-		if !ok {
-			return nil, false
-		}
-		n.Optional = false
-		path, ok := pathOf(n.Node)
-		return append(path, name.Value), ok
-	}
-	return nil, false
-}
-
-func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
-	n.Ternary = true
-	terms, err := c.compileAll(n.Cond, n.Exp1, n.Exp2)
-	if err != nil {
-		return term{}, err
-	}
-	cond, yes, no := terms[0], terms[1], terms[2]
-	if !assignable(cond.typ, value.Bool) {
-		return term{}, errorAt(n.Cond, "a condition must be a bool, not %s", WithArticle(cond.typ))
-	}
-	typ, ok := common(yes.typ, no.typ)
-	if !ok {
-		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", WithArticle(yes.typ), WithArticle(no.typ))
-	}
-	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) value.Value {
-		if v := cond.eval(f); v.Type == value.Bool && v.Num != 0 {
-			return yes.eval(f)
-		}
-		return no.eval(f)
-	}}, nil
-}
-
-func (c *exprCompiler) compileAll(nodes ...ast.Node) ([]term, error) {
-	terms := make([]term, len(nodes))
-	for i, n := range nodes {
-		t, err := c.compile(n)
-		if err != nil {
-			return nil, err
-		}
-		terms[i] = t
-	}
-	return terms, nil
-}
-
-// common is the type that holds what is of one of two types.
-func common(a, b value.Type) (value.Type, bool) {
-	switch {
-	case a == value.Null:
-		return b, true
-	case assignable(b, a):
-		return a, true
-	case assignable(a, b):
-		return b, true
-	}
-	return value.Null, false
 }
 
 // WithArticle is a type in a sentence.

@@ -43,9 +43,9 @@ type Answer struct {
 	// since is the event time from which on the state of the entity holds all events;
 	// state.MinTime where none of it was dropped.
 	since int64
-	// told is the first millisecond of the event times that value and From rest
+	// coveredSince is the first millisecond of the event times that value and From rest
 	// on: From, or one before it; state.MinTime for all there ever was.
-	told int64
+	coveredSince int64
 }
 
 // readsOf lists what must be read to answer a feature over a stream at a moment,
@@ -67,7 +67,7 @@ func fromTiles(a *Answer, f *features.Feature, slices []state.WindowState, at, n
 	}
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
-	a.told = a.From
+	a.coveredSince = a.From
 	tell(a, f, f.Merge(slices, at-f.Window.Delay.Milliseconds()))
 }
 
@@ -78,7 +78,7 @@ func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer
 	if err != nil {
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
-	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, told: c.told}
+	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: c.coveredSince}
 	tell(a, f, r)
 	return nil
 }
@@ -90,7 +90,7 @@ func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 		a.Status = Unavailable
 	}
 	a.From, a.To = Covers(f, at, now)
-	a.told = a.From
+	a.coveredSince = a.From
 }
 
 // tell makes a result the answer's.

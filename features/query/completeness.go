@@ -53,7 +53,7 @@ func (c *Completeness) part(i int) *Completeness {
 func (a *Answer) complete(since int64) {
 	since = max(since, a.since)
 	looksWhole := a.From >= since
-	if since == state.MaxTime || looksWhole && a.told < since {
+	if since == state.MaxTime || looksWhole && a.coveredSince < since {
 		since = a.behindEnd()
 	}
 	a.CompleteSince = since

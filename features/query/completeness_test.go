@@ -46,7 +46,7 @@ func historyWithout(r *features.Registry, young *features.Feature, until int64) 
 
 // A feature that is answered from others is whole when the window of each of them
 // is: a short window does not wait for what a long one lacks, nor the other way round.
-func TestPartsAreCompleteApart(t *testing.T) {
+func TestCompletenessPerPart(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000) // noon
 	r := defined.Features(t,
 		"short: COUNT(1h, tx, user)", "long: COUNT(7d, tx, user)", "share: {expr: short / long, default: 0}",

@@ -199,7 +199,7 @@ func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 }
 
 // Every kind states the type of its results.
-func TestResultsAreOfTheTypeStated(t *testing.T) {
+func TestResultTypes(t *testing.T) {
 	samples := map[value.Type]value.Value{
 		value.Null: {}, value.String: {Type: value.String, Str: []byte("x")}, value.Int: {Type: value.Int, Num: 1},
 		value.Float: {Type: value.Float, Flt: 1.5}, value.Decimal: {Type: value.Decimal, Scale: 2, Num: 150},

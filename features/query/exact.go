@@ -75,7 +75,7 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 		if i == 0 {
 			c = cut.coverage
 		}
-		c = coverage{min(c.from, cut.from), max(c.to, cut.to), min(c.told, cut.told)}
+		c = coverage{min(c.from, cut.from), max(c.to, cut.to), min(c.coveredSince, cut.coveredSince)}
 		capped = capped || cut.capped
 	}
 	*buffer = samples
@@ -90,9 +90,9 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 // coverage is the event times that an exact window covers.
 type coverage struct {
 	from, to int64 // the first and the last millisecond
-	// told is the first millisecond that the window rests on: from, or one before
+	// coveredSince is the first millisecond that the window rests on: from, or one before
 	// it where events tell where it begins.
-	told int64
+	coveredSince int64
 }
 
 // cutting is an exact window cut out of a log.
@@ -115,7 +115,7 @@ func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 	form, opens := w.Form.(window.Opened)
 	if opens {
 		times := timesOf(c.events, log.lost, from, to)
-		c.from, c.told, sure = form.Open(to, max(from, log.lost), times)
+		c.from, c.coveredSince, sure = form.Open(to, max(from, log.lost), times)
 		c.events = since(c.events, c.from)
 	}
 	// The event being scored is the last one. It counted for where the window
@@ -140,7 +140,7 @@ func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 			sure = true
 		}
 		if !opens {
-			c.told = c.from
+			c.coveredSince = c.from
 		}
 	}
 	c.capped = !sure || lacks

@@ -32,7 +32,7 @@ type Reading struct {
 	now  int64 // milliseconds
 	held int64 // see Held
 
-	wishes    []wish
+	requests  []request
 	reads     []state.Read
 	positions map[state.Read]int
 	slices    []state.WindowState // by read
@@ -53,8 +53,8 @@ type Reading struct {
 	gathered        []state.WindowState // of one feature
 }
 
-// wish is an answer that is wanted.
-type wish struct {
+// request is an answer that is wanted.
+type request struct {
 	feature *features.Feature
 	at      int64 // milliseconds
 }
@@ -64,12 +64,12 @@ func (r *Reading) Reset(now int64) {
 	if r.positions == nil {
 		r.positions = map[state.Read]int{}
 	}
-	clear(r.wishes)
+	clear(r.requests)
 	clear(r.reads)
 	clear(r.positions)
 	clear(r.hops)
 	clear(r.gathered[:cap(r.gathered)])
-	r.wishes, r.reads, r.slices, r.needs, r.hops = r.wishes[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
+	r.requests, r.reads, r.slices, r.needs, r.hops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
 	r.now, r.next, r.need, r.hop = now, 0, 0, 0
 	r.held = state.MinTime
@@ -82,7 +82,7 @@ func (r *Reading) Held(since int64) { r.held = since }
 // Want adds an answer: that of the feature for the entity with that text, at a
 // moment in milliseconds.
 func (r *Reading) Want(f *features.Feature, entity string, at int64) {
-	r.wishes = append(r.wishes, wish{f, at})
+	r.requests = append(r.requests, request{f, at})
 	r.want(f, entity, at)
 }
 
@@ -187,7 +187,7 @@ func (r *Reading) Next(a *Answer) { r.NextSince(a, &everything) }
 // NextSince fills in the answer that was wanted next, of a feature whose state is
 // as complete as that.
 func (r *Reading) NextSince(a *Answer, c *Completeness) {
-	w := &r.wishes[r.next]
+	w := &r.requests[r.next]
 	r.next++
 	r.answer(a, w.feature, w.at, c)
 }
@@ -225,7 +225,7 @@ func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at in
 }
 
 // expired tells the answer of events whose state may have expired before it was to
-// be pruned. It is told only where that matters: the moment moves with the clock.
+// be pruned. It is said only where that matters: the moment moves with the clock.
 func expired(a *Answer, f *features.Feature, held int64) {
 	if held == state.MinTime {
 		return
@@ -234,7 +234,7 @@ func expired(a *Answer, f *features.Feature, held int64) {
 		if s.GroupKeep == 0 {
 			continue
 		}
-		if since := held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds(); since > a.told {
+		if since := held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds(); since > a.coveredSince {
 			a.since = max(a.since, since)
 		}
 	}

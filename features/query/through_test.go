@@ -30,7 +30,7 @@ func loadThrough(t *testing.T) func(name string) *features.Feature {
 }
 
 // However it is spelt, it is the same feature.
-func TestSpellingsOfSecondDegree(t *testing.T) {
+func TestMultiHopForms(t *testing.T) {
 	feature := loadThrough(t)
 	one := feature("devices")
 	for _, name := range []string{"flat", "long", "long_flat", "by_macro", "by_macros"} {
@@ -58,7 +58,7 @@ func TestSpellingsOfSecondDegree(t *testing.T) {
 }
 
 // The keys, the past and the fan-out of both hops are the feature's.
-func TestSecondDegreeHasBothHops(t *testing.T) {
+func TestMultiHopHasBothHops(t *testing.T) {
 	feature := loadThrough(t)
 	for name, want := range map[string]struct {
 		by      string
@@ -141,7 +141,7 @@ const secondDegree = `there: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact)
 
 // All members of all features are read in the second round trip, what is read
 // already is not read again, and questions of one hop have no second one.
-func TestSecondDegreeTakesTwoRoundTrips(t *testing.T) {
+func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := defined.Features(t, secondDegree, "set: SET(1h, tx, user, device, tile=exact)", "plain: COUNT(7d, tx, device)",
 		"more: COUNT(7d, tx, device, through=set)", "sum: {expr: there + more + plain}")
@@ -204,7 +204,7 @@ func TestSecondDegreeTakesTwoRoundTrips(t *testing.T) {
 }
 
 // What the answer covers is what the second hop does.
-func TestSecondDegreeCovers(t *testing.T) {
+func TestMultiHopCoverage(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000) // noon
 	r := defined.Features(t, secondDegree)
 	var reading Reading
@@ -220,8 +220,8 @@ func TestSecondDegreeCovers(t *testing.T) {
 	}
 }
 
-// What goes wrong in any round trip is told, and nothing answers.
-func TestSecondDegreeFails(t *testing.T) {
+// An error in either round trip is returned, and nothing is answered.
+func TestMultiHopFails(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := defined.Features(t, secondDegree, "exact: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), tile=exact)")
 	log := logOf(t, r, at, "d1", "d2")
@@ -243,7 +243,7 @@ func TestSecondDegreeFails(t *testing.T) {
 	}
 }
 
-func TestSecondDegreeExplained(t *testing.T) {
+func TestMultiHopExplained(t *testing.T) {
 	r := defined.Features(t,
 		"set: SET(1d, login, user, device)", "mean: AVG(7d, tx, amount, device)",
 		"sum: SUM(7d, tx, amount, device, through=set, max=40)", "count: COUNT(7d, tx, device, through=set, max=30)",

@@ -12,7 +12,7 @@ import (
 )
 
 // The state is kept for as long as a window may look back.
-func TestStateOfWindows(t *testing.T) {
+func TestStateIsKeptForTheWindow(t *testing.T) {
 	for definition, want := range map[string]int64{
 		"COUNT(session 30m, tx, user)":                                   (window.Day + 90*time.Minute).Milliseconds(),
 		"COUNT(session 2d max_length 3d, tx, user, delay=1d)":            (6*window.Day + time.Hour).Milliseconds(),
@@ -32,7 +32,7 @@ func TestStateOfWindows(t *testing.T) {
 }
 
 // Logs of several entities that are taken together have a session each.
-func TestWindowsOfSeveralLogs(t *testing.T) {
+func TestWindowsOfSeveralEntities(t *testing.T) {
 	f := defined.Features(t, "f: LAST_K(session 30m, tx, device, user, k=9)").Features[0]
 	log := func(device string, minutes ...int64) *eventLog {
 		t.Helper()

@@ -23,7 +23,7 @@ func calendarOf(t testing.TB, unit, name string) Calendar {
 	return NewCalendar(unit, z, time.Monday)
 }
 
-func TestTilesOfACalendar(t *testing.T) {
+func TestCalendarTiles(t *testing.T) {
 	for _, c := range []struct {
 		unit, zone          string
 		grid, tile, longest string
@@ -54,7 +54,7 @@ func TestTilesOfACalendar(t *testing.T) {
 
 // Whatever the zone, windows of a calendar follow on each other, begin with a
 // tile and are not longer than they say.
-func TestWindowsOfACalendarFollowOnEachOther(t *testing.T) {
+func TestCalendarWindowsAreContiguous(t *testing.T) {
 	var calendars []Calendar
 	for _, name := range oddZones {
 		for unit := range CalendarUnits {

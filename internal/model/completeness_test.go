@@ -45,7 +45,7 @@ var beforeBirth = []string{
 
 // An answer of a feature that was born while events flowed is that of one that
 // knew all events, or says that it is not complete.
-func TestAnswersOfNewFeaturesAreCompleteOrSayThatTheyAreNot(t *testing.T) {
+func TestCompletenessOfNewFeatures(t *testing.T) {
 	definitions := everyKind(bornWindows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
 	})

@@ -50,7 +50,7 @@ func TestDerivedAnswer(t *testing.T) {
 
 // What features answer from the store is what the model makes of its own
 // answers for their parts.
-func TestDerivedFeaturesEqualTheirModel(t *testing.T) {
+func TestDerivedFeaturesEqualModel(t *testing.T) {
 	server, err := embedded.Redis()
 	if err != nil {
 		t.Fatal(err)

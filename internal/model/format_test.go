@@ -35,7 +35,7 @@ func marshalAvro(t *testing.T, event map[string]any) string {
 
 // The answers from records of another format are those of the model over the same
 // events as JSON.
-func TestFormatsEqualTheModel(t *testing.T) {
+func TestFormatsEqualModel(t *testing.T) {
 	formats := map[string]func(user, device string, amount float64, status string, at int64) string{
 		`{type: csv, columns: [status, user, t, device, amount], separator: "|"}`: func(user, device string, amount float64, status string, at int64) string {
 			return fmt.Sprintf("%s|%s|%d|\"%s\"|%v\n", status, user, at, device, amount)

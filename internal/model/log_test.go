@@ -123,7 +123,7 @@ func eventAt(t *rapid.T, at int64) []byte {
 }
 
 // Every kind, answered from the log that the mapper writes, equals the model.
-func TestEveryKindFromTheLogEqualsItsModel(t *testing.T) {
+func TestFunctionsFromTheLogEqualModel(t *testing.T) {
 	r, err := definition.Parse("exact.yaml", []byte(exactDefinitions()))
 	if err != nil {
 		t.Fatal(err)

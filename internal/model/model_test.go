@@ -148,7 +148,7 @@ func TestLastSeen(t *testing.T) {
 	f.want("a", 2, map[string]string{"recent_1h": "0 capped +2"})
 }
 
-func TestPoisonCountsNowhere(t *testing.T) {
+func TestPoisonIsNotCounted(t *testing.T) {
 	f := newFixture(t)
 	err := f.model.Apply(record.Record{Partition: state.Partition{Topic: "pay"}, Value: []byte(`{"user":1}`)})
 	if err == nil || !strings.Contains(err.Error(), "the event has no timestamp") {

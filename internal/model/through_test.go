@@ -62,7 +62,7 @@ func throughDefinitions() string {
 
 // What features of the second degree answer is what the model makes of the
 // events: random ones, out of order, late and repeated.
-func TestSecondDegreeEqualsItsModel(t *testing.T) {
+func TestMultiHopEqualsModel(t *testing.T) {
 	r, err := definition.Parse("through.yaml", []byte(throughDefinitions()))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestSecondDegreeEqualsItsModel(t *testing.T) {
 }
 
 // Members with marks in them are the entities that events have written.
-func TestSecondDegreeOfMembersWithMarks(t *testing.T) {
+func TestMultiHopOfQuotedMembers(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(definitions+`
   shared: COUNT_DISTINCT(1h, pay, SET(1h, pay, user, device), user)
   spent: SUM(1h, pay, amount, SET(1h, pay, device, user), tile=exact)

@@ -58,7 +58,7 @@ var changes = []string{
 // Every kind over every window equals the model, and says what it covers, on
 // events that are late, out of order or of one millisecond, at the edges of
 // windows and on the days on which clocks are changed.
-func TestEveryKindOverEveryWindowEqualsItsModel(t *testing.T) {
+func TestFunctionsOverWindowsEqualModel(t *testing.T) {
 	definitions := everyKind(windows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
 	})
@@ -71,7 +71,7 @@ func TestEveryKindOverEveryWindowEqualsItsModel(t *testing.T) {
 
 // An answer from a log that keeps too few events is that of the last ones by time,
 // whatever the order in which they came, and says so.
-func TestCappedLogsEqualTheirModel(t *testing.T) {
+func TestCappedLogsEqualModel(t *testing.T) {
 	definitions := everyKind(slices.DeleteFunc(slices.Clone(windows), func(w string) bool {
 		return strings.Contains(w, "(calendar") || strings.Contains(w, "(tumbling")
 	}), func(_, _ int, types []value.Type) []value.Type { return types[:1] })

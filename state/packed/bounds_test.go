@@ -18,7 +18,7 @@ import (
 // Which members of a tile are kept, and from where on they are not, depends on the
 // members alone: neither on their order, nor on what was packed on the way. Those
 // that are kept have all tiles that belong to them.
-func TestSampleOfMembersIsThatOfAll(t *testing.T) {
+func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state.Series{ID: "users", Measure: state.Distinct, Type: value.Int, Tile: 10, Values: rapid.IntRange(1, 6).Draw(t, "values")}
 		held, all := New(s), map[int64]map[string]bool{}
@@ -195,7 +195,7 @@ func mustFind(t *testing.T, name, method string) aggregate.Mergeable {
 
 // A sketch that was made coarser is what it would be if it had been so from the
 // beginning, whatever was merged and packed on the way.
-func TestCoarserSketchIsThatOfAll(t *testing.T) {
+func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 	for coarser := range uint8(hllBits - hllLeastBits + 1) {
 		var before, behind, other hyperLogLog
 		behind.coarsen(coarser)

@@ -101,7 +101,7 @@ func TestFalsePositives(t *testing.T) {
 
 // A Bloom filter of the same size and values has as many bits set, and as many false
 // positives, as a library's.
-func TestBloomIsAsTheLibrarys(t *testing.T) {
+func TestBloomFilterEqualsLibrary(t *testing.T) {
 	const probes = 400_000
 	var secret Secret
 	for _, test := range []struct {

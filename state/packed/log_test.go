@@ -58,7 +58,7 @@ func lastOf(events []logged, most int) string {
 // Whatever the order in which events come, and however they are applied, packed,
 // compacted and read meanwhile, a log holds the last ones by their times and says up
 // to when others were dropped.
-func TestLogKeepsTheLastByTime(t *testing.T) {
+func TestLogKeepsLatestEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: rapid.IntRange(1, 8).Draw(t, "max")}
 		known := func(uint32) *state.Series { return s }
@@ -108,7 +108,7 @@ func TestLogKeepsTheLastByTime(t *testing.T) {
 
 // An event that is older than one that was dropped stays out also where there is room
 // again: since others were pruned, or since the cap was raised.
-func TestLogTakesNoneOlderThanTheCut(t *testing.T) {
+func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	narrow := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 2}
 	wide := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 10}
 	fill := func(l State, times ...int64) {

@@ -15,7 +15,7 @@ func TestHashIsSipHash(t *testing.T) {
 	}
 }
 
-func TestSecretIsReadAsItIsWritten(t *testing.T) {
+func TestSecretRoundTrip(t *testing.T) {
 	secret := NewSecret()
 	read, err := ParseSecret(secret.Text())
 	if err != nil || read != secret || secret == NewSecret() {

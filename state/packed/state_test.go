@@ -80,7 +80,7 @@ func look(s *state.Series, held State) string {
 
 // To pack operations, one or several to a section, to append the sections and
 // to merge or to compact them at any moment gives what applying them gives.
-func TestPackedIsAsApplied(t *testing.T) {
+func TestPackedEqualsApplied(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := everySeries()
 	known := func(tag uint32) *state.Series {

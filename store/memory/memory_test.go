@@ -112,7 +112,7 @@ var number = state.NewColumn(1, value.Int, 0)
 
 // What memory holds is what Redis does, after random batches with events that
 // come late and out of order, for every window that is kept.
-func TestMemoryIsAsRedis(t *testing.T) {
+func TestMemoryEqualsRedis(t *testing.T) {
 	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
 	redis := redisstore.New(client, namespace, 2)
 	if err := redis.Create(ctx); err != nil {
@@ -250,7 +250,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 }
 
 // The estimate is Redis' own, for few values and for many.
-func TestEstimateIsThatOfRedis(t *testing.T) {
+func TestEstimatesEqualRedis(t *testing.T) {
 	client := testkit.Redis(t).Client(t)
 	key := testkit.Namespace(t)
 	defer client.Del(ctx, key)
@@ -289,7 +289,7 @@ func TestEstimateIsThatOfRedis(t *testing.T) {
 
 // A sum that leaves 64 bits is exact, whether or not it comes back; one of floats that
 // leaves their range has left it for good.
-func TestSumThatLeaves64Bits(t *testing.T) {
+func TestSumsBeyond64Bits(t *testing.T) {
 	ints := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Int}
 	floats := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Float}
 	bits := func(f float64) int64 { return int64(math.Float64bits(f)) }

@@ -49,11 +49,11 @@ func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 			}
 		}
 	}
-	c.appendHash(key, op)
+	c.append(key, op)
 }
 
-// appendHash adds an operation behind the others of its key.
-func (c *combiner) appendHash(key *stateKey, op *state.Mutation) {
+// append adds an operation behind the others of its key.
+func (c *combiner) append(key *stateKey, op *state.Mutation) {
 	c.ops = append(c.ops, combined{Mutation: *op, next: -1})
 	c.bytes += len(op.Member) + len(op.Key)
 	added := int32(len(c.ops) - 1)
