@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/diff"
@@ -24,7 +25,7 @@ import (
 type losesState struct{ features []string }
 
 func (e *losesState) Error() string {
-	return fmt.Sprintf("services answer with %s, which would lose state: %s", number(len(e.features), "feature"), strings.Join(e.features, ", "))
+	return fmt.Sprintf("services answer with %s, which would lose state: %s", say.Number(len(e.features), "feature"), strings.Join(e.features, ", "))
 }
 
 func newDiffCommand() *cobra.Command {
