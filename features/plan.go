@@ -15,17 +15,18 @@ func (r *Registry) Plan() *state.Plan { return r.plan }
 
 // makePlan finds what is kept, and what of it each feature needs.
 func (r *Registry) makePlan() {
-	r.plan = &state.Plan{Retained: map[string]state.Retention{}}
+	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string]string{}}
 	for _, s := range r.Streams {
+		keep := func(key string, kept state.Retention) { r.plan.Retained[key], r.plan.Topics[key] = kept, s.Topic }
 		for _, w := range r.writes[s] {
 			for _, sw := range w.series {
-				r.plan.Retained[seriesUnit(s, sw.series)] = state.Retention{Keep: sw.series.Keep, Max: putOut(sw.series)}
+				keep(seriesUnit(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: putOut(sw.series)})
 			}
 			if w.ids != nil {
-				r.plan.Retained[seriesUnit(s, w.ids)] = state.Retention{Keep: w.ids.Keep}
+				keep(seriesUnit(s, w.ids), state.Retention{Keep: w.ids.Keep})
 			}
 			if w.log != nil {
-				w.log.retained(s, func(key string) { r.plan.Retained[key] = state.Retention{Keep: w.log.series.Keep} })
+				w.log.retained(s, func(key string) { keep(key, state.Retention{Keep: w.log.series.Keep}) })
 			}
 		}
 	}

@@ -32,6 +32,10 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	}
 	q.plan()
 	history, err := h.state(ctx, q)
+	if err == nil && q.young {
+		q.plan() // what was filled is in what is read now
+		history, err = h.state(ctx, q)
+	}
 	if err != nil {
 		return err
 	}
@@ -40,7 +44,9 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 
 // state reads what the question needs, and says by which plans that was written.
 func (h *handler) state(ctx context.Context, q *question) (*state.History, error) {
-	if err := h.read(ctx, q); err != nil {
+	began := h.Now()
+	staleness, err := h.read(ctx, q)
+	if err != nil {
 		return nil, err
 	}
 	// After the state: what was applied to it before is in the history then. It is
@@ -57,29 +63,34 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 	if history != nil && history.Missing != nil {
 		q.reading.Lose(history.Missing)
 	}
-	return history, nil
+	// What has been filled meanwhile may not be in what was read.
+	told := h.history.whole.At(history, began.Add(-staleness))
+	q.young = told != history
+	return told, nil
 }
 
 // read reads what the question needs, from replicas where they may answer it. An
-// event that it has waited for is applied at the master.
-func (h *handler) read(ctx context.Context, q *question) error {
+// event that it has waited for is applied at the master. It returns how old what was
+// read may be.
+func (h *handler) read(ctx context.Context, q *question) (time.Duration, error) {
 	var freshness state.Freshness
 	reader := storeReader{h.Reader, q.pending, nil}
 	if h.FromReplicas && q.wait == nil {
 		reader.freshness = &freshness
 	}
 	if err := q.reading.Read(ctx, h.tracing.reader(reader, q)); err != nil || !h.FromReplicas {
-		return err
+		return 0, err
 	}
+	q.readFrom = q.readFrom[:0]
 	if !freshness.Replica {
 		q.readFrom = append(q.readFrom, `,"read_from":"master"`...)
-		return nil
+		return 0, nil
 	}
 	h.metrics.staleness.Observe(freshness.Staleness.Seconds())
 	q.readFrom = append(q.readFrom, `,"read_from":"replica","staleness_ms":`...)
 	// Rounded up: it is a bound.
 	q.readFrom = strconv.AppendInt(q.readFrom, (freshness.Staleness + time.Millisecond - 1).Milliseconds(), 10)
-	return nil
+	return freshness.Staleness, nil
 }
 
 // storeReader is a reader whose errors are the store's. It reads as if what is

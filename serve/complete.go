@@ -24,6 +24,7 @@ type histories struct {
 	now     func() time.Time
 	last    atomic.Pointer[datedHistory]
 	reading chan struct{} // holds one token while nobody reads
+	whole   state.WholeFills
 }
 
 type datedHistory struct {
@@ -72,6 +73,7 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 	if err != nil {
 		return nil, err
 	}
+	h.whole.Note(history, h.now())
 	h.last.Store(&datedHistory{history, at})
 	return history, nil
 }

@@ -60,6 +60,7 @@ type question struct {
 	applied   bool      // the event is, as was found at
 	appliedAt time.Time // this moment
 
+	young    bool   // something was filled since the state was read that it is about
 	readFrom []byte // where the state was read, in JSON; empty where all is read from masters
 
 	columns *columns // of a question in Feast's protocol, else nil

@@ -37,6 +37,7 @@ func (k Retention) covers(wanted Retention) bool {
 type Plan struct {
 	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-' and '_'
 	Retained map[string]Retention `json:"units"`
+	Topics   map[string]string    `json:"-"` // by column, the topic whose events feed it; not known of plans that were read
 }
 
 // Covers says whether everything that another plan keeps is kept by this one.
@@ -53,7 +54,7 @@ func (p *Plan) Covers(other *Plan) bool {
 func (p *Plan) Series() []string {
 	var ids []string
 	for key := range p.Retained {
-		ids = append(ids, key[:min(len(key), SeriesIDLength)])
+		ids = append(ids, seriesOf(key))
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
@@ -96,6 +97,8 @@ type PlanEpoch struct {
 type History struct {
 	PlanEpochs []PlanEpoch
 	Plans      map[string]*Plan // by version; a plan that is not known keeps nothing
+	// Fills are those that are known, by fill and topic.
+	Fills []FillEpoch
 	// Missing is why it is not known by which plans the state was written that a
 	// read looks at, nil where it is; nil itself where it is of all state.
 	Missing func(*Read) error
@@ -124,6 +127,16 @@ func (h *History) Applied(topic string) bool {
 	return slices.ContainsFunc(h.PlanEpochs, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
 }
 
+// FillOf is the fill of a column; nil for none.
+func (h *History) FillOf(u *Retained) *FillEpoch {
+	for i := range h.Fills {
+		if f := &h.Fills[i]; f.Topic == u.Topic && f.Fill.Has(u.Topic, u.Key) {
+			return f
+		}
+	}
+	return nil
+}
+
 // CompleteSince is the event time, in milliseconds, from which on state holds
 // all events that the retained columns need; MinTime and MaxTime apart. It may be later than
 // need be, never earlier.
@@ -135,8 +148,33 @@ func (h *History) CompleteSince(retained []Retained) int64 {
 	return since
 }
 
+// Unfilled says whether a plan of the past has passed events by that a column needs, and
+// no fill makes up for it.
+func (h *History) Unfilled(u *Retained) bool {
+	fill := h.FillOf(u)
+	for _, m := range h.PlanEpochs {
+		if m.Topic != u.Topic || m.Version == Gap || m.Last == MaxTime {
+			continue
+		}
+		plan := h.Plans[m.Version]
+		if plan == nil {
+			return true
+		}
+		kept, known := plan.Retained[u.Key]
+		if known && !kept.covers(u.Retention) || !known && (fill == nil || fill.Broken) {
+			return true
+		}
+	}
+	return false
+}
+
 func (h *History) completeSince(u *Retained) int64 {
 	since, begun := MinTime, false
+	fill := h.FillOf(u)
+	filled := fill != nil && fill.Whole
+	if filled {
+		since = fill.Since
+	}
 	for _, m := range h.PlanEpochs {
 		if m.Topic != u.Topic {
 			continue
@@ -152,6 +190,9 @@ func (h *History) completeSince(u *Retained) int64 {
 		}
 		if m.Last == MaxTime {
 			return MaxTime
+		}
+		if filled && !known && m.Version != Gap {
+			continue // what that plan passed by is filled; it has not had a partition since, see Fill
 		}
 		last := m.Last + u.Future
 		if known && u.Tile > 0 {

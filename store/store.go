@@ -31,6 +31,15 @@ type Store interface {
 	// nothing of them any more. It returns a claim for each partition. Those that a plan of
 	// the versions has which this one gives way to are left to it.
 	Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error)
+	// Fills are those of which a plan keeps all. What a plan is the first to keep becomes one
+	// when it is registered, and what it lacks of a partition is noted when it claims that.
+	Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)
+	// Fillings reads for each partition, by shard, how far a fill is with it. Batches of
+	// the partition that Fill.Partition names apply what is left, and move that.
+	Fillings(ctx context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error)
+	// StartFill says from where partitions are filled, where that was not said before;
+	// where it was, it raises the moment since which they are covered.
+	StartFill(ctx context.Context, starts ...state.FillStart) error
 	// Gap notes that records of a partition were passed over whose timestamps go
 	// up to a moment, in milliseconds.
 	Gap(ctx context.Context, p state.Partition, until int64) error

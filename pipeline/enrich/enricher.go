@@ -41,7 +41,9 @@ type Enricher struct {
 	complained time.Time // when damaged state was logged last
 
 	past  *History
-	known known // by the history that the batch was last told by
+	known known     // by the history that the batch was last told by
+	asked time.Time // before the state was read last
+	young bool      // something was filled since
 
 	due     []*Event // of the batch, those to be written
 	reading query.Reading
@@ -104,30 +106,18 @@ func (e *Enricher) someAvailable(ctx context.Context) bool {
 // error says that the store could not be reached.
 func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 	var state state.Snapshot
-	for confirmed := false; !confirmed; {
-		e.find(b)
-		if len(e.due) == 0 {
-			return nil
-		}
-		e.reading.Reset(0)
-		for _, n := range e.due {
-			n.want(&e.reading, true)
-			n.want(&e.reading, false)
-		}
+	for again := true; again; {
 		var err error
-		if state, err = e.store.Follow(ctx, e.reading.Reads()); err != nil {
+		if state, err = e.read(ctx, b); err != nil || len(e.due) == 0 {
 			return err
 		}
-		if err = state.Extend(ctx, e.members(ctx, b, state)); err != nil {
+		young := e.young
+		if err := e.look(ctx); err != nil {
 			return err
 		}
-		if confirmed, err = e.confirm(ctx, b); err != nil {
-			return err
-		}
+		again = e.young && !young // what was filled is in what is read now
 	}
-	if err := e.look(ctx); err != nil {
-		return err
-	}
+	e.young = false
 	failures := map[int]error{}
 	adding := adding{batch: b, state: state}
 	for _, n := range e.due {
@@ -152,6 +142,32 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 	return nil
 }
 
+// read reads the state that the batch's events are about, as it is before the batch.
+func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, err error) {
+	for confirmed := false; !confirmed; {
+		e.find(b)
+		if len(e.due) == 0 {
+			return nil, nil
+		}
+		e.reading.Reset(0)
+		for _, n := range e.due {
+			n.want(&e.reading, true)
+			n.want(&e.reading, false)
+		}
+		e.asked = e.past.now()
+		if stored, err = e.store.Follow(ctx, e.reading.Reads()); err != nil {
+			return nil, err
+		}
+		if err = stored.Extend(ctx, e.members(ctx, b, stored)); err != nil {
+			return nil, err
+		}
+		if confirmed, err = e.confirm(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return stored, nil
+}
+
 // look finds out since when the state that was read holds all events, and nothing of
 // it has expired. An event is told what a question would be told now: when it is
 // written again, its features may be complete that were not before.
@@ -160,7 +176,9 @@ func (e *Enricher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.known.look(history, e.past.now())
+	told := e.past.whole.At(history, e.asked)
+	e.young = told != history
+	e.known.look(told, e.past.now())
 	return nil
 }
 

@@ -21,6 +21,8 @@ type History struct {
 	mu   sync.Mutex
 	last *state.History
 	at   time.Time // before last was read
+
+	whole state.WholeFills
 }
 
 // NewHistory keeps the history that read reads, by a clock.
@@ -43,6 +45,7 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 	if history.Missing != nil { // of some shards it is not known
 		return nil, fmt.Errorf("read the history: %w", state.ErrUnavailable)
 	}
+	p.whole.Note(history, p.now())
 	p.last, p.at = history, now
 	return history, nil
 }

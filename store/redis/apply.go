@@ -69,7 +69,7 @@ type move struct {
 func (s *Store) NewWriter() store.Writer { return s.newWriter() }
 
 func (s *Store) newWriter() *writer {
-	s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) })
+	s.makeExpiries()
 	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, keyspace.ProgressKey(tag))
@@ -247,7 +247,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	expiry := &w.store.expiry[shard]
 	expiry.Lock()
 	for i := range keys {
-		if expiry.due(keys[i].hash, keys[i].series.GroupKeep, w.now) {
+		if expiry.due(keys[i].hash, keys[i].renewed(), w.now) {
 			w.num(int64(i + 1))
 		}
 	}

@@ -73,10 +73,15 @@ a = a + 1 + tonumber(ARGV[a])
 local lifeOf = ARGV[a]
 a = a + 1
 
-local function expires(k)
+-- A time to live is not made shorter: another plan may keep the key for longer.
+local function expires(k, fresh)
   local high, low = byte(lifeOf, 2 * k - 1, 2 * k)
   local seconds = ARGV[lives + high * 256 + low]
-  if seconds ~= '0' then call('EXPIRE', KEYS[1 + k], seconds) end
+  if seconds == '0' then
+    if not fresh then call('PERSIST', KEYS[1 + k]) end
+  elseif fresh or call('TTL', KEYS[1 + k]) < tonumber(seconds) then
+    call('EXPIRE', KEYS[1 + k], seconds)
+  end
 end
 
 -- Compacting pays where a key has doubled since it was compacted last, by several
@@ -108,7 +113,7 @@ for k = 2, #KEYS do
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
   elseif size == #appended then
-    made[#made + 1] = k - 1
+    made[k - 1] = true
   elseif size >= few and not spared[k - 1] and (size >= appends * #appended or size >= long) and size % step < #appended then
     local value = grown(KEYS[k], size)
     if value then
@@ -121,9 +126,9 @@ local set = {}
 for i = a, #ARGV do
   local k = tonumber(ARGV[i])
   set[k] = true
-  expires(k)
+  expires(k, made[k])
 end
-for i = 1, #made do
-  if not set[made[i]] then expires(made[i]) end
+for k in pairs(made) do
+  if not set[k] then expires(k, true) end
 end
 return answer

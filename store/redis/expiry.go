@@ -64,6 +64,29 @@ func (e *expiry) forget() {
 	e.generation++
 }
 
+// forgetLives makes all keys of a shard due that a plan has claimed: what they live for may
+// be what another plan kept, which was less.
+func (s *Store) forgetLives(shard int) {
+	s.makeExpiries()
+	s.expiry[shard].forget()
+}
+
+// makeExpiries makes what writers share.
+func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) }) }
+
+// foreverLooked is after how long a key that is kept for ever is made so again: another plan
+// may have given it a time to live. An 8th of it is the time between, see due.
+const foreverLooked = 8 * 30 * 60 * 1000
+
+// renewed is for how long a key is kept as far as due is concerned, in ms; 0 for one that no
+// plan gives a time to live.
+func (k *stateKey) renewed() int64 {
+	if k.series.GroupKeep == 0 && k.series.Tile != 0 {
+		return foreverLooked
+	}
+	return k.series.GroupKeep
+}
+
 // due says whether the key with a hash is to be given its time to live now, in
 // milliseconds since 1970, if it is kept that many milliseconds, 0 for ever. The
 // lock is held.

@@ -1,4 +1,4 @@
--- What the scripts of progress share: claim.lua, place.lua, gap.lua and read.lua begin with it.
+-- What the scripts of progress share: claim.lua, place.lua, gap.lua, read.lua and fill.lua begin with it.
 --
 -- The progress of a shard is a HASH:
 --   <topic>@<version>/<id> -> position of the partition, by the plan of that version alone:
@@ -10,6 +10,8 @@
 --   topic:<topic>          -> log and number of partitions of the topic when it was first met
 --   log:<log>              -> cluster ID / topic ID of a log
 --   now                    -> greatest record timestamp
+--   range:<fill>:<topic>/<id> -> what of the partition a fill has to apply, see state.Filling: since;from-to,from-@ms
+--   fill:<fill>:<topic>/<id>  -> position up to which it has, moved by apply.lua
 
 local key = KEYS[1]
 
@@ -47,7 +49,7 @@ local function find(wanted)
   end
   if not missing then return end
   for _, name in ipairs(redis.call('HKEYS', key)) do
-    local t, v, i = string.match(name, '^([^@/:]+)@?([^@/]*)/(%d+)$')
+    local t, v, i = string.match(name, '^([^@/:]+)@?([^@/:]*)/(%d+)$')
     local w = t and rest[t .. '/' .. i]
     if w then
       w.name, w.at, w.under = name, redis.call('HGET', key, name), v
@@ -67,6 +69,22 @@ local function gap(topic, moment)
   local last = redis.call('HGET', key, 'now') or '0'
   if tonumber(moment) > tonumber(last) then last = moment end
   mark(topic, '!', last)
+end
+
+-- The offset of a position.
+local function offset(position) return tonumber(string.match(position, '^%d+')) end
+
+-- Where a list of ranges ends, 0 where there are none; nil where the last one is open.
+local function ends(ranges)
+  if string.sub(ranges, -1) == ';' then return 0 end
+  local last = string.match(ranges, '%-(%d+)$')
+  return last and tonumber(last)
+end
+
+-- unfill gives up a fill of a partition: what was applied of it cannot be told any more.
+local function unfill(fill, topic, id)
+  redis.call('HSET', key, 'range:' .. fill .. ':' .. topic .. '/' .. id, '!')
+  redis.call('HDEL', key, 'fill:' .. fill .. ':' .. topic .. '/' .. id)
 end
 
 local function clock()

@@ -52,8 +52,12 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 		return nil, fmt.Errorf("read the history: %w", missing[0])
 	}
 	s.past.keep(found, missing)
+	fields := s.past.keepFields(replies, missing)
 	h, err := s.unite(ctx, found)
 	if err != nil {
+		return nil, err
+	}
+	if h.Fills, err = s.fillEpochs(ctx, fields); err != nil {
 		return nil, err
 	}
 	h.Slack = s.slack.Milliseconds()
@@ -136,7 +140,24 @@ func (s *Store) unite(ctx context.Context, shards []marks) (*state.History, erro
 type past struct {
 	mu     sync.Mutex
 	marks  []marks
+	fields []map[string]string // of the progress
 	clocks []int64
+}
+
+// keepFields keeps the fields of the progress of shards, and fills in those of shards
+// that did not answer.
+func (p *past) keepFields(replies []*redis.MapStringStringCmd, missing []error) []map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fields == nil {
+		p.fields = make([]map[string]string, len(replies))
+	}
+	for shard, reply := range replies {
+		if missing[shard] == nil {
+			p.fields[shard] = reply.Val()
+		}
+	}
+	return slices.Clone(p.fields)
 }
 
 // keep keeps what shards said, and fills in what those said last that did not
@@ -195,6 +216,12 @@ type planCache struct {
 	plans map[string]*state.Plan
 }
 
+// fillCache holds fills by ID. What one stands for never changes.
+type fillCache struct {
+	mu    sync.Mutex
+	fills map[string]*state.Fill
+}
+
 // plansOf are those of the plans that are known.
 func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*state.Plan, error) {
 	s.plans.mu.Lock()
@@ -204,7 +231,7 @@ func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[stri
 	for version := range versions {
 		if p := s.plans.plans[version]; p != nil {
 			plans[version] = p
-		} else if version != "" && version != state.Gap {
+		} else if version != "" && version != state.Gap && !strings.Contains(version, ":") {
 			missing = append(missing, version)
 		}
 	}

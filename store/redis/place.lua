@@ -19,6 +19,22 @@ for i = 1, #ARGV, 8 do
 end
 find(wanted)
 
+-- unplace gives up what fills have still to apply of a partition that goes back, or goes
+-- on in another log.
+local function unplace(w)
+  local other = string.match(w.at, '[^:]*$') ~= string.match(w.to, '[^:]*$') and offset(w.at) ~= offset(w.to)
+  if offset(w.to) >= offset(w.at) and not other then return end
+  for _, name in ipairs(redis.call('HKEYS', key)) do
+    local fill, topic, id = string.match(name, '^range:([^:]+):([^:/]+)/(%d+)$')
+    if topic == w.topic and id == w.id then
+      local ranges, at = redis.call('HGET', key, name), redis.call('HGET', key, 'fill:' .. fill .. ':' .. topic .. '/' .. id)
+      local last = ends(ranges)
+      local done = last and (last == 0 or at and offset(at) >= last)
+      if ranges ~= '!' and not done then unfill(fill, topic, id) end
+    end
+  end
+end
+
 -- know notes which log a topic is; the number of its partitions stays that of the first time.
 local function know(w)
   local tag, name = string.match(w.to, '[^:]*$'), 'topic:' .. w.topic
@@ -34,6 +50,7 @@ end
 local placed, now = 0, string.format('%d', clock())
 for _, w in ipairs(wanted) do
   if (w.at or '') == w.from then
+    if w.at then unplace(w) end
     redis.call('HSET', key, w.name, w.to)
     -- Whoever applies what lies behind a gap waits until all know of it, see Claim.Held.
     if not w.at or w.gap ~= '' then redis.call('HSET', key, 'since:' .. w.topic .. '/' .. w.id, now) end

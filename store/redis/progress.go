@@ -56,10 +56,7 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	var calls progressCalls
 	for first := 0; first < len(partitions); first += callPartitions {
 		some := partitions[first:min(first+callPartitions, len(partitions))]
-		args := []any{version, state.MaxAhead.Milliseconds(), len(givesWayTo)}
-		for _, keeper := range givesWayTo {
-			args = append(args, keeper)
-		}
+		args := s.claimArgs(version, givesWayTo)
 		for _, p := range some {
 			args = append(args, p.Topic, p.ID)
 		}
@@ -68,6 +65,9 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 				for i := range some {
 					if err := takeClaim(&claims[first+i], shard, reply[4*i:]); err != nil {
 						return err
+					}
+					if reply[4*i+1] == justTaken {
+						s.forgetLives(shard)
 					}
 				}
 				return nil
@@ -84,6 +84,9 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	}
 	return claims, nil
 }
+
+// justTaken is for how long a plan has had a partition that it took from another.
+const justTaken = "0"
 
 // takeClaim takes in what one shard replied of one partition.
 func takeClaim(c *state.Claim, shard int, reply []any) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,12 +53,7 @@ func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Riv
 }
 
 func (s *Store) register(ctx context.Context, field string, r *state.Registration) ([]state.Rival, error) {
-	text, err := json.Marshal(r.Plan)
-	if err != nil {
-		return nil, err
-	}
-	note := redis.NewIntCmd(ctx, "hset", plansKey(s.namespace), r.Plan.Version, text)
-	if err := s.sendAbout(ctx, plansKey(s.namespace), note); err != nil {
+	if err := s.notePlan(ctx, r.Plan); err != nil {
 		return nil, err
 	}
 	begins, at := "", ""

@@ -49,6 +49,8 @@ type Store struct {
 	plans      planCache
 	past       past
 	registered registrations
+	fills      fillCache
+	planned    sync.Map // []any by version: what claim.lua is told of fills
 	// secret is nil until a layout was found, and secretAsked when one was last looked
 	// for, in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]

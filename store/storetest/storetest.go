@@ -37,6 +37,7 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 	TestState(t, func() State { return Applying(t, open(4)) })
 	t.Run("snapshot", func(t *testing.T) { TestSnapshot(t, func() store.Store { return open(4) }) })
 	t.Run("progress", func(t *testing.T) { TestProgress(t, func() store.Store { return open(4) }) })
+	t.Run("fill", func(t *testing.T) { TestFill(t, func() store.Store { return open(4) }) })
 }
 
 // Applying is a store to which one owner applies a partition from its start.

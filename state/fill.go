@@ -1,0 +1,287 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A plan that is the first to keep some series has them filled: live events feed them
+// from the offset on at which it took a partition, and a backfill feeds them what lies
+// before, up to exactly there. See docs/design.md, "How new features are filled".
+
+// Fill is what is filled together: the columns of series that one plan was the first to
+// keep.
+type Fill struct {
+	ID    string              `json:"-"`     // the version of that plan
+	Units map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
+}
+
+// NewFill is what a plan keeps of series that no other plan has, nil for nothing. The
+// first plan of a namespace fills nothing: it takes the log from its begin.
+func NewFill(p *Plan, others []*Plan) *Fill {
+	if len(others) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, other := range others {
+		for _, id := range other.Series() {
+			known[id] = true
+		}
+	}
+	f := &Fill{ID: p.Version, Units: map[string][]string{}}
+	for key := range p.Retained {
+		if !known[seriesOf(key)] {
+			f.Units[p.Topics[key]] = append(f.Units[p.Topics[key]], key)
+		}
+	}
+	if len(f.Units) == 0 {
+		return nil
+	}
+	for _, keys := range f.Units {
+		slices.Sort(keys)
+	}
+	return f
+}
+
+// Kept is how much of a fill a plan keeps.
+type Kept int
+
+// Whether a plan keeps all columns of a fill, none, or some of them.
+const (
+	KeptNone Kept = iota
+	KeptPart
+	KeptAll
+)
+
+// In says how much of the fill a plan keeps. A series of which it keeps other columns
+// than the fill has is kept in part, too.
+func (f *Fill) In(p *Plan) Kept {
+	series := map[string]bool{}
+	for _, id := range p.Series() {
+		series[id] = true
+	}
+	all, none := true, true
+	for _, keys := range f.Units {
+		for _, key := range keys {
+			_, kept := p.Retained[key]
+			all = all && kept
+			none = none && !series[seriesOf(key)]
+		}
+	}
+	switch {
+	case all:
+		return KeptAll
+	case none:
+		return KeptNone
+	default:
+		return KeptPart
+	}
+}
+
+// Has says whether the fill has a column of a topic.
+func (f *Fill) Has(topic, key string) bool {
+	_, has := slices.BinarySearch(f.Units[topic], key)
+	return has
+}
+
+// Partition is the name under which the progress of the fill through a partition stands.
+// No topic's name has a ':'.
+func (f *Fill) Partition(p Partition) Partition {
+	return Partition{Topic: "fill:" + f.ID + ":" + p.Topic, ID: p.ID}
+}
+
+func seriesOf(key string) string { return key[:min(len(key), SeriesIDLength)] }
+
+// Filling is how far a fill is with a partition in one shard.
+type Filling struct {
+	// Known says that the shard knows the fill of the partition. If it does not, no plan
+	// with the fill has taken the partition in it yet.
+	Known bool
+	// Broken says that the fill will never be whole there: events may have reached some of
+	// its series that others did not, or twice.
+	Broken bool
+	// Begun says that it was decided from where it is filled. Until then the first of
+	// Ranges has no From.
+	Begun bool
+	// Since is the event time from which on the fill covers the partition once it is
+	// done, in ms.
+	Since int64
+	// Ranges are the offsets that live events do not feed, rising. The last one is open,
+	// with a To of OpenRange, while a plan without the fill has the partition.
+	Ranges []OffsetRange
+	At     Position // the next to apply; of the last record applied but for jumps between ranges
+}
+
+// OffsetRange is offsets from one up to but not including another.
+type OffsetRange struct{ From, To int64 }
+
+// OpenRange is the To of a range whose end is not known yet.
+const OpenRange = MaxTime
+
+// Done says whether nothing is left to be filled.
+func (f *Filling) Done() bool {
+	return f.Known && !f.Broken && (len(f.Ranges) == 0 || f.Begun && f.At.Offset >= f.Ranges[len(f.Ranges)-1].To)
+}
+
+// Left are the ranges that are still to be filled; an open one is left out.
+func (f *Filling) Left() (left []OffsetRange) {
+	if !f.Known || f.Broken {
+		return nil
+	}
+	for _, r := range f.Ranges {
+		if f.Begun {
+			r.From = max(r.From, f.At.Offset)
+		}
+		if r.To != OpenRange && r.From < r.To {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// Share is how many records the filling has in all and how many of them are filled, as
+// offsets count them.
+func (f *Filling) Share() (filled, all int64) {
+	if !f.Begun {
+		return 0, 0
+	}
+	for _, r := range f.Ranges {
+		if r.To == OpenRange {
+			continue
+		}
+		all += r.To - r.From
+		filled += min(max(f.At.Offset, r.From), r.To) - r.From
+	}
+	return filled, all
+}
+
+// brokenFilling is what stands in the place of ranges.
+const brokenFilling = "!"
+
+// ParseFilling reads what a shard keeps of a filling: since;from-to,… and a position.
+// The last range may be from-@ms, open since a moment of the clock.
+func ParseFilling(ranges, at string) (f Filling, err error) {
+	f = Filling{At: NoPosition, Since: MinTime}
+	if ranges == "" {
+		return f, nil
+	}
+	f.Known = true
+	if ranges == brokenFilling {
+		f.Broken = true
+		return f, nil
+	}
+	since, list, ok := strings.Cut(ranges, ";")
+	if !ok {
+		return f, fmt.Errorf("%q does not say what is to be filled", ranges)
+	}
+	if since != "" {
+		f.Begun = true
+		if f.Since, err = strconv.ParseInt(since, 10, 64); err != nil {
+			return f, fmt.Errorf("%q does not say what is to be filled", ranges)
+		}
+	}
+	if f.At, err = ParsePosition(at); err != nil {
+		return f, err
+	}
+	for text := range strings.SplitSeq(list, ",") {
+		if text == "" {
+			continue
+		}
+		from, to, ok := strings.Cut(text, "-")
+		r := OffsetRange{To: OpenRange}
+		if from != "" {
+			r.From, err = strconv.ParseInt(from, 10, 64)
+		}
+		if err == nil && !strings.HasPrefix(to, "@") {
+			r.To, err = strconv.ParseInt(to, 10, 64)
+		}
+		if err != nil || !ok {
+			return f, fmt.Errorf("%q does not say what is to be filled", ranges)
+		}
+		f.Ranges = append(f.Ranges, r)
+	}
+	return f, nil
+}
+
+// FillStart is from where a partition is filled.
+type FillStart struct {
+	Fill      *Fill
+	Partition Partition
+	From      int64  // the first offset
+	Since     int64  // the event time from which on that covers the partition, in ms
+	Log       string // the tag of the log that the offset belongs to
+}
+
+// FillEpoch is how far a fill is in the whole state of a namespace.
+type FillEpoch struct {
+	Fill  *Fill
+	Topic string
+	// Whole says that every shard has filled every partition that the namespace knows of
+	// the topic.
+	Whole bool
+	// Broken says that it will never be whole.
+	Broken bool
+	Since  int64 // see Filling; of all shards and partitions
+	// Filled and All are offsets, by which the share is known that is filled.
+	Filled, All int64
+}
+
+// WholeFills knows since when fills are whole, for those who read the state first and then
+// the history: what they read may be of before a fill was done of which the history says
+// that it is. Its zero value is ready. It is safe for concurrent use.
+type WholeFills struct {
+	mu    sync.Mutex
+	since map[wholeFill]time.Time
+}
+
+type wholeFill struct{ id, topic string }
+
+// Note notes what a history says that was read before a moment.
+func (w *WholeFills) Note(h *History, read time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since := map[wholeFill]time.Time{}
+	if h != nil {
+		for i := range h.Fills {
+			if f := &h.Fills[i]; f.Whole {
+				key := wholeFill{f.Fill.ID, f.Topic}
+				since[key] = read
+				if earlier, known := w.since[key]; known {
+					since[key] = earlier
+				}
+			}
+		}
+	}
+	w.since = since
+}
+
+// At is what a history that was noted says of state as it was at a moment: fills that were
+// not known to be whole by then are not.
+func (w *WholeFills) At(h *History, moment time.Time) *History {
+	if h == nil || len(h.Fills) == 0 {
+		return h
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	young := func(f *FillEpoch) bool {
+		since, known := w.since[wholeFill{f.Fill.ID, f.Topic}]
+		return f.Whole && (!known || since.After(moment))
+	}
+	for i := range h.Fills {
+		if !young(&h.Fills[i]) {
+			continue
+		}
+		masked := *h
+		masked.Fills = slices.Clone(h.Fills)
+		for j := range masked.Fills {
+			f := &masked.Fills[j]
+			f.Whole = f.Whole && !young(f)
+		}
+		return &masked
+	}
+	return h
+}

@@ -1,0 +1,24 @@
+-- Says, in one state shard, from where a fill applies partitions, and since when it covers
+-- them. Where that was said before only the moment changes, to a later one.
+--
+-- KEYS[1]  the shard's progress, see find.lua
+-- ARGV     for each partition: fill, topic, id, the first offset, since when it is covered in ms,
+--          the tag of the log
+
+for i = 1, #ARGV, 6 do
+  local fill, topic, id = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local name = 'range:' .. fill .. ':' .. topic .. '/' .. id
+  local ranges = redis.call('HGET', key, name)
+  local first, rest = string.match(ranges or '', '^;%-(%d+)(.*)$')
+  if first then
+    local from = math.min(tonumber(ARGV[i + 3]), tonumber(first))
+    redis.call('HSET', key, name, string.format('%s;%d-%s%s', ARGV[i + 4], from, first, rest),
+      'fill:' .. fill .. ':' .. topic .. '/' .. id, string.format('%d:-1:%s', from, ARGV[i + 5]))
+  elseif ranges and ranges ~= '!' then
+    local since, list = string.match(ranges, '^(-?%d+);(.*)$')
+    if since and tonumber(since) < tonumber(ARGV[i + 4]) then
+      redis.call('HSET', key, name, ARGV[i + 4] .. ';' .. list)
+    end
+  end
+end
+return 0

@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+)
+
+//go:embed plan.lua
+var planSource string
+
+// fillPrefix begins the fields of the plans that say what a plan has to fill: the version
+// of the plan follows, and the value is a state.Fill as JSON.
+const fillPrefix = "fill:"
+
+// notePlan adds the plan where it is not there yet, and finds what is to be filled.
+func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
+	for {
+		plans, fills, fields, err := s.allPlans(ctx)
+		if err != nil {
+			return err
+		}
+		if plans[p.Version] != nil {
+			s.planned.Store(p.Version, claimFills(p, plans, fills))
+			return nil
+		}
+		if err := s.addPlan(ctx, p, slices.Collect(maps.Values(plans)), fields); err != nil {
+			return err
+		}
+	}
+}
+
+// addPlan adds a plan beside the others there are, unless there are more by now.
+func (s *Store) addPlan(ctx context.Context, p *state.Plan, others []*state.Plan, fields int) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	var fill []byte
+	if f := state.NewFill(p, others); f != nil {
+		if fill, err = json.Marshal(f); err != nil {
+			return err
+		}
+	}
+	key := plansKey(s.namespace)
+	command := redis.NewCmd(ctx, "eval", planSource, 1, key, fields, p.Version, text, fill)
+	command.SetFirstKeyPos(3)
+	return s.sendAbout(ctx, key, command)
+}
+
+// allPlans reads the plans that the namespace was ever written by and what they have to
+// fill, by version, and how many fields these are.
+func (s *Store) allPlans(ctx context.Context) (plans map[string]*state.Plan, fills map[string]*state.Fill, fields int, err error) {
+	names := redis.NewStringSliceCmd(ctx, "hkeys", plansKey(s.namespace))
+	if err := s.sendAbout(ctx, plansKey(s.namespace), names); err != nil {
+		return nil, nil, 0, err
+	}
+	versions, ids := map[string]bool{}, map[string]bool{}
+	for _, name := range names.Val() {
+		if id, isFill := strings.CutPrefix(name, fillPrefix); isFill {
+			ids[id] = true
+		} else {
+			versions[name] = true
+		}
+	}
+	if plans, err = s.plansOf(ctx, versions); err != nil {
+		return nil, nil, 0, err
+	}
+	fills, err = s.fillsOf(ctx, ids)
+	if err == nil && len(plans)+len(fills) < len(names.Val()) {
+		err = fmt.Errorf("read the plans: %w", state.ErrUnavailable)
+	}
+	return plans, fills, len(names.Val()), err
+}
+
+// claimFills is what claim.lua is told of fills by who claims for a plan.
+func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) []any {
+	args := []any{len(fills)}
+	for _, id := range slices.Sorted(maps.Keys(fills)) {
+		f := fills[id]
+		args = append(args, id, [...]string{state.KeptNone: "none", state.KeptPart: "part", state.KeptAll: "all"}[f.In(p)], len(f.Units))
+		for topic := range f.Units {
+			args = append(args, topic)
+		}
+		var free []any
+		for version, other := range plans {
+			if f.In(other) == state.KeptNone {
+				free = append(free, version)
+			}
+		}
+		args = append(append(args, len(free)), free...)
+	}
+	return args
+}

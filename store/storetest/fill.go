@@ -1,0 +1,333 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// added is a series that some plans of these tests keep, and others do not.
+var added = &state.Series{ID: "added", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 20 * day, GroupKeep: 21 * day}
+
+// more is a series that comes still later.
+var more = &state.Series{ID: "more1", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 20 * day, GroupKeep: 21 * day}
+
+// planOf keeps some series.
+func planOf(version string, series ...*state.Series) *state.Plan {
+	p := &state.Plan{Version: version, Retained: map[string]state.Retention{}, Topics: map[string]string{}}
+	for _, s := range series {
+		p.Retained[s.ID+".x"], p.Topics[s.ID+".x"] = state.Retention{Keep: s.Keep}, transactions.Topic
+	}
+	return p
+}
+
+// filling is a namespace in which plans change, with one record an offset.
+type filling struct {
+	*testing.T
+	store  store.Store
+	writer store.Writer
+	plan   *state.Plan
+	keeps  []*state.Series
+	at     state.Partition
+	live   []state.Position
+}
+
+// take has a plan that keeps some series take the partition.
+func (f *filling) take(version string, series ...*state.Series) {
+	f.Helper()
+	f.plan, f.keeps = planOf(version, series...), series
+	if _, err := f.store.Register(f.Context(), state.Registration{Plan: f.plan}); err != nil {
+		f.Fatal(err)
+	}
+	claims, err := f.store.Claim(f.Context(), []state.Partition{transactions}, version)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.at, f.live = transactions.WithPlan(version), claims[0].Progress
+	if !f.live[0].Exists() {
+		if _, err := f.store.Place(f.Context(), state.Begin(f.at, f.store.Shards(), 0)); err != nil {
+			f.Fatal(err)
+		}
+		progress, err := f.store.Progress(f.Context(), []state.Partition{f.at})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.live = progress[0]
+	}
+}
+
+// batch has records of the partition, for some series.
+func (f *filling) batch(under state.Partition, progress []state.Position, from, to int64, series ...*state.Series) *state.Batch {
+	b := &state.Batch{Ranges: []state.PartitionRange{{Partition: under, To: to, Epoch: -1, Progress: progress}}, EveryShard: true}
+	for offset := from; offset < to; offset++ {
+		b.Touch(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
+		for _, s := range series {
+			b.Add(state.Mutation{Series: s, Tile: 100, Num: 1})
+		}
+	}
+	return b
+}
+
+// go on applies live records up to an offset.
+func (f *filling) goOn(to int64) {
+	f.Helper()
+	b := f.batch(f.at, f.live, f.live[0].Offset, to, f.keeps...)
+	b.Now = 100*day + to
+	if err := f.writer.Apply(f.Context(), b); err != nil {
+		f.Fatal(err)
+	}
+	if b.Ranges[0].Behind {
+		f.Fatal("the plan does not have the partition")
+	}
+}
+
+// fill finds a fill by its ID.
+func (f *filling) fill(id string) *state.Fill {
+	f.Helper()
+	fills, err := f.store.Fills(f.Context(), f.plan)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, fill := range fills {
+		if fill.ID == id {
+			return fill
+		}
+	}
+	f.Fatalf("the fill %s is not among %v", id, fills)
+	return nil
+}
+
+func (f *filling) look(fill *state.Fill) []state.Filling {
+	f.Helper()
+	fillings, err := f.store.Fillings(f.Context(), fill, []state.Partition{transactions})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return fillings[0]
+}
+
+// expectLeft compares what is left to be filled in each shard.
+func (f *filling) expectLeft(fill *state.Fill, want ...state.OffsetRange) {
+	f.Helper()
+	for shard, filling := range f.look(fill) {
+		if diff := cmp.Diff(want, filling.Left()); diff != "" {
+			f.Errorf("left of %s in shard %d (-want +got):\n%s", fill.ID, shard, diff)
+		}
+	}
+}
+
+func (f *filling) start(fill *state.Fill, from int64, since int64) {
+	f.Helper()
+	if err := f.store.StartFill(f.Context(), state.FillStart{Fill: fill, Partition: transactions, From: from, Since: since, Log: "log"}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// apply fills records, and says whether that was refused.
+func (f *filling) apply(fill *state.Fill, from, to int64, series ...*state.Series) (behind bool) {
+	f.Helper()
+	var progress []state.Position
+	for _, filling := range f.look(fill) {
+		progress = append(progress, filling.At)
+	}
+	b := f.batch(fill.Partition(transactions), progress, from, to, series...)
+	return f.applyBatch(b)
+}
+
+func (f *filling) applyBatch(b *state.Batch) (behind bool) {
+	f.Helper()
+	if err := f.writer.Apply(f.Context(), b); err != nil {
+		f.Fatal(err)
+	}
+	return b.Ranges[0].Behind
+}
+
+// expectCount compares how many records a series has counted of all devices.
+func (f *filling) expectCount(s *state.Series, want int64) {
+	f.Helper()
+	var reads []state.Read
+	for d := range devices {
+		reads = append(reads, state.Read{Series: s, Entity: fmt.Sprint("d", d), First: 100, Last: 100})
+	}
+	found, err := f.store.Read(f.Context(), reads)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var got int64
+	for i := range found {
+		for _, c := range found[i].Buckets {
+			got += c.Value.Num
+		}
+	}
+	if got != want {
+		f.Errorf("%s has counted %d records, want %d", s.ID, got, want)
+	}
+}
+
+// expectSince says since when a series is complete.
+func (f *filling) expectSince(s *state.Series, want int64) {
+	f.Helper()
+	history, err := f.store.History(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	got := history.CompleteSince([]state.Retained{{Key: s.ID + ".x", Topic: transactions.Topic, Retention: state.Retention{Keep: s.Keep}, Tile: s.Tile}})
+	if got != want {
+		f.Errorf("%s is complete since %d, want %d", s.ID, got, want)
+	}
+}
+
+// TestFill tells whether what a plan is the first to keep can be filled with what was
+// applied before, once.
+func TestFill(t *testing.T, open func() store.Store) {
+	begin := func(t *testing.T) *filling {
+		s := open()
+		f := &filling{T: t, store: s, writer: s.NewWriter()}
+		f.take("v1", events)
+		f.goOn(30)
+		return f
+	}
+	t.Run("once, while events flow", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		f.goOn(40)
+		fill := f.fill("v2")
+		if want := map[string][]string{transactions.Topic: {"added.x"}}; !cmp.Equal(fill.Units, want) {
+			t.Errorf("filled are %v", fill.Units)
+		}
+		f.expectLeft(fill, state.OffsetRange{To: 30})
+		f.expectSince(added, 100*day+31)
+		f.start(fill, 5, 7)
+		f.start(fill, 6, 9) // another decides later: the moment is raised, and the offset stays
+		f.expectLeft(fill, state.OffsetRange{From: 5, To: 30})
+		var known []state.Position
+		for _, filling := range f.look(fill) {
+			known = append(known, filling.At)
+		}
+		again := f.batch(fill.Partition(transactions), slices.Clone(known), 5, 20, added)
+		f.apply(fill, 5, 20, added)
+		f.applyBatch(again)
+		f.expectCount(added, 10+15)
+		f.expectLeft(fill, state.OffsetRange{From: 20, To: 30})
+		f.expectSince(added, 100*day+31)
+		f.goOn(50)
+		f.apply(fill, 20, 30, added)
+		f.expectLeft(fill)
+		f.expectCount(added, 20+25)
+		f.expectCount(events, 50)
+		f.expectSince(added, 9)
+		f.expectSince(events, state.MinTime)
+	})
+	t.Run("a first plan fills nothing", func(t *testing.T) {
+		f := begin(t)
+		if fills, err := f.store.Fills(t.Context(), f.plan); err != nil || len(fills) > 0 {
+			t.Errorf("got %v, %v", fills, err)
+		}
+	})
+	t.Run("a plan without it for a while", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		fill := f.fill("v2")
+		f.start(fill, 0, 7)
+		f.apply(fill, 0, 30, added)
+		f.expectSince(added, 7)
+		f.goOn(40)
+		f.take("v1", events)
+		f.goOn(60)
+		f.take("v2", events, added)
+		f.expectSince(added, 100*day+61)
+		f.goOn(70)
+		f.expectLeft(fill, state.OffsetRange{From: 40, To: 60})
+		f.apply(fill, 40, 60, added)
+		f.expectCount(added, 70)
+		f.expectSince(added, 7)
+		f.take("v1", events) // and at once back, with nothing between
+		f.take("v2", events, added)
+		f.expectLeft(fill)
+		f.expectSince(added, 7)
+	})
+	t.Run("another plan that has it", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		f.goOn(40)
+		f.take("v3", events, added, more)
+		f.goOn(50)
+		first, second := f.fill("v2"), f.fill("v3")
+		f.expectLeft(first, state.OffsetRange{To: 30})
+		f.expectLeft(second, state.OffsetRange{To: 40})
+		f.start(first, 0, 1)
+		f.start(second, 0, 1)
+		f.apply(first, 0, 30, added)
+		f.expectSince(added, 1)
+		f.expectSince(more, 100*day+41)
+		f.apply(second, 0, 40, more)
+		f.expectCount(added, 50)
+		f.expectCount(more, 50)
+		f.expectSince(more, 1)
+	})
+	t.Run("a plan that has a part of it", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added, more)
+		fill := f.fill("v2")
+		f.start(fill, 0, 1)
+		f.apply(fill, 0, 10, added, more)
+		var known []state.Position
+		for _, filling := range f.look(fill) {
+			known = append(known, filling.At)
+		}
+		f.take("v3", events, added)
+		if !f.applyBatch(f.batch(fill.Partition(transactions), known, 10, 30, added, more)) {
+			t.Error("what was under way is applied")
+		}
+		f.take("v2", events, added, more)
+		if filling := f.look(fill)[0]; !filling.Broken || filling.Done() {
+			t.Errorf("got %+v", filling)
+		}
+		f.expectSince(more, 100*day+31)
+	})
+	t.Run("a series that was there before", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		f.take("v3", events)
+		f.take("v4", events, added, more)
+		fill := f.fill("v4")
+		if want := map[string][]string{transactions.Topic: {"more1.x"}}; !cmp.Equal(fill.Units, want) {
+			t.Errorf("filled are %v", fill.Units)
+		}
+	})
+	t.Run("a partition that goes back", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		fill := f.fill("v2")
+		to := make([]state.Position, len(f.live))
+		for shard := range to {
+			to[shard] = state.Position{Offset: 20, Epoch: -1}
+		}
+		if _, err := f.store.Place(t.Context(), state.Placement{Partition: f.at, From: f.live, To: to, Partitions: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if filling := f.look(fill)[0]; !filling.Broken {
+			t.Errorf("got %+v", filling)
+		}
+	})
+	t.Run("a partition that is new", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		fill := f.fill("v2")
+		f.start(fill, 0, 1)
+		f.apply(fill, 0, 30, added)
+		next := state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
+		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, "v2"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.store.Place(t.Context(), state.Begin(next.WithPlan("v2"), f.store.Shards(), 0)); err != nil {
+			t.Fatal(err)
+		}
+		f.expectSince(added, 1)
+	})
+}
