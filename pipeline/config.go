@@ -31,6 +31,10 @@ type Config struct {
 	// SetBrokenAside goes on behind a batch that cannot be decoded, with a dead
 	// letter that names its offsets. By default its partition stops there.
 	SetBrokenAside bool
+	// Backfill fills what new features need with records that were applied before, for
+	// BackfillRate of a core; see package backfill.
+	Backfill     bool
+	BackfillRate float64 // by default 0.5
 	// DeadLetterTopic takes the records that cannot be mapped.
 	DeadLetterTopic string
 	// MaxRecordBytes is the size of a record's value above which it is poison.

@@ -33,12 +33,14 @@ func (c *consumer) run(ctx context.Context) error {
 		c.pool = pool
 		pool.accept(c.assigned)
 		c.mu.Unlock()
+		filled := c.refill(present, registry)
 		<-pool.ctx.Done()
 		c.mu.Lock() // whoever releases partitions now waits until they are flushed
 		err := pool.end()
 		c.pool = nil
 		c.mu.Unlock()
 		cancel()
+		filled()
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
@@ -27,6 +28,7 @@ type Processor struct {
 	history *enrich.History
 
 	definitions *definitions
+	backfiller  *backfill.Backfiller // nil where nothing is filled
 }
 
 // New returns a processor; Run makes it work.
@@ -39,6 +41,7 @@ func New(cfg Config) *Processor {
 		}),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
+	p.backfiller = newBackfiller(&p.cfg)
 	p.health.set("group", errNotMember)
 	return p
 }

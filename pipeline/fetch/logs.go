@@ -65,21 +65,21 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 // ends asks a leader where some of the logs begin and end. What can be read first: it only grows, so it is not beyond
 // the end that is asked for afterwards.
 func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int) {
-	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, offset int64, _ int32) { l.Start = offset })
+	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, found *offsetFound) { l.Start = found.Offset })
 	if p.cfg.Isolation == ReadCommitted {
-		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, offset int64, _ int32) { l.Stable = offset })
+		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, found *offsetFound) { l.Stable = found.Offset })
 	}
-	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, latest, func(l *Log, offset int64, epoch int32) {
-		l.End, l.EndEpoch = offset, epoch
+	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, latest, func(l *Log, found *offsetFound) {
+		l.End, l.EndEpoch = found.Offset, found.LeaderEpoch
 		if p.cfg.Isolation == ReadUncommitted {
-			l.Stable = offset
+			l.Stable = found.Offset
 		}
 	})
 }
 
 // listOffsets asks one leader for one offset of each log that has no error yet, and gives those that failed one.
 func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int,
-	isolation Isolation, timestamp int64, take func(l *Log, offset int64, epoch int32),
+	isolation Isolation, timestamp int64, take func(l *Log, found *offsetFound),
 ) {
 	asked := ask{what: "offsets", broker: broker, waiting: make(map[state.Partition]int), fail: func(i int, err error) { logs[i].Err = err }}
 	var topics ByTopic[kmsg.ListOffsetsRequestTopic]
@@ -104,12 +104,43 @@ func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []sta
 		for _, t := range kresp.(*kmsg.ListOffsetsResponse).Topics {
 			for _, part := range t.Partitions {
 				if i, ok := asked.answered(t.Topic, part.Partition, part.ErrorCode); ok {
-					take(&logs[i], part.Offset, part.LeaderEpoch)
+					take(&logs[i], &part)
 				}
 			}
 		}
 	}
 	asked.end(err)
+}
+
+// offsetFound is the answer to a question for an offset.
+type offsetFound = kmsg.ListOffsetsResponseTopicPartition
+
+// Dated is the first record of a log that is not older than a moment.
+type Dated struct {
+	Offset    int64 // -1 where there is none
+	Timestamp int64 // of it, in ms
+}
+
+// Since looks up, for logs as Logs has found them, the first record whose timestamp is not
+// before a moment in ms, 0 or later: all before it are older. Logs that have no answer get an error.
+func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs []Log, moment int64) []Dated {
+	found := make([]Dated, len(logs))
+	byLeader := make(map[int32][]int)
+	for i := range logs {
+		if logs[i].Err == nil {
+			byLeader[logs[i].Leader] = append(byLeader[logs[i].Leader], i)
+		}
+	}
+	for broker, some := range byLeader {
+		p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, moment, func(l *Log, at *offsetFound) {
+			for _, i := range some {
+				if &logs[i] == l {
+					found[i] = Dated{at.Offset, at.Timestamp}
+				}
+			}
+		})
+	}
+	return found
 }
 
 // Range is the offsets that a partition holds: from Start up to but not including End.

@@ -1,0 +1,100 @@
+package backfill
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// job is one partition that a fill is at work on.
+type job struct {
+	state.Partition
+	log      state.LogID      // that its offsets belong to
+	progress []state.Position // by shard
+	steps    []step           // still to be filled, rising
+	next     int64            // the next offset to map
+	corrupt  int              // how often in a row a batch could not be decoded
+	// in is whether the batch being filled has a share of the partition, at index.
+	in    bool
+	index int
+}
+
+// step is a range of offsets that the same shards lack.
+type step struct {
+	state.OffsetRange
+	skip []bool // by shard: those that do not lack it
+}
+
+// stepsOf are what shards lack, rising.
+func stepsOf(fillings []state.Filling) (steps []step) {
+	var edges []int64
+	for i := range fillings {
+		for _, r := range fillings[i].Left() {
+			edges = append(edges, r.From, r.To)
+		}
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	for i := 1; i < len(edges); i++ {
+		s := step{OffsetRange: state.OffsetRange{From: edges[i-1], To: edges[i]}, skip: make([]bool, len(fillings))}
+		wanted := false
+		for shard := range fillings {
+			lacks := slices.ContainsFunc(fillings[shard].Left(), func(r state.OffsetRange) bool { return r.From <= s.From && s.To <= r.To })
+			s.skip[shard] = !lacks
+			wanted = wanted || lacks
+		}
+		if wanted {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// left is how many offsets are still to be filled.
+func (j *job) left() (n int64) {
+	for _, s := range j.steps {
+		n += s.To - max(s.From, min(j.next, s.To))
+	}
+	return n
+}
+
+// start decides from where a partition is filled, and since when that covers it: given where
+// its log starts, the first record that matters to it, and the moment before which records
+// do not, all in ms.
+func start(reach features.FillReach, logStart int64, first fetch.Dated, moment int64) (from, since int64) {
+	switch {
+	case reach.Forever || first.Offset >= 0 && first.Offset <= logStart:
+		from, since = logStart, max(moment, first.Timestamp)+reach.Future+1
+	case first.Offset < 0:
+		from, since = beyondAll, moment+reach.Future // all records are older
+	default:
+		from, since = first.Offset, moment+reach.Future
+	}
+	if from == 0 && logStart == 0 {
+		since = state.MinTime // the log has all there ever was
+	}
+	return from, since
+}
+
+// beyondAll is an offset that no log reaches.
+const beyondAll = 1 << 52
+
+// matters is the moment before which records do not matter, in ms; 0 where all do.
+func matters(reach features.FillReach, newest int64) int64 {
+	if reach.Forever {
+		return 0
+	}
+	return max(0, newest-reach.Reach)
+}
+
+// timeLeft is about how long it takes to fill what is left, at a pace of so many offsets since a
+// moment; 0 where that cannot be told.
+func timeLeft(filled, left int64, since time.Duration) time.Duration {
+	if filled <= 0 || since <= 0 {
+		return 0
+	}
+	return time.Duration(float64(since) * float64(left) / float64(filled)).Round(time.Second)
+}

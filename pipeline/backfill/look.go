@@ -1,0 +1,308 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// restFor is how long a partition is left alone that cannot be filled now.
+const restFor = 5 * time.Second
+
+// look finds what is left of the partitions there are, and begins jobs for what nobody is at
+// work on. It says whether enough is done.
+func (r *runner) look(ctx context.Context) (enough bool) {
+	partitions := ofTopics(r.fill, r.work.Partitions())
+	present := map[state.Partition]bool{}
+	for _, p := range partitions {
+		present[p] = true
+	}
+	for p, j := range r.jobs {
+		if !present[p] {
+			r.end(j)
+		}
+	}
+	fillings, err := r.cfg.Store.Fillings(ctx, r.fill, partitions)
+	if err != nil {
+		r.report.trouble(err)
+		return false
+	}
+	progress := r.sum(partitions, fillings)
+	if r.work.Until != nil && r.work.Until(r.fill, progress) {
+		return true
+	}
+	var unbegun, idle []int
+	for i, p := range partitions {
+		switch {
+		case r.jobs[p] != nil || time.Now().Before(r.rest[p]):
+		case isUnbegun(fillings[i]):
+			unbegun = append(unbegun, i)
+		case len(stepsOf(fillings[i])) > 0:
+			idle = append(idle, i)
+		}
+	}
+	if len(unbegun) > 0 {
+		if err := r.begin(ctx, pick(partitions, unbegun)); err != nil {
+			r.report.trouble(err)
+		}
+		return false
+	}
+	if len(idle) > 0 {
+		if err := r.resume(ctx, pick(partitions, idle), pick(fillings, idle)); err != nil {
+			r.report.trouble(err)
+		}
+	}
+	return false
+}
+
+func pick[T any](list []T, some []int) (picked []T) {
+	for _, i := range some {
+		picked = append(picked, list[i])
+	}
+	return picked
+}
+
+// isUnbegun says whether some shard does not know yet from where it is filled.
+func isUnbegun(fillings []state.Filling) bool {
+	for i := range fillings {
+		if f := &fillings[i]; f.Known && !f.Broken && !f.Begun {
+			return true
+		}
+	}
+	return false
+}
+
+// sum adds up how far partitions are, and tells of it.
+func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (p Progress) {
+	left, broken := map[string]int64{}, map[string]int{}
+	p.Done = true
+	for i, id := range partitions {
+		var isBroken bool
+		var most int64 // of a shard, since shards are filled together
+		var filled, all int64
+		for shard := range fillings[i] {
+			f := &fillings[i][shard]
+			isBroken = isBroken || f.Broken
+			p.Done = p.Done && f.Done()
+			done, of := f.Share()
+			filled, all, most = filled+done, all+of, max(most, of-done)
+		}
+		p.Filled, p.All = p.Filled+filled/int64(len(fillings[i])), p.All+all/int64(len(fillings[i]))
+		if isBroken {
+			broken[id.Topic]++
+			p.Broken = append(p.Broken, id)
+			r.tellBroken(id)
+			continue
+		}
+		left[id.Topic] += most
+	}
+	r.metrics.set(r.fill, left, broken)
+	r.report.progress(p)
+	return p
+}
+
+// tellBroken logs once that a partition will never be whole.
+func (r *runner) tellBroken(p state.Partition) {
+	if !r.told[p] {
+		r.told[p] = true
+		r.log.Warn("the backfill of a partition is given up: other definitions fed some of its features meanwhile, or the log was truncated or is another; "+
+			"they are whole when their windows have passed", "partition", nameOf(p), "features", r.report.features)
+	}
+}
+
+// begin says from where partitions are filled.
+func (r *runner) begin(ctx context.Context, partitions []state.Partition) error {
+	newest, err := r.cfg.Store.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	logs, err := r.poller.Logs(ctx, partitions)
+	if err != nil {
+		return err
+	}
+	var starts []state.FillStart
+	for topic, reach := range r.reaches() {
+		moment := matters(reach, newest)
+		dated := r.poller.Since(ctx, partitions, logs, moment)
+		for i, p := range partitions {
+			if p.Topic != topic {
+				continue
+			}
+			if logs[i].Err != nil {
+				r.leave(p, logs[i].Err)
+				continue
+			}
+			s := state.FillStart{Fill: r.fill, Partition: p, Log: logs[i].ID.Tag()}
+			s.From, s.Since = start(reach, logs[i].Start, dated[i], moment)
+			starts = append(starts, s)
+			r.log.Info("backfilling", "partition", nameOf(p), "from", s.From, "complete_since", logged(s.Since), "features", r.report.features)
+		}
+	}
+	if len(starts) == 0 {
+		return nil
+	}
+	return r.cfg.Store.StartFill(ctx, starts...)
+}
+
+// logged is a moment as the log has it.
+func logged(ms int64) slog.Value {
+	if ms == state.MinTime {
+		return slog.StringValue("ever")
+	}
+	return slog.TimeValue(time.UnixMilli(ms).UTC())
+}
+
+// reaches are by topic how far back records matter.
+func (r *runner) reaches() map[string]features.FillReach {
+	all := map[string]features.FillReach{}
+	for topic := range r.fill.Units {
+		all[topic] = r.work.Registry.FillReach(r.fill, topic)
+	}
+	return all
+}
+
+// resume begins jobs for what is left of partitions.
+func (r *runner) resume(ctx context.Context, partitions []state.Partition, fillings [][]state.Filling) error {
+	logs, err := r.poller.Logs(ctx, partitions)
+	if err != nil {
+		return err
+	}
+	for i, p := range partitions {
+		j := &job{Partition: p, steps: stepsOf(fillings[i]), log: logs[i].ID}
+		for shard := range fillings[i] {
+			j.progress = append(j.progress, fillings[i][shard].At)
+		}
+		if err := logs[i].Err; err != nil {
+			r.leave(p, err)
+			continue
+		}
+		if err := r.sameLog(ctx, j); err != nil {
+			r.leave(p, err)
+			continue
+		}
+		j.next = j.steps[0].From
+		r.jobs[p] = j
+		r.poller.Resume(p.Topic, p.ID, fetch.Known{Offset: j.next, Epoch: -1, LeaderEpoch: logs[i].LeaderEpoch, Log: j.log})
+	}
+	return nil
+}
+
+// sameLog is an error where the topic is another log than the one that is filled from.
+func (r *runner) sameLog(ctx context.Context, j *job) error {
+	for _, at := range j.progress {
+		if at.Log == "" || at.Log == j.log.Tag() {
+			continue
+		}
+		was, err := r.cfg.Store.Log(ctx, at.Log)
+		if err != nil {
+			return err
+		}
+		if was.Contradicts(j.log) {
+			return &fetch.OtherLogError{Topic: j.Topic, Partition: j.ID, Was: was, Is: j.log}
+		}
+	}
+	return nil
+}
+
+// leave leaves a partition alone for a while.
+func (r *runner) leave(p state.Partition, err error) {
+	r.rest[p] = time.Now().Add(restFor)
+	r.report.trouble(err)
+}
+
+// misplaced finds a new position for a partition of which the poller has an error.
+func (r *runner) misplaced(ctx context.Context, err error) {
+	position, is := errors.AsType[fetch.PositionError](err)
+	if !is {
+		r.report.trouble(err)
+		pause(ctx, r.cfg.Look)
+		return
+	}
+	j := r.jobs[position.Of()]
+	if j == nil {
+		return
+	}
+	r.apply(ctx, true)
+	if r.jobs[j.Partition] != j {
+		return
+	}
+	out, isOut := errors.AsType[*fetch.OffsetOutOfRangeError](err)
+	if !isOut || out.Offset >= out.LogStart {
+		r.end(j)
+		r.leave(j.Partition, err)
+		return
+	}
+	// Retention was faster: what is missing is said before it is passed.
+	if err := r.raise(ctx, j, 0); err != nil {
+		r.end(j)
+		r.leave(j.Partition, err)
+		return
+	}
+	r.log.Warn("records were removed from the log before they were backfilled", "partition", nameOf(j.Partition), "from", j.next, "to", out.LogStart-1)
+	r.seek(ctx, j, out.LogStart)
+}
+
+// raise says that a partition is covered only since its first record and, if not 0, since
+// behind a record of a timestamp, in ms.
+func (r *runner) raise(ctx context.Context, j *job, timestamp int64) error {
+	if timestamp == 0 {
+		logs, err := r.poller.Logs(ctx, []state.Partition{j.Partition})
+		if err == nil {
+			err = logs[0].Err
+		}
+		if err != nil {
+			return err
+		}
+		first := r.poller.Since(ctx, []state.Partition{j.Partition}, logs, 0)[0]
+		if logs[0].Err != nil {
+			return logs[0].Err
+		}
+		timestamp = first.Timestamp
+		if first.Offset < 0 {
+			timestamp = time.Now().UnixMilli()
+		}
+	}
+	reach := r.work.Registry.FillReach(r.fill, j.Topic)
+	return r.cfg.Store.StartFill(ctx, state.FillStart{
+		Fill: r.fill, Partition: j.Partition, From: j.next, Since: timestamp + reach.Future + 1, Log: j.log.Tag(),
+	})
+}
+
+// seek goes on at a later offset.
+func (r *runner) seek(ctx context.Context, j *job, offset int64) {
+	if r.reach(ctx, j, offset) {
+		r.poller.Seek(j.Topic, j.ID, offset)
+	}
+}
+
+// checksumTries is how often a batch with a wrong checksum is fetched, as for live events.
+const checksumTries = 3
+
+// pass passes over a batch that cannot be decoded: live events have passed it too.
+func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
+	j.corrupt++
+	switch {
+	case errors.Is(e, fetch.ErrChecksum) && j.corrupt < checksumTries:
+		r.poller.Seek(j.Topic, j.ID, e.Offset)
+	case e.EndOffset < 0:
+		r.end(j)
+		r.leave(j.Partition, e)
+	default:
+		timestamp := e.Timestamp
+		if timestamp <= 0 {
+			timestamp = time.Now().UnixMilli()
+		}
+		if err := r.raise(ctx, j, timestamp); err != nil {
+			r.end(j)
+			r.leave(j.Partition, err)
+			return
+		}
+		r.log.Error("a batch cannot be decoded and is not backfilled", "partition", nameOf(j.Partition), "first", e.Offset, "end", e.EndOffset, "error", e.Reason)
+		r.seek(ctx, j, e.EndOffset)
+	}
+}

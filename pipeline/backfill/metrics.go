@@ -1,0 +1,50 @@
+package backfill
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/state"
+)
+
+type metrics struct {
+	records *prometheus.CounterVec
+	left    *prometheus.GaugeVec
+	broken  *prometheus.GaugeVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_backfill_records_total", Help: "Records that backfills have applied to new features, by topic.",
+		}, []string{"topic"}),
+		left: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_backfill_left_records", Help: "Offsets that are still to be backfilled of the partitions assigned, by fill and topic.",
+		}, []string{"fill", "topic"}),
+		broken: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "weir_backfill_broken_partitions",
+			Help: "Partitions assigned of which a backfill will never be whole, by fill and topic: its features are whole when their windows have passed.",
+		}, []string{"fill", "topic"}),
+	}
+	r.MustRegister(m.records, m.left, m.broken)
+	return m
+}
+
+// set tells of a fill of some partitions.
+func (m *metrics) set(f *state.Fill, left map[string]int64, broken map[string]int) {
+	for topic := range f.Units {
+		m.left.WithLabelValues(f.ID, topic).Set(float64(left[topic]))
+		m.broken.WithLabelValues(f.ID, topic).Set(float64(broken[topic]))
+	}
+}
+
+// forget forgets a fill that is no longer worked on.
+func (m *metrics) forget(f *state.Fill) {
+	for topic := range f.Units {
+		m.left.DeleteLabelValues(f.ID, topic)
+		m.broken.DeleteLabelValues(f.ID, topic)
+	}
+}
+
+func nameOf(p state.Partition) string { return p.Topic + "/" + strconv.Itoa(int(p.ID)) }

@@ -1,0 +1,52 @@
+package backfill
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// reporter tells of a fill from time to time.
+type reporter struct {
+	log      *slog.Logger
+	each     time.Duration
+	features string
+
+	began    time.Time // of what is under way; zero while nothing is
+	filled   int64     // by then
+	told     time.Time
+	troubled time.Time
+}
+
+// progress takes in how far the fill is.
+func (r *reporter) progress(p Progress) {
+	now := time.Now()
+	switch {
+	case p.Done:
+		if !r.began.IsZero() {
+			r.log.Info("the partitions at hand are backfilled", "features", r.features, "records", p.All, "after", now.Sub(r.began).Round(time.Millisecond))
+		}
+		r.began = time.Time{}
+	case p.All == 0:
+	case r.began.IsZero():
+		r.began, r.filled, r.told = now, p.Filled, now
+	case now.Sub(r.told) >= r.each:
+		r.told = now
+		attrs := []any{"features", r.features, "done", fmt.Sprintf("%.1f%%", 100*float64(p.Filled)/float64(p.All)), "left", p.All - p.Filled}
+		if left := timeLeft(p.Filled-r.filled, p.All-p.Filled, now.Sub(r.began)); left > 0 {
+			attrs = append(attrs, "time_left", left)
+		}
+		r.log.Info("backfilling", attrs...)
+	}
+}
+
+// sayAgain is how often a trouble that lasts is told.
+const sayAgain = 30 * time.Second
+
+// trouble tells of an error, not too often.
+func (r *reporter) trouble(err error) {
+	if now := time.Now(); now.Sub(r.troubled) >= sayAgain {
+		r.troubled = now
+		r.log.Warn("backfilling fails, trying again", "error", err)
+	}
+}

@@ -1,0 +1,241 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// runner is at work on one fill. It serves one goroutine.
+type runner struct {
+	*Backfiller
+	work   Work
+	fill   *state.Fill
+	poller *fetch.Poller
+	writer store.Writer
+	mapper *features.Mapper
+	log    *slog.Logger
+
+	jobs   map[state.Partition]*job
+	rest   map[state.Partition]time.Time // partitions that cannot go on, until when they are left alone
+	told   map[state.Partition]bool      // broken ones that were logged
+	looked time.Time
+	swept  time.Time // every shard was moved then
+
+	batch   state.Batch
+	of      []*job // by range of the batch
+	events  int
+	bytes   int
+	decoder fetch.Decoder
+
+	report reporter
+}
+
+func newRunner(b *Backfiller, w Work, f *state.Fill) *runner {
+	r := &runner{
+		Backfiller: b, work: w, fill: f, writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
+		log:  b.cfg.Logger.With("fill", f.ID),
+		jobs: map[state.Partition]*job{}, rest: map[state.Partition]time.Time{}, told: map[state.Partition]bool{},
+		poller: fetch.NewPoller(fetch.PollerConfig{
+			Transport: b.cfg.Transport, Bootstrap: kafka.TCP(b.cfg.Brokers...), Isolation: b.cfg.Isolation, Logger: b.cfg.Logger,
+		}),
+	}
+	r.mapper.MaxRecordBytes = b.cfg.MaxRecordBytes
+	r.report = reporter{log: r.log, each: b.cfg.Report, features: strings.Join(w.Registry.FilledBy(f), ", ")}
+	return r
+}
+
+func (r *runner) close() {
+	r.poller.Close()
+	r.metrics.forget(r.fill)
+}
+
+// patience is how long the poller is waited for before what was mapped is applied.
+const patience = 5 * time.Millisecond
+
+// run fills until the context ends or enough is done.
+func (r *runner) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if time.Since(r.looked) >= r.cfg.Look {
+			if r.look(ctx) {
+				return
+			}
+			r.looked = time.Now()
+		}
+		if len(r.jobs) == 0 {
+			pause(ctx, r.cfg.Look)
+			continue
+		}
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		part, err := r.poller.Poll(waiting)
+		cancel()
+		switch {
+		case err == nil:
+			r.turns.take(ctx, func() { r.take(ctx, part) })
+		case errors.Is(err, context.DeadlineExceeded):
+			if r.events > 0 || time.Since(r.swept) > r.cfg.Look {
+				r.turns.take(ctx, func() { r.apply(ctx, true) })
+			}
+		case ctx.Err() == nil:
+			r.misplaced(ctx, err)
+		}
+	}
+}
+
+// take maps what was fetched of a partition.
+func (r *runner) take(ctx context.Context, part *fetch.Partition) {
+	defer part.Release()
+	j := r.jobs[state.Partition{Topic: part.Topic, ID: part.Partition}]
+	if j == nil || !r.poller.Current(part) {
+		return
+	}
+	r.decoder.Reset(part)
+	var rec fetch.Record
+	for len(j.steps) > 0 {
+		ok, err := r.decoder.Next(&rec)
+		if corrupt, is := errors.AsType[*fetch.CorruptError](err); is {
+			r.pass(ctx, j, corrupt)
+			return
+		}
+		j.corrupt = 0
+		if !ok {
+			r.reach(ctx, j, r.decoder.NextOffset())
+			return
+		}
+		if !r.reach(ctx, j, rec.Offset) {
+			return
+		}
+		if len(j.steps) > 0 && rec.Offset >= j.steps[0].From {
+			r.mapRecord(j, &rec)
+		}
+		if r.events >= r.cfg.MaxEvents || r.bytes >= r.cfg.MaxBytes {
+			if !r.apply(ctx, time.Since(r.swept) > r.cfg.Look) || r.jobs[j.Partition] != j {
+				return
+			}
+		}
+	}
+}
+
+// mapRecord maps a record into the batch. One that is poison, or late, is so for live events
+// too, which tell of it.
+func (r *runner) mapRecord(j *job, rec *fetch.Record) {
+	source := r.source(j)
+	_, err := r.mapper.Map(&record.Record{
+		Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
+	}, source, &r.batch)
+	if err == nil {
+		r.metrics.records.WithLabelValues(j.Topic).Inc()
+	}
+	r.events++
+	r.bytes += len(rec.Value)
+	j.next = rec.Offset + 1
+	r.batch.Ranges[source].To = j.next
+}
+
+// source is the job's share in the batch.
+func (r *runner) source(j *job) int {
+	if !j.in {
+		j.in, j.index = true, len(r.batch.Ranges)
+		lagging := append([]bool(nil), j.steps[0].skip...)
+		r.batch.Ranges = append(r.batch.Ranges, state.PartitionRange{
+			Partition: r.fill.Partition(j.Partition), To: j.next, Epoch: -1, Progress: j.progress, Lagging: lagging,
+		})
+		r.of = append(r.of, j)
+	}
+	return j.index
+}
+
+// reach says that all records of a partition before an offset are mapped or not wanted. Where a
+// step ends there, it is applied to its end, so that no shard gets what it has. It says
+// whether the job goes on.
+func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
+	for len(j.steps) > 0 && offset >= j.steps[0].To {
+		j.next = j.steps[0].To
+		r.batch.Ranges[r.source(j)].To = j.next
+		if !r.apply(ctx, true) || r.jobs[j.Partition] != j {
+			return false
+		}
+		j.steps = j.steps[1:]
+	}
+	if len(j.steps) == 0 {
+		r.end(j)
+		return false
+	}
+	j.next = max(j.next, offset)
+	if j.in {
+		r.batch.Ranges[j.index].To = max(r.batch.Ranges[j.index].To, min(j.next, j.steps[0].To))
+	}
+	return true
+}
+
+// end leaves a job that has no more to do, or that must be looked at anew.
+func (r *runner) end(j *job) {
+	r.poller.Remove(j.Topic, j.ID)
+	if j.in {
+		r.batch.Ranges[j.index].Behind = true
+	}
+	delete(r.jobs, j.Partition)
+}
+
+// apply writes the batch, and moves all shards of its partitions if asked to, however long the
+// store is away. It says whether it could before the context ended.
+func (r *runner) apply(ctx context.Context, everyShard bool) bool {
+	if everyShard {
+		r.swept = time.Now()
+		for _, j := range r.jobs {
+			if len(j.steps) > 0 && j.next > j.steps[0].From {
+				r.source(j)
+			}
+		}
+	}
+	if len(r.batch.Ranges) == 0 {
+		return true
+	}
+	r.batch.EveryShard = everyShard
+	wanted := make([][]bool, len(r.of))
+	for i, j := range r.of {
+		wanted[i] = j.steps[0].skip
+	}
+	for {
+		err := r.writer.Apply(ctx, &r.batch)
+		if err == nil {
+			break
+		}
+		if ctx.Err() == nil {
+			r.report.trouble(err)
+		}
+		if !pause(ctx, r.cfg.Look) {
+			return false
+		}
+	}
+	for i, j := range r.of {
+		j.in = false
+		s := &r.batch.Ranges[i]
+		if r.jobs[j.Partition] != j {
+			continue
+		}
+		lags := false
+		for shard, lagging := range s.Lagging {
+			lags = lags || lagging && !wanted[i][shard]
+		}
+		if s.Behind || lags {
+			// The store went back in time, another is at work on it, the fill was given up,
+			// or a master does not answer: what is left is asked anew.
+			r.end(j)
+		}
+	}
+	r.batch.Reset()
+	clear(r.of)
+	r.of, r.events, r.bytes = r.of[:0], 0, 0
+	return true
+}

@@ -1,0 +1,127 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
+)
+
+// newFilling is a bench that fills new features.
+func newFilling(t *testing.T) *bench {
+	b := newBench(t)
+	b.config.Recovery.GracePeriod = 20 * time.Millisecond
+	b.config.Registry = registryOf(t)
+	b.config.Backfill, b.config.BackfillRate = true, 1
+	return b
+}
+
+// A feature that is defined while events flow is whole soon after, and so it is however
+// often it was taken away and came back.
+func TestNewFeaturesAreFilled(t *testing.T) {
+	b := newFilling(t)
+	with, without := registryOf(t, bySecond), b.config.Registry
+	b.run()
+	b.writeStamped(0, 1500)
+	b.expect(1500)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := 1500; i < 4000; i += 10 {
+			b.writeStamped(i, i+10)
+		}
+	})
+	more := registryOf(t, bySecond, "  more: COUNT(1d, payment, user, tile=1h)")
+	for i, r := range []*features.Registry{with, more, without, with, without, more} {
+		b.processor.Reload(r)
+		b.awaitClaims(r, i)
+	}
+	writing.Wait()
+	b.awaitWhole(more, "by_second", state.MinTime)
+	b.awaitWhole(more, "more", state.MinTime)
+	if since := b.expectSince(more, 4000); since != state.MinTime {
+		t.Errorf("complete since %d, want since ever", since)
+	}
+	b.writeStamped(4000, 4100)
+	b.expectSince(more, 4100)
+	if err := b.processor.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitWhole waits until a feature is complete since a moment.
+func (b *bench) awaitWhole(r *features.Registry, name string, want int64) {
+	b.t.Helper()
+	testkit.Eventually(b.t, 30*time.Second, name+" is filled", func() (bool, string) {
+		since := b.since(r, name)
+		h, err := b.store.History(b.t.Context())
+		return since == want, fmt.Sprintf("since %d, %+v %v", since, h.Fills, err)
+	})
+}
+
+// Without it new features begin empty, and say so.
+func TestNothingIsFilledWithoutBackfill(t *testing.T) {
+	b := newFilling(t)
+	b.config.Backfill = false
+	with := registryOf(t, bySecond)
+	b.run()
+	b.writeStamped(0, 300)
+	b.expect(300)
+	b.processor.Reload(with)
+	b.awaitClaims(with, 0)
+	b.writeStamped(300, 600)
+	if since := b.expectSince(with, 600); since < stampAt(299) {
+		t.Errorf("complete since %d, and nothing was filled", since)
+	}
+}
+
+// One that ends in mid backfill, and another that goes on, count each record once. Records
+// older than any new window needs are not read.
+func TestABackfillGoesOnElsewhere(t *testing.T) {
+	b := newFilling(t)
+	b.config.BackfillRate = 0.01
+	b.config.MaxEvents = 50
+	with := registryOf(t, strings.Replace(bySecond, "keep=30d", "keep=0s, delay=0s", 1))
+	b.run()
+	b.writeStamped(0, 40000)
+	b.committed(40000)
+	b.processor.Reload(with)
+	b.awaitClaims(with, 0)
+	var filled int64
+	testkit.Eventually(t, 30*time.Second, "it has begun", func() (bool, string) {
+		h, err := b.store.History(t.Context())
+		if err != nil || len(h.Fills) == 0 {
+			return false, fmt.Sprint(h, err)
+		}
+		filled = h.Fills[0].Filled
+		return filled > 0 && !h.Fills[0].Whole, fmt.Sprintf("%+v", h.Fills)
+	})
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	b.config.Registry, b.config.BackfillRate = with, 1
+	b.config.Metrics = nil
+	b.processor = pipeline.New(b.config)
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "it is whole", func() (bool, string) {
+		since := b.since(with, "by_second")
+		return since < stampAt(39000), fmt.Sprint(since)
+	})
+	since := b.expectSeconds(with, 40000)
+	// An hour, a tile of a second twice, the second that events may be ahead, and a minute.
+	if want := stampAt(39999) - 3_600_000 - 2000 - 1000 - 60_000 + 1000; since != want {
+		t.Errorf("complete since %d, want %d, as far back as its window needs", since, want)
+	}
+	h, err := b.store.History(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := h.Fills[0]; f.All >= 40000*8 || f.Filled != f.All {
+		t.Errorf("%d of %d offsets were read: more than needed", f.Filled, f.All)
+	}
+}
