@@ -73,6 +73,8 @@ var bad = []struct{ file, want string }{
 	{"processor: {shutdown_timeout: 0s}", `processor.shutdown_timeout 0s is not allowed: 1ms to 10m`},
 	{"processor: {batch: {max_events: 0}}", `processor.batch.max_events 0 is not allowed: 1 to 1000000`},
 	{"processor: {batch: {max_bytes: 1}}", `processor.batch.max_bytes 1 is not allowed: 1KiB to 1GiB`},
+	{"backfill: {mode: on}", `backfill.mode "on" is not allowed: auto or off`},
+	{"backfill: {rate: 2}", `backfill.rate 2 is not allowed: 0.01 to 1`},
 	{"processor: {batch: {linger: -1s}}", `processor.batch.linger -1s is not allowed: 1ms to 10s`},
 	{"api: {listen: '8080'}", `api.listen "8080" is not allowed: host:port, or :port for every interface`},
 	{"api: {hosts: ['weir:8080']}", `api.hosts [weir:8080] is not allowed: names such as weir-api or *.example.com, without scheme and port`},

@@ -25,6 +25,7 @@ type Config struct {
 	Redis     Redis     `key:"redis"`
 	Store     Store     `key:"store"`
 	Processor Processor `key:"processor"`
+	Backfill  Backfill  `key:"backfill"`
 	API       API       `key:"api"`
 	Log       Log       `key:"log"`
 	Tracing   Tracing   `key:"tracing"`
@@ -139,6 +140,12 @@ type Batch struct {
 	MaxEvents int           `key:"max_events"`
 	MaxBytes  Bytes         `key:"max_bytes"`
 	Linger    time.Duration `key:"linger"`
+}
+
+// Backfill says how new features are filled with what was applied before.
+type Backfill struct {
+	Mode string  `key:"mode"` // auto or off
+	Rate float64 `key:"rate"` // share of a core
 }
 
 // Profiles says where the process's own profiles are to be had.

@@ -72,6 +72,7 @@ func TestDefaults(t *testing.T) {
 			CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
 			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond},
 		},
+		Backfill: config.Backfill{Mode: "auto", Rate: 0.5},
 		API: config.API{
 			Listen: "127.0.0.1:8080", MaxBodyBytes: 1 << 20, MaxValues: 10000, MaxAnswerBytes: 16 << 20,
 			Timeout: 2 * time.Second, ShutdownTimeout: 10 * time.Second, MaxConcurrent: 500, MaxInFlight: 256 << 20, Hosts: []string{},

@@ -111,6 +111,9 @@ var rules = []rule{
 	{"processor.batch.max_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.Processor.Batch.MaxBytes, 1<<10, 1<<30) }},
 	{"processor.batch.linger", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Batch.Linger, time.Millisecond, 10*time.Second) }},
 
+	oneOf("backfill.mode", func(c *Config) string { return c.Backfill.Mode }, "auto", "off"),
+	{"backfill.rate", "0.01 to 1", func(c *Config) bool { return 0.01 <= c.Backfill.Rate && c.Backfill.Rate <= 1 }},
+
 	{"api.listen", "host:port, or :port for every interface", func(c *Config) bool { return address(c.API.Listen, 0) }},
 	{"api.hosts", "names such as weir-api or *.example.com, without scheme and port", func(c *Config) bool { return !slices.ContainsFunc(c.API.Hosts, notHost) }},
 	{"api.max_body_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.API.MaxBodyBytes, 1<<10, 256<<20) }},

@@ -40,9 +40,15 @@ type defined struct {
 // startDefined starts a process with the scene's definitions and a file more.
 func (s *scene) startDefined(role, text string) *defined {
 	s.t.Helper()
+	return s.startWith(definitions(s.t), role, text)
+}
+
+// startWith starts a process with definitions and a file more.
+func (s *scene) startWith(paths []string, role, text string, more ...string) *defined {
+	s.t.Helper()
 	d := &defined{file: filepath.Join(s.t.TempDir(), "more.yaml")}
 	d.put(s.t, text)
-	d.weir = s.start(role, "--features", strings.Join(append(definitions(s.t), d.file), ","))
+	d.weir = s.start(role, append([]string{"--features", strings.Join(append(slices.Clone(paths), d.file), ",")}, more...)...)
 	return d
 }
 
@@ -99,7 +105,7 @@ func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
 func TestReload(t *testing.T) {
 	events := fewer(120_000)
 	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
-	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
+	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr(), "--backfill.mode", "off")
 	file := filepath.Join(t.TempDir(), "more.yaml")
 	if err := os.WriteFile(file, []byte(added), 0o600); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,8 @@ func newProgressCommand() *cobra.Command {
 		Short: "Say how far each partition is applied",
 		Long: `Say for each partition what its log holds, how far the shards of the state have
 applied it, what is committed to Kafka, and the lag: the offsets that some shard
-has still to apply. It reads only.`,
+has still to apply. Below it stands what new features have still to be filled with.
+It reads only.`,
 		Example: `  weir progress --config config/weir.yaml
   weir progress --config config/weir.yaml --max-lag 10000 > /dev/null || echo "too far behind"`,
 		Args: cobra.NoArgs,
@@ -40,11 +41,15 @@ has still to apply. It reads only.`,
 			if err != nil {
 				return err
 			}
+			history, err := state.History(cmd.Context())
+			if err != nil {
+				return err
+			}
 			write := lag.WriteText
 			if asJSON {
 				write = lag.WriteJSON
 			}
-			if err := write(cmd.OutOrStdout(), partitions); err != nil || most < 0 {
+			if err := write(cmd.OutOrStdout(), partitions, lag.Fills(history, registry.FilledBy)); err != nil || most < 0 {
 				return err
 			}
 			switch n, lost := lag.Total(partitions); {

@@ -65,23 +65,13 @@ type Reader struct {
 
 // Read looks at all partitions of topics, in their order.
 func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error) {
-	found, err := r.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	all, err := Partitions(ctx, r.Client, topics)
 	if err != nil {
-		return nil, fmt.Errorf("read the topics: %w", err)
+		return nil, err
 	}
-	asked, all := map[string][]int{}, []state.Partition{}
-	for _, topic := range topics {
-		i := slices.IndexFunc(found.Topics, func(t kafka.Topic) bool { return t.Name == topic })
-		if i < 0 || found.Topics[i].Error != nil {
-			return nil, fmt.Errorf("topic %s: %w", topic, found.Topics[max(i, 0)].Error)
-		}
-		for _, p := range found.Topics[i].Partitions {
-			asked[topic] = append(asked[topic], p.ID)
-		}
-		slices.Sort(asked[topic])
-		for _, id := range asked[topic] {
-			all = append(all, state.Partition{Topic: topic, ID: int32(id)})
-		}
+	asked := map[string][]int{}
+	for _, p := range all {
+		asked[p.Topic] = append(asked[p.Topic], int(p.ID))
 	}
 	// The store first: what is applied meanwhile is then no negative lag.
 	progress, err := r.Store.Progress(ctx, all)
@@ -107,6 +97,29 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 		}
 	}
 	return list, nil
+}
+
+// Partitions lists those of topics, in their order.
+func Partitions(ctx context.Context, client *kafka.Client, topics []string) (all []state.Partition, err error) {
+	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
+	if err != nil {
+		return nil, fmt.Errorf("read the topics: %w", err)
+	}
+	for _, topic := range topics {
+		i := slices.IndexFunc(found.Topics, func(t kafka.Topic) bool { return t.Name == topic })
+		if i < 0 || found.Topics[i].Error != nil {
+			return nil, fmt.Errorf("topic %s: %w", topic, found.Topics[max(i, 0)].Error)
+		}
+		var ids []int
+		for _, p := range found.Topics[i].Partitions {
+			ids = append(ids, p.ID)
+		}
+		slices.Sort(ids)
+		for _, id := range ids {
+			all = append(all, state.Partition{Topic: topic, ID: int32(id)})
+		}
+	}
+	return all, nil
 }
 
 // partition works out how far a partition is.

@@ -79,17 +79,29 @@ func TestWrite(t *testing.T) {
 			`shard 5 at 1005, shard 6 at 1006, shard 7 at 1007 and 3 more`,
 		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing behind it can be read until it ends`,
 		`lag 207 in all`,
+		`last_k, spent, of logins: some partitions cannot be backfilled; they are whole when their windows have passed`,
+		`new, of logins: backfill not begun`,
+		`young, of logins: backfilled 25%`,
 		``,
 	}, "\n")
+	names := map[string][]string{"1": {"young"}, "2": {"new"}, "3": {"last_k", "spent"}, "4": {"done"}, "5": nil}
+	epoch := func(id string) state.FillEpoch {
+		return state.FillEpoch{Fill: &state.Fill{ID: id}, Topic: "logins", Since: state.MinTime}
+	}
+	young, done, broken := epoch("1"), epoch("4"), epoch("3")
+	young.Filled, young.All, young.Since = 10, 40, since.UnixMilli()
+	done.Whole, broken.Broken = true, true
+	fills := Fills(&state.History{Fills: []state.FillEpoch{young, epoch("2"), broken, done, epoch("5")}},
+		func(f *state.Fill) []string { return names[f.ID] })
 	var out strings.Builder
-	if err := WriteText(&out, list); err != nil {
+	if err := WriteText(&out, list, fills); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := WriteJSON(&out, list[:1]); err != nil {
+	if err := WriteJSON(&out, list[:1], fills[3:]); err != nil {
 		t.Fatal(err)
 	}
 	want = `{
@@ -116,7 +128,19 @@ func TestWrite(t *testing.T) {
     }
   ],
   "lag": 7,
-  "lost": 0
+  "lost": 0,
+  "backfills": [
+    {
+      "features": [
+        "young"
+      ],
+      "topic": "logins",
+      "status": "filling",
+      "filled": 10,
+      "all": 40,
+      "complete_since": "2026-07-01T08:30:00Z"
+    }
+  ]
 }
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -22,8 +22,8 @@ func Total(partitions []Partition) (lag, lost int64) {
 // mostShards is how many shards that are behind are named.
 const mostShards = 8
 
-// WriteText writes a table, and below it the shards that are behind.
-func WriteText(out io.Writer, partitions []Partition) error {
+// WriteText writes a table, and below it the shards that are behind and what is to be filled.
+func WriteText(out io.Writer, partitions []Partition, fills []Fill) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG\tOPEN")
 	for _, p := range partitions {
@@ -57,8 +57,10 @@ func WriteText(out io.Writer, partitions []Partition) error {
 	}
 	lag, _ := Total(partitions)
 	fmt.Fprintf(&text, "lag %d in all\n", lag)
-	_, err := io.WriteString(out, "\n"+text.String())
-	return err
+	if _, err := io.WriteString(out, "\n"+text.String()); err != nil {
+		return err
+	}
+	return WriteFills(out, fills)
 }
 
 func since(at *time.Time) string {
@@ -76,7 +78,7 @@ func offset(o *int64) string {
 }
 
 // WriteJSON writes one JSON object.
-func WriteJSON(out io.Writer, partitions []Partition) error {
+func WriteJSON(out io.Writer, partitions []Partition, fills []Fill) error {
 	lag, lost := Total(partitions)
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -84,5 +86,6 @@ func WriteJSON(out io.Writer, partitions []Partition) error {
 		Partitions []Partition `json:"partitions"`
 		Lag        int64       `json:"lag"`
 		Lost       int64       `json:"lost"`
-	}{append([]Partition{}, partitions...), lag, lost})
+		Backfills  []Fill      `json:"backfills"`
+	}{append([]Partition{}, partitions...), lag, lost, append([]Fill{}, fills...)})
 }

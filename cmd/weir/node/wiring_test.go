@@ -121,6 +121,8 @@ func otherValues(t *testing.T) map[string]setting {
 		"api.tls.client_ca":                   {value: authority.CA, with: encrypted},
 		"log.level":                           {value: "debug"},
 		"log.format":                          {value: "json"},
+		"backfill.mode":                       {value: "off"},
+		"backfill.rate":                       {value: 0.25},
 		"profiles.listen":                     {value: "127.0.0.1:7778"},
 		"tracing.endpoint":                    {value: "http://localhost:4318/v1/traces"},
 		"tracing.sample_ratio":                {value: 0.5},

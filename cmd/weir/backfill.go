@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/state"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+func newBackfillCommand() *cobra.Command {
+	var (
+		names []string
+		rate  float64
+	)
+	cmd := &cobra.Command{
+		Use:   "backfill",
+		Short: "Fill new features with what was applied before",
+		Long: `Fill what new features need from the log, while events flow, and end once they are
+whole. Processors do this by themselves unless backfill.mode is off; both may be at
+work at once, and each record still counts once. The processors must have taken the
+definitions, which are those of --config and --features. It may be stopped and
+started again at any time.`,
+		Example: `  weir backfill --config config/weir.yaml
+  weir backfill --config config/weir.yaml --of device_tx_7d,user_logins_1h --rate 1`,
+		Args: cobra.NoArgs,
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, store *redisstore.Store) error {
+			if rate == 0 {
+				rate = cfg.Backfill.Rate
+			}
+			if rate < 0.01 || rate > 1 {
+				return fmt.Errorf("--rate %v is not allowed: 0.01 to 1", rate)
+			}
+			wanted, err := fillsOf(registry, names)
+			if err != nil {
+				return err
+			}
+			return runBackfill(cmd.Context(), cfg, registry, store, rate, wanted, cmd.OutOrStdout())
+		})
+	}
+	cmd.Flags().StringSliceVar(&names, "of", nil, "features to fill, with what is shared with them; none is all")
+	cmd.Flags().Float64Var(&rate, "rate", 0, "share of a core to take, 0.01 to 1; by default backfill.rate")
+	return cmd
+}
+
+// fillsOf says of a fill whether features that are named need it; without names all are.
+func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) bool, error) {
+	for _, name := range names {
+		if _, ok := registry.Feature(name); !ok {
+			return nil, fmt.Errorf("there is no feature %q", name)
+		}
+	}
+	return func(f *state.Fill) bool {
+		return len(names) == 0 || slices.ContainsFunc(registry.FilledBy(f), func(name string) bool { return slices.Contains(names, name) })
+	}, nil
+}
+
+var (
+	errNothingToFill = errors.New("nothing is to be filled: no feature is new to the namespace, or the processors have not taken the definitions yet")
+	errNotFilled     = errors.New("some partitions cannot be filled; their features are whole when their windows have passed")
+)
+
+// runBackfill fills all partitions until the fills that are wanted are done.
+func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Registry, store *redisstore.Store,
+	rate float64, wanted func(*state.Fill) bool, out io.Writer) error {
+	transport, err := cfg.KafkaTransport()
+	if err != nil {
+		return err
+	}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}
+	partitions, err := lag.Partitions(ctx, client, registry.Topics())
+	if err != nil {
+		return err
+	}
+	screen := &fillScreen{out: out, registry: registry, said: map[string]string{}}
+	b := backfill.New(backfill.Config{
+		Store: store, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Rate: rate, Logger: slog.New(slog.DiscardHandler),
+	})
+	b.Run(ctx, backfill.Work{
+		Registry: registry, Partitions: func() []state.Partition { return partitions }, Of: wanted, Until: screen.until,
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(screen.said) == 0:
+		return errNothingToFill
+	case screen.broken:
+		return errNotFilled
+	}
+	return nil
+}
+
+// fillScreen shows how far fills are.
+type fillScreen struct {
+	out      io.Writer
+	registry *features.Registry
+
+	mu     sync.Mutex
+	said   map[string]string // last, by fill
+	broken bool
+}
+
+// until shows how far a fill is, and says whether no more can be done.
+func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := "not begun"
+	if p.All > 0 {
+		share = fmt.Sprintf("%.0f%%, %d of %d records", 100*float64(p.Filled)/float64(p.All), p.Filled, p.All)
+	}
+	enough := p.Done || len(p.Broken) > 0 && p.Filled == p.All
+	switch {
+	case p.Done:
+		share = fmt.Sprintf("done, %d records", p.All)
+	case len(p.Broken) > 0:
+		s.broken = true
+		share += fmt.Sprintf("; %d partitions cannot be filled", len(p.Broken))
+	}
+	if line := strings.Join(s.registry.FilledBy(f), ", ") + ": " + share; s.said[f.ID] != line {
+		s.said[f.ID] = line
+		fmt.Fprintln(s.out, line)
+	}
+	return enough
+}

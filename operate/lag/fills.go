@@ -1,0 +1,73 @@
+package lag
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// Fill is how far new features are filled with what was applied before they were there.
+type Fill struct {
+	Features []string `json:"features"`
+	Topic    string   `json:"topic"`
+	// Status is "filling", "done", or "given up" where some partition never will be whole.
+	Status string `json:"status"`
+	// Filled and All are offsets of all shards; All is 0 before it has begun.
+	Filled int64 `json:"filled"`
+	All    int64 `json:"all"`
+	// Since is the event time from which on the features are complete once it is done; null
+	// for all events there ever were.
+	Since *time.Time `json:"complete_since"`
+}
+
+// Fills lists those of a history that have features.
+func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) {
+	for i := range h.Fills {
+		e := &h.Fills[i]
+		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All}
+		if len(f.Features) == 0 {
+			continue
+		}
+		switch {
+		case e.Whole:
+			f.Status = "done"
+		case e.Broken:
+			f.Status = "given up"
+		}
+		if e.Since != state.MinTime {
+			at := time.UnixMilli(e.Since).UTC()
+			f.Since = &at
+		}
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b Fill) int {
+		return cmp.Or(strings.Compare(a.Features[0], b.Features[0]), strings.Compare(a.Topic, b.Topic))
+	})
+	return list
+}
+
+// WriteFills writes a line for each fill that is not done.
+func WriteFills(out io.Writer, fills []Fill) error {
+	for _, f := range fills {
+		var what string
+		switch {
+		case f.Status == "done":
+			continue
+		case f.Status == "given up":
+			what = "some partitions cannot be backfilled; they are whole when their windows have passed"
+		case f.All == 0:
+			what = "backfill not begun"
+		default:
+			what = fmt.Sprintf("backfilled %.0f%%", 100*float64(f.Filled)/float64(f.All))
+		}
+		if _, err := fmt.Fprintf(out, "%s, of %s: %s\n", strings.Join(f.Features, ", "), f.Topic, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
