@@ -262,7 +262,7 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 // anew from the store's progress, and single shards put back to older copies.
 func TestRandomHistories(t *testing.T) {
 	client := testkit.Redis(t).Client(t)
-	for seed := range uint64(100) {
+	for seed := range uint64(testkit.Trials(100)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		s := newStore(t, client, 3)
 		start(t, s, transactions, logins)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -164,7 +165,7 @@ func device(n int) string { return fmt.Sprintf("d%d", n) }
 func TestStateIsAsCompleteAsItSays(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		told := map[string]int{}
-		for seed := range uint64(6) {
+		for seed := range uint64(testkit.Trials(6)) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			one := newStore(t, s.redis, 4)
 			one.namespace = s.namespace // plans are those of all

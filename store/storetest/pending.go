@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
@@ -114,7 +115,7 @@ func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what
 func TestPending(t *testing.T, open func() State) {
 	registry := parse(t, pendingDefinitions())
 	moved := map[aggregate.Function]int{}
-	for seed := range uint64(2) {
+	for seed := range uint64(testkit.Trials(2)) {
 		c := newConformance(t, open(), registry, rand.New(rand.NewPCG(seed, 12)))
 		for range 8 {
 			c.applyRecords(c.records(c.random.IntN(40))...)

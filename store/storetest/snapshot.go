@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -16,7 +17,7 @@ import (
 // then.
 func TestSnapshot(t *testing.T, open func() store.Store) {
 	registry := parse(t, conformanceDefinitions())
-	for seed := range uint64(3) {
+	for seed := range uint64(testkit.Trials(3)) {
 		s := open()
 		c := newConformance(t, Applying(t, s), registry, rand.New(rand.NewPCG(seed, 12)))
 		for range 6 {
