@@ -1,0 +1,78 @@
+package backfill
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+func filling(t *testing.T, ranges, at string) state.Filling {
+	t.Helper()
+	f, err := state.ParseFilling(ranges, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What shards lack is cut at each other's ends, so that no shard gets what it has.
+func TestStepsOf(t *testing.T) {
+	got := stepsOf([]state.Filling{
+		filling(t, "7;0-30,40-60", "10:-1:log"),
+		filling(t, "7;0-33", "0:-1:log"),
+		filling(t, "7;0-30,40-@5", "30:-1:log"), // the open range is left out
+		filling(t, "!", ""),
+		filling(t, "", ""),
+	})
+	of := func(from, to int64, skip ...bool) step { return step{state.OffsetRange{From: from, To: to}, skip} }
+	want := []step{
+		of(0, 10, true, false, true, true, true),
+		of(10, 30, false, false, true, true, true),
+		of(30, 33, true, false, true, true, true),
+		of(40, 60, false, true, true, true, true),
+	}
+	for i := range want {
+		if i >= len(got) || got[i].OffsetRange != want[i].OffsetRange || !cmp.Equal(got[i].skip, want[i].skip) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// A partition is filled from the first record that matters, and says no more than that covers.
+func TestStart(t *testing.T) {
+	window, forever := features.FillReach{Reach: 1000, Future: 10}, features.FillReach{Forever: true, Future: 10}
+	for name, c := range map[string]struct {
+		reach       features.FillReach
+		logStart    int64
+		first       fetch.Dated
+		from, since int64
+	}{
+		"in the log":              {window, 5, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
+		"all of the log":          {window, 0, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
+		"retention has taken it":  {window, 5, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
+		"all records are older":   {window, 5, fetch.Dated{Offset: -1}, beyondAll, 9010},
+		"for ever":                {forever, 0, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
+		"for ever, but retention": {forever, 5, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
+	} {
+		if from, since := start(c.reach, c.logStart, c.first, matters(c.reach, 10_000)); from != c.from || since != c.since {
+			t.Errorf("%s: from %d, since %d; want %d, %d", name, from, since, c.from, c.since)
+		}
+	}
+}
+
+func TestTimeLeft(t *testing.T) {
+	if left := timeLeft(100, 300, time.Minute); left != 3*time.Minute {
+		t.Errorf("got %v", left)
+	}
+	if left := timeLeft(0, 300, time.Minute); left != 0 {
+		t.Errorf("got %v where nothing is known", left)
+	}
+}

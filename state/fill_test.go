@@ -1,0 +1,83 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func fillPlan(version string, keys ...string) *Plan {
+	p := &Plan{Version: version, Retained: map[string]Retention{}, Topics: map[string]string{}}
+	for _, key := range keys {
+		p.Retained[key], p.Topics[key] = Retention{}, "t"
+	}
+	return p
+}
+
+// Only series that no other plan has are filled: of others nobody knows what is there.
+func TestNewFill(t *testing.T) {
+	before := fillPlan("1", "aaaaa.x", "bbbbb.x:col1")
+	for name, c := range map[string]struct {
+		plan   *Plan
+		others []*Plan
+		want   string
+	}{
+		"a first plan":          {before, nil, "map[]"},
+		"a new series":          {fillPlan("2", "aaaaa.x", "ccccc.x"), []*Plan{before}, "map[t:[ccccc.x]]"},
+		"a new column":          {fillPlan("2", "bbbbb.x:col1", "bbbbb.x:col2"), []*Plan{before}, "map[]"},
+		"fields from elsewhere": {fillPlan("2", "aaaaa.y"), []*Plan{before}, "map[]"},
+	} {
+		units := map[string][]string{}
+		if f := NewFill(c.plan, c.others); f != nil {
+			units = f.Units
+		}
+		if got := fmt.Sprint(units); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	f := NewFill(fillPlan("2", "ccccc.x", "ddddd.x"), []*Plan{before})
+	for want, p := range map[Kept]*Plan{
+		KeptAll: fillPlan("3", "ccccc.x", "ddddd.x", "eeeee.x"), KeptNone: before, KeptPart: fillPlan("4", "ccccc.x"),
+	} {
+		if got := f.In(p); got != want {
+			t.Errorf("%s keeps %d of it, want %d", p.Version, got, want)
+		}
+	}
+	if f.In(fillPlan("5", "ccccc.y")) != KeptPart {
+		t.Error("a series that is fed otherwise is not kept in part")
+	}
+}
+
+func TestParseFilling(t *testing.T) {
+	for _, text := range []string{"x", "7", "a;1-2", "7;1", "7;1-b", "7;x-2"} {
+		if f, err := ParseFilling(text, ""); err == nil {
+			t.Errorf("%q is read as %+v", text, f)
+		}
+	}
+	if _, err := ParseFilling("7;0-9", "bad"); err == nil {
+		t.Error("a bad position is read")
+	}
+	f, err := ParseFilling("-9223372036854775808;", "")
+	if err != nil || !f.Done() || f.Since != MinTime {
+		t.Errorf("got %+v, %v: nothing is to be filled", f, err)
+	}
+}
+
+// Whoever has read the state first knows of a fill only if it was done by then.
+func TestWholeFills(t *testing.T) {
+	var w WholeFills
+	h := &History{Fills: []FillEpoch{{Fill: &Fill{ID: "2"}, Topic: "t", Whole: true}}}
+	at := time.UnixMilli(1000)
+	w.Note(h, at)
+	if got := w.At(h, at.Add(-1)); got == h || got.Fills[0].Whole || !h.Fills[0].Whole {
+		t.Error("state of before is taken for filled")
+	}
+	if w.At(h, at) != h {
+		t.Error("state of then is not")
+	}
+	w.Note(&History{}, at.Add(time.Second)) // it was taken back
+	w.Note(h, at.Add(2*time.Second))
+	if w.At(h, at.Add(time.Second)).Fills[0].Whole {
+		t.Error("what was whole before is taken for whole again")
+	}
+}

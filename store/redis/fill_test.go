@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// Plans that keep a group for longer and less long write into one key: it lives for as long
+// as the longest asks, also where that is for ever.
+func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		keeping := func(keep int64) *state.Series {
+			series := *events
+			series.GroupKeep = keep
+			return &series
+		}
+		offset := int64(0)
+		lives := func(keep int64) time.Duration {
+			b := begin(t, s, transactions)
+			b.Series, b.Now = allSeries, 100*day
+			b.Ranges[0].Progress[0].Offset, b.Ranges[0].To = offset, offset+1
+			b.Touch(0, offset, []byte("d1"))
+			b.Add(state.Mutation{Series: keeping(keep), Tile: 100, Num: 1})
+			offset++
+			s.makeExpiries()
+			s.expiry[0].forget() // each time it is another process
+			apply(t, s.newWriter(), b)
+			left, err := s.redis.TTL(t.Context(), string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return left
+		}
+		if left := lives(day); left > 2*24*time.Hour {
+			t.Errorf("a day is %v", left)
+		}
+		if left := lives(8 * day); left < 8*24*time.Hour {
+			t.Errorf("eight days are %v", left)
+		}
+		if left := lives(day); left < 8*24*time.Hour {
+			t.Errorf("what was kept for eight days is kept for %v", left)
+		}
+		if left := lives(0); left != -1 {
+			t.Errorf("what is kept for ever is kept for %v", left)
+		}
+	})
+}
