@@ -75,7 +75,6 @@ func packed(t testing.TB, name, text string) []byte {
 // goldenParquet is the golden table in a Parquet file.
 func goldenParquet(t testing.TB) []byte {
 	t.Helper()
-	type place struct{ Lat, Lon float64 }
 	type row struct {
 		ID  string `parquet:"id"`
 		At  int64  `parquet:"at,timestamp(millisecond)"`
