@@ -53,14 +53,6 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 	return steps
 }
 
-// left is how many offsets are still to be filled.
-func (j *job) left() (n int64) {
-	for _, s := range j.steps {
-		n += s.To - max(s.From, min(j.next, s.To))
-	}
-	return n
-}
-
 // start decides from where a partition is filled, and since when that covers it: given where
 // its log starts, the first record that matters to it, and the moment before which records
 // do not, all in ms.

@@ -33,6 +33,7 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 		return false
 	}
 	progress := r.sum(partitions, fillings)
+	r.done = progress.Done && len(partitions) > 0
 	if r.work.Until != nil && r.work.Until(r.fill, progress) {
 		return true
 	}

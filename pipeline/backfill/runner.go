@@ -30,6 +30,7 @@ type runner struct {
 	rest   map[state.Partition]time.Time // partitions that cannot go on, until when they are left alone
 	told   map[state.Partition]bool      // broken ones that were logged
 	looked time.Time
+	done   bool      // nothing was left then
 	swept  time.Time // every shard was moved then
 
 	batch   state.Batch
@@ -60,13 +61,21 @@ func (r *runner) close() {
 	r.metrics.forget(r.fill)
 }
 
+// restful is how many times less often it is looked where nothing is left: the store may have
+// gone back in time, or partitions have come.
+const restful = 10
+
 // patience is how long the poller is waited for before what was mapped is applied.
 const patience = 5 * time.Millisecond
 
 // run fills until the context ends or enough is done.
 func (r *runner) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if time.Since(r.looked) >= r.cfg.Look {
+		every := r.cfg.Look
+		if r.done {
+			every *= restful
+		}
+		if time.Since(r.looked) >= every {
 			if r.look(ctx) {
 				return
 			}
