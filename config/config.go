@@ -22,6 +22,7 @@ type Config struct {
 	Shards    int       `key:"shards"`    // state shards of a new namespace
 	Features  []string  `key:"features"`  // files and folders of definitions
 	Kafka     Kafka     `key:"kafka"`
+	Registry  Registry  `key:"registry"`
 	Redis     Redis     `key:"redis"`
 	Store     Store     `key:"store"`
 	Processor Processor `key:"processor"`
@@ -92,6 +93,18 @@ type OAuth struct {
 	CA               string   `key:"ca"` // PEM file
 	TokenFile        string   `key:"token_file"`
 	Extensions       []string `key:"extensions"` // name=value
+}
+
+// Registry says where the schemas are that records name.
+type Registry struct {
+	URL          string        `key:"url"` // empty for none
+	Username     string        `key:"username"`
+	Password     Secret        `key:"password"` // after Load, also what PasswordFile held then
+	PasswordFile string        `key:"password_file"`
+	Token        Secret        `key:"token"` // after Load, also what TokenFile held then
+	TokenFile    string        `key:"token_file"`
+	Timeout      time.Duration `key:"timeout"` // of one request
+	TLS          TLS           `key:"tls"`
 }
 
 // Redis says where the state is kept.

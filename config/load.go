@@ -180,6 +180,8 @@ func (c *Config) readPasswords() (findings Findings) {
 	}{
 		{"kafka.sasl.password_file", c.Kafka.SASL.PasswordFile, &c.Kafka.SASL.Password},
 		{"kafka.sasl.oauth.client_secret_file", c.Kafka.SASL.OAuth.ClientSecretFile, &c.Kafka.SASL.OAuth.ClientSecret},
+		{"registry.password_file", c.Registry.PasswordFile, &c.Registry.Password},
+		{"registry.token_file", c.Registry.TokenFile, &c.Registry.Token},
 		{"redis.password_file", c.Redis.PasswordFile, &c.Redis.Password},
 		{"redis.sentinel_password_file", c.Redis.SentinelPasswordFile, &c.Redis.SentinelPassword},
 	} {

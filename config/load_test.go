@@ -62,6 +62,7 @@ func TestDefaults(t *testing.T) {
 			Fetch: config.Fetch{MinBytes: 64 << 10, MaxBytes: 32 << 20, MaxWait: 5 * time.Millisecond, PartitionMaxBytes: 1 << 20},
 			SASL:  config.SASL{Mechanism: "none", OAuth: config.OAuth{Scopes: []string{}, Extensions: []string{}}},
 		},
+		Registry: config.Registry{Timeout: 5 * time.Second},
 		Redis: config.Redis{
 			ReadFrom: "master", Replicas: []string{}, MaxStaleness: 5 * time.Second,
 			Mode: "single", Addresses: []string{"localhost:6379"},

@@ -80,6 +80,16 @@ var rules = []rule{
 		return !slices.ContainsFunc(c.Kafka.SASL.OAuth.Extensions, func(pair string) bool { return !extension.MatchString(pair) })
 	}},
 
+	{"registry.url", "empty, or a URL such as https://registry:8081", func(c *Config) bool { return c.Registry.URL == "" || plainURL(c.Registry.URL) }},
+	{"registry.username", "a name exactly when registry.password or registry.password_file is given", func(c *Config) bool {
+		return (c.Registry.Username != "") == (c.Registry.Password != "" || c.Registry.PasswordFile != "")
+	}},
+	{"registry.token", "empty where registry.username logs in", func(c *Config) bool {
+		return c.Registry.Username == "" || c.Registry.Token == "" && c.Registry.TokenFile == ""
+	}},
+	{"registry.timeout", "1ms to 1m", func(c *Config) bool { return within(c.Registry.Timeout, time.Millisecond, time.Minute) }},
+	{"registry.tls.key", "a file exactly when registry.tls.cert names one", func(c *Config) bool { return (c.Registry.TLS.Key == "") == (c.Registry.TLS.Cert == "") }},
+
 	oneOf("redis.mode", func(c *Config) string { return c.Redis.Mode }, "single", "sentinel", "cluster"),
 	{"redis.addresses", "one or more host:port, for redis.mode single only one", func(c *Config) bool {
 		return addresses(c.Redis.Addresses) && (c.Redis.Mode != "single" || len(c.Redis.Addresses) == 1)

@@ -35,6 +35,8 @@ type Config struct {
 	// BackfillRate of a core; see package backfill.
 	Backfill     bool
 	BackfillRate float64 // by default 0.5
+	// Schemas has those that records name; nil where no stream's do.
+	Schemas Schemas
 	// DeadLetterTopic takes the records that cannot be mapped.
 	DeadLetterTopic string
 	// MaxRecordBytes is the size of a record's value above which it is poison.

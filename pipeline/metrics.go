@@ -59,7 +59,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		stopped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_stopped_partitions",
 			Help: "Partitions assigned that cannot go on, by topic and reason: " +
-				"superseded, loss, other_log, stale_leader, beyond_end, open_transaction, broken_batch, error; /readyz says more.",
+				"superseded, loss, other_log, stale_leader, beyond_end, open_transaction, broken_batch, schema_registry, error; /readyz says more.",
 		}, []string{"topic", "reason"}),
 		enriched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_enriched_events_total", Help: "Events written with their features, by stream; those written again count again.",

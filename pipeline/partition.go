@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
@@ -33,6 +34,7 @@ type partition struct {
 	retryAt time.Time
 	trouble retry.Trouble
 	broken  broken
+	lacks   *record.MissingSchema // what it waits for; nil for nothing
 	// stopped is why it cannot go on, as a label of the metrics; "" while it does.
 	stopped string
 

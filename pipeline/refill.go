@@ -18,7 +18,8 @@ func newBackfiller(cfg *Config) *backfill.Backfiller {
 		return nil
 	}
 	return backfill.New(backfill.Config{
-		Store: cfg.Store, Transport: cfg.Transport, Brokers: cfg.Brokers, Isolation: cfg.Isolation,
+		Schemas: cfg.Schemas,
+		Store:   cfg.Store, Transport: cfg.Transport, Brokers: cfg.Brokers, Isolation: cfg.Isolation,
 		MaxRecordBytes: cfg.MaxRecordBytes, Rate: cfg.BackfillRate, MaxEvents: cfg.MaxEvents, MaxBytes: cfg.MaxBytes,
 		Metrics: cfg.Metrics, Logger: cfg.Logger,
 	})

@@ -26,7 +26,7 @@ func (w *worker) resume(ctx context.Context, partitions ...*partition) {
 	targets := make([]state.Partition, len(partitions))
 	for i, p := range partitions {
 		w.abandon(p)
-		p.lags, p.retryAt = nil, time.Time{}
+		p.lags, p.retryAt, p.lacks = nil, time.Time{}, nil
 		p.attempt++
 		p.resuming = true
 		r.attempts = append(r.attempts, p.attempt)
@@ -99,7 +99,7 @@ func (w *worker) readFrom(p *partition, found *recovery.Resumption) {
 func (w *worker) retry(ctx context.Context) {
 	var due []*partition
 	for _, p := range w.partitions {
-		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) && p.leaving == nil {
+		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) && p.leaving == nil && w.supplied(ctx, p) {
 			due = append(due, p)
 		}
 	}

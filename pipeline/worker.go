@@ -19,6 +19,7 @@ import (
 // mapping goroutine; the applying one gets a batch at a time.
 type worker struct {
 	cfg        *Config
+	ctx        context.Context // of run
 	metrics    *metrics
 	log        *slog.Logger
 	poller     *fetch.Poller
@@ -56,6 +57,7 @@ func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer w.recovering.Wait()
 	defer cancel()
+	w.ctx = ctx
 	go w.poll(ctx, fetches)
 	commits := time.NewTicker(w.cfg.CommitInterval)
 	defer commits.Stop()
@@ -171,19 +173,26 @@ func (w *worker) mapFetched() {
 			w.fetched = nil
 			return
 		}
-		w.mapRecord(&w.record)
+		if !w.mapRecord(&w.record) {
+			return
+		}
 	}
 }
 
-// mapRecord maps one record into the batch: to operations, or to a dead letter.
-func (w *worker) mapRecord(rec *fetch.Record) {
+// mapRecord maps one record into the batch: to operations, or to a dead letter. It
+// says whether it could: where a schema is lacking, the partition is stopped.
+func (w *worker) mapRecord(rec *fetch.Record) bool {
 	b := w.current
 	w.begin(b)
 	source, before := b.source(w.from), len(b.Updates)
-	out, err := w.mapper.Map(&record.Record{
+	out, err := w.mapWithSchemas(&record.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp,
 		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
 	}, source, &b.Batch)
+	if w.from.lacks != nil {
+		w.awaitSchema(rec.Offset, err)
+		return false
+	}
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
@@ -205,6 +214,7 @@ func (w *worker) mapRecord(rec *fetch.Record) {
 	b.timestamps = append(b.timestamps, stamp{source, rec.Timestamp})
 	w.from.position = rec.Offset + 1
 	b.extend(w.from)
+	return true
 }
 
 // begin notes when the first record comes into a batch.

@@ -1,24 +1,35 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
 func newValidateCommand() *cobra.Command {
-	return &cobra.Command{
+	var registryURL string
+	cmd := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Check feature definitions",
 		Long: `Check the feature definitions in files and in the *.yaml of folders, taken
-together. Each finding is a line file:line:column: message.`,
-		Example: "  weir validate config/features",
-		Args:    cobra.MinimumNArgs(1),
+together. Each finding is a line file:line:column: message.
+
+With --registry, what streams read in records that name schemas is looked up in the
+latest schema of the subject TOPIC-value. WEIR_REGISTRY_USERNAME, _PASSWORD, _TOKEN
+and _TLS_… log in there.`,
+		Example: `  weir validate config/features
+  weir validate config/features --registry https://registry:8081`,
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			registry, err := definition.Load(paths...)
+			registry, err := loadDefinitions(cmd.Context(), paths, registryURL)
 			if err != nil {
 				return err
 			}
@@ -26,4 +37,26 @@ together. Each finding is a line file:line:column: message.`,
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&registryURL, "registry", "", "URL of a Schema Registry whose latest schemas are looked at")
+	return cmd
+}
+
+// loadDefinitions loads definitions and looks at the schemas of a registry, unless
+// its URL is empty.
+func loadDefinitions(ctx context.Context, paths []string, registryURL string) (*features.Registry, error) {
+	if registryURL == "" {
+		return definition.Load(paths...)
+	}
+	cfg, err := config.Load("", nil)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Registry.URL = registryURL
+	client, err := cfg.SchemaRegistry()
+	if err != nil {
+		return nil, err
+	}
+	return definition.LoadLatest(func(topic string) (record.Registered, error) {
+		return schemas.Latest(ctx, client, topic+"-value")
+	}, paths...)
 }

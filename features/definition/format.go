@@ -114,8 +114,9 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 	if s.Format == nil {
 		return
 	}
+	format := l.withLatest(d, s)
 	for _, r := range l.reads {
-		if err := s.Format.Check(r.path, r.kind); err != nil {
+		if err := format.Check(r.path, r.kind); err != nil {
 			l.report(r.at, "stream %q cannot read %s: %s", s.Name, strings.Join(r.path, "."), err)
 		}
 	}
@@ -126,6 +127,26 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 			return
 		}
 	}
+}
+
+// withLatest is the stream's format as one that knows the latest schema of its
+// topic, where that is to be looked at.
+func (l *loader) withLatest(d named, s *record.Stream) record.Format {
+	named, ok := s.Format.(record.RegisteredFormat)
+	if l.latest == nil || !ok || !named.Registered() {
+		return s.Format
+	}
+	schema, err := l.latest(s.Topic)
+	if err != nil {
+		l.report(d.name.place, "stream %q: the latest schema of topic %q cannot be fetched: %v", s.Name, s.Topic, err)
+		return s.Format
+	}
+	format, err := named.SchemaOf(schema)
+	if err != nil {
+		l.report(d.name.place, "stream %q: the latest schema of topic %q cannot be used: %v", s.Name, s.Topic, err)
+		return s.Format
+	}
+	return format
 }
 
 // formatSchema is that of a stream's format: a name, where it needs nothing else,

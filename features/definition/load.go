@@ -27,7 +27,18 @@ func Load(paths ...string) (*features.Registry, error) { return LoadFS(hostFiles
 
 // LoadFS is Load within a file system.
 func LoadFS(fsys fs.FS, paths ...string) (*features.Registry, error) {
+	return newLoader().load(fsys, paths)
+}
+
+// LoadLatest is Load that looks at the schemas of a registry, too: what streams read
+// in records that name schemas must be in the latest one of their topic.
+func LoadLatest(latest func(topic string) (record.Registered, error), paths ...string) (*features.Registry, error) {
 	l := newLoader()
+	l.latest = latest
+	return l.load(hostFiles{}, paths)
+}
+
+func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
 	l.fsys = fsys
 	for _, p := range paths {
 		l.read(fsys, p)
@@ -44,7 +55,8 @@ func Parse(name string, data []byte) (*features.Registry, error) {
 
 // loader gathers definitions, and what is wrong with them.
 type loader struct {
-	fsys     fs.FS // of the files that definitions name; nil for none
+	fsys     fs.FS                                         // of the files that definitions name; nil for none
+	latest   func(topic string) (record.Registered, error) // nil where no registry is looked at
 	findings Findings
 	streams  map[string]named
 	features map[string]named

@@ -13,33 +13,54 @@ import (
 )
 
 // avroSpec is the row of the format of records that are one value of an Avro schema
-// each, of a record. A path names fields of records and keys of maps.
+// each, of a record. A path names fields of records and keys of maps. Schemas are
+// those of a registry, which records name by their IDs, or one of a file.
 var avroSpec = FormatSpec{
 	Name: "avro", Describes: "one record in Avro's binary encoding", New: newAvro,
 	Options: []Option{
-		{Name: "schema", Describes: "the .avsc file of the schema that the records are written with", File: ".avsc", Required: true},
+		{Name: "framing", Describes: "confluent: behind the ID of its schema in the registry, or none: without; by default none where there is a schema"},
+		{Name: "schema", Describes: "the .avsc file of the schema that records are written with, or with framing confluent that of the reader, whose defaults stand for the fields that a record's schema lacks", File: ".avsc"},
 	},
 }
 
 type avroFormat struct {
-	name   string
-	schema avro.Schema
+	name       string
+	schema     avro.Schema // of the file; nil for none
+	registered *registered // nil without framing
 }
 
 func newAvro(options Options) (Format, error) {
-	text := options.Files[options.one("schema")]
-	schema, err := parseAvro(text)
+	framed, err := options.framing()
 	if err != nil {
+		return nil, err
+	}
+	f := &avroFormat{name: "avro"}
+	if framed {
+		f.name, f.registered = "avro of a registry", newRegistered(registeredAvro)
+	}
+	if options.one("schema") == "" {
+		return f, nil
+	}
+	text := options.Files[options.one("schema")]
+	if f.schema, err = parseAvro(text); err != nil {
 		return nil, &OptionError{"schema", err.Error()}
 	}
-	return &avroFormat{fmt.Sprintf("avro %x", sha256.Sum256(text)), schema}, nil
+	f.name += fmt.Sprintf(" %x", sha256.Sum256(text))
+	return f, nil
+}
+
+func registeredAvro(s Registered) (any, error) {
+	if s.Type != "AVRO" {
+		return nil, fmt.Errorf("it is of type %s, and the stream's format is avro", s.Type)
+	}
+	return parseAvro([]byte(s.Text), s.References...)
 }
 
 // parseAvro reads a schema, which must be that of a record.
-func parseAvro(text []byte, references ...[]byte) (avro.Schema, error) {
+func parseAvro(text []byte, references ...Reference) (avro.Schema, error) {
 	cache := &avro.SchemaCache{}
 	for _, r := range references {
-		if _, err := avro.ParseBytesWithCache(r, "", cache); err != nil {
+		if _, err := avro.ParseWithCache(r.Text, "", cache); err != nil {
 			return nil, fmt.Errorf("the schema cannot be read: %s", avroReason(err))
 		}
 	}
@@ -67,10 +88,55 @@ func plainAvro(s avro.Schema) avro.Schema {
 func (f *avroFormat) String() string { return f.name }
 
 func (f *avroFormat) NewScanner(tree *Node) Scanner {
-	return &avroScanner{program: compileAvro(f.schema, tree)}
+	s := &avroScanner{}
+	if f.registered == nil {
+		s.program = compileAvro(f.schema, nil, tree)
+		return s
+	}
+	return &framedAvroScanner{s, newPrograms(f.registered, func(schema any) *avroType {
+		return compileAvro(schema.(avro.Schema), f.schema, tree)
+	})}
 }
 
-func (f *avroFormat) Check(path []string, t value.Type) error { return checkAvro(f.schema, path, t) }
+func (f *avroFormat) Check(path []string, t value.Type) error {
+	if f.schema == nil {
+		return nil
+	}
+	return checkAvro(f.schema, path, t)
+}
+
+func (f *avroFormat) Registered() bool { return f.registered != nil }
+
+// SchemaOf makes a format that knows the registry's schema of its records.
+func (f *avroFormat) SchemaOf(s Registered) (Format, error) {
+	schema, err := registeredAvro(s)
+	if err != nil {
+		return nil, err
+	}
+	if f.schema != nil { // whose defaults stand for what the other lacks
+		return f, nil
+	}
+	return &avroFormat{name: f.name, schema: schema.(avro.Schema), registered: f.registered}, nil
+}
+
+// framedAvroScanner reads records that name their schemas.
+type framedAvroScanner struct {
+	*avroScanner
+	programs programs[*avroType]
+}
+
+// Scan finds the values of the tree in a record.
+func (s *framedAvroScanner) Scan(rec *Record, values []Datum) error {
+	id, body, err := framed(rec.Value)
+	if err != nil {
+		return err
+	}
+	program, err := s.programs.find(id)
+	if err != nil {
+		return err
+	}
+	return s.scan(program, body, values)
+}
 
 // checkAvro says why no value of a type can stand at a path below a schema.
 func checkAvro(s avro.Schema, path []string, t value.Type) error {
@@ -181,6 +247,7 @@ type avroType struct {
 	uuid    bool
 	symbols [][]byte
 	parts   []*avroType // fields, branches, values of keys by the node's children, the item last
+	lacking []avroDefault
 }
 
 type avroKind uint8
@@ -213,77 +280,4 @@ var avroUnits = map[string]TimeUnit{
 	string(avro.Date): Days, string(avro.TimestampMillis): Milliseconds, string(avro.TimestampMicros): Microseconds,
 	string(avro.LocalTimestampMillis): Milliseconds, string(avro.LocalTimestampMicros): Microseconds,
 	"timestamp-nanos": Nanoseconds, "local-timestamp-nanos": Nanoseconds,
-}
-
-// avroCompiler makes the types that a schema's records are read by.
-type avroCompiler struct {
-	passed map[avro.Schema]*avroType // named types that nobody looks at; they may hold themselves
-}
-
-// compileAvro makes the type by which records of a schema are read for a tree.
-func compileAvro(s avro.Schema, tree *Node) *avroType {
-	c := &avroCompiler{passed: map[avro.Schema]*avroType{}}
-	return c.compile(s, tree)
-}
-
-func (c *avroCompiler) compile(s avro.Schema, n *Node) *avroType {
-	s = plainAvro(s)
-	if n == nil {
-		if t := c.passed[s]; t != nil {
-			return t
-		}
-	}
-	t := &avroType{kind: avroKinds[s.Type()], node: n, unit: avroUnits[avroLogical(s)], empty: s.Type() == avro.Null}
-	if _, ok := s.(avro.NamedSchema); ok && n == nil {
-		c.passed[s] = t
-	}
-	logical := avroLogical(s)
-	switch s := s.(type) {
-	case *avro.PrimitiveSchema:
-		if logical == string(avro.Decimal) {
-			t.kind, t.scale = avroDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
-		}
-	case *avro.FixedSchema:
-		t.kind, t.size, t.empty = avroFixed, s.Size(), s.Size() == 0
-		t.uuid = logical == "uuid" && t.size == uuidBytes
-		if logical == string(avro.Decimal) {
-			t.kind, t.scale = avroFixedDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
-		}
-	case *avro.EnumSchema:
-		t.kind = avroEnum
-		for _, symbol := range s.Symbols() {
-			t.symbols = append(t.symbols, []byte(symbol))
-		}
-	case *avro.UnionSchema:
-		t.kind = avroUnion
-		for _, branch := range s.Types() {
-			t.parts = append(t.parts, c.compile(branch, n))
-		}
-	case *avro.RecordSchema:
-		c.record(t, s)
-	case *avro.ArraySchema:
-		t.kind, t.parts = avroArray, []*avroType{c.compile(s.Items(), nil)}
-	case *avro.MapSchema:
-		t.kind = avroMap
-		if n != nil {
-			for _, child := range n.children {
-				t.parts = append(t.parts, c.compile(s.Values(), child))
-			}
-		}
-		t.parts = append(t.parts, c.compile(s.Values(), nil))
-	}
-	return t
-}
-
-func (c *avroCompiler) record(t *avroType, s *avro.RecordSchema) {
-	t.kind, t.empty = avroRecord, true
-	for _, field := range s.Fields() {
-		var child *Node
-		if t.node != nil {
-			child = t.node.child([]byte(field.Name()))
-		}
-		part := c.compile(field.Type(), child)
-		t.empty = t.empty && part.empty && part != t
-		t.parts = append(t.parts, part)
-	}
 }

@@ -206,11 +206,18 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// decimal puts a decimal, whose digits are a big-endian integer in two's complement.
+// decimal puts a decimal.
 func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 	if t.node == nil {
 		return true
 	}
+	return s.put(t, Number, s.hold(appendDecimal(s.text, digits, t.scale)))
+}
+
+// appendDecimal appends a decimal whose digits are a big-endian integer in two's
+// complement.
+func appendDecimal(dst, digits []byte, scale int) []byte {
+	from := len(dst)
 	for len(digits) > 8 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
 		digits = digits[1:]
 	}
@@ -219,7 +226,7 @@ func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 		if digits[0] >= 0x80 {
 			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
 		}
-		return s.put(t, Number, s.hold(pointed(n.Append(s.text, 10), len(s.text), t.scale)))
+		return pointed(n.Append(dst, 10), from, scale)
 	}
 	var n int64
 	if len(digits) > 0 && digits[0] >= 0x80 {
@@ -228,7 +235,7 @@ func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 	for _, b := range digits {
 		n = n<<8 | int64(b)
 	}
-	return s.put(t, Number, s.hold(pointed(strconv.AppendInt(s.text, n, 10), len(s.text), t.scale)))
+	return pointed(strconv.AppendInt(dst, n, 10), from, scale)
 }
 
 // pointed sets a point before the last scale digits of the integer that begins at
@@ -279,6 +286,9 @@ func (s *avroScanner) record(t *avroType) bool {
 		}
 	}
 	s.depth--
+	for _, d := range t.lacking {
+		s.values[d.slot] = d.datum
+	}
 	return true
 }
 

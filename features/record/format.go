@@ -3,6 +3,7 @@ package record
 import (
 	"slices"
 
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -50,6 +51,20 @@ func (o Options) one(name string) string {
 	return ""
 }
 
+// framing says whether records stand behind the ID of their schema: unless there is
+// a file of it, or as the option says.
+func (o Options) framing() (bool, error) {
+	switch given := o.one("framing"); {
+	case given == "confluent", given == "" && o.one("schema") == "":
+		return true, nil
+	case given != "" && given != "none":
+		return false, &OptionError{"framing", spelling.Unknown("framing", given, []string{"confluent", "none"})}
+	case o.one("schema") == "":
+		return false, &OptionError{"framing", "framing none needs schema: without an ID, nothing tells what a record is written with"}
+	}
+	return false, nil
+}
+
 // OptionError is what is wrong with an option.
 type OptionError struct{ Option, Message string }
 
@@ -87,6 +102,16 @@ type Format interface {
 	NewScanner(tree *Node) Scanner
 }
 
+// RegisteredFormat is a Format whose records name schemas of a registry.
+type RegisteredFormat interface {
+	Format
+	// Registered says whether they do, as the options have it.
+	Registered() bool
+	// SchemaOf makes a format whose Check knows a schema that records are written
+	// with, to look at definitions; the error says why it is none of the format.
+	SchemaOf(Registered) (Format, error)
+}
+
 // Scanner takes the records of a topic apart.
 type Scanner interface {
 	// Scan puts the values that the scanner's tree looks for into their slots, and
@@ -98,10 +123,10 @@ type Scanner interface {
 	// A record that can never be read is a *Poison without a stream.
 	//
 	// Scan depends on the record and on what the scanner was made of, and does no
-	// I/O. A format whose records name a schema by an ID returns an error of its
-	// own, which is no poison, for one that its Format has not been given. Decode
-	// and Mapper.Map return it as it is, and nothing of the record has been used
-	// then: who maps fetches the schema, gives it to the Format, and maps the same
-	// record again. A schema never changes under its ID, so a replay decides alike.
+	// I/O. A format whose records name a schema by an ID returns a *MissingSchema
+	// for one that its Format has not been given. Decode and Mapper.Map return it as
+	// it is, and nothing of the record has been used then: who maps fetches the
+	// schema, gives it to the Format, and maps the same record again. A schema never
+	// changes under its ID, so a replay decides alike.
 	Scan(rec *Record, values []Datum) error
 }

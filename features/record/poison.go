@@ -16,6 +16,9 @@ const (
 	FutureTimestamp  Reason = "future_timestamp"
 	BadExpression    Reason = "expression" // one cannot be computed for the event
 	Oversized        Reason = "oversized"
+	// UnusableSchema is of a record whose schema is not in the registry, or is none
+	// of its stream's format.
+	UnusableSchema Reason = "unusable_schema"
 	// BrokenBatch is of a whole batch of the log that cannot be decoded.
 	BrokenBatch Reason = "broken_batch"
 	// Late is no poison: it marks dead letters of streams with LateToDeadLetter.
@@ -26,7 +29,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		Malformed, WrongType, MissingField, InvalidUTF8, MissingTimestamp,
-		BadTimestamp, FutureTimestamp, BadExpression, Oversized, BrokenBatch, Late,
+		BadTimestamp, FutureTimestamp, BadExpression, Oversized, UnusableSchema, BrokenBatch, Late,
 	}
 }
 

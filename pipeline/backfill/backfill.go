@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -26,6 +27,10 @@ type Config struct {
 	// MaxRecordBytes is the size of a record's value above which it is poison, as for live
 	// events.
 	MaxRecordBytes int
+	// Schemas has those that records name; nil where no stream's do.
+	Schemas interface {
+		Supply(context.Context, *record.MissingSchema) error
+	}
 	// Rate is the share of a core that may be taken, above 0 and up to 1; by default 0.5. The
 	// time in which the store is waited for counts.
 	Rate      float64

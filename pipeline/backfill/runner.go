@@ -125,7 +125,9 @@ func (r *runner) take(ctx context.Context, part *fetch.Partition) {
 			return
 		}
 		if len(j.steps) > 0 && rec.Offset >= j.steps[0].From {
-			r.mapRecord(j, &rec)
+			if !r.mapRecord(ctx, j, &rec) {
+				return
+			}
 		}
 		if r.events >= r.cfg.MaxEvents || r.bytes >= r.cfg.MaxBytes {
 			if !r.apply(ctx, time.Since(r.swept) > r.cfg.Look) || r.jobs[j.Partition] != j {
@@ -136,12 +138,23 @@ func (r *runner) take(ctx context.Context, part *fetch.Partition) {
 }
 
 // mapRecord maps a record into the batch. One that is poison, or late, is so for live events
-// too, which tell of it.
-func (r *runner) mapRecord(j *job, rec *fetch.Record) {
+// too, which tell of it. A schema is waited for, and it says whether that was before the context
+// ended.
+func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool {
 	source := r.source(j)
-	_, err := r.mapper.Map(&record.Record{
-		Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value,
-	}, source, &r.batch)
+	var err error
+	for {
+		_, err = r.mapper.Map(&record.Record{
+			Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
+		}, source, &r.batch)
+		missing, lacks := errors.AsType[*record.MissingSchema](err)
+		if !lacks {
+			break
+		}
+		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil && !pause(ctx, r.cfg.Look) {
+			return false
+		}
+	}
 	if err == nil {
 		r.metrics.records.WithLabelValues(j.Topic).Inc()
 	}
@@ -149,6 +162,7 @@ func (r *runner) mapRecord(j *job, rec *fetch.Record) {
 	r.bytes += len(rec.Value)
 	j.next = rec.Offset + 1
 	r.batch.Ranges[source].To = j.next
+	return true
 }
 
 // source is the job's share in the batch.

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/serve/status"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -31,6 +32,7 @@ type Node struct {
 	*wiring
 	reloader  *reloader
 	processor *pipeline.Processor // nil without the role
+	schemas   *schemas.Source     // of the processor
 	api       *serve.Server
 	profiles  *profiles            // nil without
 	tracing   trace.TracerProvider // nil without tracing
@@ -145,7 +147,11 @@ func (n *Node) addProcessor(metrics prometheus.Registerer) error {
 	if _, err := connect.TopicNames(n.reloader.registry(), n.topics.DeadLetters); err != nil {
 		return err
 	}
+	s := n.registry
+	s.Metrics, s.Logger = metrics, n.log
+	n.schemas = schemas.New(s)
 	c := n.applying
+	c.Schemas = n.schemas
 	c.Registry, c.Store, c.Metrics, c.TracerProvider, c.Logger = n.reloader.registry(), n.store, metrics, n.tracing, n.log
 	n.processor = pipeline.New(c)
 	return nil
@@ -244,6 +250,7 @@ func (n *Node) process(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer n.schemas.Close()
 	return n.processor.Run(ctx)
 }
 

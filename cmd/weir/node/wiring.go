@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -35,6 +36,7 @@ type wiring struct {
 	// Of a processor; zero without the role.
 	kafka      *kafka.Client
 	applying   pipeline.Config
+	registry   schemas.Config
 	topics     connect.TopicSettings
 	lastEvents time.Duration // how long events have once the process ends
 }
@@ -96,6 +98,10 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 	w.kafka = &kafka.Client{Addr: kafka.TCP(k.Brokers...), Transport: transport, Timeout: 10 * time.Second}
 	w.topics = connect.TopicSettings{Create: k.CreateTopics, DeadLetters: k.DeadLetterTopic, Partitions: k.TopicPartitions, Replication: k.TopicReplication}
 	w.lastEvents = p.ShutdownTimeout
+	if w.registry.Client, err = cfg.SchemaRegistry(); err != nil {
+		return err
+	}
+	w.registry.Timeout = cfg.Registry.Timeout
 	w.applying = pipeline.Config{
 		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
 		Isolation: connect.Isolation(cfg), Recovery: recovery.Rules{Start: recovery.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue"},

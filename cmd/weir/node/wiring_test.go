@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
+	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -77,6 +78,7 @@ func otherValues(t *testing.T) map[string]setting {
 	privately := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_url": private.URL, "kafka.sasl.oauth.client_id": "weir"}
 	privateCA := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: private.Certificate().Raw}))
 	token := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_file": file("token", "a.b.c")}
+	registry := map[string]any{"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password": "secret"}
 	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
 	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
 	encrypted := map[string]any{"api.tls.cert": cert, "api.tls.key": key}
@@ -102,6 +104,11 @@ func otherValues(t *testing.T) map[string]setting {
 		"kafka.sasl.oauth.ca":                 {value: file("ca.pem", privateCA), with: privately},
 		"kafka.sasl.oauth.token_file":         {value: file("other", "d.e.f"), with: token},
 		"kafka.sasl.oauth.extensions":         {value: []string{"logicalCluster=lkc-1"}, with: token},
+		"registry.url":                        {value: "http://registry:8081"},
+		"registry.username":                   {value: "somebody", with: registry},
+		"registry.password":                   {value: "other", with: registry},
+		"registry.token":                      {value: "other", with: map[string]any{"registry.url": "http://registry:8081"}},
+		"registry.token_file":                 {value: secret, with: map[string]any{"registry.url": "http://registry:8081"}},
 		"redis.mode":                          {value: "cluster"},
 		"redis.addresses":                     {value: []string{"redis:6379"}},
 		"redis.master_name":                   {value: "other", with: sentinel},
@@ -127,8 +134,15 @@ func otherValues(t *testing.T) map[string]setting {
 		"tracing.endpoint":                    {value: "http://localhost:4318/v1/traces"},
 		"tracing.sample_ratio":                {value: 0.5},
 	}
-	for _, server := range []string{"kafka", "redis"} {
+	values["registry.password_file"] = setting{value: file("other", "another secret\n"), with: map[string]any{
+		"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password_file": secret,
+	}}
+	values["registry.tls.enabled"] = setting{value: true, with: registry}
+	for _, server := range []string{"kafka", "redis", "registry"} {
 		on := map[string]any{server + ".tls.enabled": true}
+		if server == "registry" {
+			on["registry.url"] = "https://registry:8081"
+		}
 		pair := map[string]any{server + ".tls.enabled": true, server + ".tls.cert": cert, server + ".tls.key": key}
 		values[server+".tls.ca"] = setting{value: authority.CA, with: on}
 		values[server+".tls.server_name"] = setting{value: "other", with: on}
@@ -238,6 +252,11 @@ func made(t *testing.T, settings map[string]any) string {
 	d.add(reflect.ValueOf(w.access.tls()))
 	d.add(reflect.ValueOf(*options))
 	fmt.Fprint(d, firstOfLogin(t, w.kafka.Transport.(*kafka.Transport).SASL))
+	if client := w.registry.Client; client != nil {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		fmt.Fprint(d, client.OptValue(sr.PreReq).(func(*http.Request) error)(request), request.Header)
+		d.add(reflect.ValueOf(client.OptValue(sr.HTTPClient).(*http.Client).Transport.(*http.Transport).TLSClientConfig))
+	}
 	fmt.Fprintf(d, "%T %T %d %v", w.redis, w.replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))
 	if w.replicas != nil {
 		slots := w.replicas.Options().ClusterSlots

@@ -1,0 +1,126 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+// Registered is a schema as a registry holds it.
+type Registered struct {
+	Type string // AVRO, PROTOBUF or JSON
+	Text string
+	// References are all schemas that it refers to, also through others: each behind
+	// those that it refers to itself.
+	References []Reference
+}
+
+// Reference is a schema under the name by which others refer to it.
+type Reference struct{ Name, Text string }
+
+// MissingSchema is the error of a Scanner for a record that names a schema which
+// its Format has not been given yet. Nothing of the record has been used: who maps
+// fetches the schema, gives it, and maps the record again.
+type MissingSchema struct {
+	ID int32
+	of *registered
+}
+
+func (e *MissingSchema) Error() string { return fmt.Sprintf("schema %d was not fetched yet", e.ID) }
+
+// Give gives the schema to the format. It never changes under its ID.
+func (e *MissingSchema) Give(s Registered) {
+	parsed, err := e.of.parse(s)
+	if err != nil {
+		e.of.set(e.ID, nil, fmt.Sprintf("schema %d cannot be used: %v", e.ID, err))
+		return
+	}
+	e.of.set(e.ID, parsed, "")
+}
+
+// Refuse has the format take records with the schema for poison, for want of it,
+// until Forget.
+func (e *MissingSchema) Refuse(why string) { e.of.set(e.ID, nil, why) }
+
+// Forget takes back what Refuse has said.
+func (e *MissingSchema) Forget() {
+	e.of.mu.Lock()
+	defer e.of.mu.Unlock()
+	delete(e.of.known, e.ID)
+}
+
+// registered are the schemas that a format has been given. It is safe for
+// concurrent use.
+type registered struct {
+	parse func(Registered) (any, error)
+	mu    sync.RWMutex
+	known map[int32]knownSchema
+}
+
+type knownSchema struct {
+	parsed  any    // nil for one that cannot be used
+	problem string // of one that cannot
+}
+
+func newRegistered(parse func(Registered) (any, error)) *registered {
+	return &registered{parse: parse, known: map[int32]knownSchema{}}
+}
+
+func (r *registered) set(id int32, parsed any, problem string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[id] = knownSchema{parsed, problem}
+}
+
+// find is the schema of an ID. The error is a *Poison or a *MissingSchema.
+func (r *registered) find(id int32) (any, error) {
+	r.mu.RLock()
+	s, ok := r.known[id]
+	r.mu.RUnlock()
+	switch {
+	case !ok:
+		return nil, &MissingSchema{id, r}
+	case s.parsed == nil:
+		return nil, &Poison{Reason: UnusableSchema, Message: s.problem}
+	}
+	return s.parsed, nil
+}
+
+// framed takes a record in Confluent's wire format apart: a zero, the ID of a
+// schema in four bytes, and what is written with it.
+func framed(data []byte) (id int32, body []byte, err error) {
+	const header = 5
+	if len(data) > 0 && data[0] != 0 {
+		return 0, nil, &Poison{Reason: Malformed, Message: fmt.Sprintf("expected a zero byte and the ID of a schema, found byte 0x%02x", data[0])}
+	}
+	if len(data) < header {
+		return 0, nil, &Poison{Reason: Malformed, Message: fmt.Sprintf("expected a zero byte and the ID of a schema, found %d bytes", len(data))}
+	}
+	return int32(binary.BigEndian.Uint32(data[1:])), data[header:], nil
+}
+
+// programs are what a scanner has compiled schemas to, by their IDs.
+type programs[P any] struct {
+	of      *registered
+	compile func(schema any) P
+	byID    map[int32]P
+}
+
+func newPrograms[P any](of *registered, compile func(schema any) P) programs[P] {
+	return programs[P]{of, compile, map[int32]P{}}
+}
+
+// find is the program of the schema with an ID; the error is that of registered.find.
+func (p *programs[P]) find(id int32) (P, error) {
+	program, ok := p.byID[id]
+	if ok {
+		return program, nil
+	}
+	schema, err := p.of.find(id)
+	if err != nil {
+		return program, err
+	}
+	program = p.compile(schema)
+	p.byID[id] = program
+	return program, nil
+}
