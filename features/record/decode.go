@@ -196,6 +196,9 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	if err := t.scanner.Scan(&d.record, t.values); err != nil {
 		return nil, t.named(err)
 	}
+	if t.values[0].Kind == Absent {
+		return nil, nil // a record of nothing
+	}
 	for _, s := range t.streams {
 		takes, err := s.matches()
 		if err != nil {

@@ -14,6 +14,9 @@ var Formats = []FormatSpec{
 	{Name: "json", Describes: "one JSON object", New: func(Options) (Format, error) { return JSON, nil }},
 	csvSpec,
 	avroSpec,
+	jsonSchemaSpec,
+	debeziumSpec,
+	cloudEventsSpec,
 }
 
 // FormatSpec is what definitions may say of a format.
@@ -117,7 +120,8 @@ type Scanner interface {
 	// Scan puts the values that the scanner's tree looks for into their slots, and
 	// an Object, or what else is there, into those above them; the slots of what
 	// is not there it makes Absent. What was left in the slots by the record
-	// before must go. The values may alias the record, and hold until the next
+	// before must go. Where the record holds nothing, as a tombstone, all of them are
+	// Absent, and it is of no stream. The values may alias the record, and hold until the next
 	// Scan.
 	//
 	// A record that can never be read is a *Poison without a stream.

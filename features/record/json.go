@@ -40,7 +40,7 @@ func (s *jsonScanner) Scan(rec *Record, values []Datum) error {
 	if !s.whole() {
 		return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed JSON at byte %d of %d", s.pos, len(s.data))}
 	}
-	if root := &values[0]; root.Kind != Object {
+	if root := &values[s.tree.slot]; root.Kind != Object {
 		return &Poison{Reason: WrongType, Message: "expected an object, found " + root.Kind.String()}
 	}
 	return nil

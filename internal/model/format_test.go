@@ -23,6 +23,10 @@ const paySchema = `{"type": "record", "name": "Pay", "fields": [
   {"name": "status", "type": "string"}, {"name": "user", "type": ["null", "string"]}, {"name": "device", "type": "string"},
   {"name": "amount", "type": "double"}, {"name": "t", "type": "long"}]}`
 
+func payJSON(user, device string, amount float64, status string, at int64) string {
+	return fmt.Sprintf(`{"user": %q, "device": %q, "amount": %v, "status": %q, "t": %d}`, user, device, amount, status, at)
+}
+
 func marshalAvro(t *testing.T, event map[string]any) string {
 	t.Helper()
 	event["user"] = map[string]any{"string": event["user"]}
@@ -39,6 +43,15 @@ func TestFormatsEqualModel(t *testing.T) {
 	formats := map[string]func(user, device string, amount float64, status string, at int64) string{
 		`{type: csv, columns: [status, user, t, device, amount], separator: "|"}`: func(user, device string, amount float64, status string, at int64) string {
 			return fmt.Sprintf("%s|%s|%d|\"%s\"|%v\n", status, user, at, device, amount)
+		},
+		"json_schema": func(user, device string, amount float64, status string, at int64) string {
+			return "\x00\x00\x00\x00\x01" + payJSON(user, device, amount, status, at)
+		},
+		"debezium": func(user, device string, amount float64, status string, at int64) string {
+			return fmt.Sprintf(`{"payload": {"before": {"user": "before"}, "after": %s, "op": "u"}}`, payJSON(user, device, amount, status, at))
+		},
+		"cloudevents": func(user, device string, amount float64, status string, at int64) string {
+			return fmt.Sprintf(`{"specversion": "1.0", "user": "no", "data": %s}`, payJSON(user, device, amount, status, at))
 		},
 		`{type: avro, schema: pay.avsc}`: func(user, device string, amount float64, status string, at int64) string {
 			return marshalAvro(t, map[string]any{"status": status, "user": user, "device": device, "amount": amount, "t": at})

@@ -1,0 +1,104 @@
+package record
+
+import "strings"
+
+// cloudEventsSpec is the row of the format of CloudEvents in JSON: structured, one
+// JSON object with the attributes and the data, or binary, with the attributes in
+// headers and the data as the value. A path leads into the data; ce_NAME is the
+// attribute NAME.
+var cloudEventsSpec = FormatSpec{
+	Name: "cloudevents", Describes: "one CloudEvent with data in JSON, structured or binary",
+	New: func(Options) (Format, error) { return cloudEventsFormat{}, nil },
+}
+
+const attributePrefix = "ce_"
+
+type cloudEventsFormat struct{ jsonFormat }
+
+func (cloudEventsFormat) String() string { return "cloudevents" }
+
+func (cloudEventsFormat) NewScanner(tree *Node) Scanner {
+	s := &cloudEventsScanner{}
+	var inData []*Node
+	for _, c := range tree.children {
+		if strings.HasPrefix(c.name, attributePrefix) {
+			s.attributes = append(s.attributes, c)
+		} else {
+			inData = append(inData, c)
+		}
+	}
+	data := &Node{name: "data", children: inData, until: tree.until}
+	s.binary.tree = data
+	// The envelope's own values stand behind those of the tree.
+	free := tree.until
+	envelope := &Node{children: []*Node{data}}
+	for _, name := range append([]string{"specversion"}, s.names()...) {
+		envelope.children = append(envelope.children, &Node{name: name, slot: free, until: free + 1})
+		free++
+	}
+	s.version = tree.until
+	envelope.slot, envelope.until = free, free+1
+	s.structured.tree = envelope
+	s.values = make([]Datum, free+1)
+	return s
+}
+
+// cloudEventsScanner reads events for one tree.
+type cloudEventsScanner struct {
+	attributes         []*Node
+	structured, binary jsonScanner
+	values             []Datum // of the tree, and those of the envelope
+	version            int     // slot of specversion; those of the attributes follow
+}
+
+func (s *cloudEventsScanner) names() (names []string) {
+	for _, a := range s.attributes {
+		names = append(names, strings.TrimPrefix(a.name, attributePrefix))
+	}
+	return names
+}
+
+// Scan finds the values of the tree in an event.
+func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
+	clear(s.values)
+	if rec.Headers != nil {
+		if _, ok := rec.Headers.Last(attributePrefix + "specversion"); ok {
+			return s.scanBinary(rec, values)
+		}
+	}
+	if err := s.structured.Scan(rec, s.values); err != nil {
+		return err
+	}
+	if s.values[s.version].Kind != String {
+		return &Poison{Reason: Malformed, Message: "no CloudEvent: it has neither specversion nor a header ce_specversion"}
+	}
+	copy(values, s.values)
+	for i, a := range s.attributes {
+		values[a.slot] = s.values[s.version+1+i]
+	}
+	switch root := &values[0]; root.Kind {
+	case Absent, Null: // an event that says all by its attributes
+		root.Kind = Object
+	case Object:
+	default:
+		return &Poison{Reason: WrongType, Path: "data", Message: "expected an object, found " + root.Kind.String()}
+	}
+	return nil
+}
+
+func (s *cloudEventsScanner) scanBinary(rec *Record, values []Datum) error {
+	clear(values)
+	values[0].Kind = Object
+	if len(rec.Value) > 0 {
+		if err := s.binary.Scan(rec, values); err != nil {
+			return err
+		}
+	}
+	for _, a := range s.attributes {
+		clear(values[a.slot:a.until])
+		if text, ok := rec.Headers.Last(a.name); ok {
+			values[a.slot] = Datum{Kind: String, Text: text}
+		}
+	}
+	return nil
+}

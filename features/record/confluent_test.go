@@ -1,0 +1,88 @@
+package record_test
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+)
+
+// What Confluent's own serializers for Python have written is read; testdata/confluent.py
+// made the file.
+func TestRecordsOfConfluentsSerializers(t *testing.T) {
+	var golden struct {
+		Schemas    map[string]string
+		Avro       []string
+		JSONSchema []string `json:"json_schema"`
+	}
+	content, err := os.ReadFile("testdata/confluent.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, &golden); err != nil {
+		t.Fatal(err)
+	}
+	d := defined.Registry(t, `
+streams:
+  avro:
+    topic: events
+    timestamp: at
+    id: id
+    format: avro
+    fields:
+      user: string
+      amount: decimal
+      score: float
+      small: float
+      ok: bool
+      status: string
+      day: timestamp
+      color: {type: string, path: tags.color}
+      place: location
+  json: {topic: other, timestamp: at, format: json_schema, fields: {user: string}}
+`).NewDecoder()
+	decode := func(rec *record.Record) string {
+		t.Helper()
+		for {
+			events, err := d.Decode(rec)
+			if missing, ok := errors.AsType[*record.MissingSchema](err); ok {
+				missing.Give(record.Registered{Type: "AVRO", Text: golden.Schemas[strconv.Itoa(int(missing.ID))]})
+				continue
+			}
+			if err != nil || len(events) != 1 {
+				t.Fatal(events, err)
+			}
+			return shown(events[0])
+		}
+	}
+	record := func(text string) *record.Record {
+		t.Helper()
+		data, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return avroRecord(data)
+	}
+	want := []string{
+		"1769903999999, 12345678-9abc-def0-0102-030405060708, string ä, decimal -12.3, float 0.1, float 0.25, bool true, string PAID, timestamp 1769817600000, string red, location -90,180",
+		"-1000, 00000000-0000-0000-0000-000000000000, null, decimal 9999999999.99, float -1e+300, float -0.5, bool false, string OPEN, timestamp -86400000, null, null",
+	}
+	if len(golden.Avro) != 4 || len(golden.Schemas) != 2 {
+		t.Errorf("%d records of %d schemas", len(golden.Avro), len(golden.Schemas))
+	}
+	for i, text := range golden.Avro {
+		if got := decode(record(text)); got != want[i%2] {
+			t.Errorf("record %d:\n%s, want\n%s", i, got, want[i%2])
+		}
+	}
+	rec := record(golden.JSONSchema[0])
+	rec.Partition.Topic = "other"
+	if got := decode(rec); got != "5, , string ä" {
+		t.Errorf("by JSON Schema: %s", got)
+	}
+}

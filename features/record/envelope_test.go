@@ -1,0 +1,155 @@
+package record_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+)
+
+// headers are those of a record in a test.
+type headers map[string]string
+
+func (h headers) Last(key string) ([]byte, bool) {
+	v, ok := h[key]
+	return []byte(v), ok
+}
+
+// formatCase is a record and what becomes of it: its events' time, ID and values, or
+// why it is poison; empty for a record of no stream.
+type formatCase struct {
+	headers headers
+	value   string
+	want    string
+}
+
+func checkFormat(t *testing.T, definitions string, cases []formatCase) {
+	t.Helper()
+	d := defined.Registry(t, definitions).NewDecoder()
+	for _, c := range cases {
+		rec := avroRecord([]byte(c.value))
+		if c.headers != nil {
+			rec.Headers = c.headers
+		}
+		events, err := d.Decode(rec)
+		var got string
+		switch p, poison := errors.AsType[*record.Poison](err); {
+		case poison:
+			got = fmt.Sprintf("%s: %v", p.Reason, err)
+		case err != nil:
+			t.Fatal(err)
+		case len(events) > 0:
+			got = shown(events[0])
+		}
+		if got != c.want {
+			t.Errorf("%v %q:\n%s, want\n%s", c.headers, c.value, got, c.want)
+		}
+		if err == nil {
+			if n := testing.AllocsPerRun(20, func() { _, _ = d.Decode(rec) }); n != 0 && c.headers == nil {
+				t.Errorf("%q: %v allocations", c.value, n)
+			}
+		}
+	}
+}
+
+func TestJSONSchema(t *testing.T) {
+	checkFormat(t, `
+streams:
+  s: {topic: events, timestamp: t, format: json_schema, fields: {user: string, n: {type: int, path: a.n}}}
+`, []formatCase{
+		{nil, "\x00\x00\x00\x00\x07{\"t\": 5, \"user\": \"u\", \"a\": {\"n\": 1}}", "5, , string u, int 1"},
+		{nil, `{"t": 5}`, "malformed: stream s: expected a zero byte and the ID of a schema, found byte 0x7b"},
+		{nil, "\x00\x00\x00", "malformed: stream s: expected a zero byte and the ID of a schema, found 3 bytes"},
+		{nil, "\x00\x00\x00\x00\x07{", "malformed: stream s: malformed JSON at byte 1 of 1"},
+	})
+}
+
+func TestDebezium(t *testing.T) {
+	const row = `{"id": 7, "at": 5, "user": "u", "address": {"city": "Riga"}}`
+	checkFormat(t, `
+streams:
+  s:
+    topic: events
+    match: __source.table == "payments"
+    timestamp: at
+    id: id
+    format: debezium
+    fields: {user: string, city: {type: string, path: address.city}, op: {type: string, path: __op}, changed: {type: timestamp, path: __ts_ms}, note: string}
+`, []formatCase{
+		{nil, `{"before": null, "after": ` + row + `, "source": {"table": "payments"}, "op": "c", "ts_ms": 9}`,
+			"5, 7, string u, string Riga, string c, timestamp 9, null"},
+		{nil, `{"schema": {"type": "struct", "fields": [{"field": "after"}]}, "payload": {"op": "u", "before": {"user": "old", "note": "n"}, "after": ` + row + `, "source": {"table": "payments"}}}`,
+			"5, 7, string u, string Riga, string u, null, null"},
+		{nil, `{"before": ` + row + `, "after": null, "source": {"table": "payments"}, "op": "d", "ts_ms": 9}`,
+			"5, 7, string u, string Riga, string d, timestamp 9, null"},
+		{nil, `{"before": null, "after": ` + row + `, "source": {"table": "logins"}, "op": "r"}`, ""},
+		{nil, "", ""},
+		{nil, `{"source": {"table": "payments"}, "op": "t", "ts_ms": 9}`, ""},
+		{nil, `{"source": {"table": "payments"}, "op": "m", "message": {}}`, ""},
+		{nil, `{"before": {"user": "before"}, "after": null, "source": {"table": "payments"}, "op": "u"}`, "wrong_type: stream s: after: expected an object, found null"},
+		{nil, `{"source": {"table": "payments"}, "op": "d"}`, "wrong_type: stream s: before: expected an object, found nothing"},
+		{nil, row, "malformed: stream s: no change event of Debezium: its op is nothing"},
+		{nil, `{"op": "x"}`, "malformed: stream s: no change event of Debezium: its op is a string"},
+		{nil, `[]`, "wrong_type: stream s: expected an object, found an array"},
+		{nil, `{"op"`, "malformed: stream s: malformed JSON at byte 5 of 5"},
+	})
+}
+
+func TestCloudEvents(t *testing.T) {
+	checkFormat(t, `
+streams:
+  s:
+    topic: events
+    match: ce_type == "payment"
+    timestamp: {path: ce_time, unit: rfc3339}
+    id: ce_id
+    format: cloudevents
+    fields: {user: string, city: {type: string, path: address.city}, from: {type: string, path: ce_source}}
+`, []formatCase{
+		{nil, `{"type": "payment", "id": "i", "time": "1970-01-01T00:00:01Z", "data": {"user": "u", "address": {"city": "Riga"}, "type": "x"}, "source": "/shop", "specversion": "1.0"}`,
+			"1000, i, string u, string Riga, string /shop"},
+		{nil, `{"specversion": "1.0", "type": "payment", "id": "i", "time": "1970-01-01T00:00:01Z"}`, "1000, i, null, null, null"},
+		{nil, `{"specversion": "1.0", "type": "login", "id": "i", "data": {}}`, ""},
+		{headers{"ce_specversion": "1.0", "ce_type": "payment", "ce_id": "i", "ce_time": "1970-01-01T00:00:01Z", "ce_source": "/shop"},
+			`{"user": "u", "address": {"city": "Riga"}, "ce_type": "not this"}`, "1000, i, string u, string Riga, string /shop"},
+		{headers{"ce_specversion": "1.0", "ce_type": "payment", "ce_time": "1970-01-01T00:00:01Z"}, ``, "1000, , null, null, null"},
+		{headers{"ce_specversion": "1.0", "ce_type": "payment"}, `<xml/>`, "malformed: stream s: malformed JSON at byte 0 of 6"},
+		{headers{"other": "1.0"}, `{"type": "payment"}`, "malformed: stream s: no CloudEvent: it has neither specversion nor a header ce_specversion"},
+		{nil, `{"specversion": "1.0", "type": "payment", "data": "text"}`, "wrong_type: stream s: data: expected an object, found a string"},
+		{nil, `[{"specversion": "1.0"}]`, "wrong_type: stream s: expected an object, found an array"},
+	})
+}
+
+// FuzzEnvelopes gives arbitrary bytes to the formats of JSON in an envelope: they
+// are poison, or read the same when read again after another record.
+func FuzzEnvelopes(f *testing.F) {
+	f.Add([]byte(`{"before": {"user": "b"}, "after": {"at": 1, "user": "u"}, "op": "d", "payload": {"op": "c"}}`))
+	f.Add([]byte(`{"specversion": "1.0", "time": "1970-01-01T00:00:01Z", "data": {"user": "u"}, "data": {"at": 1}}`))
+	var decoders []*record.Decoder
+	for _, format := range []string{"debezium", "cloudevents", "json_schema"} {
+		decoders = append(decoders, defined.Registry(f, "streams:\n  s: {topic: events, timestamp: at, format: "+format+", fields: {user: string, op: {type: string, path: __op}, id: {type: string, path: ce_id}}}\n").NewDecoder())
+	}
+	other := avroRecord([]byte(`{"specversion": "1.0", "id": "other", "op": "c", "after": {"at": 1, "user": "other"}, "data": {"at": 1, "user": "other"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, d := range decoders {
+			var texts []string
+			for range 2 {
+				events, err := d.Decode(avroRecord(data))
+				if _, poison := errors.AsType[*record.Poison](err); err != nil && !poison {
+					t.Fatalf("%v is no poison", err)
+				}
+				text := fmt.Sprint(err)
+				if len(events) > 0 {
+					text += shown(events[0])
+				}
+				texts = append(texts, text)
+				_, _ = d.Decode(other)
+			}
+			if texts[0] != texts[1] {
+				t.Fatalf("%q: %s, then %s", data, texts[0], texts[1])
+			}
+		}
+	})
+}
