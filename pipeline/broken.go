@@ -50,6 +50,7 @@ func (e *BrokenBatchError) Error() string {
 		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1)
 }
 
+// StopReason is its label.
 func (*BrokenBatchError) StopReason() string { return "broken_batch" }
 
 func (e *BrokenBatchError) Unwrap() error { return e.CorruptError }

@@ -44,6 +44,7 @@ func (e *SupersededError) Error() string {
 }
 
 // StopReason implements Stop.
+// StopReason is its label.
 func (*SupersededError) StopReason() string { return "superseded" }
 
 // LossError says that records were not applied and are no longer in the log.
@@ -59,6 +60,7 @@ func (e *LossError) Error() string {
 		e.Progress, e.From-1, e.From-e.Progress, Name(e.Partition))
 }
 
+// StopReason is its label.
 func (*LossError) StopReason() string { return "loss" }
 
 // OtherLogError says that a topic is another log than the one that was applied.
@@ -89,6 +91,7 @@ func (e *OtherLogError) Error() string {
 		what, e.Applied, e.Was, there, e.Is, e.Partition.Topic)
 }
 
+// StopReason is its label.
 func (*OtherLogError) StopReason() string { return "other_log" }
 
 // BeyondEndError says that more was applied than the log holds: the leader has yet
@@ -109,6 +112,7 @@ func (e *BeyondEndError) Error() string {
 		e.Applied, e.End, Name(e.Partition))
 }
 
+// StopReason is its label.
 func (*BeyondEndError) StopReason() string { return "beyond_end" }
 
 // StaleLeaderError says that the brokers tell of a leader that is older than what was
@@ -131,6 +135,7 @@ func (e *StaleLeaderError) Error() string {
 		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", Name(e.Partition))
 }
 
+// StopReason is its label.
 func (*StaleLeaderError) StopReason() string { return "stale_leader" }
 
 // OpenTransactionError says that a partition was applied beyond its last stable
@@ -145,4 +150,5 @@ func (e *OpenTransactionError) Error() string {
 		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
 }
 
+// StopReason is its label.
 func (*OpenTransactionError) StopReason() string { return "open_transaction" }

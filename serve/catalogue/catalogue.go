@@ -91,6 +91,7 @@ type Enrich struct {
 	Topic   string `json:"topic"`
 }
 
+// New describes a registry.
 func New(r *features.Registry) Catalogue {
 	users := map[string][]string{} // of a series, by name
 	for _, f := range r.Features {

@@ -44,7 +44,7 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
 	found := command.Val()
-	for what, wanted := range s.Layout() {
+	for what, wanted := range s.layout() {
 		if found[what] != "" && found[what] != wanted {
 			return &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
 		}
@@ -78,7 +78,7 @@ func (s *Store) Create(ctx context.Context) error {
 	if known := s.secret.Load(); known != nil {
 		secret = *known // the record may have been lost, and what was written with it not
 	}
-	layout := s.Layout()
+	layout := s.layout()
 	layout[secretField] = secret.Text()
 	// Whoever finds another field finds the secret too. Of several that draw one the
 	// first one's stays, and the others read it below.
@@ -94,7 +94,7 @@ func (s *Store) Create(ctx context.Context) error {
 	return s.loadScripts(ctx)
 }
 
-func (s *Store) Layout() map[string]string {
+func (s *Store) layout() map[string]string {
 	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
 }
 
