@@ -172,29 +172,44 @@ func (c *KafkaCluster) AwaitLeader(t testing.TB, topic string, leader int, inSyn
 	client := c.nodes[0].Client()
 	defer closeIdle(client)
 	Eventually(t, time.Minute, fmt.Sprintf("broker %d leads %s with %v in sync", leader, topic, inSync), func() (bool, string) {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		reply, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+		found, isr, err := leaderOf(client, topic)
 		if err != nil {
 			return false, err.Error()
 		}
-		if len(reply.Topics) != 1 || len(reply.Topics[0].Partitions) != 1 {
-			return false, fmt.Sprintf("%+v", reply.Topics)
-		}
-		p := reply.Topics[0].Partitions[0]
-		var isr []int
-		for _, b := range p.Isr {
-			isr = append(isr, b.ID)
-		}
-		slices.Sort(isr)
-		return p.Leader.ID == leader && slices.Equal(isr, slices.Sorted(slices.Values(inSync))), fmt.Sprintf("%d leads, %v in sync", p.Leader.ID, isr)
+		return found == leader && slices.Equal(isr, slices.Sorted(slices.Values(inSync))), fmt.Sprintf("%d leads, %v in sync", found, isr)
 	})
 }
 
+// leaderOf is the node that leads partition 0 of a topic, 0 for none, and the replicas in sync.
+func leaderOf(client *kafka.Client, topic string) (leader int, inSync []int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	reply, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(reply.Topics) != 1 || len(reply.Topics[0].Partitions) != 1 {
+		return 0, nil, fmt.Errorf("%+v", reply.Topics)
+	}
+	p := reply.Topics[0].Partitions[0]
+	for _, b := range p.Isr {
+		inSync = append(inSync, b.ID)
+	}
+	slices.Sort(inSync)
+	return p.Leader.ID, inSync, nil
+}
+
 // ElectUnclean has the controller elect a leader of partition 0 out of the replicas that live,
-// though it may lack what others have had.
+// though it may lack what others have had. It waits until the leader that was killed is known to be gone: until then
+// the controller sees no need of an election.
 func (c *KafkaCluster) ElectUnclean(t testing.TB, topic string) {
 	t.Helper()
+	asking := c.nodes[0].Client()
+	defer closeIdle(asking)
+	Eventually(t, time.Minute, "nobody leads "+topic, func() (bool, string) {
+		leader, _, err := leaderOf(asking, topic)
+		return err == nil && leader == 0, fmt.Sprint(leader, " leads, ", err)
+	})
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.nodes[0].Addr()))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,11 @@ func TestRedisLoadsATornAOF(t *testing.T) {
 	client := r.Client(t)
 	incr(t, client, "n", 1)
 	incr(t, client, "n", 2)
+	// A server whose file is being synced answers before it has written to it.
+	Eventually(t, time.Minute, "all is written to the file", func() (bool, string) {
+		info := client.Info(ctx, "persistence").Val()
+		return strings.Contains(info, "aof_buffer_length:0\r\n"), info
+	})
 	r.Kill()
 	if cut := r.TearAOF(3); cut != 3 {
 		t.Errorf("cut %d bytes", cut)
