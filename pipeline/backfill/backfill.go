@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -128,7 +129,7 @@ func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, b
 		if err == nil {
 			return fills, true
 		}
-		if !pause(ctx, b.cfg.Look) {
+		if !retry.Wait(ctx, b.cfg.Look) {
 			return nil, false
 		}
 		b.cfg.Logger.Warn("what is to be backfilled cannot be read, trying again", "error", err)
@@ -164,20 +165,5 @@ func (t *turns) take(ctx context.Context, work func()) {
 	defer t.mu.Unlock()
 	began := time.Now()
 	work()
-	pause(ctx, time.Duration(float64(time.Since(began))*(1-t.rate)/t.rate))
-}
-
-// pause waits, and says whether the context still stands.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	retry.Wait(ctx, time.Duration(float64(time.Since(began))*(1-t.rate)/t.rate))
 }

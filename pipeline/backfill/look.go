@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -221,7 +222,7 @@ func (r *runner) misplaced(ctx context.Context, err error) {
 	position, is := errors.AsType[fetch.PositionError](err)
 	if !is {
 		r.report.trouble(err)
-		pause(ctx, r.cfg.Look)
+		retry.Wait(ctx, r.cfg.Look)
 		return
 	}
 	j := r.jobs[position.Of()]

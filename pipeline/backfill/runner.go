@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -82,7 +83,7 @@ func (r *runner) run(ctx context.Context) {
 			r.looked = time.Now()
 		}
 		if len(r.jobs) == 0 {
-			pause(ctx, r.cfg.Look)
+			retry.Wait(ctx, r.cfg.Look)
 			continue
 		}
 		waiting, cancel := context.WithTimeout(ctx, patience)
@@ -151,7 +152,7 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 		if !lacks {
 			break
 		}
-		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil && !pause(ctx, r.cfg.Look) {
+		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil && !retry.Wait(ctx, r.cfg.Look) {
 			return false
 		}
 	}
@@ -237,7 +238,7 @@ func (r *runner) apply(ctx context.Context, everyShard bool) bool {
 		if ctx.Err() == nil {
 			r.report.trouble(err)
 		}
-		if !pause(ctx, r.cfg.Look) {
+		if !retry.Wait(ctx, r.cfg.Look) {
 			return false
 		}
 	}

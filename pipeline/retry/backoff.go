@@ -43,7 +43,7 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return ctx.Err() == nil // both may be ready
 	case <-ctx.Done():
 		return false
 	}

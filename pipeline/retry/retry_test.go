@@ -2,6 +2,7 @@ package retry
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -90,5 +91,19 @@ level=DEBUG msg="it is about a key" key=k
 `
 	if got.String() != want {
 		t.Errorf("logged\n%swant\n%s", got.String(), want)
+	}
+}
+
+// A context that has ended is told, also where the time is up as well.
+func TestWait(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	if !Wait(ended, 0) || !Wait(ended, time.Nanosecond) {
+		t.Error("the context is taken for ended")
+	}
+	cancel()
+	for range 100 {
+		if Wait(ended, 0) {
+			t.Fatal("the context is taken for standing")
+		}
 	}
 }
