@@ -217,18 +217,39 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	if since := b.since(both, "logins"); since != state.MinTime {
 		t.Errorf("a topic that was read from its beginning is complete since %d", since)
 	}
+	admit := b.refuseJoins()
 	b.processor.Reload(b.registry)
-	b.awaitAssigned(partitions)
 	login(2)
 	b.write(payments(300, 400)...)
 	b.expect(400)
-	b.committed(400)
+	admit()
+	b.awaitAssigned(partitions)
+	b.write(payments(400, 500)...)
+	b.expect(500)
+	b.committed(500)
 	if got := count(); got != "5" {
 		t.Errorf("%s logins: their topic was to be left alone", got)
 	}
+	b.processor.Reload(both)
+	testkit.Eventually(t, 30*time.Second, "logins that came while nobody read them", func() (bool, string) { return count() == "7", count() })
 	if n := left.Load(); n > 0 {
 		t.Errorf("the processor left the group %d times to read other topics", n)
 	}
+}
+
+// refuseJoins has the group keep its members as they are until it is told to admit them.
+func (b *bench) refuseJoins() (admit func()) {
+	var admits atomic.Bool
+	b.broker.ControlKey(int16(kmsg.JoinGroup), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		b.broker.KeepControl()
+		if admits.Load() {
+			return nil, nil, false
+		}
+		response := request.ResponseKind().(*kmsg.JoinGroupResponse)
+		response.ErrorCode = int16(kafka.GroupLoadInProgress)
+		return response, nil, true
+	})
+	return func() { admits.Store(true) }
 }
 
 // Definitions with a topic that is not there yet keep no other one waiting.

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// registered is a store that notes what is registered, and may refuse it.
+type registered struct {
+	store.Store
+	last state.Registration
+	err  error
+}
+
+func (s *registered) Register(_ context.Context, r state.Registration) ([]state.Rival, error) {
+	s.last = r
+	return nil, s.err
+}
+
+// A processor begins with definitions when it starts with them and whenever it is given
+// them, also if it had them before: else a deployment could not win by a rollback. It does
+// not begin by going on, nor with a pool of older definitions that is about to end.
+func TestWhenAProcessorBegins(t *testing.T) {
+	parse := func(text string) *features.Registry {
+		t.Helper()
+		r, err := definition.Parse("test.yaml", []byte("streams: {s: {topic: t, timestamp: at, fields: {u: string, n: int}}}\nfeatures:\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	old, described, next := parse("  a: COUNT(1d, s, u)"), parse("  a: COUNT(1d, s, u)\n  b: {expr: a, default: 0}"), parse("  a: SUM(1d, s, n, u)")
+	s := &registered{}
+	d := newDefinitions(old, func(r *features.Registry) *registration {
+		return &registration{store: s, plan: r.Plan(), group: "g"}
+	})
+	check := func(r *features.Registry, begins bool) {
+		t.Helper()
+		_, err := d.registration(r).renew(t.Context())
+		if !errors.Is(err, s.err) {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(state.Registration{Plan: r.Plan(), Group: "g", Begins: begins}, s.last, cmp.Comparer(func(a, b *state.Plan) bool {
+			return a.Version == b.Version
+		})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	s.err = errors.New("refused")
+	check(old, true)
+	s.err = nil
+	check(old, true) // it has not begun yet
+	check(old, false)
+	d.replace(described) // the same plan
+	check(described, false)
+	d.replace(next)
+	check(old, false)
+	check(next, true)
+	check(next, false)
+	d.replace(old)
+	check(old, true)
+	check(next, false)
+}
