@@ -2,8 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -37,75 +37,100 @@ func (h *hung) halfMoved(shard int, to *testkit.RedisServer, keys int) (slot int
 	return slot
 }
 
+// moving is a shard whose slot moves: events of some of its devices, and of one of
+// another master's.
+type moving struct {
+	*hung
+	shard   int
+	devices []string // the last one is another master's
+	source  state.PartitionRange
+	write   *writer
+}
+
+func newMoving(t *testing.T) *moving {
+	m := &moving{hung: newHung(t)}
+	start(t, m.Store, transactions)
+	m.write = m.newWriter()
+	m.shard = m.shardOf(m.device(0, true))
+	for n := 0; len(m.devices) < 8; n++ {
+		if d := m.device(n, true); m.shardOf(d) == m.shard {
+			m.devices = append(m.devices, d)
+		}
+	}
+	m.devices = append(m.devices, m.device(0, false))
+	m.source = begin(t, m.Store, transactions).Ranges[0]
+	m.source.Lagging = make([]bool, len(m.source.Progress))
+	m.batch(0, 10)
+	return m
+}
+
+// batch applies one event of each device for each offset.
+func (m *moving) batch(from, to int64) *state.PartitionRange {
+	m.Helper()
+	b := &state.Batch{Ranges: []state.PartitionRange{m.source}, EveryShard: true}
+	for offset := from; offset < to; offset++ {
+		for _, device := range m.devices {
+			fill(b, 0, event{offset: offset, device: device, user: "u", time: 100 * day, cents: 5})
+		}
+	}
+	b.Ranges[0].To = to
+	apply(m.TB, m.write, b)
+	return &b.Ranges[0]
+}
+
+// count wants each device to have so many events, and the other master's so many.
+func (m *moving) count(want, others int64) {
+	m.Helper()
+	for i, s := range m.amount(m.devices...) {
+		if i == len(m.devices)-1 {
+			want = others
+		}
+		if s.Err != nil || len(s.Buckets) != 1 || s.Buckets[0].Value.Num != want {
+			m.Errorf("device %d has %v, error %v; want %d events", i, s.Buckets, s.Err, want)
+		}
+	}
+}
+
 // While a slot moves key by key, a call about keys on both sides is refused: its
 // shard lags, the others go on, and nothing is lost once the slot has moved.
 func TestSlotMovesKeyByKey(t *testing.T) {
-	h := newHung(t)
-	start(t, h.Store, transactions)
-	w := h.newWriter()
-	shard := h.shardOf(h.device(0, true))
-	var devices []string // of the shard, and one of another master
-	for n := 0; len(devices) < 8; n++ {
-		if d := h.device(n, true); h.shardOf(d) == shard {
-			devices = append(devices, d)
-		}
-	}
-	devices = append(devices, h.device(0, false))
-	source := begin(t, h.Store, transactions).Ranges[0]
-	source.Lagging = make([]bool, len(source.Progress))
-	batch := func(from, to int64) *state.PartitionRange {
-		t.Helper()
-		b := &state.Batch{Ranges: []state.PartitionRange{source}, EveryShard: true}
-		for offset := from; offset < to; offset++ {
-			for _, device := range devices {
-				fill(b, 0, event{offset: offset, device: device, user: "u", time: 100 * day, cents: 5})
-			}
-		}
-		b.Ranges[0].To = to
-		apply(t, w, b)
-		return &b.Ranges[0]
-	}
-	counts := func() (list []int64) {
-		for _, s := range h.amount(devices...) {
-			switch {
-			case errors.Is(s.Err, state.ErrUnavailable):
-				list = append(list, -1)
-			case s.Err != nil || len(s.Buckets) != 1:
-				t.Fatalf("%v, error %v", s.Buckets, s.Err)
-			default:
-				list = append(list, s.Buckets[0].Value.Num)
-			}
-		}
-		return list
-	}
-	batch(0, 10)
-	slot := h.halfMoved(shard, h.cluster.Nodes[1], 5)
-	if s := batch(10, 20); s.Behind || !s.Lags(shard) || s.Lags(h.shardOf(devices[8])) {
+	m := newMoving(t)
+	slot := m.halfMoved(m.shard, m.cluster.Nodes[1], 5)
+	if s := m.batch(10, 20); s.Behind || !s.Lags(m.shard) || s.Lags(m.shardOf(m.devices[8])) {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
-	batch(20, 30) // a shard that lags takes nothing, or it would have a hole
-	for i, n := range counts() {
-		if n != 10 && n != -1 && i < 8 || i == 8 && n != 30 {
-			t.Errorf("device %d counts %d while its slot moves", i, n)
-		}
-	}
-	if err := testkit.MoveSlot(context.Background(), slot, h.node, h.cluster.Nodes[1], h.cluster.Nodes...); err != nil {
+	m.batch(20, 30) // a shard that lags takes nothing, or it would have a hole
+	m.count(10, 30) // a question reads each entity by itself, wherever it is by now
+	if err := testkit.MoveSlot(context.Background(), slot, m.node, m.cluster.Nodes[1], m.cluster.Nodes...); err != nil {
 		t.Fatal(err)
 	}
-	progress, err := h.Progress(t.Context(), []state.Partition{transactions})
+	progress, err := m.Progress(t.Context(), []state.Partition{transactions})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := progress[0][shard]; at.Offset != 10 {
+	if at := progress[0][m.shard]; at.Offset != 10 {
 		t.Fatalf("the shard is at offset %d", at.Offset)
 	}
-	source.Progress, source.Lagging = progress[0], nil
-	if s := batch(10, 30); s.Behind || s.Lagging != nil {
+	m.source.Progress, m.source.Lagging = progress[0], nil
+	if s := m.batch(10, 30); s.Behind || s.Lagging != nil {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
-	for i, n := range counts() {
-		if n != 30 {
-			t.Errorf("device %d counts %d, want 30", i, n)
-		}
+	m.count(30, 30)
+}
+
+// A slot all of whose keys have moved, and that has not been handed over yet, is asked
+// about at its new master (ASK): nothing lags, and no answer is missing.
+func TestSlotWhoseKeysHaveMoved(t *testing.T) {
+	m := newMoving(t)
+	m.halfMoved(m.shard, m.cluster.Nodes[1], 1000)
+	if s := m.batch(10, 20); s.Behind || slices.Contains(s.Lagging, true) {
+		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
+	}
+	m.count(20, 20)
+	if s := m.amount(m.devices[0]); s[0].Err != nil || len(s[0].Buckets) != 1 { // a pipeline of one command
+		t.Errorf("%v, error %v", s[0].Buckets, s[0].Err)
+	}
+	if n := len(m.node.Client(t).ClusterGetKeysInSlot(t.Context(), keyspace.SlotOf(m.tags[m.shard][1:len(m.tags[m.shard])-1]), 1).Val()); n > 0 {
+		t.Error("the old master has keys of the slot again")
 	}
 }
