@@ -59,6 +59,8 @@ const (
 	Overloaded          Code = "overloaded"
 	MissingToken        Code = "missing_token"
 	InvalidToken        Code = "invalid_token"
+	Forbidden           Code = "forbidden"
+	IssuerUnavailable   Code = "issuer_unavailable"
 	MissingCertificate  Code = "missing_certificate"
 	UnknownHost         Code = "unknown_host"
 	NoTimeline          Code = "no_timeline"

@@ -179,7 +179,17 @@ type API struct {
 	TokensFile      string        `key:"tokens_file"`
 	Hosts           []string      `key:"hosts"` // names of the server, besides its own
 	OpenMetrics     bool          `key:"open_metrics"`
+	OIDC            OIDC          `key:"oidc"`
 	TLS             ServerTLS     `key:"tls"`
+}
+
+// OIDC says whose JSON web tokens the API accepts.
+type OIDC struct {
+	Issuer      string `key:"issuer"`   // URL of an OpenID Connect provider; empty for none
+	Audience    string `key:"audience"` // whom tokens are meant for
+	ScopeClaim  string `key:"scope_claim"`
+	ScopePrefix string `key:"scope_prefix"`
+	CA          string `key:"ca"` // PEM file
 }
 
 // ServerTLS says how the API shows who it is, and finds out who its clients

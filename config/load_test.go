@@ -77,6 +77,7 @@ func TestDefaults(t *testing.T) {
 		API: config.API{
 			Listen: "127.0.0.1:8080", MaxBodyBytes: 1 << 20, MaxValues: 10000, MaxAnswerBytes: 16 << 20,
 			Timeout: 2 * time.Second, ShutdownTimeout: 10 * time.Second, MaxConcurrent: 500, MaxInFlight: 256 << 20, Hosts: []string{},
+			OIDC: config.OIDC{ScopeClaim: "scope"},
 		},
 		Log:     config.Log{Level: "info", Format: "text"},
 		Tracing: config.Tracing{SampleRatio: 0.01},

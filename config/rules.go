@@ -133,6 +133,9 @@ var rules = []rule{
 	{"api.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.API.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
 	{"api.max_concurrent", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxConcurrent, 1, 1000000) }},
 	{"api.max_inflight_bytes", "1MiB to 1TiB", func(c *Config) bool { return within(c.API.MaxInFlight, 1<<20, 1<<40) }},
+	{"api.oidc.issuer", "empty, or a URL such as https://login.example.com/realms/risk", func(c *Config) bool { return c.API.OIDC.Issuer == "" || plainURL(c.API.OIDC.Issuer) }},
+	{"api.oidc.audience", "a name exactly when api.oidc.issuer is given", func(c *Config) bool { return (c.API.OIDC.Audience == "") == (c.API.OIDC.Issuer == "") }},
+	{"api.oidc.scope_claim", "the name of a claim", func(c *Config) bool { return c.API.OIDC.ScopeClaim != "" }},
 	{"api.tls.key", "a file exactly when api.tls.cert names one", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
 	{"api.tls.client_ca", "empty, unless api.tls.cert names a file", func(c *Config) bool { return c.API.TLS.ClientCA == "" || c.API.TLS.Cert != "" }},
 

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
@@ -11,12 +12,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/access"
 )
 
 const goodToken = "0123456789abcdef"
 
-func tokenOnly(a *access.Rules) { a.Token = func(given string) bool { return given == goodToken } }
+func tokenOnly(a *access.Rules) {
+	as(&credentials.Client{Name: "engine", Scopes: credentials.AllScopes()})(a)
+}
+
+// as has goodToken be a client's.
+func as(client *credentials.Client) func(*access.Rules) {
+	return func(a *access.Rules) {
+		a.Identify = func(_ context.Context, given string) (*credentials.Client, error) {
+			if given != goodToken {
+				return nil, credentials.ErrUnknownToken
+			}
+			return client, nil
+		}
+	}
+}
 
 func TestAccess(t *testing.T) {
 	const (

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/page"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/serve/status"
@@ -152,6 +153,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		ctx, span := h.tracing.question(r)
 		defer span.End()
 		q := newQuestion(began, h.budgets)
+		q.client = access.Client(ctx)
 		h.allowTime(w)
 		err := h.enter()
 		defer h.leave()
@@ -164,6 +166,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		}
 		if err == nil {
 			outcome = answered
+			h.audit(q, false)
 			h.damaged(q)
 			h.metrics.unavailable.Add(float64(q.unavailable))
 			ended(span, nil)
@@ -179,6 +182,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		}
 		var refusal *reply.Error
 		refusal, outcome = h.refusal(err)
+		h.audit(q, true)
 		ended(span, refusal)
 		in.fail(w, refusal)
 	})
@@ -260,6 +264,19 @@ func (h *handler) complain(last *atomic.Int64) bool {
 	return now-before >= 1000 && last.CompareAndSwap(before, now)
 }
 
-func (h *handler) catalogue(w http.ResponseWriter, _ *http.Request) {
-	reply.Respond(w, http.StatusOK, h.index().catalogue)
+// audit counts a question for its client.
+func (h *handler) audit(q *question, refused bool) {
+	if h.Access.Audit != nil && q.client != nil {
+		h.Access.Audit.Count(q.client.Name, len(q.entities), len(q.entities)*q.answers(), refused)
+	}
+}
+
+// catalogue describes what the client may ask for.
+func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
+	x := h.index()
+	if client := access.Client(r.Context()); client != nil && !client.Scopes.Everything() {
+		reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, x.described.Of(client.Scopes.Service)))
+		return
+	}
+	reply.Respond(w, http.StatusOK, x.catalogue)
 }

@@ -20,7 +20,8 @@ type index struct {
 	version   string // of its plan
 	plans     map[string]*plan
 	services  map[string][]*plan
-	catalogue []byte // JSON
+	described catalogue.Catalogue
+	catalogue []byte // the same in JSON
 	mappers   sync.Pool
 }
 
@@ -32,6 +33,8 @@ type plan struct {
 	member key
 	label  []byte // the name as a key of a JSON object, with its colon
 	asked  prometheus.Counter
+	// services are the names of those that it is in.
+	services []string
 	// fanOut is how many entities more the feature may look at.
 	fanOut int
 
@@ -53,9 +56,10 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		registry:  r,
 		plans:     make(map[string]*plan, len(r.Features)),
 		services:  make(map[string][]*plan, len(r.Services)),
-		catalogue: reply.AppendJSON(nil, catalogue.New(r)),
+		described: catalogue.New(r),
 		mappers:   sync.Pool{New: func() any { return r.NewJSONMapper() }},
 	}
+	x.catalogue = reply.AppendJSON(nil, x.described)
 	if p := r.Plan(); p != nil {
 		x.version = p.Version
 	}
@@ -75,7 +79,9 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 	}
 	for _, s := range r.Services {
 		for _, f := range s.Features {
-			x.services[s.Name] = append(x.services[s.Name], x.plans[f.Name])
+			p := x.plans[f.Name]
+			p.services = append(p.services, s.Name)
+			x.services[s.Name] = append(x.services[s.Name], p)
 		}
 	}
 	return x

@@ -13,6 +13,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
@@ -20,6 +22,8 @@ import (
 // question is one question while it is answered. Its memory is used again for
 // the next, see newQuestion and free.
 type question struct {
+	client *credentials.Client // who asks; nil where nobody has to say
+
 	now   int64 // milliseconds
 	at    int64 // milliseconds
 	plans []*plan
@@ -131,7 +135,7 @@ func (q *question) free() {
 	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
 	q.applied, q.oldest = false, q.oldest[:0]
 	q.body, q.out = q.body[:0], q.out[:0]
-	q.request = request{}
+	q.request, q.client = request{}, nil
 	q.arena.Reset()
 	questions.Put(q)
 }
@@ -225,6 +229,9 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 			if !ok {
 				return x.unknownFeature(string(name))
 			}
+			if q.client != nil && !q.client.Scopes.Feature(p.services) {
+				return q.forbidden(p)
+			}
 			q.add(p)
 		}
 	}
@@ -237,6 +244,9 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 		if !ok {
 			return x.unknownService(string(name))
 		}
+		if q.client != nil && !q.client.Scopes.Service(string(name)) {
+			return access.Forbidden("asking for the service "+string(name), "query or service:"+string(name), q.client)
+		}
 		for _, p := range plans {
 			q.add(p)
 		}
@@ -245,6 +255,17 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 		return reply.Errorf(reply.MissingFeatures, `a question must name features or a service, such as "features": ["device_tx_7d"]`)
 	}
 	return nil
+}
+
+// forbidden refuses a feature that is in no service of the client's scopes.
+func (q *question) forbidden(p *plan) error {
+	wants := "query"
+	for _, service := range p.services {
+		wants += " or service:" + service
+	}
+	e := access.Forbidden("asking for the feature "+p.Name, wants, q.client)
+	e.Feature = p.Name
+	return e
 }
 
 func (q *question) add(p *plan) {

@@ -25,7 +25,7 @@ const (
 func TestAccessToARunningServer(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	dir, authority := t.TempDir(), testkit.NewAuthority(t)
-	tokens := writeFile(t, dir, "tokens", oneToken+"\n")
+	tokens := writeFile(t, dir, "tokens", oneToken+" engine service:payment_risk\n")
 	cert, key := authority.Issue("server")
 	clientCert, clientKey := authority.Issue("client")
 	flags = append(flags, "--api.tokens_file", tokens, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", authority.CA)
@@ -44,6 +44,10 @@ func TestAccessToARunningServer(t *testing.T) {
 	other := writeFile(t, dir, "other", anotherToken)
 	if got := ask(with(tokens, certificate...)); got != "<nil>" {
 		t.Errorf("with token and certificate: %s", got)
+	}
+	_, err := weir(t, append(append([]string{"query"}, with(tokens, certificate...)...), "user_devices_30d", "user_id=u1")...)
+	if want := "asking for the feature user_devices_30d takes the scope query or service:login_risk; the token has service:payment_risk"; fmt.Sprint(err) != want {
+		t.Errorf("a feature that is not in scope\ngot  %v\nwant %s", err, want)
 	}
 	if got, want := ask(with(tokens)), "a client's certificate is wanted that one of the server's authorities has signed"; got != want {
 		t.Errorf("without a certificate\ngot  %s\nwant %s", got, want)
@@ -96,6 +100,13 @@ func TestAccessToARunningServer(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
 		t.Errorf("in clear: %s", response.Status)
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+	if want := `msg="a client asked" client=engine questions=2 refused=1 entities=1 values=1 over=`; !strings.Contains(p.err.String(), want) {
+		t.Errorf("the log does not say who asked, %s:\n%s", want, p.err.String())
 	}
 }
 

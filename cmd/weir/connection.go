@@ -34,11 +34,11 @@ func (c *connection) add(flags *pflag.FlagSet) {
 func (c *connection) load() error {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.anyServer}
 	if c.tokenFile != "" {
-		tokens, err := credentials.ReadTokens(c.tokenFile)
+		token, err := credentials.FirstToken(c.tokenFile)
 		if err != nil {
 			return fmt.Errorf("--token-file: %w", err)
 		}
-		c.token = tokens[0]
+		c.token = token
 	}
 	if c.ca != "" {
 		var err error

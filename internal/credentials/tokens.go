@@ -4,24 +4,44 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"sync/atomic"
 )
 
 // ShortestToken is the least length of a token, in characters.
 const ShortestToken = 16
 
-// tokenForm is that of a bearer token in HTTP (RFC 6750).
-var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+var (
+	// tokenForm is that of a bearer token in HTTP (RFC 6750).
+	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	// nameForm is that of a client's name. It is too short for most tokens, two of which may
+	// stand in a line by mistake: names are logged.
+	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,31}$`)
+)
 
-// Tokens are those of a file: one a line; empty lines and those that begin with
-// # do not count. They are safe for concurrent use, and kept as hashes.
+// ErrUnknownToken is that of a token that nobody has given out.
+var ErrUnknownToken = errors.New("the token is not valid here: it may be mistyped, or replaced by another")
+
+// Tokens are those of a file, one a line:
+//
+//	TOKEN [NAME [SCOPE…]]
+//
+// A token without scopes may ask for everything. Several tokens may have one name.
+// Empty lines and those that begin with # do not count. Tokens are safe for
+// concurrent use, and kept as hashes.
 type Tokens struct {
-	path   string
-	watch  *watch
-	hashes atomic.Pointer[[][sha256.Size]byte]
+	path  string
+	watch *watch
+	known atomic.Pointer[[]knownToken]
+}
+
+type knownToken struct {
+	hash   [sha256.Size]byte
+	client *Client
 }
 
 // LoadTokens reads a file of tokens. The error names file and line, never a
@@ -31,44 +51,81 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, t.load()
 }
 
-// ReadTokens are the tokens of a file, in their order; there is at least one.
-func ReadTokens(path string) ([]string, error) {
+// FirstToken is the first token of a file.
+func FirstToken(path string) (string, error) {
+	lines, err := readTokens(path)
+	if err != nil {
+		return "", err
+	}
+	return lines[0].token, nil
+}
+
+// tokenLine is a line of a file of tokens.
+type tokenLine struct {
+	token  string
+	client *Client
+}
+
+// readTokens are the tokens of a file, in their order; there is at least one.
+func readTokens(path string) ([]tokenLine, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var tokens []string
+	var lines []tokenLine
 	number := 0
 	for line := range bytes.Lines(content) {
 		number++
-		token := bytes.TrimSpace(line)
-		switch {
-		case len(token) == 0 || token[0] == '#':
+		words := strings.Fields(string(line))
+		if len(words) == 0 || words[0][0] == '#' {
 			continue
-		case !tokenForm.Match(token):
-			return nil, fmt.Errorf("%s:%d: is no token: letters, digits and -._~+/ are allowed, one token a line", path, number)
-		case len(token) < ShortestToken:
-			return nil, fmt.Errorf("%s:%d: a token of %d characters can be guessed: at least %d, such as from `openssl rand -hex 32`",
-				path, number, len(token), ShortestToken)
 		}
-		tokens = append(tokens, string(token))
+		client, err := readTokenLine(words)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+		}
+		lines = append(lines, tokenLine{words[0], client})
 	}
-	if len(tokens) == 0 {
+	if len(lines) == 0 {
 		return nil, fmt.Errorf("%s holds no token", path)
 	}
-	return tokens, nil
+	return lines, nil
+}
+
+// readTokenLine reads the words of a line: a token, a name, scopes.
+func readTokenLine(words []string) (*Client, error) {
+	token, client := words[0], &Client{Scopes: AllScopes()}
+	switch {
+	case !tokenForm.MatchString(token):
+		return nil, errors.New("is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]")
+	case len(token) < ShortestToken:
+		return nil, fmt.Errorf("a token of %d characters can be guessed: at least %d, such as from `openssl rand -hex 32`", len(token), ShortestToken)
+	}
+	if len(words) > 1 {
+		// The name is not shown: where it is none, it may be a token.
+		if client.Name = words[1]; !nameForm.MatchString(client.Name) {
+			return nil, errors.New("what follows the token is no name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]")
+		}
+	}
+	if len(words) > 2 {
+		var err error
+		if client.Scopes, err = readScopes(words[2:]); err != nil {
+			return nil, err
+		}
+	}
+	return client, nil
 }
 
 func (t *Tokens) load() error {
-	tokens, err := ReadTokens(t.path)
+	lines, err := readTokens(t.path)
 	if err != nil {
 		return err
 	}
-	hashes := make([][sha256.Size]byte, len(tokens))
-	for i, token := range tokens {
-		hashes[i] = sha256.Sum256([]byte(token))
+	known := make([]knownToken, len(lines))
+	for i, line := range lines {
+		known[i] = knownToken{sha256.Sum256([]byte(line.token)), line.client}
 	}
-	t.hashes.Store(&hashes)
+	t.known.Store(&known)
 	return nil
 }
 
@@ -83,14 +140,18 @@ func (t *Tokens) Look() (changed bool, err error) {
 }
 
 // Count is the number of tokens.
-func (t *Tokens) Count() int { return len(*t.hashes.Load()) }
+func (t *Tokens) Count() int { return len(*t.known.Load()) }
 
-// Valid says whether a token is among them. How long it takes tells nothing
-// about the tokens: hashes are compared, and all of them.
-func (t *Tokens) Valid(token string) bool {
-	given, found := sha256.Sum256([]byte(token)), 0
-	for _, hash := range *t.hashes.Load() {
-		found |= subtle.ConstantTimeCompare(given[:], hash[:])
+// Identify finds out whose a token is. The error is ErrUnknownToken. How long it takes tells
+// nothing about the tokens: hashes are compared, and all of them.
+func (t *Tokens) Identify(token string) (*Client, error) {
+	given := sha256.Sum256([]byte(token))
+	known, found := *t.known.Load(), -1
+	for i := range known {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(given[:], known[i].hash[:]), i, found)
 	}
-	return found == 1
+	if found < 0 {
+		return nil, ErrUnknownToken
+	}
+	return known[found].client, nil
 }

@@ -22,6 +22,48 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+func valid(tokens *credentials.Tokens, token string) bool {
+	client, err := tokens.Identify(token)
+	return err == nil && client != nil
+}
+
+// A line names its client and its scopes; a token without scopes may ask for everything.
+func TestClientsOfTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, one+" \n"+two+"\tpayments\n"+three+"  payments-eu  service:payment_risk service:login.risk admin\n")
+	tokens, err := credentials.LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]string{
+		one: ": query admin", two: "payments: query admin", three: "payments-eu: admin service:payment_risk service:login.risk",
+	} {
+		client, err := tokens.Identify(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%s: %v", client.Name, client.Scopes); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	client, _ := tokens.Identify(three)
+	s := client.Scopes
+	for what, got := range map[string]bool{
+		"the status": s.Admin(), "something": s.Query(), "a service": s.Service("payment_risk"), "a feature of a service": s.Feature([]string{"other", "login.risk"}),
+	} {
+		if !got {
+			t.Errorf("may not ask for %s", what)
+		}
+	}
+	for what, got := range map[string]bool{
+		"everything": s.Everything(), "another service": s.Service("other"), "a feature of another service": s.Feature([]string{"other"}), "a feature of no service": s.Feature(nil),
+	} {
+		if got {
+			t.Errorf("may ask for %s", what)
+		}
+	}
+}
+
 func TestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, "# of the rule engine\n"+one+"\n\n  "+two+" \r\n")
@@ -30,8 +72,8 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for token, want := range map[string]bool{one: true, two: true, three: false, "": false, one + " ": false, one[1:]: false, "# of the rule engine": false} {
-		if got := tokens.Valid(token); got != want {
-			t.Errorf("Valid(%q) = %v, want %v", token, got, want)
+		if got := valid(tokens, token); got != want {
+			t.Errorf("Identify(%q) finds somebody: %v, want %v", token, got, want)
 		}
 	}
 	if tokens.Count() != 2 {
@@ -55,43 +97,43 @@ func TestTokensThatChange(t *testing.T) {
 			t.Errorf("Look = %v, %v; want %v, %s", changed, err, wantChanged, wantErr)
 		}
 	}
-	valid := func(want ...string) {
+	among := func(want ...string) {
 		t.Helper()
 		for _, token := range []string{one, two, three} {
 			wanted := false
 			for _, w := range want {
 				wanted = wanted || w == token
 			}
-			if tokens.Valid(token) != wanted {
-				t.Errorf("Valid(%s) = %v, want %v", token, !wanted, wanted)
+			if valid(tokens, token) != wanted {
+				t.Errorf("Identify(%s) finds somebody: %v, want %v", token, !wanted, wanted)
 			}
 		}
 	}
 	look(false, "")
 	write(t, path, one+"\n"+two)
 	look(false, "")
-	valid(one)
+	among(one)
 	look(true, "")
-	valid(one, two)
+	among(one, two)
 	look(false, "")
 
 	write(t, path, "short")
 	look(false, "")
 	look(false, path+":1: a token of 5 characters can be guessed: at least 16, such as from `openssl rand -hex 32`")
 	look(false, "")
-	valid(one, two)
+	among(one, two)
 
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	look(false, "")
 	look(false, "open "+path+": no such file or directory")
-	valid(one, two)
+	among(one, two)
 
 	write(t, path, three)
 	look(false, "")
 	look(true, "")
-	valid(three)
+	among(three)
 }
 
 func TestBadTokens(t *testing.T) {
@@ -100,8 +142,10 @@ func TestBadTokens(t *testing.T) {
 		"":                             path + " holds no token",
 		"# none\n\n":                   path + " holds no token",
 		one + "\nsecret":               path + ":2: a token of 6 characters can be guessed: at least 16, such as from `openssl rand -hex 32`",
-		one + " " + two:                path + ":1: is no token: letters, digits and -._~+/ are allowed, one token a line",
-		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is no token: letters, digits and -._~+/ are allowed, one token a line",
+		one + " " + two:                path + ":1: what follows the token is no name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]",
+		one + " a " + two:              path + ":1: what stands in the place of scope 1 is none: the scopes are query, admin and service:NAME",
+		one + " a query service:":      path + ":1: what stands in the place of scope 2 is none: the scopes are query, admin and service:NAME",
+		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]",
 	} {
 		write(t, path, text)
 		if _, err := credentials.LoadTokens(path); fmt.Sprint(err) != want {

@@ -25,31 +25,59 @@ const (
 
 // Issuer gives tokens (JWT) for a client's id and secret, as an OpenID Connect provider does.
 type Issuer struct {
-	TokenURL, KeysURL string
+	URL, TokenURL, KeysURL string
 	// Life is how long its tokens are valid.
 	Life time.Duration
 
-	key    *rsa.PrivateKey
-	issued atomic.Int64
+	key      atomic.Pointer[issuerKey]
+	issued   atomic.Int64
+	away     atomic.Bool
+	keysSent atomic.Int64
+}
+
+// issuerKey signs tokens, which name it by its ID.
+type issuerKey struct {
+	*rsa.PrivateKey
+	id string
 }
 
 // NewIssuer starts an issuer, which ends with the test. Its tokens live for an hour.
 func NewIssuer(t testing.TB) *Issuer {
+	t.Helper()
+	i := &Issuer{Life: time.Hour}
+	i.NewKey(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /token", i.give)
+	mux.HandleFunc("GET /keys", i.keys)
+	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if i.away.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	i.URL, i.TokenURL, i.KeysURL = server.URL, server.URL+"/token", server.URL+"/keys"
+	return i
+}
+
+// NewKey has the issuer sign with another key from now on, and forget the one before.
+func (i *Issuer) NewKey(t testing.TB) {
 	t.Helper()
 	const bits = 2048
 	key, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Issuer{key: key, Life: time.Hour}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /token", i.give)
-	mux.HandleFunc("GET /keys", i.keys)
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	i.TokenURL, i.KeysURL = server.URL+"/token", server.URL+"/keys"
-	return i
+	i.key.Store(&issuerKey{key, fmt.Sprint(time.Now().UnixNano())})
 }
+
+// SetAway has the issuer answer as a proxy does whose server is away.
+func (i *Issuer) SetAway(away bool) { i.away.Store(away) }
+
+// KeysSent is how often it was asked for its keys.
+func (i *Issuer) KeysSent() int { return int(i.keysSent.Load()) }
 
 // Issued is how many tokens it has given.
 func (i *Issuer) Issued() int { return int(i.issued.Load()) }
@@ -57,15 +85,26 @@ func (i *Issuer) Issued() int { return int(i.issued.Load()) }
 // Token is a token for a subject.
 func (i *Issuer) Token(subject string) string {
 	now := time.Now()
-	text := encodeJSON(map[string]any{"alg": "RS256", "typ": "JWT", "kid": "1"}) + "." + encodeJSON(map[string]any{
-		"iss": i.TokenURL, "sub": subject, "aud": IssuerAudience, "iat": now.Unix(), "exp": now.Add(i.Life).Unix(), "scope": "events",
+	return i.Sign(map[string]any{
+		"iss": i.URL, "sub": subject, "aud": IssuerAudience, "iat": now.Unix(), "exp": now.Add(i.Life).Unix(), "scope": "events",
 	})
+}
+
+// Sign makes a token of claims.
+func (i *Issuer) Sign(claims map[string]any) string {
+	key := i.key.Load()
+	text := encodeJSON(map[string]any{"alg": "RS256", "typ": "JWT", "kid": key.id}) + "." + encodeJSON(claims)
 	hash := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, hash[:])
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key.PrivateKey, crypto.SHA256, hash[:])
 	if err != nil {
 		panic(err) // the key was made for this
 	}
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"issuer":%q,"token_endpoint":%q,"jwks_uri":%q,"id_token_signing_alg_values_supported":["RS256"]}`, i.URL, i.TokenURL, i.KeysURL)
 }
 
 func (i *Issuer) give(w http.ResponseWriter, r *http.Request) {
@@ -84,10 +123,12 @@ func (i *Issuer) give(w http.ResponseWriter, r *http.Request) {
 }
 
 func (i *Issuer) keys(w http.ResponseWriter, _ *http.Request) {
+	i.keysSent.Add(1)
+	key := i.key.Load()
 	number := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"keys":[{"kty":"RSA","use":"sig","alg":"RS256","kid":"1","n":%q,"e":%q}]}`,
-		number(i.key.N), number(big.NewInt(int64(i.key.E))))
+	fmt.Fprintf(w, `{"keys":[{"kty":"RSA","use":"sig","alg":"RS256","kid":%q,"n":%q,"e":%q}]}`,
+		key.id, number(key.N), number(big.NewInt(int64(key.E))))
 }
 
 func encodeJSON(v any) string {

@@ -62,6 +62,8 @@ const (
 	Overloaded          Code = "overloaded"
 	MissingToken        Code = "missing_token"
 	InvalidToken        Code = "invalid_token"
+	Forbidden           Code = "forbidden"
+	IssuerUnavailable   Code = "issuer_unavailable"
 	MissingCertificate  Code = "missing_certificate"
 	UnknownHost         Code = "unknown_host"
 	Internal            Code = "internal"
@@ -83,6 +85,8 @@ var statuses = map[Code]int{
 	Overloaded:          http.StatusServiceUnavailable,
 	MissingToken:        http.StatusUnauthorized,
 	InvalidToken:        http.StatusUnauthorized,
+	Forbidden:           http.StatusForbidden,
+	IssuerUnavailable:   http.StatusServiceUnavailable,
 	MissingCertificate:  http.StatusForbidden,
 	UnknownHost:         http.StatusMisdirectedRequest,
 	Internal:            http.StatusInternalServerError,

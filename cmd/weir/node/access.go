@@ -8,11 +8,13 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/serve/access"
 )
 
@@ -20,6 +22,8 @@ import (
 type guard struct {
 	tokens       *credentials.Tokens       // nil where none are wanted
 	certificates *credentials.Certificates // nil without encryption
+	issuer       *credentials.Issuer       // of JSON web tokens; nil where none are accepted
+	audit        *access.Audit             // nil where nobody has to say who asks
 	cfg          config.API
 	log          *slog.Logger
 }
@@ -32,6 +36,14 @@ func newGuard(cfg config.API, log *slog.Logger) (*guard, error) {
 			return nil, fmt.Errorf("api.tokens_file: %w", err)
 		}
 	}
+	if cfg.OIDC.Issuer != "" {
+		if a.issuer, err = newIssuer(cfg.OIDC); err != nil {
+			return nil, err
+		}
+	}
+	if a.tokens != nil || a.issuer != nil || cfg.TLS.ClientCA != "" {
+		a.audit = &access.Audit{}
+	}
 	if t := cfg.TLS; t.Cert != "" {
 		if a.certificates, err = credentials.LoadCertificates(t.Cert, t.Key, t.ClientCA); err != nil {
 			return nil, err
@@ -40,14 +52,38 @@ func newGuard(cfg config.API, log *slog.Logger) (*guard, error) {
 	return a, nil
 }
 
+func newIssuer(cfg config.OIDC) (*credentials.Issuer, error) {
+	trusted := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.CA != "" {
+		var err error
+		if trusted.RootCAs, err = credentials.Authorities(cfg.CA); err != nil {
+			return nil, fmt.Errorf("api.oidc.ca: %w", err)
+		}
+	}
+	return credentials.NewIssuer(credentials.IssuerConfig{
+		URL: cfg.Issuer, Audience: cfg.Audience, ScopeClaim: cfg.ScopeClaim, ScopePrefix: cfg.ScopePrefix, TLS: trusted,
+	}), nil
+}
+
 // rules is what requests must show.
 func (a *guard) rules() access.Rules {
 	r := access.Rules{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
-	if a.tokens != nil {
-		r.Token = a.tokens.Valid
+	if a.tokens != nil || a.issuer != nil {
+		r.Identify = a.identify
 	}
-	r.Hosts = a.hosts()
+	r.Hosts, r.Audit = a.hosts(), a.audit
 	return r
+}
+
+// identify finds out who shows a token: one of the file, or of the issuer.
+func (a *guard) identify(ctx context.Context, token string) (*credentials.Client, error) {
+	if a.tokens != nil {
+		client, err := a.tokens.Identify(token)
+		if err == nil || a.issuer == nil || !credentials.IsJWT(token) {
+			return client, err
+		}
+	}
+	return a.issuer.Identify(ctx, token)
 }
 
 func (a *guard) hosts() access.Hosts { return Hosts(a.cfg) }
@@ -81,8 +117,13 @@ func (a *guard) summary() string {
 	if a.cfg.TLS.ClientCA != "" {
 		wants = append(wants, "a client's certificate")
 	}
-	if a.tokens != nil {
+	switch {
+	case a.tokens != nil && a.issuer != nil:
+		wants = append(wants, "one of "+say.Number(a.tokens.Count(), "token")+" or one of "+a.cfg.OIDC.Issuer)
+	case a.tokens != nil:
 		wants = append(wants, "one of "+say.Number(a.tokens.Count(), "token"))
+	case a.issuer != nil:
+		wants = append(wants, "a token of "+a.cfg.OIDC.Issuer)
 	}
 	if wants == nil {
 		return ""
@@ -93,19 +134,50 @@ func (a *guard) summary() string {
 // warn tells of an API that answers strangers.
 func (a *guard) warn(listens net.Addr) {
 	tcp, ok := listens.(*net.TCPAddr)
-	if ok && tcp.IP.IsLoopback() || a.tokens != nil || a.cfg.TLS.ClientCA != "" {
+	if ok && tcp.IP.IsLoopback() || a.audit != nil {
 		return
 	}
-	a.log.Warn("whoever reaches this address is answered: set api.tokens_file or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
+	a.log.Warn("whoever reaches this address is answered: set api.tokens_file, api.oidc or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
 }
 
-// Run looks at the files at each tick until the context ends.
+// Run looks at the files at each tick until the context ends, and logs who asked how much.
 func (a *guard) Run(ctx context.Context, ticks <-chan time.Time) {
+	var discovering sync.WaitGroup
+	defer discovering.Wait()
+	if a.audit != nil {
+		a.audit.Log(a.log, time.Now())
+		defer func() { a.audit.Flush(a.log, time.Now()) }()
+	}
+	if a.issuer != nil {
+		discovering.Go(func() { a.discover(ctx) })
+	}
 	for {
 		select {
-		case <-ticks:
+		case now := <-ticks:
 			a.look()
+			if a.audit != nil {
+				a.audit.Log(a.log, now)
+			}
 		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// discover asks the issuer of tokens for what verifying them takes, until it answers.
+func (a *guard) discover(ctx context.Context) {
+	wait := retry.Backoff{First: time.Second, Longest: time.Minute}
+	for {
+		err := a.issuer.Discover(ctx)
+		if err == nil {
+			a.log.Info("tokens of an issuer are accepted", "issuer", a.cfg.OIDC.Issuer)
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		a.log.Error("the issuer of tokens cannot be asked, its tokens are answered with 503", "error", err)
+		if !retry.Wait(ctx, wait.Next()) {
 			return
 		}
 	}

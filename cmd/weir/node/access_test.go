@@ -2,14 +2,19 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
 func TestWarnsWhereEverybodyMayAsk(t *testing.T) {
@@ -41,6 +46,46 @@ func TestWarnsWhereEverybodyMayAsk(t *testing.T) {
 		a.warn(address)
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
 			t.Errorf("on %s, tokens %q: %q", c.address, c.cfg.TokensFile, log.String())
+		}
+	}
+}
+
+// A token is one of the file, or of an issuer that is asked once the process runs.
+func TestTokensOfFileAndIssuer(t *testing.T) {
+	provider := testkit.NewIssuer(t)
+	const token = "0123456789.abc.def"
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte(token+" engine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := newGuard(config.API{TokensFile: tokens, OIDC: config.OIDC{Issuer: provider.URL, Audience: testkit.IssuerAudience, ScopeClaim: "scope"}},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := a.summary(), "wants one of 1 token or one of "+provider.URL; got != want {
+		t.Errorf("summary %q, want %q", got, want)
+	}
+	name := func(token string) string {
+		client, err := a.rules().Identify(t.Context(), token)
+		if err != nil {
+			return err.Error()
+		}
+		return client.Name
+	}
+	signed := provider.Token("payments")
+	if got := name(signed); got != credentials.ErrIssuerAway.Error() {
+		t.Errorf("before the issuer was asked: %s", got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { a.Run(ctx, nil) })
+	testkit.Eventually(t, 10*time.Second, "the issuer being known", func() (bool, string) { return name(signed) == "payments", name(signed) })
+	stop()
+	running.Wait()
+	for token, want := range map[string]string{token: "engine", "fedcba9876543210": credentials.ErrUnknownToken.Error()} {
+		if got := name(token); got != want {
+			t.Errorf("%s: %s, want %s", token, got, want)
 		}
 	}
 }

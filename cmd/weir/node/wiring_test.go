@@ -81,6 +81,7 @@ func otherValues(t *testing.T) map[string]setting {
 	registry := map[string]any{"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password": "secret"}
 	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
 	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
+	oidc := map[string]any{"api.oidc.issuer": "https://issuer.example.com", "api.oidc.audience": "weir"}
 	encrypted := map[string]any{"api.tls.cert": cert, "api.tls.key": key}
 	values := map[string]setting{
 		"features":                            {value: []string{"other.yaml"}},
@@ -121,6 +122,11 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.sentinel_password_file":        {value: secret, with: sentinel},
 		"store.hash_entities.key_file":        {value: secret},
 		"api.tokens_file":                     {value: file("tokens", strings.Repeat("t", 40)+"\n")},
+		"api.oidc.issuer":                     {value: "https://other.example.com", with: oidc},
+		"api.oidc.audience":                   {value: "other", with: oidc},
+		"api.oidc.scope_claim":                {value: "scp", with: oidc},
+		"api.oidc.scope_prefix":               {value: "weir.", with: oidc},
+		"api.oidc.ca":                         {value: authority.CA, with: oidc},
 		"api.hosts":                           {value: []string{"weir.example.com"}},
 		"api.listen":                          {value: "127.0.0.1:7777"},
 		"api.tls.cert":                        {value: other, with: encrypted},

@@ -1,0 +1,185 @@
+package credentials
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// ErrIssuerAway is that of a token that cannot be verified, since its issuer's keys cannot be had.
+var ErrIssuerAway = errors.New("the token cannot be verified now: its issuer does not answer")
+
+// IssuerConfig says whose JSON web tokens are accepted, and how they are read.
+type IssuerConfig struct {
+	URL         string // where the issuer says what it is: /.well-known/openid-configuration below it
+	Audience    string // whom its tokens must be meant for
+	ScopeClaim  string // the claim that lists scopes, as a text with spaces or as a list
+	ScopePrefix string // what stands before scopes in that claim; others are passed over
+	TLS         *tls.Config
+	Now         func() time.Time // time.Now if nil
+}
+
+// Issuer verifies the tokens of an OpenID Connect provider. It is safe for concurrent use.
+type Issuer struct {
+	config   IssuerConfig
+	client   *http.Client
+	verifier atomic.Pointer[verifier]
+
+	mu       sync.Mutex
+	verified map[[sha256.Size]byte]verified
+}
+
+// verifier is what discovery tells: the keys, and who verifies tokens with them.
+type verifier struct {
+	keys *oidc.RemoteKeySet
+	*oidc.IDTokenVerifier
+}
+
+// verified is a token that was found to be valid, and until when that is believed.
+type verified struct {
+	client *Client
+	until  time.Time
+}
+
+const (
+	// believed is for how long a token that was verified is not verified again.
+	believed = time.Minute
+	// mostVerified bounds the tokens that are remembered.
+	mostVerified = 10_000
+	// issuerTimeout bounds a request to the issuer.
+	issuerTimeout = 5 * time.Second
+	// patience is for how long a question waits for the keys that verify its token.
+	patience = 2 * time.Second
+)
+
+// NewIssuer makes an issuer, which verifies nothing before Discover has succeeded.
+func NewIssuer(c IssuerConfig) *Issuer {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = c.TLS
+	client := &http.Client{Timeout: issuerTimeout, Transport: &sparing{next: transport, now: c.Now, kept: map[string]*keptResponse{}}}
+	return &Issuer{config: c, client: client, verified: map[[sha256.Size]byte]verified{}}
+}
+
+// Discover asks the issuer for what verifying its tokens takes. The keys themselves are
+// fetched with the first token, and anew when a token names one that is not known.
+func (i *Issuer) Discover(ctx context.Context) error {
+	ctx = oidc.ClientContext(ctx, i.client)
+	provider, err := oidc.NewProvider(ctx, i.config.URL)
+	if err != nil {
+		return fmt.Errorf("api.oidc.issuer: %w", err)
+	}
+	var told struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&told); err != nil {
+		return fmt.Errorf("api.oidc.issuer: %w", err)
+	}
+	i.verifier.Store(&verifier{
+		oidc.NewRemoteKeySet(ctx, told.Keys), provider.Verifier(&oidc.Config{ClientID: i.config.Audience, Now: i.config.Now}),
+	})
+	return nil
+}
+
+// IsJWT says whether a token has the form of a JSON web token.
+func IsJWT(token string) bool { return strings.Count(token, ".") == 2 }
+
+// Identify finds out who shows a token, and what its scopes are. The error is ErrIssuerAway,
+// or says why the token is not accepted.
+func (i *Issuer) Identify(ctx context.Context, token string) (*Client, error) {
+	hash := sha256.Sum256([]byte(token))
+	if client := i.remembered(hash); client != nil {
+		return client, nil
+	}
+	verifier := i.verifier.Load()
+	if verifier == nil {
+		return nil, ErrIssuerAway
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	// Verify does not tell keys that cannot be had from a signature that is wrong.
+	if _, err := verifier.keys.VerifySignature(ctx, token); isAway(err) {
+		return nil, ErrIssuerAway
+	}
+	t, err := verifier.Verify(ctx, token)
+	if err != nil {
+		return nil, why(err)
+	}
+	claims := map[string]any{}
+	if err := t.Claims(&claims); err != nil {
+		return nil, why(err)
+	}
+	client := &Client{Name: t.Subject, Scopes: i.scopes(claims[i.config.ScopeClaim])}
+	i.remember(hash, verified{client, t.Expiry})
+	return client, nil
+}
+
+func isAway(err error) bool {
+	var away *awayError
+	return errors.As(err, &away) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// why says why a token is not accepted.
+func why(err error) error {
+	var expired *oidc.TokenExpiredError
+	if errors.As(err, &expired) {
+		return fmt.Errorf("the token expired at %s", expired.Expiry.UTC().Format(time.RFC3339))
+	}
+	return fmt.Errorf("the token is not valid here: %s", strings.TrimPrefix(err.Error(), "oidc: "))
+}
+
+// scopes are those of a claim. Those of other servers are passed over.
+func (i *Issuer) scopes(claim any) Scopes {
+	var words []string
+	switch claim := claim.(type) {
+	case string:
+		words = strings.Fields(claim)
+	case []any:
+		for _, word := range claim {
+			if text, ok := word.(string); ok {
+				words = append(words, text)
+			}
+		}
+	}
+	var s Scopes
+	for _, word := range words {
+		if scope, ours := strings.CutPrefix(word, i.config.ScopePrefix); ours {
+			s.add(scope)
+		}
+	}
+	return s
+}
+
+// remembered is the client of a token that was verified a short while ago.
+func (i *Issuer) remembered(hash [sha256.Size]byte) *Client {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	v, ok := i.verified[hash]
+	if !ok || !i.config.Now().Before(v.until) {
+		return nil
+	}
+	return v.client
+}
+
+func (i *Issuer) remember(hash [sha256.Size]byte, v verified) {
+	if until := i.config.Now().Add(believed); until.Before(v.until) {
+		v.until = until
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.verified) >= mostVerified {
+		clear(i.verified)
+	}
+	i.verified[hash] = v
+}

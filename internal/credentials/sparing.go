@@ -1,0 +1,71 @@
+package credentials
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// sparing asks an issuer for the same thing once in askedAgain at most: tokens that name
+// keys that are not there could else have it asked as often as somebody likes.
+type sparing struct {
+	next http.RoundTripper
+	now  func() time.Time
+
+	mu   sync.Mutex
+	kept map[string]*keptResponse // by URL: the few that discovery names
+}
+
+// keptResponse is what was answered, and when it was asked for.
+type keptResponse struct {
+	asked    time.Time
+	response *http.Response
+	body     []byte
+	err      error
+}
+
+const (
+	askedAgain = 5 * time.Second
+	// mostKeys bounds what an issuer may answer, in bytes.
+	mostKeys = 1 << 20
+)
+
+// awayError is that of an issuer that does not answer as it should.
+type awayError struct{ err error }
+
+func (e *awayError) Error() string { return e.err.Error() }
+func (e *awayError) Unwrap() error { return e.err }
+
+// RoundTrip answers from what was answered a short while ago, or asks.
+func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	url := r.URL.String()
+	kept := s.kept[url]
+	if kept == nil || s.now().Sub(kept.asked) >= askedAgain {
+		kept = s.ask(r)
+		s.kept[url] = kept
+	}
+	if kept.err != nil {
+		return nil, &awayError{kept.err}
+	}
+	response := *kept.response
+	response.Body = io.NopCloser(bytes.NewReader(kept.body))
+	return &response, nil
+}
+
+func (s *sparing) ask(r *http.Request) *keptResponse {
+	kept := &keptResponse{asked: s.now()}
+	if kept.response, kept.err = s.next.RoundTrip(r); kept.err != nil {
+		return kept
+	}
+	defer kept.response.Body.Close()
+	kept.body, kept.err = io.ReadAll(io.LimitReader(kept.response.Body, mostKeys))
+	if kept.err == nil && kept.response.StatusCode != http.StatusOK {
+		kept.err = fmt.Errorf("%s answered %s", r.URL, kept.response.Status)
+	}
+	return kept
+}

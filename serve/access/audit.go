@@ -1,0 +1,85 @@
+package access
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Audit counts who asked how much, for a line in the log for each client and minute. It
+// knows names of clients and numbers, never what was asked about. It is safe for
+// concurrent use, and ready as it is.
+type Audit struct {
+	mu      sync.Mutex
+	clients map[string]*usage
+	since   time.Time // zero before the first Log
+}
+
+// usage is what a client asked for.
+type usage struct{ questions, refused, entities, values int }
+
+const (
+	// auditInterval is the time of which a line tells.
+	auditInterval = time.Minute
+	// mostClients bounds the names that are told apart: an issuer may have any number.
+	mostClients  = 1000
+	otherClients = "(others)"
+)
+
+// Count counts a question: the entities that it was about, and the values it was answered;
+// a refused one has none.
+func (a *Audit) Count(client string, entities, values int, refused bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u := a.clients[client]
+	if u == nil && len(a.clients) >= mostClients {
+		client = otherClients
+		u = a.clients[client]
+	}
+	if a.clients == nil {
+		a.clients = map[string]*usage{}
+	}
+	if u == nil {
+		u = &usage{}
+		a.clients[client] = u
+	}
+	u.questions++
+	if refused {
+		u.refused++
+		return
+	}
+	u.entities += entities
+	u.values += values
+}
+
+// Log logs what was counted, once a minute has passed since the last time; it is called every
+// now and then.
+func (a *Audit) Log(log *slog.Logger, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		a.since = now
+	}
+	if now.Sub(a.since) >= auditInterval {
+		a.flush(log, now)
+	}
+}
+
+// Flush logs what was counted before a process ends.
+func (a *Audit) Flush(log *slog.Logger, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.flush(log, now)
+}
+
+func (a *Audit) flush(log *slog.Logger, now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(a.clients)) {
+		u := a.clients[name]
+		log.Info("a client asked", "client", name, "questions", u.questions, "refused", u.refused,
+			"entities", u.entities, "values", u.values, "over", now.Sub(a.since).Round(time.Second))
+	}
+	clear(a.clients)
+	a.since = now
+}

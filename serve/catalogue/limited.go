@@ -1,0 +1,39 @@
+package catalogue
+
+import "slices"
+
+// Of is what the catalogue says of some services: of these, their features and the streams
+// that these are over.
+func (c Catalogue) Of(service func(name string) bool) Catalogue {
+	of := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}}
+	known, streams := map[string]bool{}, map[string]bool{}
+	for _, s := range c.Services {
+		if service(s.Name) {
+			of.Services = append(of.Services, s)
+			for _, name := range s.Features {
+				known[name] = true
+			}
+		}
+	}
+	for _, f := range c.Features {
+		if known[f.Name] {
+			of.Features = append(of.Features, f.among(known))
+			streams[f.Stream] = true
+		}
+	}
+	for _, s := range c.Streams {
+		if streams[s.Name] {
+			of.Streams = append(of.Streams, s)
+		}
+	}
+	return of
+}
+
+// among leaves out what a feature has in common with features that are not known.
+func (d Feature) among(known map[string]bool) Feature {
+	d.Series = slices.Clone(d.Series)
+	for i := range d.Series {
+		d.Series[i].SharedWith = slices.DeleteFunc(slices.Clone(d.Series[i].SharedWith), func(name string) bool { return !known[name] })
+	}
+	return d
+}

@@ -1,0 +1,196 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/serve/access"
+	"github.com/weir-stream/weir/serve/catalogue"
+)
+
+// clientOf is the client of a line of a file of tokens that ends so.
+func clientOf(t *testing.T, line string) *credentials.Client {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(goodToken+" "+line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := credentials.LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := tokens.Identify(goodToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// askWithToken asks as the client of goodToken.
+func askWithToken(t *testing.T, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r, w := httptest.NewRequest(method, target, strings.NewReader(body)), httptest.NewRecorder()
+	r.Header.Set("Authorization", "Bearer "+goodToken)
+	h.ServeHTTP(w, r)
+	checkContract(t, method, target, body, w)
+	return w
+}
+
+// A client is answered what its scopes allow. payment_risk has the features user_last,
+// device_tx_7d and device_amount_7d.
+func TestScopes(t *testing.T) {
+	const device, user = `"entities":[{"device_id":"d1"}]`, `"entities":[{"device_id":"d1","user_id":"u1"}]`
+	feature := `{"error":{"code":"forbidden","message":"asking for the feature device_avg_7d takes the scope query; the token has service:payment_risk","feature":"device_avg_7d"}}`
+	for _, test := range []struct {
+		name, client, method, target, body string
+		status                             int
+		want                               string // of a refusal
+	}{
+		{"a service in scope", "a service:payment_risk", "POST", queryPath, `{"service":"payment_risk",` + user + `}`, 200, ""},
+		{"a feature in scope", "a service:payment_risk", "POST", queryPath, `{"features":["device_tx_7d"],` + device + `}`, 200, ""},
+		{"a feature in no service", "a service:payment_risk", "POST", queryPath, `{"features":["device_tx_7d","device_avg_7d"],` + device + `}`, 403, feature},
+		{"the same with GET", "a service:payment_risk", "GET", "/v1/features/device_avg_7d?device_id=d1", "", 403, feature},
+		{"its timeline", "a service:payment_risk", "GET", "/v1/timeline/device_avg_7d?device_id=d1", "", 403, feature},
+		{"a feature in scope with GET", "a service:payment_risk", "GET", "/v1/features/device_tx_7d?device_id=d1", "", 200, ""},
+		{"another service", "a service:login_risk", "POST", queryPath, `{"service":"payment_risk",` + user + `}`, 403,
+			`{"error":{"code":"forbidden","message":"asking for the service payment_risk takes the scope query or service:payment_risk; the token has service:login_risk"}}`},
+		{"a feature of another service", "a service:login_risk", "POST", queryPath, `{"features":["device_tx_7d"],` + device + `}`, 403,
+			`{"error":{"code":"forbidden","message":"asking for the feature device_tx_7d takes the scope query or service:payment_risk; the token has service:login_risk","feature":"device_tx_7d"}}`},
+		{"Feast's form", "a service:payment_risk", "POST", "/get-online-features", `{"features":["v:device_tx_7d"],"entities":{"device_id":["d1"]}}`, 200, ""},
+		{"Feast's form, another feature", "a service:payment_risk", "POST", "/get-online-features", `{"features":["v:device_avg_7d"],"entities":{"device_id":["d1"]}}`, 403, ""},
+		{"all features", "a query", "POST", queryPath, `{"features":["device_avg_7d"],` + device + `}`, 200, ""},
+		{"the catalogue", "a query", "GET", "/v1/features", "", 200, ""},
+		{"the status", "a query service:payment_risk", "GET", "/v1/status", "", 403,
+			`{"error":{"code":"forbidden","message":"asking for /v1/status takes the scope admin; the token has query service:payment_risk"}}`},
+		{"the status of an administrator", "a admin", "GET", "/v1/status", "", 200, ""},
+		{"an administrator's question", "a admin", "POST", queryPath, `{"features":["device_avg_7d"],` + device + `}`, 403,
+			`{"error":{"code":"forbidden","message":"asking for features takes the scope query or service:NAME; the token has admin"}}`},
+		{"everything without scopes", "a", "GET", "/v1/status", "", 200, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := newHandler(&fakeReader{slices: stored()}, func(c *setup) { as(clientOf(t, test.client))(&c.Access) })
+			w := askWithToken(t, h, test.method, test.target, test.body)
+			if w.Code != test.status {
+				t.Fatalf("status %d, want %d: %s", w.Code, test.status, w.Body)
+			}
+			if got := strings.TrimSpace(w.Body.String()); test.want != "" && got != test.want {
+				t.Errorf("\ngot  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMetricsTakeTheScopeAdmin(t *testing.T) {
+	for client, want := range map[string]int{"a query": http.StatusForbidden, "a admin": http.StatusOK} {
+		h := newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, client))(&c.Access) })
+		r, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+goodToken)
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: status %d, want %d", client, w.Code, want)
+		}
+	}
+}
+
+// Who may ask about one service is shown that service.
+func TestTheCatalogueOfAService(t *testing.T) {
+	h := newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, "a service:payment_risk"))(&c.Access) })
+	var shown catalogue.Catalogue
+	if err := json.Unmarshal(askWithToken(t, h, "GET", "/v1/features", "").Body.Bytes(), &shown); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range shown.Features {
+		names = append(names, f.Name)
+		for _, s := range f.Series {
+			if len(s.SharedWith) > 0 {
+				t.Errorf("%s shares a series with %v, which are in no service", f.Name, s.SharedWith)
+			}
+		}
+	}
+	if got, want := strings.Join(names, " "), "device_amount_7d device_tx_7d user_last"; got != want {
+		t.Errorf("features %s, want %s", got, want)
+	}
+	if len(shown.Services) != 1 || len(shown.Streams) != 1 {
+		t.Errorf("services %v, streams %v; want one each", shown.Services, shown.Streams)
+	}
+	h = newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, "a service:other"))(&c.Access) })
+	if got, want := strings.TrimSpace(askWithToken(t, h, "GET", "/v1/features", "").Body.String()), `{"features":[],"services":[],"streams":[]}`; got != want {
+		t.Errorf("of another service:\ngot  %s\nwant %s", got, want)
+	}
+}
+
+func TestTheIssuerOfATokenIsAway(t *testing.T) {
+	h := newHandler(&fakeReader{}, func(c *setup) {
+		c.Access.Identify = func(context.Context, string) (*credentials.Client, error) { return nil, credentials.ErrIssuerAway }
+	})
+	w := askWithToken(t, h, "GET", "/v1/features", "")
+	want := `{"error":{"code":"issuer_unavailable","message":"the token cannot be verified now: its issuer does not answer"}}`
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || got != want {
+		t.Errorf("%d, Retry-After %q, %s; want 503, 1, %s", w.Code, w.Header().Get("Retry-After"), got, want)
+	}
+	h = newHandler(&fakeReader{}, func(c *setup) {
+		c.Access.Identify = func(context.Context, string) (*credentials.Client, error) {
+			return nil, errors.New("the token expired at noon")
+		}
+	})
+	if w := askWithToken(t, h, "GET", "/v1/features", ""); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "the token expired at noon") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Each minute the log says who asked how much, and nothing of what about.
+func TestAudit(t *testing.T) {
+	var log bytes.Buffer
+	audit := &access.Audit{}
+	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
+		as(clientOf(t, "payments service:payment_risk"))(&c.Access)
+		c.Access.Audit = audit
+	})
+	audit.Log(logTo(&log), noon)
+	askWithToken(t, h, "POST", queryPath, `{"features":["device_tx_7d","device_amount_7d"],"entities":[{"device_id":"d1"},{"device_id":"d2"},{"device_id":"d3"}]}`)
+	askWithToken(t, h, "POST", queryPath, `{"features":["device_tx_7d"],"entities":[{"device_id":"d1"}]}`)
+	askWithToken(t, h, "POST", queryPath, `{"features":["device_avg_7d"],"entities":[{"device_id":"d1"}]}`)
+	askWithToken(t, h, "GET", "/v1/features", "")
+	audit.Log(logTo(&log), noon.Add(59*time.Second))
+	if log.Len() > 0 {
+		t.Errorf("before the minute is over: %s", &log)
+	}
+	audit.Log(logTo(&log), noon.Add(time.Minute))
+	if got, want := log.String(), `level=INFO msg="a client asked" client=payments questions=3 refused=1 entities=4 values=7 over=1m0s`+"\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("\ngot  %s\nwant %s", got, want)
+	}
+	log.Reset()
+	audit.Log(logTo(&log), noon.Add(2*time.Minute))
+	if log.Len() > 0 {
+		t.Errorf("of a minute without questions: %s", &log)
+	}
+}
+
+// Where certificates alone are asked for, they say who asks, and may ask for everything.
+func TestAuditOfCertificates(t *testing.T) {
+	var log bytes.Buffer
+	audit := &access.Audit{}
+	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) { c.Access = access.Rules{Certificate: true, Audit: audit} })
+	r, w := httptest.NewRequest("GET", "/v1/features/device_tx_7d?device_id=d1", nil), httptest.NewRecorder()
+	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: "engine-1"}}}}}
+	if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	audit.Flush(logTo(&log), noon)
+	if !strings.Contains(log.String(), "client=engine-1 questions=1 ") {
+		t.Errorf("got %s", &log)
+	}
+}
