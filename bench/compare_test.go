@@ -20,7 +20,8 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -41,7 +42,7 @@ func BenchmarkComparison(b *testing.B) {
 }
 
 func compare(b *testing.B) {
-	broker := testkit.NewKafka(b, testkit.KafkaOptions{Loaded: true})
+	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
 	createTopics(b, broker.Client())
 	feed := newFeed(b, broker.Addrs(), population(*events))
 	feed.fill(b, *events, *span)
@@ -52,7 +53,7 @@ func compare(b *testing.B) {
 
 	var sides []side
 	for _, name := range []string{"weir", "textbook"} {
-		server := testkit.NewRedis(b, testkit.RedisOptions{})
+		server := redistest.New(b, redistest.Options{})
 		s := side{name: name, server: server, redis: server.Client(b), addr: server.Addr()}
 		s.load(b, broker.Addrs(), feed)
 		sides = append(sides, s)
@@ -79,7 +80,7 @@ func compare(b *testing.B) {
 // side is one of the two consumers with its Redis.
 type side struct {
 	name, addr string
-	server     *testkit.RedisServer
+	server     *redistest.Server
 	redis      *redis.Client
 	figures    []figure
 	rate       float64 // events a second

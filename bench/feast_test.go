@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // besideFeast has Feast's server answer questions like Weir's, out of a Redis of
@@ -29,7 +30,7 @@ func besideFeast(b *testing.B, table io.Writer) (list []throughput) {
 		fmt.Fprintln(table, "Feast\tnot installed\t\t\t\t\t\t\t\t\t\t")
 		return nil
 	}
-	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	server := redistest.New(b, redistest.Options{})
 	f := feast{python: python, repository: b.TempDir(), features: feastFeatures(b)}
 	if err := os.CopyFS(f.repository, os.DirFS("feast")); err != nil { // Feast writes its registry there
 		b.Fatal(err)
@@ -66,7 +67,7 @@ func (f *feast) run(b *testing.B, script string, args ...string) string {
 var feastListens = regexp.MustCompile(`Listening at: http://(\S+) \((\d+)\)`)
 
 // measure starts a server, asks it, and stops it.
-func (f *feast) measure(b *testing.B, store *testkit.RedisServer, table io.Writer, workers int) throughput {
+func (f *feast) measure(b *testing.B, store *redistest.Server, table io.Writer, workers int) throughput {
 	// A worker that ends after so many requests, as it does by default, would
 	// break the connections that are kept alive.
 	server := testkit.Start(b, f.python, "-m", "feast.cli.cli", "--chdir", f.repository, "serve", "--port", "0",

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -48,7 +48,7 @@ func BenchmarkHotEntity(b *testing.B) {
 }
 
 func hot(b *testing.B, events int) {
-	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	server := redistest.New(b, redistest.Options{})
 	client := server.Client(b)
 	s := side{redis: client}
 	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
@@ -144,7 +144,7 @@ func neighbours(b *testing.B, device func(int64) string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	stored := redisstore.New(testkit.NewRedis(b, testkit.RedisOptions{}).Client(b), namespace, 1)
+	stored := redisstore.New(redistest.New(b, redistest.Options{}).Client(b), namespace, 1)
 	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}

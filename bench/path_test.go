@@ -14,7 +14,8 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -24,11 +25,11 @@ import (
 // BenchmarkPath carries records from fetched bytes to the arguments of script
 // calls: all that the consumer's process does but for the network.
 func BenchmarkPath(b *testing.B) {
-	broker := testkit.Kfake(b, map[string]int{transactions: 1, logins: 1})
+	broker := kafkatest.Embedded(b, map[string]int{transactions: 1, logins: 1})
 	feed := newFeed(b, broker.ListenAddrs(), population(20_000))
 	feed.fill(b, 20_000, time.Hour)
 	fetched := fetchAll(b, broker.ListenAddrs())
-	client := redis.NewClient(&redis.Options{Addr: testkit.Miniredis(b).Addr()})
+	client := redis.NewClient(&redis.Options{Addr: redistest.Embedded(b).Addr()})
 	defer client.Close()
 	p := newPath(b, client)
 	if err := p.store.Create(b.Context()); err != nil { // the writer hashes by the namespace's secret
@@ -98,7 +99,7 @@ func BenchmarkApply(b *testing.B) {
 
 func apply(b *testing.B, size int) {
 	const n, month = 100_000, 30 * 24 * time.Hour
-	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	server := redistest.New(b, redistest.Options{})
 	s := side{redis: server.Client(b)}
 	p := newPath(b, server.Client(b))
 	p.size = size

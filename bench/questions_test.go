@@ -19,7 +19,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -97,7 +97,7 @@ func BenchmarkQuestions(b *testing.B) {
 }
 
 func questions(b *testing.B) {
-	server := testkit.NewRedis(b, testkit.RedisOptions{})
+	server := redistest.New(b, redistest.Options{})
 	client := server.Client(b)
 	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {

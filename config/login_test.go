@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
 func rewrite(t *testing.T, path, text string) {
@@ -93,11 +93,11 @@ func TestPasswordsThatChange(t *testing.T) {
 
 // A token of an issuer serves until it is about to expire; its secret is read for each.
 func TestTokensOfAnIssuer(t *testing.T) {
-	issuer := testkit.NewIssuer(t)
+	issuer := auth.NewIssuer(t)
 	file := filepath.Join(t.TempDir(), "secret")
 	rewrite(t, file, "wrong")
 	login := kafkaLogin(t, config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{
-		TokenURL: issuer.TokenURL, ClientID: testkit.IssuerClient, ClientSecretFile: file, Scopes: []string{"events"},
+		TokenURL: issuer.TokenURL, ClientID: auth.IssuerClient, ClientSecretFile: file, Scopes: []string{"events"},
 		Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=pool=1"},
 	}})
 	_, err := first(t, login, "b-1")
@@ -106,7 +106,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
 
-	rewrite(t, file, testkit.IssuerSecret+"\n")
+	rewrite(t, file, auth.IssuerSecret+"\n")
 	message, err := first(t, login, "b-1")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 
 	issuer.Life = 29 * time.Second // less than the reserve
 	login = kafkaLogin(t, config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{
-		TokenURL: issuer.TokenURL, ClientID: testkit.IssuerClient, ClientSecret: testkit.IssuerSecret,
+		TokenURL: issuer.TokenURL, ClientID: auth.IssuerClient, ClientSecret: auth.IssuerSecret,
 	}})
 	for range 2 {
 		if _, err := first(t, login, "b-1"); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -31,7 +32,7 @@ features:
 // whole log, and says so.
 func TestBackfill(t *testing.T) {
 	events := fewer(60_000)
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	shipped := definitions(t)[:1]
 	s := newSceneOf(t, server.Client(t), shipped, "--redis.addresses", server.Addr(), "--backfill.rate", "0.05")
 	text, err := os.ReadFile("testdata/kinds.yaml")
@@ -56,7 +57,7 @@ func TestBackfill(t *testing.T) {
 			d.take(t, text)
 		}
 	}
-	var copied testkit.RedisCopy
+	var copied redistest.Copy
 	g := generate.New(seed, stream(150))
 	s.flow(g, events,
 		fault{"all take every kind of feature", func() {

@@ -17,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // payments is a topic of one partition, in a namespace of its own, and what answers about it
@@ -231,13 +233,13 @@ func (p *payments) awaitStopped(w *weir, reason, message string) {
 
 // The identity of the log, on real brokers that elect, lose and replace it.
 func TestLogs(t *testing.T) {
-	cluster := testkit.NewKafkaCluster(t)
-	redis := testkit.NewRedis(t, testkit.RedisOptions{})
-	on := func(test func(*testing.T, *testkit.KafkaCluster, string)) func(*testing.T) {
+	cluster := kafkatest.NewCluster(t)
+	redis := redistest.New(t, redistest.Options{})
+	on := func(test func(*testing.T, *kafkatest.Cluster, string)) func(*testing.T) {
 		return func(t *testing.T) { test(t, cluster, redis.Addr()) }
 	}
-	t.Run("isolation changed then committed", on(func(t *testing.T, c *testkit.KafkaCluster, r string) { isolationChanged(t, c, r, kgo.TryCommit) }))
-	t.Run("isolation changed then aborted", on(func(t *testing.T, c *testkit.KafkaCluster, r string) { isolationChanged(t, c, r, kgo.TryAbort) }))
+	t.Run("isolation changed then committed", on(func(t *testing.T, c *kafkatest.Cluster, r string) { isolationChanged(t, c, r, kgo.TryCommit) }))
+	t.Run("isolation changed then aborted", on(func(t *testing.T, c *kafkatest.Cluster, r string) { isolationChanged(t, c, r, kgo.TryAbort) }))
 	t.Run("topic made anew", on(topicMadeAnew))
 	t.Run("stale leader", on(staleLeader))
 	t.Run("leader cut off", on(leaderCutOff))
@@ -247,7 +249,7 @@ func TestLogs(t *testing.T) {
 
 // What a processor has applied beyond the last stable offset belongs to the same log: after a
 // change to read_committed it waits for the transaction, and goes on behind what it has.
-func isolationChanged(t *testing.T, cluster *testkit.KafkaCluster, redis string, end kgo.TransactionEndTry) {
+func isolationChanged(t *testing.T, cluster *kafkatest.Cluster, redis string, end kgo.TransactionEndTry) {
 	topic := cluster.CreateTopic(t, 1)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
 	w := p.start("--kafka.isolation", "read_uncommitted")
@@ -288,7 +290,7 @@ func (p *payments) notLost(w *weir) {
 
 // A topic that is deleted and made anew is another log, however long: nothing of it is applied
 // until an operator says so.
-func topicMadeAnew(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
+func topicMadeAnew(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	topic := cluster.CreateTopic(t, 1)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
 	w := p.start("--kafka.on_data_loss", "continue")
@@ -345,7 +347,7 @@ func pointers(totals map[string]total) map[string]*total {
 
 // A broker that is cut off names itself the leader, and has not what was applied since. That
 // is no truncation.
-func staleLeader(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
+func staleLeader(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	topic := cluster.CreateTopic(t, 2, 1)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
 	p.write(50, cluster.Addrs()...)
@@ -369,7 +371,7 @@ func staleLeader(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
 
 // A leader that is cut off while a processor reads from it does not hear that another one was
 // elected, and says that nothing new has come. Other brokers know better.
-func leaderCutOff(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
+func leaderCutOff(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	topic := cluster.CreateTopic(t, 2, 1)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
 	// Only the leader tells it where leaders are: others would show that it is cut off by their metadata.
@@ -395,7 +397,7 @@ func leaderCutOff(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
 }
 
 // A leader that dies leaves its log to another that has all of it: nothing stops.
-func leaderKilled(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
+func leaderKilled(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	topic := cluster.CreateTopic(t, 2, 3)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
 	w := p.start()
@@ -420,7 +422,7 @@ func leaderKilled(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
 
 // An election of a leader that lacks what was applied, behind the back of a processor that looks
 // again when the log has grown past its progress. It goes on where the log diverges.
-func uncleanElection(t *testing.T, cluster *testkit.KafkaCluster, redis string) {
+func uncleanElection(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	const both, vanish, more = 60, 40, 90
 	topic := cluster.CreateTopic(t, 2, 3)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
@@ -463,16 +465,16 @@ func uncleanElection(t *testing.T, cluster *testkit.KafkaCluster, redis string) 
 // Another cluster at the address, as after a failover to another site, with a topic of the same
 // name: nothing of it is applied until an operator says so.
 func TestAnotherClusterAtTheAddress(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
-	broker := testkit.NewKafka(t, testkit.KafkaOptions{})
-	topic := testkit.CreateTopic(t, broker, 1)
+	server := redistest.New(t, redistest.Options{})
+	broker := kafkatest.New(t, kafkatest.Options{})
+	topic := kafkatest.CreateTopic(t, broker, 1)
 	p := newPayments(t, topic, server.Addr(), broker.Addr())
 	w := p.start("--kafka.on_data_loss", "continue")
 	p.write(50, broker.Addr())
 	p.await(w)
 
 	broker.Replace()
-	testkit.MakeTopic(t, broker, topic, 1)
+	kafkatest.MakeTopic(t, broker, topic, 1)
 	old := p.totalsWanted()
 	p.write(80, broker.Addr())
 	after := p.want

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/internal/generate"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -16,11 +16,11 @@ import (
 // own master, whatever the others do.
 func TestExactlyOnceOnCluster(t *testing.T) {
 	events := fewer(60_000)
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	s := newScene(t, cluster.Client(t), "--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","))
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")
-	var old testkit.RedisCopy
+	var old redistest.Copy
 	s.flow(generate.New(seed, stream(200)), events,
 		fault{"a processor is killed and replaced", func() {
 			s.kill(first)
@@ -56,7 +56,7 @@ const longestStall = 20 * time.Second
 // is under way lag and catch up, no event is lost or counts twice, and nothing stalls for long.
 func TestSlotsMoveWhileEventsFlow(t *testing.T) {
 	events := fewer(60_000)
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	s := newScene(t, cluster.Client(t), "--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","))
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")
@@ -67,13 +67,13 @@ func TestSlotsMoveWhileEventsFlow(t *testing.T) {
 		for range 4 {
 			tag := keyspace.ShardTag(s.group, random.IntN(shards), shards)
 			slot := int(cluster.Client(t).ClusterKeySlot(ctx, tag).Val())
-			from := testkit.SlotOwner(ctx, tag, cluster.Nodes...)
+			from := redistest.SlotOwner(ctx, tag, cluster.Nodes...)
 			to := cluster.Nodes[random.IntN(len(cluster.Nodes))]
 			if from == nil || to == from {
 				continue
 			}
-			for _, way := range [][2]*testkit.RedisServer{{from, to}, {to, from}, {from, to}} {
-				if err := testkit.MoveSlot(ctx, slot, way[0], way[1], cluster.Nodes...); err != nil {
+			for _, way := range [][2]*redistest.Server{{from, to}, {to, from}, {from, to}} {
+				if err := redistest.MoveSlot(ctx, slot, way[0], way[1], cluster.Nodes...); err != nil {
 					t.Fatal(err)
 				}
 				moved++

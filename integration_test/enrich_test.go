@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/model"
-	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -27,7 +27,7 @@ import (
 // killed or put back in time.
 func TestEnrichedEvents(t *testing.T) {
 	events := fewer(40_000)
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	paths, err := filepath.Abs("testdata/enrich.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestEnrichedEvents(t *testing.T) {
 	s := newSceneOf(t, server.Client(t), []string{paths}, "--redis.addresses", server.Addr())
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")
-	var old testkit.RedisCopy
+	var old redistest.Copy
 	s.flow(generate.New(seed, stream(200)), events,
 		fault{"a processor is killed and replaced", func() {
 			s.kill(first)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // stream is what the events of these tests are like: a month and more of few
@@ -24,13 +25,13 @@ const seed = 20261
 // Every event counts once, whatever is killed, cut or put back in time.
 func TestExactlyOnce(t *testing.T) {
 	events := fewer(200_000)
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	link := testkit.Proxy(t, server.Addr())
 	s := newScene(t, server.Client(t), "--redis.addresses", link.Addr())
 	api := s.start("api", "--redis.addresses", server.Addr())
 	first, second := s.start("processor"), s.start("processor")
 	var third *weir
-	var old testkit.RedisCopy
+	var old redistest.Copy
 	save := fault{"a copy of Redis is taken", func() { old = server.SaveCopy() }}
 	restore := fault{"Redis is put back to the copy", func() {
 		// A generation that begins to read afterwards would not have to notice.

@@ -9,16 +9,17 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // Redis fails over to a replica that lacks the last writes: what it lacks is
 // read again from Kafka.
 func TestFailoverToReplicaThatLags(t *testing.T) {
 	events := fewer(30_000)
-	primary := testkit.NewRedis(t, testkit.RedisOptions{})
+	primary := redistest.New(t, redistest.Options{})
 	address := testkit.Proxy(t, primary.Addr()) // as a virtual IP address
 	replication := testkit.Proxy(t, primary.Addr())
-	replica := testkit.NewRedisReplica(t, replication.Addr())
+	replica := redistest.NewReplica(t, replication.Addr())
 	// The client follows the address, as the processes do.
 	client := redis.NewClient(&redis.Options{Addr: address.Addr()})
 	t.Cleanup(func() { _ = client.Close() })

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/internal/generate"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // Every event counts once while processors join, leave and are killed in the midst
 // of rebalances: those that a kill, a start or a restart has just begun.
 func TestExactlyOnceWhileTheGroupRebalances(t *testing.T) {
 	events := fewer(60_000)
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	api := s.start("api")
 	first, second := s.start("processor"), s.start("processor")

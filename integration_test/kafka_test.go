@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -26,7 +27,7 @@ var topics = map[string]int{generate.Transactions: 4, "transactions.enriched": 4
 
 // createTopics makes the topics. Events of tests lie in the past, and must not
 // fall to the retention.
-func createTopics(t testing.TB, broker *testkit.Broker) {
+func createTopics(t testing.TB, broker *kafkatest.Broker) {
 	t.Helper()
 	request := &kafka.CreateTopicsRequest{}
 	for topic, partitions := range topics {
@@ -109,7 +110,7 @@ type producer struct {
 	plain, transactional *kgo.Client
 }
 
-func newProducer(t testing.TB, broker *testkit.Broker) *producer {
+func newProducer(t testing.TB, broker *kafkatest.Broker) *producer {
 	t.Helper()
 	client := func(opts ...kgo.Opt) *kgo.Client {
 		// A container's port takes connections before the broker in it does, and ends them.
@@ -166,7 +167,7 @@ func place(topic string, partition int32, offset int64) string {
 
 // readDead waits until the dead-letter topic holds all the places and returns
 // the last dead letter of each.
-func readDead(t testing.TB, broker *testkit.Broker, places []string) map[string]*kgo.Record {
+func readDead(t testing.TB, broker *kafkatest.Broker, places []string) map[string]*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.ConsumeTopics(deadLetters))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -42,7 +43,7 @@ var promised = []string{
 // What operators see and do, on one process with both roles.
 func TestOperations(t *testing.T) {
 	const events = 3000
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	check := func() (string, int) { return runWeir(t, slices.Concat([]string{"run", "--check"}, s.settings)...) }
 	matches := func(t *testing.T, text string, patterns ...string) {
@@ -143,7 +144,7 @@ func TestOperations(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	const session = 30 * time.Second
 	events := fewer(40_000)
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	api := s.start("api")
 	// Commits are seldom, so that those of the end show.

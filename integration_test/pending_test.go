@@ -9,12 +9,13 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // An event is counted once by the questions that it is sent along with, from
 // before it is on the bus until it has long been applied.
 func TestPendingWhileItArrives(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	definitions, err := filepath.Abs("testdata/pending.yaml")
 	if err != nil {

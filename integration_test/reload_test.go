@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // added are features that processes learn of while they run: of new series in
@@ -104,7 +105,7 @@ func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
 // they say so.
 func TestReload(t *testing.T) {
 	events := fewer(120_000)
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr(), "--backfill.mode", "off")
 	file := filepath.Join(t.TempDir(), "more.yaml")
 	if err := os.WriteFile(file, []byte(added), 0o600); err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // The requests of a replay that change something.
@@ -26,7 +28,7 @@ const (
 // Whatever a replay is killed at, the next one ends with each event put back once.
 func TestReplayUnderKills(t *testing.T) {
 	proxy := newKillingProxy(t)
-	broker := testkit.NewKafka(t, testkit.KafkaOptions{Config: map[string]string{
+	broker := kafkatest.New(t, kafkatest.Options{Config: map[string]string{
 		"advertised.listeners": "PLAINTEXT://" + proxy.listener.Addr().String(),
 	}})
 	proxy.mu.Lock()
@@ -38,7 +40,7 @@ func TestReplayUnderKills(t *testing.T) {
 	kills := 0
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
-			events, dead := testkit.CreateTopic(t, broker, 2), testkit.CreateTopic(t, broker, 2)
+			events, dead := kafkatest.CreateTopic(t, broker, 2), kafkatest.CreateTopic(t, broker, 2)
 			setAside(t, broker, events, dead, letters)
 			args := []string{"deadletters", "replay", "--kafka.brokers", broker.Addr(), "--kafka.dead_letter_topic", dead,
 				"--batch", strconv.Itoa(batch)}
@@ -94,7 +96,7 @@ func TestReplayUnderKills(t *testing.T) {
 }
 
 // setAside writes dead letters, as of events that are not in the topic itself.
-func setAside(t *testing.T, broker *testkit.Broker, events, dead string, n int) {
+func setAside(t *testing.T, broker *kafkatest.Broker, events, dead string, n int) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -116,7 +118,7 @@ func setAside(t *testing.T, broker *testkit.Broker, events, dead string, n int) 
 }
 
 // committedRecords are all records of topics of two partitions that count.
-func committedRecords(t *testing.T, broker *testkit.Broker, topics ...string) (records []*kgo.Record) {
+func committedRecords(t *testing.T, broker *kafkatest.Broker, topics ...string) (records []*kgo.Record) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ConsumeTopics(topics...), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
@@ -172,7 +174,7 @@ features:
 		}
 		return path
 	}
-	server, broker := testkit.NewRedis(t, testkit.RedisOptions{}), testkit.NewKafka(t, testkit.KafkaOptions{})
+	server, broker := redistest.New(t, redistest.Options{}), kafkatest.New(t, kafkatest.Options{})
 	client := broker.Client()
 	for _, topic := range []string{"payments", deadLetters} {
 		made, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{

@@ -9,14 +9,15 @@ import (
 	"github.com/weir-stream/weir/client"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // Questions are answered by a replica, which says how old its state may be; who
 // waits for an event gets it although the replica does not.
 func TestReadFromReplica(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
-	replica := testkit.NewRedisReplica(t, link.Addr())
+	replica := redistest.NewReplica(t, link.Addr())
 	s := newScene(t, master.Client(t), "--redis.addresses", master.Addr(),
 		"--redis.read_from", "replica", "--redis.replicas", replica.Addr(), "--redis.max_staleness", "1m")
 	definitions, err := filepath.Abs("testdata/pending.yaml")

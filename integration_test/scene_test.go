@@ -22,6 +22,8 @@ import (
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -33,7 +35,7 @@ var shards = config.Default().Shards
 // work, and the model of all events that were written.
 type scene struct {
 	t        testing.TB
-	broker   *testkit.Broker
+	broker   *kafkatest.Broker
 	kafka    *kafka.Client
 	producer *producer
 	store    *redisstore.Store
@@ -80,7 +82,7 @@ func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, sett
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := testkit.NewKafka(t, testkit.KafkaOptions{})
+	broker := kafkatest.New(t, kafkatest.Options{})
 	createTopics(t, broker)
 	namespace := testkit.Namespace(t)
 	return &scene{
@@ -190,7 +192,7 @@ func appliedOf(store *redisstore.Store) (sum int64, err error) {
 }
 
 // appliedIn is the number of offsets that all shards of one server have applied.
-func (s *scene) appliedIn(server *testkit.RedisServer) int64 {
+func (s *scene) appliedIn(server *redistest.Server) int64 {
 	s.t.Helper()
 	applied, err := appliedOf(redisstore.New(server.Client(s.t), s.group, shards))
 	if err != nil {

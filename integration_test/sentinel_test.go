@@ -8,21 +8,22 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // The master dies, or hangs, and a Sentinel names another one: processors and API find it
 // by themselves, and go on where it is.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
-	t.Run("dead", func(t *testing.T) { masterGone(t, func(s *scene, primary *testkit.RedisServer) { s.kill(primary) }) })
+	t.Run("dead", func(t *testing.T) { masterGone(t, func(s *scene, primary *redistest.Server) { s.kill(primary) }) })
 	// Its connections stand, and nothing comes of them.
-	t.Run("hung", func(t *testing.T) { masterGone(t, func(_ *scene, primary *testkit.RedisServer) { primary.Pause() }) })
+	t.Run("hung", func(t *testing.T) { masterGone(t, func(_ *scene, primary *redistest.Server) { primary.Pause() }) })
 }
 
-func masterGone(t *testing.T, leave func(*scene, *testkit.RedisServer)) {
+func masterGone(t *testing.T, leave func(*scene, *redistest.Server)) {
 	events, name := fewer(20_000), "weir"
-	primary := testkit.NewRedis(t, testkit.RedisOptions{})
-	replica := testkit.NewRedisReplica(t, primary.Addr())
-	sentinel := testkit.NewSentinel(t, name, primary, 1)
+	primary := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplica(t, primary.Addr())
+	sentinel := redistest.NewSentinel(t, name, primary, 1)
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: name, SentinelAddrs: []string{sentinel.Addr()}})
 	t.Cleanup(func() { _ = client.Close() })
 	s := newScene(t, client, "--redis.mode", "sentinel", "--redis.master_name", name, "--redis.addresses", sentinel.Addr())

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/internal/generate"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -37,7 +37,7 @@ func textbookEvent(at int64, amount string) generate.Event {
 }
 
 func TestTextbook(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	w := s.start("processor,api")
 	if err := s.write([]generate.Event{textbookEvent(textbookTime, "166.6")}, s.producer.write); err != nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/generate"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // served is what a live question was answered about an entity at a moment.
@@ -30,7 +30,7 @@ type served struct {
 // events that had come until then, of both streams, and without late ones that came
 // later. By event time it has those too.
 func TestTrainingSetIsWhatWasAnswered(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	shipped, err := filepath.Abs("../config/features")
 	if err != nil {
 		t.Fatal(err)

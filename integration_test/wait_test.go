@@ -8,12 +8,12 @@ import (
 
 	"github.com/weir-stream/weir/client"
 	"github.com/weir-stream/weir/internal/generate"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // Who has written an event and waits for it finds it in the answer.
 func TestReadYourOwnEvent(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	definitions, err := filepath.Abs("testdata/pending.yaml")
 	if err != nil {

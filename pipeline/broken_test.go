@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -137,7 +138,7 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 
 // A batch that inflates beyond all bounds stops its partition, or is set aside.
 func TestBatchThatInflatesTooFar(t *testing.T) {
-	broker := testkit.Kafka(t)
+	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)
 	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
@@ -150,7 +151,7 @@ func TestBatchThatInflatesTooFar(t *testing.T) {
 // A partition that is stopped at a batch goes on when it is placed behind it, as its message
 // says, and is ready though nothing follows yet.
 func TestPlacedBehindABrokenBatch(t *testing.T) {
-	broker := testkit.Kafka(t)
+	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)
 	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
@@ -194,7 +195,7 @@ func TestPlacedBehindABrokenBatch(t *testing.T) {
 // A batch that a disk has damaged stops its partition, or is set aside.
 func TestBatchWithAWrongChecksum(t *testing.T) {
 	logs := t.TempDir()
-	broker := testkit.NewKafka(t, testkit.KafkaOptions{Dir: logs})
+	broker := kafkatest.New(t, kafkatest.Options{Dir: logs})
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker, kgo.ProducerBatchCompression(kgo.NoCompression()))
 	produce(t, plain, topic, payments(0, 10)...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // While a Redis master hangs, enriched events wait; the answers are as if it had not,
@@ -21,7 +22,7 @@ func TestEnrichWhileAMasterHangs(t *testing.T) {
 	with = strings.Replace(with, "features:\n", "features:\n  logins: COUNT(lifetime, login, user)\n", 1)
 	b := newBenchOf(t, with, map[string]int{"payments": partitions, enrichedTopic: partitions, "logins": 1, deadLetters: 1})
 	b.config.MaxEvents, b.config.Workers = 30, 1
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
 	sent := purchases(3, 900)
 	b.run()

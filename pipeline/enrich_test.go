@@ -24,6 +24,7 @@ import (
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
@@ -451,7 +452,7 @@ func TestEnrichByTwoOwners(t *testing.T) {
 // A Redis that is put back lets events be written again, the same as before.
 func TestEnrichWhereRedisGoesBackInTime(t *testing.T) {
 	b := newEnrichBench(t)
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
 	sent := purchases(8, 900)
 	b.write(sent[:300]...)

@@ -10,7 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -111,7 +111,7 @@ func TestRecordsBehindAGapWaitForTheGracePeriod(t *testing.T) {
 		b.checkGaps(watch, partitions)
 	})
 	t.Run("a batch is set aside", func(t *testing.T) {
-		broker := testkit.Kafka(t)
+		broker := kafkatest.Shared(t)
 		b, topic := newKafkaBench(t, broker, 1)
 		plain := producer(t, broker)
 		bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/group"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -82,7 +83,7 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 // While the group rebalances, however long that takes, the partitions that stay with
 // a processor are applied.
 func TestPartitionsGoOnDuringARebalance(t *testing.T) {
-	broker := testkit.Kafka(t)
+	broker := kafkatest.Shared(t)
 	const partitions = 6
 	b, topic := newKafkaBench(t, broker, partitions)
 	b.config.HeartbeatInterval, b.config.SessionTimeout, b.config.RebalanceTimeout = 50*time.Millisecond, time.Minute, time.Minute

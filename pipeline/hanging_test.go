@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -54,10 +56,10 @@ func TestEnrichedEventsWaitForShardsThatLag(t *testing.T) {
 // behindLinks is a bench whose Redis and Kafka are reached by way of proxies.
 func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyProxy, write func(from, to int)) {
 	kafkaLink = testkit.Proxy(t, "127.0.0.1:1")
-	broker := testkit.NewKafkaBehind(t, kafkaLink, testkit.KafkaOptions{})
+	broker := kafkatest.NewBehind(t, kafkaLink, kafkatest.Options{})
 	b, topic := newKafkaBench(t, broker, 1)
 	b.config.Brokers = []string{kafkaLink.Addr()}
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	redisLink = testkit.Proxy(t, server.Addr())
 	linked := redis.NewClient(&redis.Options{Addr: redisLink.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second})
 	t.Cleanup(func() { _ = linked.Close() })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -18,7 +19,7 @@ import (
 // applied, of all partitions; then those of its own are, each once.
 func TestOneMasterHangs(t *testing.T) {
 	b := newBench(t)
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
 	b.run()
 	const rounds = 6
@@ -52,7 +53,7 @@ func TestOneMasterHangs(t *testing.T) {
 // the others; the rest follows when the master is back, each event once.
 func TestPartitionsAreTakenWhileAMasterHangs(t *testing.T) {
 	b := newBench(t)
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
 	b.run()
 	b.write(payments(0, 210)...)
@@ -82,7 +83,7 @@ func TestPartitionsAreTakenWhileAMasterHangs(t *testing.T) {
 }
 
 // onCluster has the bench work on a cluster, with short deadlines.
-func (b *bench) onCluster(cluster *testkit.Cluster) {
+func (b *bench) onCluster(cluster *redistest.Cluster) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second,
 	})

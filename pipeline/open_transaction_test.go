@@ -12,20 +12,21 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
 // newKafkaBench is a bench on a real broker, whose topic of payments has the
 // given number of partitions and a name of its own.
-func newKafkaBench(t *testing.T, broker *testkit.Broker, partitions int) (b *bench, topic string) {
+func newKafkaBench(t *testing.T, broker *kafkatest.Broker, partitions int) (b *bench, topic string) {
 	t.Helper()
-	topic = testkit.CreateTopic(t, broker, partitions)
+	topic = kafkatest.CreateTopic(t, broker, partitions)
 	b = newBenchOf(t, strings.Replace(definitions, "topic: payments", "topic: "+topic, 1), nil)
-	b.config.Brokers, b.config.DeadLetterTopic = broker.Addrs(), testkit.CreateTopic(t, broker, 1)
+	b.config.Brokers, b.config.DeadLetterTopic = broker.Addrs(), kafkatest.CreateTopic(t, broker, 1)
 	return b, topic
 }
 
 // producer writes to partitions that its caller names.
-func producer(t *testing.T, broker *testkit.Broker, opts ...kgo.Opt) *kgo.Client {
+func producer(t *testing.T, broker *kafkatest.Broker, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
@@ -70,7 +71,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 // A producer that hangs in a transaction holds back all that is written behind
 // it. That is no trouble of the processor's, but it is seen.
 func TestOpenTransactionIsSeen(t *testing.T) {
-	broker := testkit.Kafka(t)
+	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics

@@ -15,6 +15,8 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -67,8 +69,8 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 	}
 	b := &bench{
 		t: t, registry: registry,
-		broker: testkit.Kfake(t, topics),
-		redis:  testkit.Redis(t).Client(t),
+		broker: kafkatest.Embedded(t, topics),
+		redis:  redistest.Shared(t).Client(t),
 	}
 	b.store = redisstore.New(b.redis, testkit.Namespace(t), 8)
 	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
 // A processor with an instance ID that is started again goes on with its
 // partitions, and the other one does not notice.
 func TestStaticProcessorStartsAgain(t *testing.T) {
-	broker := testkit.Kafka(t)
+	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 2)
 	b.config.SessionTimeout, b.config.HeartbeatInterval = 20*time.Second, 100*time.Millisecond
 	lines := &logLines{}

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -151,7 +152,7 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 // Redis that is killed is waited for; what its file lacks is read again.
 func TestRedisAwayAndBack(t *testing.T) {
 	b := newBench(t)
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
 	b.write(payments(0, 300)...)
 	b.run()
@@ -167,7 +168,7 @@ func TestRedisAwayAndBack(t *testing.T) {
 	b.committed(600)
 }
 
-func (b *bench) useRedis(server *testkit.RedisServer) {
+func (b *bench) useRedis(server *redistest.Server) {
 	b.redis = server.Client(b.t)
 	b.store = redisstore.New(b.redis, "weir", 8)
 	b.config.Store = b.store
@@ -179,7 +180,7 @@ func TestRedisGoesBackInTime(t *testing.T) {
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
 	empty := server.SaveCopy()
 	b.write(payments(0, 200)...)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -22,7 +22,7 @@ import (
 // back do not count: they would take the progress past those between.
 func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 	ctx := context.Background()
-	broker := testkit.Kfake(t, map[string]int{"payments": 1})
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	writer := kafka.Writer{
@@ -171,7 +171,7 @@ func (f *headerFormat) Scan(rec *record.Record, _ []record.Datum) error {
 // A format sees the record's key and headers, and what it says is poison is a dead
 // letter of its stream.
 func TestFormatSeesKeyAndHeaders(t *testing.T) {
-	broker := testkit.Kfake(t, map[string]int{"payments": 1})
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	writer := kafka.Writer{Addr: kafka.TCP(broker.ListenAddrs()...), Topic: "payments", Transport: transport}

@@ -12,6 +12,8 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/serve/access"
 )
 
@@ -24,7 +26,7 @@ const (
 // change, and is asked with those by the commands.
 func TestAccessToARunningServer(t *testing.T) {
 	flags, _ := servers(t, allTopics)
-	dir, authority := t.TempDir(), testkit.NewAuthority(t)
+	dir, authority := t.TempDir(), auth.NewAuthority(t)
 	tokens := writeFile(t, dir, "tokens", oneToken+" engine service:payment_risk\n")
 	cert, key := authority.Issue("server")
 	clientCert, clientKey := authority.Issue("client")
@@ -111,7 +113,7 @@ func TestAccessToARunningServer(t *testing.T) {
 }
 
 func TestBadAccess(t *testing.T) {
-	authority := testkit.NewAuthority(t)
+	authority := auth.NewAuthority(t)
 	cert, key := authority.Issue("server")
 	short := writeFile(t, t.TempDir(), "tokens", "short")
 	tooShort := short + ":1: a token of 5 characters can be guessed: at least 16, such as from `openssl rand -hex 32`"
@@ -137,7 +139,7 @@ func TestBadAccess(t *testing.T) {
 }
 
 func TestCheckOfAccess(t *testing.T) {
-	dir, authority, server := t.TempDir(), testkit.NewAuthority(t), testkit.Miniredis(t)
+	dir, authority, server := t.TempDir(), auth.NewAuthority(t), redistest.Embedded(t)
 	cert, key := authority.Issue("server")
 	tokens := writeFile(t, dir, "tokens", oneToken)
 	args := []string{"run", "--check", "--roles", "api", "--features", shipped, "--redis.addresses", server.Addr(),

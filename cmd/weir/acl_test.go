@@ -14,6 +14,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // aclRule is a line of docs/operations.md that makes a user of Redis.
@@ -58,7 +60,7 @@ services:
 // docs/operations.md says do everything that they do: nothing is denied, and
 // nothing that is allowed is superfluous.
 func TestLeastPrivileges(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	server := redistest.New(t, redistest.Options{AOF: true})
 	users, admin := documentedUsers(t), server.Client(t)
 	if len(users) != 3 {
 		t.Fatalf("docs/operations.md has the users %v", users)
@@ -75,7 +77,7 @@ func TestLeastPrivileges(t *testing.T) {
 	if err := admin.ConfigResetStat(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	broker := testkit.Kfake(t, map[string]int{"payments": 2, "enriched": 1, "weir.dead-letters": 1})
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 2, "enriched": 1, "weir.dead-letters": 1})
 	dir := t.TempDir()
 	definitions, password := writeFile(t, dir, "features.yaml", aclDefinitions), writeFile(t, t.TempDir(), "password", "secret")
 	settings := func(user string) []string {

@@ -8,15 +8,18 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // logins are the ways to log in at a broker: the listener's address, and the
 // section kafka of the settings but for its brokers. The issuer may be nil.
-func logins(broker *testkit.Broker, authority *testkit.Authority, issuer *testkit.Issuer) map[string][2]string {
+func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Issuer) map[string][2]string {
 	cert, key := authority.Issue("client")
 	sasl := func(mechanism string) [2]string {
 		return [2]string{broker.SecureAddr(), fmt.Sprintf("tls: {enabled: true, ca: %s}\n  sasl: {mechanism: %s, username: %s, password: %s}",
-			authority.CA, mechanism, testkit.SecureUser, testkit.SecurePassword)}
+			authority.CA, mechanism, kafkatest.SecureUser, kafkatest.SecurePassword)}
 	}
 	all := map[string][2]string{
 		"plain": sasl("plain"), "scram-sha-256": sasl("scram-sha-256"), "scram-sha-512": sasl("scram-sha-512"),
@@ -25,7 +28,7 @@ func logins(broker *testkit.Broker, authority *testkit.Authority, issuer *testki
 	if issuer != nil {
 		all["oauthbearer"] = [2]string{broker.SecureAddr(), fmt.Sprintf(
 			"tls: {enabled: true, ca: %s}\n  sasl: {mechanism: oauthbearer, oauth: {token_url: %s, client_id: %s, client_secret: %s}}",
-			authority.CA, issuer.TokenURL, testkit.IssuerClient, testkit.IssuerSecret)}
+			authority.CA, issuer.TokenURL, auth.IssuerClient, auth.IssuerSecret)}
 	}
 	return all
 }
@@ -33,10 +36,10 @@ func logins(broker *testkit.Broker, authority *testkit.Authority, issuer *testki
 // Processor, API and the operator's commands work with a broker and a Redis that
 // take encrypted connections only, from clients that they know.
 func TestOverEncryptedConnections(t *testing.T) {
-	authority, stranger := testkit.NewAuthority(t), testkit.NewAuthority(t)
-	issuer := testkit.NewIssuer(t)
-	broker := testkit.NewKafka(t, testkit.KafkaOptions{TLS: authority, Issuer: issuer})
-	server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true, TLS: authority})
+	authority, stranger := auth.NewAuthority(t), auth.NewAuthority(t)
+	issuer := auth.NewIssuer(t)
+	broker := kafkatest.New(t, kafkatest.Options{TLS: authority, Issuer: issuer})
+	server := redistest.New(t, redistest.Options{AOF: true, TLS: authority})
 	if err := server.Client(t).ConfigSet(t.Context(), "requirepass", "open sesame").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ api: {listen: '127.0.0.1:0'}
 			`FAIL  redis +127\.0\.0\.1:\d+: .*certificate signed by unknown authority`},
 		"a broker of another name": {login, []string{"--kafka.tls.server_name", "example.com"},
 			`FAIL  kafka +127\.0\.0\.1:\d+: .*certificate is valid for localhost, not example\.com`},
-		"a wrong password": {[2]string{login[0], strings.Replace(login[1], testkit.SecurePassword, "guessed", 1)}, nil,
+		"a wrong password": {[2]string{login[0], strings.Replace(login[1], kafkatest.SecurePassword, "guessed", 1)}, nil,
 			`FAIL  kafka +127\.0\.0\.1:\d+: .*Authentication failed`},
 		"a broker without our certificate": {[2]string{broker.MutualAddr(), "tls: {enabled: true, ca: " + authority.CA + "}"}, nil,
 			`FAIL  kafka +127\.0\.0\.1:\d+: .*tls: .*certificate`},

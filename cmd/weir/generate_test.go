@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/generate"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
 func TestGenerateLines(t *testing.T) {
@@ -54,7 +54,7 @@ func TestGenerateLines(t *testing.T) {
 }
 
 func TestGenerateToKafka(t *testing.T) {
-	broker := testkit.Kfake(t, map[string]int{generate.Logins: 2, generate.Transactions: 3})
+	broker := kafkatest.Embedded(t, map[string]int{generate.Logins: 2, generate.Transactions: 3})
 	const n = 2500
 	before := time.Now()
 	if _, err := weir(t, "generate", "--brokers", broker.ListenAddrs()[0], "--events", "2500", "--seed", "7"); err != nil {
@@ -102,7 +102,7 @@ func TestGenerateToKafka(t *testing.T) {
 }
 
 func TestGenerateSaysThatATopicIsMissing(t *testing.T) {
-	broker := testkit.Kfake(t, nil)
+	broker := kafkatest.Embedded(t, nil)
 	_, err := weir(t, "generate", "--brokers", broker.ListenAddrs()[0], "--events", "10")
 	if err == nil || !strings.Contains(err.Error(), kafka.UnknownTopicOrPartition.Title()) {
 		t.Errorf("got %v", err)

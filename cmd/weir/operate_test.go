@@ -12,6 +12,8 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // look runs a command that must end as wanted, the error being empty for none.
@@ -105,7 +107,7 @@ func TestOperate(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
-	broker, server := testkit.Kfake(t, allTopics), testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
+	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{AOF: true})
 	flags := []string{"--features", shipped, "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr()}
 	out := look(t, "", append([]string{"doctor"}, flags...)...)
 	for _, want := range []string{

@@ -17,10 +17,11 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/browser"
 )
 
 // shows waits until an element of the page has a text in it.
-func shows(t *testing.T, tab *testkit.Tab, selector, text string) {
+func shows(t *testing.T, tab *browser.Tab, selector, text string) {
 	t.Helper()
 	testkit.Eventually(t, patience, fmt.Sprintf("%q in %s", text, selector), func() (bool, string) {
 		var found string
@@ -30,7 +31,7 @@ func shows(t *testing.T, tab *testkit.Tab, selector, text string) {
 }
 
 // quiet checks that nothing was wrong so far, and that nobody else was asked.
-func quiet(t *testing.T, tab *testkit.Tab, base string) {
+func quiet(t *testing.T, tab *browser.Tab, base string) {
 	t.Helper()
 	if troubles := tab.Troubles(); len(troubles) > 0 {
 		t.Errorf("on the console: %q", troubles)
@@ -57,7 +58,7 @@ func writePayments(t *testing.T, broker string, amounts ...string) {
 
 // What a person does with the page, by the keyboard alone.
 func TestPage(t *testing.T) {
-	tab := testkit.Browser(t)
+	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run"}, flags...)...).address(t)
 	ready(t, base)
@@ -118,7 +119,7 @@ func TestPage(t *testing.T) {
 
 // What answers with several numbers is shown as a table with a bar for each.
 func TestPageShowsShares(t *testing.T) {
-	tab := testkit.Browser(t)
+	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	flags[1] = writeFile(t, t.TempDir(), "features.yaml", `
 streams:
@@ -158,7 +159,7 @@ services:
 
 // Where the server asks for a token the page says so, and sends it.
 func TestPageSendsItsToken(t *testing.T) {
-	tab := testkit.Browser(t)
+	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	behind, err := url.Parse(start(t, append([]string{"run", "--roles", "api"}, flags...)...).address(t))
 	if err != nil {
@@ -186,7 +187,7 @@ func TestPageSendsItsToken(t *testing.T) {
 
 // A process that only applies events shows what it does.
 func TestPageOfAProcessor(t *testing.T) {
-	tab := testkit.Browser(t)
+	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run", "--roles", "processor"}, flags...)...).address(t)
 	ready(t, base)

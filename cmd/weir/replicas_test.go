@@ -6,15 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // Both looks reach the replicas that questions are read from; a process without
 // the API reads none.
 func TestLooksAtReplicas(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{AOF: true})
-	replica := testkit.NewRedisReplica(t, master.Addr())
-	broker := testkit.Kfake(t, allTopics)
+	master := redistest.New(t, redistest.Options{AOF: true})
+	replica := redistest.NewReplica(t, master.Addr())
+	broker := kafkatest.Embedded(t, allTopics)
 	flags := []string{"--features", shipped, "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", master.Addr(),
 		"--redis.read_from", "replica", "--redis.replicas", replica.Addr()}
 	check, doctor := append([]string{"run", "--check"}, flags...), append([]string{"doctor"}, flags...)
@@ -42,8 +43,8 @@ func TestLooksAtReplicas(t *testing.T) {
 
 // A process that reads from replicas tells of its connections to them.
 func TestMetricsOfReplicas(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
-	replica := testkit.NewRedisReplica(t, master.Addr())
+	master := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplica(t, master.Addr())
 	p := start(t, "run", "--roles", "api", "--features", shipped, "--api.listen", "127.0.0.1:0", "--redis.addresses", master.Addr(),
 		"--redis.read_from", "replica", "--redis.replicas", replica.Addr())
 	if _, metrics := statusOf(t, p.address(t)+"/metrics"); !strings.Contains(metrics, "\nweir_redis_connections{client=\"replica\",state=\"idle\"} ") {

@@ -11,12 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // servers are what a process runs on, with the flags that say so.
 func servers(t *testing.T, topics map[string]int) (flags []string, redisAddress string) {
 	t.Helper()
-	broker, redis := testkit.Kfake(t, topics), testkit.Miniredis(t)
+	broker, redis := kafkatest.Embedded(t, topics), redistest.Embedded(t)
 	return []string{
 		"--features", shipped, "--shards", "4", "--api.listen", "127.0.0.1:0",
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", redis.Addr(),
@@ -156,7 +158,7 @@ func TestRunWaitsForRedisAndKafka(t *testing.T) {
 }
 
 func TestCheckWhenAllIsWell(t *testing.T) {
-	broker, server := testkit.Kfake(t, allTopics), testkit.NewRedis(t, testkit.RedisOptions{})
+	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr())
 	if err != nil {
@@ -179,7 +181,7 @@ func TestCheckWhenAllIsWell(t *testing.T) {
 }
 
 func TestCheckWarnsOfARedisThatForgets(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
 	for setting, value := range map[string]string{"maxmemory-policy": "allkeys-lru", "appendonly": "no"} {
 		if err := client.ConfigSet(t.Context(), setting, value).Err(); err != nil {
@@ -204,7 +206,7 @@ func TestCheckWarnsOfARedisThatForgets(t *testing.T) {
 }
 
 func TestCheckFindsAllThatFails(t *testing.T) {
-	broker := testkit.Kfake(t, map[string]int{"logins": 1})
+	broker := kafkatest.Embedded(t, map[string]int{"logins": 1})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", "127.0.0.1:1")
 	if want := "3 checks failed"; fmt.Sprint(err) != want {

@@ -9,6 +9,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -16,7 +17,7 @@ const deadLetters = "dead-letters"
 
 // broker is the broker of all rounds, behind a proxy; each round has topics of its own.
 type broker struct {
-	*testkit.Broker
+	*kafkatest.Broker
 	kit    *kit
 	link   *testkit.FaultyProxy
 	client *kafka.Client
@@ -29,7 +30,7 @@ type broker struct {
 func newBroker(k *kit) *broker {
 	b := &broker{kit: k}
 	b.link = testkit.Proxy(k, "127.0.0.1:1") // until the broker's address is known
-	b.Broker = testkit.NewKafkaBehind(k, b.link, testkit.KafkaOptions{Config: map[string]string{
+	b.Broker = kafkatest.NewBehind(k, b.link, kafkatest.Options{Config: map[string]string{
 		// What hangs is to be found out within a round.
 		"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 	}})

@@ -8,13 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // The server fails over to a replica whose link broke before: it lacks the last writes.
 var failOverLate = &fault{name: "failover that loses writes", lane: redisLane, topologies: []string{"single"}, happen: func(r *round, random *rand.Rand) {
 	s := r.redis.(*single)
 	replication := testkit.Proxy(r.kit, s.server.Addr())
-	replica := &node{RedisServer: testkit.NewRedisReplica(r.kit, replication.Addr())}
+	replica := &node{Server: redistest.NewReplica(r.kit, replication.Addr())}
 	pause(random, 0, 500*time.Millisecond)
 	replication.Cut()
 	pause(random, 0, 2*time.Second)

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -14,18 +14,18 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 	c := r.redis.(*cluster)
 	c.settled(r.kit)
 	masters := c.masters()
-	var servers []*testkit.RedisServer
+	var servers []*redistest.Server
 	for _, n := range masters {
-		servers = append(servers, n.RedisServer)
+		servers = append(servers, n.Server)
 	}
 	for range 1 + random.IntN(4) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		tag := keyspace.ShardTag(r.namespace(), random.IntN(r.plan.Shards), r.plan.Shards)
 		slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
-		from, to := testkit.SlotOwner(ctx, tag, servers...), servers[random.IntN(len(servers))]
+		from, to := redistest.SlotOwner(ctx, tag, servers...), servers[random.IntN(len(servers))]
 		var err error
 		if from != nil && to != from {
-			err = testkit.MoveSlot(ctx, slot, from, to, servers...)
+			err = redistest.MoveSlot(ctx, slot, from, to, servers...)
 		}
 		cancel()
 		if err != nil {

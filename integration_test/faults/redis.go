@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // redisSide is the Redis of a round.
@@ -28,7 +28,7 @@ type redisSide interface {
 
 // node is a server that is known to run or not.
 type node struct {
-	*testkit.RedisServer
+	*redistest.Server
 	aof bool
 
 	mu   sync.Mutex

@@ -7,24 +7,24 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // cluster is a Redis Cluster of three masters with a replica each, for all rounds.
 type cluster struct {
-	*testkit.Cluster
+	*redistest.Cluster
 	kit     *kit
 	servers []*node
 	redis   *redis.ClusterClient // of the round
 }
 
 func newCluster(k *kit) *cluster {
-	c := &cluster{Cluster: testkit.RedisCluster(k), kit: k}
+	c := &cluster{Cluster: redistest.NewCluster(k), kit: k}
 	for master := range c.Nodes {
 		c.AddReplica(k, master)
 	}
 	for _, server := range append(c.Nodes[:len(c.Nodes):len(c.Nodes)], c.Replicas...) {
-		c.servers = append(c.servers, &node{RedisServer: server, aof: true})
+		c.servers = append(c.servers, &node{Server: server, aof: true})
 	}
 	return c
 }

@@ -7,24 +7,24 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 const sentinelName = "weir"
 
 // sentinel is a master and a replica that a Sentinel watches.
 type sentinel struct {
-	watcher *testkit.Sentinel
+	watcher *redistest.Sentinel
 	servers []*node
 	redis   redis.UniversalClient
 }
 
 func newSentinel(k *kit, random *rand.Rand) *sentinel {
 	aof := random.IntN(2) == 0
-	master := testkit.NewRedis(k, testkit.RedisOptions{AOF: aof})
-	replica := testkit.NewRedisReplica(k, master.Addr())
-	s := &sentinel{servers: []*node{{RedisServer: master, aof: aof}, {RedisServer: replica}}}
-	s.watcher = testkit.NewSentinel(k, sentinelName, master, 1)
+	master := redistest.New(k, redistest.Options{AOF: aof})
+	replica := redistest.NewReplica(k, master.Addr())
+	s := &sentinel{servers: []*node{{Server: master, aof: aof}, {Server: replica}}}
+	s.watcher = redistest.NewSentinel(k, sentinelName, master, 1)
 	s.redis = redis.NewFailoverClient(&redis.FailoverOptions{MasterName: sentinelName, SentinelAddrs: []string{s.watcher.Addr()}})
 	k.Cleanup(func() { _ = s.redis.Close() })
 	return s

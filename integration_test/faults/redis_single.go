@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // single is one server behind a proxy that stands for its name.
@@ -19,7 +20,7 @@ type single struct {
 // newSingle starts a server with an append-only file, or one that forgets all when it ends.
 func newSingle(k *kit, random *rand.Rand) *single {
 	aof := random.IntN(3) > 0
-	s := &single{server: &node{RedisServer: testkit.NewRedis(k, testkit.RedisOptions{AOF: aof}), aof: aof}}
+	s := &single{server: &node{Server: redistest.New(k, redistest.Options{AOF: aof}), aof: aof}}
 	s.link = testkit.Proxy(k, s.server.Addr())
 	s.redis = redis.NewClient(&redis.Options{Addr: s.link.Addr()})
 	k.Cleanup(func() { _ = s.redis.Close() })

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/internal/credentials"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
 // meet lets a client and the server shake hands; it returns what the client
@@ -49,7 +49,7 @@ func meet(t *testing.T, c *credentials.Certificates, client *tls.Config) (server
 }
 
 func TestCertificatesThatChange(t *testing.T) {
-	ours, theirs := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	ours, theirs := auth.NewAuthority(t), auth.NewAuthority(t)
 	cert, key := ours.Issue("server")
 	c, err := credentials.LoadCertificates(cert, key, ours.CA)
 	if err != nil {
@@ -59,7 +59,7 @@ func TestCertificatesThatChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := func(a *testkit.Authority, name string) *tls.Config {
+	as := func(a *auth.Authority, name string) *tls.Config {
 		cert, key := a.Issue(name)
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
@@ -111,7 +111,7 @@ func replace(t *testing.T, from, to string) {
 }
 
 func TestUnusableCertificates(t *testing.T) {
-	a := testkit.NewAuthority(t)
+	a := auth.NewAuthority(t)
 	cert, key := a.Issue("server")
 	notPEM := filepath.Join(t.TempDir(), "ca.pem")
 	write(t, notPEM, "no certificate")

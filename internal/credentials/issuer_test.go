@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/internal/credentials"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
 // clock is a time that tests move.
@@ -20,9 +20,9 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-func newIssuer(t *testing.T, c *clock) (*testkit.Issuer, *credentials.Issuer) {
+func newIssuer(t *testing.T, c *clock) (*auth.Issuer, *credentials.Issuer) {
 	t.Helper()
-	provider := testkit.NewIssuer(t)
+	provider := auth.NewIssuer(t)
 	issuer := credentials.NewIssuer(credentials.IssuerConfig{
 		URL: provider.URL, Audience: "weir", ScopeClaim: "scope", ScopePrefix: "weir:", Now: c.now,
 	})
@@ -30,7 +30,7 @@ func newIssuer(t *testing.T, c *clock) (*testkit.Issuer, *credentials.Issuer) {
 }
 
 // claims are those of a token that is valid for an hour, with some in their place.
-func claims(provider *testkit.Issuer, c *clock, others map[string]any) map[string]any {
+func claims(provider *auth.Issuer, c *clock, others map[string]any) map[string]any {
 	all := map[string]any{"iss": provider.URL, "sub": "payments", "aud": "weir", "exp": c.now().Add(time.Hour).Unix(), "scope": "openid weir:query"}
 	maps.Copy(all, others)
 	return all
@@ -42,10 +42,10 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	if err := issuer.Discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other := testkit.NewIssuer(t)
+	other := auth.NewIssuer(t)
 	expiry := c.now().Add(-time.Minute)
 	for name, test := range map[string]struct {
-		signs  *testkit.Issuer
+		signs  *auth.Issuer
 		claims map[string]any
 		want   string
 	}{
@@ -111,7 +111,7 @@ func TestAnIssuerIsSpared(t *testing.T) {
 	if err := issuer.Discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	forger := testkit.NewIssuer(t)
+	forger := auth.NewIssuer(t)
 	for range 20 {
 		if _, err := issuer.Identify(t.Context(), forger.Sign(claims(provider, c, nil))); err == nil {
 			t.Fatal("a forged token is valid")

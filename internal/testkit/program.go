@@ -2,25 +2,28 @@ package testkit
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
 // Program is a program under test as a child process. It is killed when the
 // test ends.
 type Program struct {
 	t       testing.TB
-	process *process
+	process *server.Process
 }
 
 // Start starts the program at path, in a directory of its own.
 func Start(t testing.TB, path string, args ...string) *Program {
 	t.Helper()
-	p := &Program{t, newProcess(t.TempDir(), path, args...)}
-	if err := p.process.start(); err != nil {
+	p := &Program{t, server.NewProcess(t.TempDir(), path, args...)}
+	if err := p.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.process.remove)
+	t.Cleanup(p.process.Remove)
 	return p
 }
 
@@ -32,40 +35,51 @@ func (p *Program) Stop() { p.end(syscall.SIGTERM) }
 
 // Pause stops the program in the midst of what it does, until Resume. Windows
 // cannot: the test fails there.
-func (p *Program) Pause() { p.signal(sigPause) }
+func (p *Program) Pause() { p.signal(server.Pause) }
 
 // Resume lets the program go on.
-func (p *Program) Resume() { p.signal(sigResume) }
+func (p *Program) Resume() { p.signal(server.Resume) }
 
 func (p *Program) signal(sig syscall.Signal) {
 	p.t.Helper()
-	if err := p.process.cmd.Process.Signal(sig); err != nil {
+	if err := p.process.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
 func (p *Program) end(sig syscall.Signal) {
 	p.t.Helper()
-	if err := p.process.end(sig); err != nil {
+	if err := p.process.End(sig); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
 // Done is closed when the program has ended.
-func (p *Program) Done() <-chan struct{} { return p.process.gone() }
+func (p *Program) Done() <-chan struct{} { return p.process.Gone() }
 
 // ExitCode is that of a program that is done, -1 if a signal has ended it.
-func (p *Program) ExitCode() int {
-	<-p.Done()
-	return p.process.cmd.ProcessState.ExitCode()
-}
+func (p *Program) ExitCode() int { return p.process.ExitCode() }
 
 // Log is what the program has written so far.
 func (p *Program) Log() string {
 	p.t.Helper()
-	text, err := os.ReadFile(p.process.logPath)
+	text, err := os.ReadFile(p.process.LogPath)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return string(text)
+}
+
+// Command is the path of a program that a test runs. Where it is not on PATH the
+// test is skipped and says what to install or, with WEIR_TEST_REQUIRE=1, fails.
+func Command(t testing.TB, name, install string) (path string) {
+	t.Helper()
+	if err := server.LackCommand(name, install); err != nil {
+		server.Skip(t, err)
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,14 +1,31 @@
-package testkit
+package testkit_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
+var ctx = context.Background()
+
+func incr(t *testing.T, client *redis.Client, key string, want int64) {
+	t.Helper()
+	got, err := client.Incr(ctx, key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Fatalf("INCR %s = %d, want %d", key, got, want)
+	}
+}
+
 func TestProxyCutsHealsAndDelays(t *testing.T) {
-	p := Proxy(t, Miniredis(t).Addr())
+	p := testkit.Proxy(t, redistest.Embedded(t).Addr())
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1})
 	defer client.Close()
 	incr(t, client, "n", 1)
@@ -30,8 +47,8 @@ func TestProxyCutsHealsAndDelays(t *testing.T) {
 }
 
 func TestProxyRetargets(t *testing.T) {
-	first, second := Miniredis(t), Miniredis(t)
-	p := Proxy(t, first.Addr())
+	first, second := redistest.Embedded(t), redistest.Embedded(t)
+	p := testkit.Proxy(t, first.Addr())
 	client := redis.NewClient(&redis.Options{Addr: p.Addr()})
 	defer client.Close()
 	incr(t, client, "n", 1)
@@ -42,7 +59,7 @@ func TestProxyRetargets(t *testing.T) {
 
 // A reply that is lost leaves what was asked done.
 func TestProxyLosesReplies(t *testing.T) {
-	p := Proxy(t, Miniredis(t).Addr())
+	p := testkit.Proxy(t, redistest.Embedded(t).Addr())
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
 	defer client.Close()
 	incr(t, client, "n", 1)
@@ -56,7 +73,7 @@ func TestProxyLosesReplies(t *testing.T) {
 
 // A proxy that hangs neither answers nor refuses; what was asked meanwhile is done later.
 func TestProxyHangs(t *testing.T) {
-	p := Proxy(t, Miniredis(t).Addr())
+	p := testkit.Proxy(t, redistest.Embedded(t).Addr())
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: 50 * time.Millisecond, Protocol: 2, DisableIdentity: true})
 	defer client.Close()
 	incr(t, client, "n", 1)
@@ -66,7 +83,7 @@ func TestProxyHangs(t *testing.T) {
 		t.Errorf("%d came through", n)
 	}
 	p.Heal()
-	Eventually(t, 10*time.Second, "what was asked is done", func() (bool, string) {
+	testkit.Eventually(t, 10*time.Second, "what was asked is done", func() (bool, string) {
 		n, err := client.Get(ctx, "n").Result()
 		return n == "2", n + " " + fmtError(err)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline"
 )
 
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // fixture is a topic of events and one of dead letters on a real broker.
 type fixture struct {
 	t      *testing.T
-	broker *testkit.Broker
+	broker *kafkatest.Broker
 	client *kgo.Client
 	source string
 	topic  *Topic
@@ -28,9 +29,9 @@ const partitions = 2
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, broker: testkit.Kafka(t)}
-	f.source = testkit.CreateTopic(t, f.broker, partitions)
-	f.topic = &Topic{Client: f.broker.Client(), Name: testkit.CreateTopic(t, f.broker, partitions)}
+	f := &fixture{t: t, broker: kafkatest.Shared(t)}
+	f.source = kafkatest.CreateTopic(t, f.broker, partitions)
+	f.topic = &Topic{Client: f.broker.Client(), Name: kafkatest.CreateTopic(t, f.broker, partitions)}
 	f.client = f.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	return f
 }

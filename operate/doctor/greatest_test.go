@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
@@ -37,7 +38,7 @@ func TestGreatest(t *testing.T) {
 	users, _ := registry.Feature("users")
 	group := users.Series[0].Group
 	for name, client := range map[string]redis.UniversalClient{
-		"single": testkit.Redis(t).Client(t), "cluster": testkit.RedisCluster(t).Client(t),
+		"single": redistest.Shared(t).Client(t), "cluster": redistest.NewCluster(t).Client(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, namespace := t.Context(), testkit.Namespace(t)

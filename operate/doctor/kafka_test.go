@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
 // load loads definitions over a topic.
@@ -44,9 +45,9 @@ features:
 const oneCopy = "WARN has partitions with one copy: a broker that is lost takes events with it: give it a replication factor of 3"
 
 func TestTopics(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic := testkit.CreateTopic(t, broker, 2)
-	dead := testkit.CreateTopic(t, broker, 1)
+	broker := kafkatest.Shared(t)
+	topic := kafkatest.CreateTopic(t, broker, 2)
+	dead := kafkatest.CreateTopic(t, broker, 1)
 	look := Topics{Registry: load(t, topic), DeadLetters: dead, Copies: 24 * time.Hour, MaxRecordBytes: 1 << 20}
 	client := broker.Client()
 	set := func(name string, pairs ...string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -105,16 +106,16 @@ func (l layout) ShardsByMaster(context.Context) (map[string]int, error) {
 var fits = layout(func(context.Context) error { return nil })
 
 func TestRealServers(t *testing.T) {
-	primary := testkit.NewRedis(t, testkit.RedisOptions{AOF: true, Config: map[string]string{"min-replicas-to-write": "1"}})
-	replica := testkit.NewRedisReplica(t, primary.Addr())
-	evicting := testkit.NewRedis(t, testkit.RedisOptions{Config: map[string]string{
+	primary := redistest.New(t, redistest.Options{AOF: true, Config: map[string]string{"min-replicas-to-write": "1"}})
+	replica := redistest.NewReplica(t, primary.Addr())
+	evicting := redistest.New(t, redistest.Options{Config: map[string]string{
 		"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "60 1",
 	}})
-	forgetful := testkit.NewRedis(t, testkit.RedisOptions{})
+	forgetful := redistest.New(t, redistest.Options{})
 	version := "OK Redis " + ParseInfo(primary.Client(t).Info(t.Context(), "server").Val())["redis_version"]
 	const clock = "OK its clock is this machine's within 1s"
 	for name, c := range map[string]struct {
-		server *testkit.RedisServer
+		server *redistest.Server
 		want   []string
 	}{
 		"primary": {primary, []string{version, "OK keeps an append-only file", "OK maxmemory-policy is noeviction",
@@ -140,7 +141,7 @@ func TestRealServers(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
-	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
+	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s := redisstore.New(client, namespace, 4)
 	for range 2 { // before it is made, and after
 		if got := lines(Redis(t.Context(), client, s), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
@@ -168,7 +169,7 @@ func TestRedisThatIsAway(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	f := Redis(t.Context(), cluster.Client(t), fits)
 	if got := lines(f, "redis"); len(got) != 1+3*5 || got[0] != "OK a cluster of 3 masters" || f.Count(Fail) != 0 {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))

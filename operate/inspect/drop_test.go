@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -29,7 +30,7 @@ func shown(t *testing.T, s *redisstore.Store, r *features.Registry) string {
 // Damage is shown with the byte where it begins; a dry run says what would be lost
 // and changes nothing; a drop makes the entity readable and says what is lost.
 func TestDrop(t *testing.T) {
-	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
+	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s, r := redisstore.New(client, namespace, 2), registry(t, definitions)
 	fill(t, s, r, events...)
 	user := map[string]string{"user": "u1"}

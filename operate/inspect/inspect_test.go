@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/value"
@@ -102,7 +103,7 @@ var events = []string{
 }
 
 func TestReadInWords(t *testing.T) {
-	s := redisstore.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
+	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
 	fill(t, s, r, events...)
 	keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, nil)
@@ -218,7 +219,7 @@ func TestWrite(t *testing.T) {
 }
 
 func TestReadOfSome(t *testing.T) {
-	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
+	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s := redisstore.New(client, namespace, 2)
 	r := registry(t, definitions)
 	fill(t, s, r, events...)
@@ -252,7 +253,7 @@ func TestReadOfSome(t *testing.T) {
 }
 
 func TestReadMistakes(t *testing.T) {
-	s := redisstore.New(testkit.Redis(t).Client(t), testkit.Namespace(t), 2)
+	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
 	for _, c := range []struct {
 		given map[string]string

@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -153,9 +155,9 @@ func TestRead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now().Truncate(time.Millisecond)
-	broker, namespace := testkit.Kafka(t), testkit.Namespace(t)
-	topic := testkit.CreateTopic(t, broker, 2)
-	s := redisstore.New(testkit.Redis(t).Client(t), namespace, 3)
+	broker, namespace := kafkatest.Shared(t), testkit.Namespace(t)
+	topic := kafkatest.CreateTopic(t, broker, 2)
+	s := redisstore.New(redistest.Shared(t).Client(t), namespace, 3)
 	if err := s.Create(ctx); err != nil {
 		t.Fatal(err)
 	}

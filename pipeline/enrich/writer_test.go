@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestWriteStopsAtAFailure(t *testing.T) {
 	const n, fails = 60, 1 // three requests to each partition
 	ctx := context.Background()
-	broker := testkit.Kfake(t, map[string]int{"in": 2, "out": 2})
+	broker := kafkatest.Embedded(t, map[string]int{"in": 2, "out": 2})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	requests := 0

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -35,7 +36,7 @@ type running struct {
 	err        error             // that ended it
 }
 
-func config(t *testing.T, broker *testkit.Broker, group, instance string, topics ...string) Config {
+func config(t *testing.T, broker *kafkatest.Broker, group, instance string, topics ...string) Config {
 	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	return Config{
@@ -114,8 +115,8 @@ func share(t *testing.T, want int, members ...*running) (all [][]state.Partition
 // A static member that ends and comes back gets what it had, and nobody else
 // notices: there is no new generation.
 func TestStaticMemberComesBack(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic, group := testkit.CreateTopic(t, broker, 4), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	topic, group := kafkatest.CreateTopic(t, broker, 4), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "a", topic))
 	b := run(t, config(t, broker, group, "b", topic))
 	before := share(t, 2, a, b)
@@ -142,8 +143,8 @@ func TestStaticMemberComesBack(t *testing.T) {
 // A static member that comes back with other topics is given those, though the
 // broker would let it go on with what it had.
 func TestStaticMemberWithOtherTopics(t *testing.T) {
-	broker := testkit.Kafka(t)
-	one, two, group := testkit.CreateTopic(t, broker, 2), testkit.CreateTopic(t, broker, 3), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	one, two, group := kafkatest.CreateTopic(t, broker, 2), kafkatest.CreateTopic(t, broker, 3), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "a", one))
 	share(t, 2, a)
 	a.stop()
@@ -152,8 +153,8 @@ func TestStaticMemberWithOtherTopics(t *testing.T) {
 
 // Members share evenly and keep what they had; what one leaves goes to others at once.
 func TestMembersShare(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic, group := testkit.CreateTopic(t, broker, 6), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	topic, group := kafkatest.CreateTopic(t, broker, 6), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "", topic))
 	share(t, 6, a)
 	b := run(t, config(t, broker, group, "", topic))
@@ -191,8 +192,8 @@ func TestMembersShare(t *testing.T) {
 // A member that has another one's partitions taken from it releases these alone,
 // each once.
 func TestRebalanceIsCooperative(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic, group := testkit.CreateTopic(t, broker, 6), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	topic, group := kafkatest.CreateTopic(t, broker, 6), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "", topic))
 	before := share(t, 6, a)[0]
 	b := run(t, config(t, broker, group, "", topic))
@@ -215,8 +216,8 @@ func compare(a, b state.Partition) int {
 
 // A member that the broker has given up releases all that it had before it joins again.
 func TestMemberThatWasGivenUp(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic, group := testkit.CreateTopic(t, broker, 2), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	topic, group := kafkatest.CreateTopic(t, broker, 2), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "", topic))
 	g := share(t, 2, a)[0]
 	had, _, _ := a.now()
@@ -238,7 +239,7 @@ func TestMemberThatWasGivenUp(t *testing.T) {
 
 // When the group moves to another broker, its members follow and do not join again.
 func TestCoordinatorMoves(t *testing.T) {
-	broker := testkit.Kfake(t, map[string]int{"payments": 2})
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 2})
 	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	found, beats := make(chan struct{}, 100), make(chan struct{}, 100)
@@ -276,8 +277,8 @@ func TestCoordinatorMoves(t *testing.T) {
 
 // Of two processes with one instance ID the later one stays, and the other is told why not.
 func TestFencedMember(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic, group := testkit.CreateTopic(t, broker, 2), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	topic, group := kafkatest.CreateTopic(t, broker, 2), testkit.Namespace(t)
 	first := run(t, config(t, broker, group, "pod-0", topic))
 	share(t, 2, first)
 	second := run(t, config(t, broker, group, "pod-0", topic))
@@ -293,8 +294,8 @@ func TestFencedMember(t *testing.T) {
 
 // A group whose members share by other rules is refused with what to do.
 func TestGroupOfAnotherProgram(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic, name := testkit.CreateTopic(t, broker, 1), testkit.Namespace(t)
+	broker := kafkatest.Shared(t)
+	topic, name := kafkatest.CreateTopic(t, broker, 1), testkit.Namespace(t)
 	other, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{ID: name, Brokers: broker.Addrs(), Topics: []string{topic}})
 	if err != nil {
 		t.Fatal(err)
@@ -312,8 +313,8 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 
 // New partitions of a topic are shared out too.
 func TestNewPartitions(t *testing.T) {
-	broker := testkit.Kafka(t)
-	topic := testkit.CreateTopic(t, broker, 1)
+	broker := kafkatest.Shared(t)
+	topic := kafkatest.CreateTopic(t, broker, 1)
 	a := run(t, config(t, broker, testkit.Namespace(t), "", topic))
 	share(t, 1, a)
 	reply, err := broker.Client().CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/memory"
@@ -113,7 +114,7 @@ var number = state.NewColumn(1, value.Int, 0)
 // What memory holds is what Redis does, after random batches with events that
 // come late and out of order, for every window that is kept.
 func TestMemoryEqualsRedis(t *testing.T) {
-	client, namespace := testkit.Redis(t).Client(t), testkit.Namespace(t)
+	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	redis := redisstore.New(client, namespace, 2)
 	if err := redis.Create(ctx); err != nil {
 		t.Fatal(err)
@@ -251,7 +252,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 
 // The estimate is Redis' own, for few values and for many.
 func TestEstimatesEqualRedis(t *testing.T) {
-	client := testkit.Redis(t).Client(t)
+	client := redistest.Shared(t).Client(t)
 	key := testkit.Namespace(t)
 	defer client.Del(ctx, key)
 	s := &state.Series{ID: "hllog", Measure: state.Approx, Tile: day}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -16,7 +17,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 	// Within the last command, within others, and between them.
 	for _, torn := range []int64{3, 30, 90} {
 		t.Run(fmt.Sprint(torn), func(t *testing.T) {
-			server := testkit.NewRedis(t, testkit.RedisOptions{AOF: true, Config: map[string]string{"appendfsync": "always"}})
+			server := redistest.New(t, redistest.Options{AOF: true, Config: map[string]string{"appendfsync": "always"}})
 			client := server.Client(t)
 			s := newStore(t, client, 1)
 			start(t, s, transactions)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -239,7 +240,7 @@ func TestForeignString(t *testing.T) {
 
 // A Redis that will not write refuses before anything is changed.
 func TestFullMemoryChangesNothing(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
 	s := newStore(t, client, 1)
 	start(t, s, transactions)
@@ -261,7 +262,7 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 // Random histories: two owners at once, requests sent twice, owners that start
 // anew from the store's progress, and single shards put back to older copies.
 func TestRandomHistories(t *testing.T) {
-	client := testkit.Redis(t).Client(t)
+	client := redistest.Shared(t).Client(t)
 	for seed := range uint64(testkit.Trials(100)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		s := newStore(t, client, 3)

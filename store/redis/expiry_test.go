@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -136,7 +137,7 @@ func BenchmarkTimesToLive(b *testing.B) {
 
 // A call that failed may have given no key its time.
 func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, server.Addr())
 	client := redis.NewClient(&redis.Options{Addr: link.Addr(), MaxRetries: -1})
 	defer client.Close()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -17,7 +18,7 @@ import (
 // longer is what makes the room here.
 func TestFullMemoryHeals(t *testing.T) {
 	ctx := context.Background()
-	server := testkit.NewRedis(t, testkit.RedisOptions{})
+	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
 	s := New(client, testkit.Namespace(t), 2)
 	if err := s.Create(ctx); err != nil {

@@ -8,14 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // halfMoved moves some of the keys of a shard's slot to another master, and leaves
 // it at that.
-func (h *hung) halfMoved(shard int, to *testkit.RedisServer, keys int) (slot int) {
+func (h *hung) halfMoved(shard int, to *redistest.Server, keys int) (slot int) {
 	h.Helper()
 	ctx, from, target := h.Context(), h.node.Client(h.TB), to.Client(h.TB)
 	do := func(c *redis.Client, args ...any) {
@@ -101,7 +101,7 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	}
 	m.batch(20, 30) // a shard that lags takes nothing, or it would have a hole
 	m.count(10, 30) // a question reads each entity by itself, wherever it is by now
-	if err := testkit.MoveSlot(context.Background(), slot, m.node, m.cluster.Nodes[1], m.cluster.Nodes...); err != nil {
+	if err := redistest.MoveSlot(context.Background(), slot, m.node, m.cluster.Nodes[1], m.cluster.Nodes...); err != nil {
 		t.Fatal(err)
 	}
 	progress, err := m.Progress(t.Context(), []state.Partition{transactions})

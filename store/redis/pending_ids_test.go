@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
@@ -132,7 +132,7 @@ func (s asIf) Read(ctx context.Context, reads []state.Read) ([]state.WindowState
 
 // A question writes nothing, whatever is pending.
 func TestQuestionsWriteNothing(t *testing.T) {
-	s := newStore(t, testkit.Redis(t).Client(t), 4)
+	s := newStore(t, redistest.Shared(t).Client(t), 4)
 	r := newRemembering(t, s)
 	r.apply(r.batch("transactions", `"id":"a","user":"x","device":"x"`))
 	keys := func() map[string]string {
@@ -180,7 +180,7 @@ func TestPendingThatHasArrived(t *testing.T) {
 // A key that holds something else is damaged, also where it is read together
 // with the ids, and where they are what is damaged.
 func TestPendingOnForeignKey(t *testing.T) {
-	s := newStore(t, testkit.Redis(t).Client(t), 1)
+	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)
 	pending := r.batch("transactions", `"id":"a","user":"x"`)
 	f, _ := r.registry.Feature("user_ever")
@@ -231,7 +231,7 @@ func TestPendingThatArrivesMeanwhile(t *testing.T) {
 
 // Ids are forgotten after their time, and above their number the oldest first.
 func TestIDsAreForgotten(t *testing.T) {
-	s := newStore(t, testkit.Redis(t).Client(t), 1)
+	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	start(t, s, transactions)
 	w := s.newWriter()
 	counted := func(now int64) (n int64) {
@@ -285,7 +285,7 @@ func TestIDsAreForgotten(t *testing.T) {
 
 // A question with pending events is one round trip still.
 func TestPendingIsOneRoundTrip(t *testing.T) {
-	s := newStore(t, testkit.Redis(t).Client(t), 1)
+	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)
 	r.apply(r.batch("transactions", `"id":"a","user":"x","device":"x"`))
 	pending := r.batch("transactions", `"id":"b","user":"x","device":"x"`)

@@ -11,16 +11,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // Each replica is found as questions would find it: one that keeps up, one that
 // lacks what its master has, one that is dead, and one that is a master.
 func TestCheckReplicas(t *testing.T) {
 	const within = 500 * time.Millisecond
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
-	good, cut, dead, promoted := testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, link.Addr()),
-		testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, master.Addr())
+	good, cut, dead, promoted := redistest.NewReplica(t, master.Addr()), redistest.NewReplica(t, link.Addr()),
+		redistest.NewReplica(t, master.Addr()), redistest.NewReplica(t, master.Addr())
 	client := oneMaster(master.Addr(), good.Addr(), cut.Addr(), dead.Addr(), promoted.Addr(), master.Addr())
 	defer client.Close()
 	check := func() map[string]Replica {
@@ -92,9 +93,9 @@ func (o *onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // A replica that only lags, as after a short fault of its link, is given the time
 // to catch up.
 func TestCheckReplicasWaitsForOneThatLags(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
-	replica := testkit.NewRedisReplica(t, link.Addr())
+	replica := redistest.NewReplica(t, link.Addr())
 	link.Cut()
 	if err := master.Client(t).Set(context.Background(), testkit.Namespace(t), "new", 0).Err(); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -99,9 +100,9 @@ func (r *replicated) await(t *testing.T, what string, want func(count int64, f s
 // A replica answers and says how old its state may be; whatever it lacks was
 // written within that time.
 func TestReplicaAnswersWithItsStaleness(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
-	replica := testkit.NewRedisReplica(t, link.Addr())
+	replica := redistest.NewReplica(t, link.Addr())
 	const within = 4 * time.Second
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), within)
 	r.write(t, 1)
@@ -136,8 +137,8 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 // What a replica that dies does not answer, the master does; and where there is
 // another replica, that one.
 func TestMasterAnswersForDeadReplicas(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
-	first, second := testkit.NewRedisReplica(t, master.Addr()), testkit.NewRedisReplica(t, master.Addr())
+	master := redistest.New(t, redistest.Options{})
+	first, second := redistest.NewReplica(t, master.Addr()), redistest.NewReplica(t, master.Addr())
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), first.Addr(), second.Addr()), time.Minute)
 	r.write(t, 1)
 	fromReplica := func(n int64, f state.Freshness) bool { return n == 1 && f.Replica }
@@ -160,9 +161,9 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 // A replica that was started again has nothing until it has synchronised; it
 // must not say so as if it were all there is.
 func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
+	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
-	replica := testkit.NewRedisReplica(t, link.Addr())
+	replica := redistest.NewReplica(t, link.Addr())
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), replica.Addr()), time.Minute)
 	r.write(t, 1)
 	r.await(t, "an answer from the replica", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
@@ -190,7 +191,7 @@ func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
 // In a cluster each master has replicas of its own, or none.
 func TestReplicasOfACluster(t *testing.T) {
 	const devices = 40 // in the shards of all masters
-	c := testkit.RedisCluster(t)
+	c := redistest.NewCluster(t)
 	c.AddReplica(t, 0)
 	c.AddReplica(t, 1)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ReadOnly: true})

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -23,12 +24,12 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 var servers = map[string]func(testing.TB) redis.UniversalClient{
 	"miniredis": func(t testing.TB) redis.UniversalClient {
 		// Its Lua is slow under the race detector, and a call that is given up is made again.
-		c := redis.NewClient(&redis.Options{Addr: testkit.Miniredis(t).Addr(), ReadTimeout: time.Minute})
+		c := redis.NewClient(&redis.Options{Addr: redistest.Embedded(t).Addr(), ReadTimeout: time.Minute})
 		t.Cleanup(func() { c.Close() })
 		return c
 	},
-	"redis":   func(t testing.TB) redis.UniversalClient { return testkit.Redis(t).Client(t) },
-	"cluster": func(t testing.TB) redis.UniversalClient { return testkit.RedisCluster(t).Client(t) },
+	"redis":   func(t testing.TB) redis.UniversalClient { return redistest.Shared(t).Client(t) },
+	"cluster": func(t testing.TB) redis.UniversalClient { return redistest.NewCluster(t).Client(t) },
 }
 
 // onEach runs a test on each kind of server, with an empty namespace.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -19,8 +19,8 @@ import (
 type hung struct {
 	*Store
 	testing.TB
-	cluster *testkit.Cluster
-	node    *testkit.RedisServer
+	cluster *redistest.Cluster
+	node    *redistest.Server
 	mine    []bool       // by shard, whether the node holds it
 	asked   atomic.Int64 // how often the node was asked for what is in it
 }
@@ -62,7 +62,7 @@ func (h *hung) notAsked(what string, do func()) {
 // newHung makes the store; where masters hang, each call to one takes longer than
 // the calls of all the others together.
 func newHung(t testing.TB, options ...Option) *hung {
-	cluster := testkit.RedisCluster(t)
+	cluster := redistest.NewCluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: 2 * time.Second, DialTimeout: 2 * time.Second,
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
 func TestWarnsWhereEverybodyMayAsk(t *testing.T) {
@@ -52,13 +53,13 @@ func TestWarnsWhereEverybodyMayAsk(t *testing.T) {
 
 // A token is one of the file, or of an issuer that is asked once the process runs.
 func TestTokensOfFileAndIssuer(t *testing.T) {
-	provider := testkit.NewIssuer(t)
+	provider := auth.NewIssuer(t)
 	const token = "0123456789.abc.def"
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(tokens, []byte(token+" engine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := newGuard(config.API{TokensFile: tokens, OIDC: config.OIDC{Issuer: provider.URL, Audience: testkit.IssuerAudience, ScopeClaim: "scope"}},
+	a, err := newGuard(config.API{TokensFile: tokens, OIDC: config.OIDC{Issuer: provider.URL, Audience: auth.IssuerAudience, ScopeClaim: "scope"}},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

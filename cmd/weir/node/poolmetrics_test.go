@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // The connections to masters and to replicas are told apart, and those are among
 // them that carry pipelines.
 func TestConnectionsToReplicas(t *testing.T) {
-	master := testkit.NewRedis(t, testkit.RedisOptions{})
-	replica := testkit.NewRedisReplica(t, master.Addr())
+	master := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplica(t, master.Addr())
 	cfg := &config.Config{Redis: config.Redis{Mode: "single", ReadFrom: "replica", Addresses: []string{master.Addr()}, Replicas: []string{replica.Addr()}}}
 	replicas, err := cfg.RedisReplicas()
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
 // A setting that no part of the process gets is none: set to another value than its
@@ -59,7 +59,7 @@ type setting struct {
 
 // otherValues are those that cannot be made out of the default, or not alone.
 func otherValues(t *testing.T) map[string]setting {
-	authority := testkit.NewAuthority(t)
+	authority := auth.NewAuthority(t)
 	cert, key := authority.Issue("weir")
 	other, otherKey := authority.Issue("other")
 	file := func(name, text string) string {

@@ -7,12 +7,12 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
 // ReadCommitted reads a topic of so many partitions from its start to its end,
 // without what was rolled back, by partition. No transaction may be open in it.
-func ReadCommitted(ctx context.Context, broker *testkit.Broker, topic string, partitions int) (map[int32][]*kgo.Record, error) {
+func ReadCommitted(ctx context.Context, broker *kafkatest.Broker, topic string, partitions int) (map[int32][]*kgo.Record, error) {
 	asked := map[string][]kafka.OffsetRequest{}
 	for p := range partitions {
 		asked[topic] = append(asked[topic], kafka.LastOffsetOf(p))

@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // A shard is in the slot in the middle of its part of all, also by the server's
 // count.
 func TestShardsAreInTheMiddlesOfTheirParts(t *testing.T) {
-	client := testkit.RedisCluster(t).Nodes[0].Client(t)
+	client := redistest.NewCluster(t).Nodes[0].Client(t)
 	for _, shards := range []int{1, 3, 16, 64, 1000, clusterSlots} {
 		step := max(1, shards/40)
 		for shard := 0; shard < shards; shard += step {

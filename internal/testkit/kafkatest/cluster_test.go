@@ -1,0 +1,38 @@
+package kafkatest
+
+import "testing"
+
+// A cluster has another leader for one that is cut off, which does not know of it, and for
+// one that is killed; and by an unclean election one that lacks what only the other had.
+func TestKafkaCluster(t *testing.T) {
+	c := NewCluster(t)
+	apart := c.CreateTopic(t, 2, 1)
+	c.Split()
+	c.AwaitLeader(t, apart, 1, 1)
+	one, two := c.Node(1).Client(), c.Node(2).Client()
+	defer closeIdle(one)
+	defer closeIdle(two)
+	produce(t, one, apart, "on one side")
+	if got := end(t, two, apart); got != 0 {
+		t.Errorf("the broker that is cut off ends the log at %d, want 0: it does not take itself for the leader", got)
+	}
+	c.Unite()
+	c.AwaitLeader(t, apart, 1, 1, 2)
+
+	topic := c.CreateTopic(t, 2, 3)
+	client := c.Client()
+	defer closeIdle(client)
+	produce(t, client, topic, "on both")
+	c.Node(2).Kill()
+	c.AwaitLeader(t, topic, 3, 3)
+	produce(t, client, topic, "on one")
+	c.Node(3).Kill()
+	c.Node(2).Start()
+	c.ElectUnclean(t, topic)
+	c.AwaitLeader(t, topic, 2, 2)
+	if got := end(t, client, topic); got != 1 {
+		t.Errorf("the log ends at %d after an unclean election, want 1", got)
+	}
+	c.Node(3).Start()
+	c.AwaitLeader(t, topic, 2, 2, 3)
+}

@@ -1,0 +1,161 @@
+package kafkatest
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weir-stream/weir/internal/testkit/server"
+)
+
+//go:embed install.sh pom.xml
+var files embed.FS
+
+// version is the version that pom.xml names.
+var version = sync.OnceValue(func() string {
+	pom, err := files.ReadFile("pom.xml")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return string(regexp.MustCompile(`<kafka\.version>(.*)</kafka\.version>`).FindSubmatch(pom)[1])
+})
+
+// lackJava tells what local Kafka lacks. Jars that are not there yet
+// but can be fetched are no lack.
+func lackJava() error {
+	if err := server.LackCommand("java", "a Java runtime, 17 or later"); err != nil {
+		return err
+	}
+	home, err := homeDir()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(jar(home)); err == nil {
+		return nil
+	}
+	if err := server.LackCommand("mvn", "Maven"); err != nil {
+		return fmt.Errorf("%w, or set WEIR_KAFKA_HOME to a directory with Kafka's jars", err)
+	}
+	return nil
+}
+
+func jar(home string) string {
+	return filepath.Join(home, "kafka_2.13-"+version()+".jar")
+}
+
+// homeDir is the directory of the jars, as in install.sh.
+func homeDir() (string, error) {
+	if home := os.Getenv("WEIR_KAFKA_HOME"); home != "" {
+		return home, nil
+	}
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		cache = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(cache, "weir", "kafka-"+version()), nil
+}
+
+// install returns the directory of the jars, fetched if need be.
+var install = sync.OnceValues(func() (string, error) {
+	home, err := homeDir()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(jar(home)); err == nil {
+		return home, nil
+	}
+	dir, err := os.MkdirTemp("", server.DirPrefix)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.CopyFS(dir, files); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("bash", filepath.Join(dir, "install.sh")).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("internal/testkit/kafkatest/install.sh: %w\n%s", err, out)
+	}
+	return home, nil
+})
+
+// onMachine lays out a broker in dir, and its storage in data.
+func onMachine(dir, data string, n node, opts Options) (addrs []string, r server.Runner, origin string, err error) {
+	home, err := install()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	props := n.properties("127.0.0.1", "127.0.0.1")
+	props["log.dirs"] = data
+	for k, v := range opts.Config {
+		if more, ok := strings.CutPrefix(k, "+"); ok {
+			k, v = more, props[more]+","+v
+		}
+		props[k] = v
+	}
+	file := filepath.Join(dir, "server.properties")
+	if err := os.WriteFile(file, []byte(propertiesText(props)), 0o600); err != nil {
+		return nil, nil, "", err
+	}
+	java := func(args ...string) *server.Process {
+		return server.NewProcess(dir, "java", slices.Concat(opts.jvm(), []string{
+			"-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(home, "*"),
+		}, args)...)
+	}
+	if n.controller == 0 {
+		err = n.name(data)
+	} else {
+		err = formatStorage(java("kafka.tools.StorageTool", "format", "--cluster-id", n.cluster, "--config", file), data)
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	addrs = []string{fmt.Sprintf("127.0.0.1:%d", n.port)}
+	return addrs, java("kafka.Kafka", file), "local java, version " + version(), nil
+}
+
+func formatStorage(tool *server.Process, data string) error {
+	if err := tool.Start(); err != nil {
+		return err
+	}
+	<-tool.Gone()
+	if _, err := os.Stat(filepath.Join(data, metaProperties)); err != nil {
+		return fmt.Errorf("format Kafka's storage:\n%s", tool.Log())
+	}
+	return nil
+}
+
+// jvm is how Java runs the broker.
+func (o Options) jvm() []string {
+	if o.Issuer != nil { // a broker asks none but those that its command line allows
+		allowed := "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + o.Issuer.KeysURL
+		o.Issuer = nil
+		return append(o.jvm(), allowed)
+	}
+	if o.Loaded { // as kafka-server-start.sh and kafka-run-class.sh have it
+		return []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+			"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}
+	}
+	// A broker of a few small topics: what counts is how fast it starts, and that
+	// several fit beside the tests.
+	return []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+}
+
+func propertiesText(props map[string]string) string {
+	lines := make([]string, 0, len(props))
+	for k, v := range props {
+		lines = append(lines, k+"="+strings.ReplaceAll(v, "\n", `\n`)+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}

@@ -1,5 +1,0 @@
-package testkit
-
-import "testing"
-
-func TestMain(m *testing.M) { Main(m) }

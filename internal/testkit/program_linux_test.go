@@ -1,0 +1,23 @@
+package testkit
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit/server"
+)
+
+// A killed server takes with it what it has forked.
+func TestKillTakesForkedProcessesAlong(t *testing.T) {
+	p := Start(t, "/bin/sh", "-c", "sleep 600 & echo $!; wait")
+	child := 0
+	Eventually(t, 10*time.Second, "the number of the forked process", func() (bool, string) {
+		var err error
+		child, err = strconv.Atoi(strings.TrimSpace(p.Log()))
+		return err == nil, p.Log()
+	})
+	p.Kill()
+	Eventually(t, 10*time.Second, "the forked process is gone", func() (bool, string) { return !server.Running(child), "it runs" })
+}

@@ -1,0 +1,154 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/server"
+)
+
+// Cluster is a Redis Cluster of three masters, without replicas but for those of
+// [Cluster.AddReplica].
+type Cluster struct {
+	// Nodes are the masters. Each can be killed and started again.
+	Nodes []*Server
+	// Replicas are those added, in that order. A failover may have made a master
+	// of one.
+	Replicas []*Server
+}
+
+const (
+	clusterMasters = 3
+	clusterSlots   = 16384
+	// A cluster's bus is at its port plus this.
+	clusterBus = 10_000
+)
+
+// NewCluster starts a Redis Cluster of the test's own and returns when all
+// masters call it ok. AOF is on: a master keeps its data over Kill.
+func NewCluster(t testing.TB) *Cluster {
+	t.Helper()
+	c := &Cluster{}
+	for range clusterMasters {
+		c.Nodes = append(c.Nodes, newClusterNode(t))
+	}
+	ctx := context.Background()
+	first, port, err := net.SplitHostPort(c.Nodes[0].addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, node := range c.Nodes {
+		client := node.Client(t)
+		from, to := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
+		if err := client.ClusterAddSlotsRange(ctx, from, to).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if err := client.ClusterMeet(ctx, first, port).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.WaitOK(t)
+	server.Announce(t, false, "Redis Cluster from %s at %s", c.Nodes[0].origin, strings.Join(c.Addrs(), ","))
+	return c
+}
+
+func newClusterNode(t testing.TB) *Server {
+	t.Helper()
+	return start(t, server.EphemeralPorts-clusterBus, Options{
+		AOF:    true,
+		Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000", "cluster-require-full-coverage": "no", "repl-ping-replica-period": "1"},
+	})
+}
+
+// AddReplica gives a master, one of Nodes, a replica more, and returns when all
+// know it and it has the master's data.
+func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
+	t.Helper()
+	ctx := context.Background()
+	r := newClusterNode(t)
+	client := r.Client(t)
+	host, port, err := net.SplitHostPort(c.Nodes[master].addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ClusterMeet(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.Replicas = append(c.Replicas, r)
+	c.WaitOK(t)
+	id, err := c.Nodes[master].Client(t).ClusterMyID(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	testkit.Eventually(t, time.Minute, "cluster replica at "+r.addr, func() (bool, string) {
+		// An error until it has heard of the master; said again, it would begin anew.
+		if !told {
+			if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
+				return false, err.Error()
+			}
+			told = true
+		}
+		info, err := client.Info(ctx, "replication").Result()
+		if err != nil {
+			return false, err.Error()
+		}
+		return strings.Contains(info, "master_link_status:up"), info
+	})
+	for _, node := range c.Nodes {
+		client := node.Client(t)
+		testkit.Eventually(t, time.Minute, "the replica seen by "+node.addr, func() (bool, string) {
+			// Not told to clients before something was replicated, be it a ping.
+			slots, err := client.Do(ctx, "cluster", "slots").Result()
+			if err != nil {
+				return false, err.Error()
+			}
+			text := fmt.Sprint(slots)
+			return strings.Contains(text, strings.Replace(r.addr, ":", " ", 1)), text
+		})
+	}
+	return r
+}
+
+// WaitOK waits until every master sees all slots served.
+func (c *Cluster) WaitOK(t testing.TB) {
+	t.Helper()
+	for _, node := range c.Nodes {
+		client := node.Client(t)
+		testkit.Eventually(t, time.Minute, "cluster seen by "+node.addr, func() (bool, string) {
+			info, err := client.ClusterInfo(context.Background()).Result()
+			if err != nil {
+				return false, err.Error()
+			}
+			ok := strings.Contains(info, "cluster_state:ok") &&
+				strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", clusterSlots)) && // ok without all, too
+				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+len(c.Replicas)))
+			return ok, info
+		})
+	}
+}
+
+// Addrs are the masters' addresses.
+func (c *Cluster) Addrs() []string {
+	var addrs []string
+	for _, node := range c.Nodes {
+		addrs = append(addrs, node.addr)
+	}
+	return addrs
+}
+
+// Client returns a client of the cluster's that is closed when the test ends.
+func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

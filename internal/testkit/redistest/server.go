@@ -1,0 +1,224 @@
+// Package redistest starts Redis servers for tests. The comment of package testkit says where they come from.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit/auth"
+	"github.com/weir-stream/weir/internal/testkit/server"
+)
+
+// Server is one Redis server.
+type Server struct {
+	t      testing.TB // nil when shared
+	addr   string
+	secure string
+	dir    string
+	aof    bool
+	runner server.Runner // nil when given
+	origin string
+}
+
+// Options are the settings of a server of one's own.
+type Options struct {
+	// AOF keeps the data over Kill: a write that was answered is in the file.
+	// Without it the server forgets everything when it ends.
+	AOF bool
+	// Config are further settings of redis.conf, such as "maxmemory": "2mb".
+	Config map[string]string
+	// TLS, where set, signs the certificate of a second port, at SecureAddr, which
+	// asks clients for one of the same authority.
+	TLS *auth.Authority
+}
+
+var shared struct {
+	sync.Mutex
+	server *Server
+}
+
+// Shared returns the server that all tests of this binary share. A test keeps
+// to keys under its [testkit.Namespace] and never flushes.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		return shared.server
+	}
+	from := server.MustChoose(t, "Redis", server.FromEnvironment("WEIR_TEST_REDIS"), server.FromDocker(), server.FromMachine(lackLocal))
+	r := &Server{}
+	switch from {
+	case server.Given:
+		r.addr, r.origin = os.Getenv("WEIR_TEST_REDIS"), "WEIR_TEST_REDIS"
+	case server.Docker:
+		var err error
+		if r.addr, r.origin, err = sharedInDocker(); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		dir, err := server.SharedDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.init(from, dir, server.EphemeralPorts, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		server.AtEnd(r.runner.Remove)
+	}
+	if err := r.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	server.Announce(t, true, "Redis from %s at %s", r.origin, r.addr)
+	shared.server = r
+	return r
+}
+
+// New starts a server of the test's own, to kill, start again and put
+// back to older copies. It ends with the test.
+func New(t testing.TB, opts Options) *Server {
+	t.Helper()
+	r := start(t, server.EphemeralPorts, opts)
+	server.Announce(t, false, "Redis from %s at %s", r.origin, r.addr)
+	return r
+}
+
+func start(t testing.TB, portLimit int, opts Options) *Server {
+	t.Helper()
+	// A container has the machine's network here, to meet its replicas and
+	// the other members of its cluster; a process is nearer when there is one.
+	offers := []server.Offer{server.FromMachine(lackLocal), server.FromDocker()}
+	if opts.TLS != nil {
+		offers = offers[:1] // the files are here
+	}
+	from := server.MustChoose(t, "Redis", offers...)
+	r := &Server{t: t}
+	if err := r.init(from, t.TempDir(), portLimit, opts); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.runner.Remove)
+	if err := r.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func lackLocal() error { return server.LackCommand("redis-server", "Redis 6.2 or later") }
+
+// init takes a port and starts the server on dir.
+func (r *Server) init(from server.Source, dir string, portLimit int, opts Options) error {
+	port, err := server.FreePort(portLimit)
+	if err != nil {
+		return err
+	}
+	r.addr, r.dir, r.aof = fmt.Sprintf("127.0.0.1:%d", port), dir, opts.AOF
+	settings := map[string]string{
+		"bind": "127.0.0.1",
+		"port": fmt.Sprint(port),
+		"save": "",
+		// A copy of the data directory is consistent as long as its files
+		// are only appended to.
+		"auto-aof-rewrite-percentage": "0",
+		"appendonly":                  "no",
+		// A replica's first synchronisation need not wait for others.
+		"repl-diskless-sync-delay": "0",
+	}
+	if opts.AOF {
+		settings["appendonly"] = "yes"
+	}
+	if opts.TLS != nil {
+		port, err := server.FreePort(portLimit)
+		if err != nil {
+			return err
+		}
+		r.secure = fmt.Sprintf("127.0.0.1:%d", port)
+		settings["tls-port"], settings["tls-ca-cert-file"] = fmt.Sprint(port), opts.TLS.CA
+		settings["tls-cert-file"], settings["tls-key-file"] = opts.TLS.Issue("redis")
+	}
+	for k, v := range opts.Config {
+		settings[k] = v
+	}
+	var args []string
+	for k, v := range settings {
+		args = append(args, "--"+k, v)
+	}
+	if from == server.Docker {
+		r.runner, r.origin, err = inDocker(dir, args)
+		if err != nil {
+			return err
+		}
+	} else {
+		r.runner, r.origin = server.NewProcess(dir, "redis-server", args...), "local redis-server"
+	}
+	if err := r.runner.Start(); err != nil {
+		r.runner.Remove() // a container may be left of it
+		return fmt.Errorf("start Redis from %s: %w", r.origin, err)
+	}
+	return nil
+}
+
+// Addr is the server's address, host:port.
+func (r *Server) Addr() string { return r.addr }
+
+// SecureAddr is the address of the port with TLS.
+func (r *Server) SecureAddr() string { return r.secure }
+
+// Client returns a client of the server's that is closed when the test ends.
+func (r *Server) Client(t testing.TB) *redis.Client {
+	client := redis.NewClient(&redis.Options{Addr: r.addr})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Kill ends the server with SIGKILL.
+func (r *Server) Kill() {
+	r.t.Helper()
+	if err := r.runner.End(syscall.SIGKILL); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Pause stops the server in the midst of what it does, until Resume or Kill: its
+// connections stand, and nothing comes back.
+func (r *Server) Pause() { r.t.Helper(); r.signal(server.Pause) }
+
+// Resume lets the server go on.
+func (r *Server) Resume() { r.t.Helper(); r.signal(server.Resume) }
+
+func (r *Server) signal(sig syscall.Signal) {
+	r.t.Helper()
+	if err := r.runner.Signal(sig); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// Start starts the server again after Kill, at the same address with what its
+// files hold, and returns when it has loaded them.
+func (r *Server) Start() {
+	r.t.Helper()
+	if err := r.runner.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.waitReady(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *Server) waitReady() error {
+	client := redis.NewClient(&redis.Options{Addr: r.addr, MaxRetries: -1})
+	defer client.Close()
+	return server.Await("Redis from "+r.origin, r.runner, func(ctx context.Context) error {
+		reply, err := client.Ping(ctx).Result() // an error while it loads its data
+		if err == nil && reply != "PONG" {
+			err = errors.New(reply)
+		}
+		return err
+	})
+}

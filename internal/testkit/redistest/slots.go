@@ -1,0 +1,86 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slotKeys is how many keys of a slot are moved with one command.
+const slotKeys = 20
+
+// MoveSlot moves a slot from one master of a cluster to another, key by key, as
+// redis-cli does while clients work. among are all masters there are.
+func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server) error {
+	clients := map[*Server]*redis.Client{}
+	for _, server := range append([]*Server{from, to}, among...) {
+		if clients[server] == nil {
+			clients[server] = redis.NewClient(&redis.Options{Addr: server.addr})
+			defer clients[server].Close()
+		}
+	}
+	fromID, err := clients[from].ClusterMyID(ctx).Result()
+	if err != nil {
+		return err
+	}
+	toID, err := clients[to].ClusterMyID(ctx).Result()
+	if err != nil {
+		return err
+	}
+	if err := clients[to].Do(ctx, "cluster", "setslot", slot, "importing", fromID).Err(); err != nil {
+		return fmt.Errorf("import slot %d at %s: %w", slot, to.addr, err)
+	}
+	if err := clients[from].Do(ctx, "cluster", "setslot", slot, "migrating", toID).Err(); err != nil {
+		return fmt.Errorf("move slot %d from %s: %w", slot, from.addr, err)
+	}
+	if err := moveKeys(ctx, slot, clients[from], to.addr); err != nil {
+		return err
+	}
+	// The receiver first: nobody then knows of the slot as of nobody's.
+	for _, server := range append([]*Server{to, from}, among...) {
+		if err := clients[server].Do(ctx, "cluster", "setslot", slot, "node", toID).Err(); err != nil {
+			return fmt.Errorf("give slot %d to %s: %w", slot, to.addr, err)
+		}
+	}
+	return nil
+}
+
+// SlotOwner is the master that serves the slot of a key, as far as it knows; the others
+// name another. It is nil where none does.
+func SlotOwner(ctx context.Context, key string, masters ...*Server) *Server {
+	for _, m := range masters {
+		client := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
+		err := client.Exists(ctx, key).Err()
+		_ = client.Close()
+		if err == nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// moveKeys moves the keys of a slot until there are none left.
+func moveKeys(ctx context.Context, slot int, from *redis.Client, to string) error {
+	host, port, err := net.SplitHostPort(to)
+	if err != nil {
+		return err
+	}
+	for {
+		keys, err := from.ClusterGetKeysInSlot(ctx, slot, slotKeys).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			return nil
+		}
+		args := []any{"migrate", host, port, "", 0, 5000, "replace", "keys"}
+		for _, key := range keys {
+			args = append(args, key)
+		}
+		if err := from.Do(ctx, args...).Err(); err != nil {
+			return fmt.Errorf("move %d keys of slot %d: %w", len(keys), slot, err)
+		}
+	}
+}
