@@ -20,7 +20,7 @@ import (
 )
 
 // fdhBudget is the processor time that the training set may take.
-const fdhBudget = 60 * time.Second
+const fdhBudget = 15 * time.Second
 
 // fdhColumns are the published features.
 func fdhColumns() []string {

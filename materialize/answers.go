@@ -23,8 +23,13 @@ type answers struct {
 	now      int64    // the newest that was applied, in milliseconds
 	entities []string // by keys
 	lacks    []bool   // by keys: the row has no such entity
-	reading  query.Reading
-	text     []byte
+	running  query.Running
+	// runBefore says that running answers are had before the row's event is applied: all
+	// of them, since none of their windows leaves it out.
+	runBefore bool
+	reading   query.Reading
+	answer    query.Answer // one that was read
+	text      []byte
 
 	// What is said of the row's answers.
 	found, capped, uncertain, outside int
@@ -37,6 +42,7 @@ type asking struct {
 	keys       int  // index
 	own        bool // it is asked about the row's own value
 	before     bool // it is asked before the row's event is applied
+	place      int  // of its answers while its windows move on; -1 where it is read anew
 	forgets    bool
 	keep       int64 // milliseconds
 }
@@ -65,10 +71,14 @@ func (a *answers) plan(columns []Column, excludeCurrent bool) error {
 		if excludeCurrent && some && !all {
 			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: leave it out of --exclude-current", f.Name)
 		}
-		a.asked = append(a.asked, asking{
+		asked := asking{
 			Feature: f, first: i, end: i + 1, keys: at, own: own,
-			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(),
-		})
+			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), place: -1,
+		}
+		if place, ok := a.running.Take(f); ok {
+			asked.place, a.runBefore = place, asked.before
+		}
+		a.asked = append(a.asked, asked)
 	}
 	a.entities, a.lacks = make([]string, len(a.keys)), make([]bool, len(a.keys))
 	return nil
@@ -128,11 +138,63 @@ func (a *answers) without(f *asking, e *record.Event) query.Status {
 
 // fill fills in the answers of a row that are to be had before its event is applied, or
 // those behind.
-func (a *answers) fill(ctx context.Context, from query.Reader, cells []Cell, e *record.Event, before bool) error {
+func (a *answers) fill(ctx context.Context, from State, cells []Cell, e *record.Event, before bool) error {
+	if before == a.runBefore {
+		if err := a.run(from, e); err != nil {
+			return err
+		}
+	}
+	if err := a.read(ctx, from, e, before); err != nil {
+		return err
+	}
+	for i := range a.asked {
+		f := &a.asked[i]
+		if f.before != before {
+			continue
+		}
+		answer := a.next(f, e)
+		if answer.Err != nil {
+			return answer.Err // a defect: nobody else writes into memory
+		}
+		if f.own && len(answer.Items) > 0 {
+			answer.Value, answer.Items = answer.Items[0].Value, nil
+		}
+		a.count(answer)
+		for c := f.first; c < f.end; c++ {
+			cells[c] = a.columns[c].cell(answer)
+		}
+	}
+	return nil
+}
+
+// run moves the windows of the row's entities on to its moment.
+func (a *answers) run(from State, e *record.Event) error {
+	for i := range a.running.Logs {
+		series, ok := a.running.Logs[i].Series, false
+		if a.text, ok = e.Entity(a.text[:0], series.By); !ok {
+			continue
+		}
+		log, start, beside := from.Follow(series, a.text)
+		var windows *query.Windows
+		if beside != nil {
+			if *beside == nil {
+				*beside = new(query.Windows)
+			}
+			windows = (*beside).(*query.Windows)
+		}
+		if err := a.running.Move(i, windows, log, start, e.Time); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads what the answers need that are not running.
+func (a *answers) read(ctx context.Context, from State, e *record.Event, before bool) error {
 	a.reading.Reset(a.now)
 	for i := range a.asked {
 		f := &a.asked[i]
-		if f.before != before || a.without(f, e) != "" {
+		if f.place >= 0 || f.before != before || a.without(f, e) != "" {
 			continue
 		}
 		feature := f.Feature
@@ -141,30 +203,20 @@ func (a *answers) fill(ctx context.Context, from query.Reader, cells []Cell, e *
 		}
 		a.reading.Want(feature, a.entities[f.keys], e.Time)
 	}
-	if err := a.reading.Read(ctx, from); err != nil {
-		return err
+	return a.reading.Read(ctx, from)
+}
+
+// next is the answer of the feature that is asked next.
+func (a *answers) next(f *asking, e *record.Event) *query.Answer {
+	status := a.without(f, e)
+	if status == "" && f.place >= 0 {
+		return a.running.Answer(f.place)
 	}
-	for i := range a.asked {
-		f := &a.asked[i]
-		if f.before != before {
-			continue
-		}
-		answer := query.Answer{Status: a.without(f, e), CompleteSince: state.MinTime}
-		if answer.Status == "" {
-			a.reading.Next(&answer)
-		}
-		if answer.Err != nil {
-			return answer.Err // a defect: nobody else writes into memory
-		}
-		if f.own && len(answer.Items) > 0 {
-			answer.Value, answer.Items = answer.Items[0].Value, nil
-		}
-		a.count(&answer)
-		for c := f.first; c < f.end; c++ {
-			cells[c] = a.columns[c].cell(&answer)
-		}
+	a.answer = query.Answer{Status: status, CompleteSince: state.MinTime}
+	if status == "" {
+		a.reading.Next(&a.answer)
 	}
-	return nil
+	return &a.answer
 }
 
 func (a *answers) count(answer *query.Answer) {

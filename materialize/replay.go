@@ -18,6 +18,9 @@ import (
 type State interface {
 	Apply(context.Context, *state.Batch) error
 	query.Reader
+	// Follow returns the log of an entity, the place of its first record, and a place for
+	// what is kept beside it.
+	Follow(series *state.Series, entity []byte) (log state.Log, start int64, beside *any)
 }
 
 // Replay makes one training set.

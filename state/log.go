@@ -149,6 +149,21 @@ type LogRecord struct {
 	columns []byte
 }
 
+// Record reads the record that stands so many bytes behind the first one; size is what
+// it takes. Behind the last one, size is 0.
+func (l Log) Record(behind int) (r LogRecord, size int, err error) {
+	if len(l) <= logHeaderSize+behind {
+		return r, 0, nil
+	}
+	rest := l[logHeaderSize+behind:]
+	length, n := binary.Uvarint(rest)
+	if n <= 0 || length < 6 || length > uint64(len(rest)-n) {
+		return r, 0, errLog
+	}
+	record := rest[n : n+int(length)]
+	return LogRecord{Time: LogTime(record), columns: record[6:]}, n + int(length), nil
+}
+
 // Records calls visit with the records in the order in which they stand, until
 // it returns false.
 func (l Log) Records(visit func(LogRecord) bool) error {
@@ -161,18 +176,13 @@ func (l Log) Records(visit func(LogRecord) bool) error {
 	if l[0] != logVersion {
 		return fmt.Errorf("the log is of version %d, and this program reads version %d", l[0], logVersion)
 	}
-	for rest := []byte(l[logHeaderSize:]); len(rest) > 0; {
-		size, n := binary.Uvarint(rest)
-		if n <= 0 || size < 6 || size > uint64(len(rest)-n) {
-			return errLog
+	for at := 0; ; {
+		r, size, err := l.Record(at)
+		if err != nil || size == 0 || !visit(r) {
+			return err
 		}
-		record := rest[n : n+int(size)]
-		rest = rest[n+int(size):]
-		if !visit(LogRecord{Time: LogTime(record), columns: record[6:]}) {
-			return nil
-		}
+		at += size
 	}
-	return nil
 }
 
 // Column finds a column's value; ok says whether the record has the column.

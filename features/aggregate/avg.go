@@ -26,10 +26,18 @@ func (avg) Fold(c Call, _ int64, events []Sample) Result {
 	return average(c, cells, int64(len(cells)))
 }
 
-func average(c Call, cells []state.Bucket, n int64) Result {
+func average(c Call, cells []state.Bucket, n int64) Result { return averageOf(add(c, cells), n) }
+
+// averageOf is the average of n values with a sum.
+func averageOf(sum value.Value, n int64) Result {
 	if n == 0 {
 		return Result{}
 	}
-	sum := add(c, cells)
 	return Result{Value: value.Value{Type: value.Float, Flt: sum.Finite().Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
 }
+
+func (avg) Running(c Call) Running { return &runningAverage{newRunningSum(c)} }
+
+type runningAverage struct{ runningSum }
+
+func (r *runningAverage) Result() Result { return averageOf(r.value(), r.values) }

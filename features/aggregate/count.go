@@ -32,3 +32,12 @@ func total(cells []state.Bucket) (n int64) {
 	}
 	return n
 }
+
+func (count) Running(Call) Running { return new(runningCount) }
+
+type runningCount struct{ events int64 }
+
+func (r *runningCount) Add(*Sample)    { r.events++ }
+func (r *runningCount) Remove(*Sample) { r.events-- }
+
+func (r *runningCount) Result() Result { return Result{Value: integer(r.events), Found: r.events > 0} }

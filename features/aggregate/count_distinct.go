@@ -50,3 +50,36 @@ func distinctModel(events []Sample) Result {
 	}
 	return Result{Value: value.Value{Type: value.Int, Num: int64(len(values))}, Found: len(values) > 0}
 }
+
+func (countDistinct) Running(Call) Running { return &runningDistinct{events: map[string]int{}} }
+
+// runningDistinct counts the events in the window that have each value.
+type runningDistinct struct {
+	events map[string]int // by the value's text
+	text   []byte
+}
+
+func (r *runningDistinct) Add(e *Sample) {
+	if e.Value.IsNull() {
+		return
+	}
+	r.text = e.Value.AppendText(r.text[:0])
+	r.events[string(r.text)]++
+}
+
+func (r *runningDistinct) Remove(e *Sample) {
+	if e.Value.IsNull() {
+		return
+	}
+	r.text = e.Value.AppendText(r.text[:0])
+	if n := r.events[string(r.text)]; n > 1 {
+		r.events[string(r.text)] = n - 1
+	} else {
+		delete(r.events, string(r.text))
+	}
+}
+
+func (r *runningDistinct) Result() Result {
+	n := int64(len(r.events))
+	return Result{Value: integer(n), Found: n > 0}
+}

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"slices"
+
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -65,4 +67,51 @@ func extreme(cells []state.Bucket, sign int) Result {
 		}
 	}
 	return Result{Value: best, Found: true}
+}
+
+func (least) Running(Call) Running    { return &runningExtreme{sign: -1} }
+func (greatest) Running(Call) Running { return &runningExtreme{sign: +1} }
+
+// runningExtreme holds of the values in the window those that none behind them surpasses:
+// the first is the extreme.
+type runningExtreme struct {
+	sign           int
+	added, removed int // values
+	held           []candidate
+}
+
+// candidate is a value, and how many were added before it.
+type candidate struct {
+	value.Value
+	place int
+}
+
+func (r *runningExtreme) Add(e *Sample) {
+	if e.Value.IsNull() {
+		return
+	}
+	v := e.Value
+	v.Str = slices.Clone(v.Str) // it is the log's, which changes
+	for n := len(r.held); n > 0 && value.Compare(v, r.held[n-1].Value)*r.sign > 0; n-- {
+		r.held = r.held[:n-1]
+	}
+	r.held = append(r.held, candidate{v, r.added})
+	r.added++
+}
+
+func (r *runningExtreme) Remove(e *Sample) {
+	if e.Value.IsNull() {
+		return
+	}
+	if r.held[0].place == r.removed {
+		r.held = r.held[1:]
+	}
+	r.removed++
+}
+
+func (r *runningExtreme) Result() Result {
+	if len(r.held) == 0 {
+		return Result{}
+	}
+	return Result{Value: r.held[0].Value, Found: true}
 }

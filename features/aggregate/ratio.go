@@ -42,3 +42,18 @@ func share(n, all int64) Result {
 	}
 	return Result{Value: float(float64(n) / float64(all)), Found: true}
 }
+
+func (ratio) Running(Call) Running { return new(runningRatio) }
+
+type runningRatio struct{ holds, events int64 }
+
+func (r *runningRatio) Add(e *Sample)    { r.take(e, 1) }
+func (r *runningRatio) Remove(e *Sample) { r.take(e, -1) }
+
+func (r *runningRatio) take(e *Sample, n int64) {
+	if r.events += n; e.Holds {
+		r.holds += n
+	}
+}
+
+func (r *runningRatio) Result() Result { return share(r.holds, r.events) }

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"slices"
+
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -13,7 +15,7 @@ var numeric = []value.Type{value.Int, value.Float, value.Decimal}
 func (sum) Spec() Spec {
 	return Spec{
 		Name: "sum", Title: "sum of a field",
-		Note:  "Of ints and decimals it is exact in 128 bits: one that leaves the 64 bits of a field is written with all its digits.",
+		Note:  "Of ints and decimals it is exact in 128 bits: one that leaves the 64 bits of a field is written with all its digits. Of floats in an exact window it is the float nearest to the true sum, in whatever order they come.",
 		Types: numeric, Exact: true, Through: true, Neutral: value.Value{Type: value.Int},
 		Example: "SUM(1d, transaction, amount, user)",
 	}
@@ -31,13 +33,26 @@ func (sum) Fold(c Call, _ int64, events []Sample) Result {
 
 // summed states a sum that leaves 128 bits, or the range of floats, as capped.
 func summed(c Call, cells []state.Bucket) Result {
-	v := add(c, cells)
-	return Result{Value: v.Finite(), Found: len(cells) > 0, Capped: v.Saturated()}
+	return sumOf(add(c, cells), int64(len(cells)))
 }
 
-// add adds up cells of the field's type.
+// sumOf is the sum of n values.
+func sumOf(sum value.Value, n int64) Result {
+	return Result{Value: sum.Finite(), Found: n > 0, Capped: sum.Saturated()}
+}
+
+// add adds up cells of the field's type. The sum of floats is rounded once, so that it
+// does not depend on their order.
 func add(c Call, cells []state.Bucket) value.Value {
 	v := value.Value{Type: c.Type, Scale: c.Scale}
+	if c.Type == value.Float && !slices.ContainsFunc(cells, func(b state.Bucket) bool { return b.Value.Saturated() }) {
+		var floats value.FloatSum
+		for i := range cells {
+			floats.Add(cells[i].Value.Flt)
+		}
+		v.Flt = floats.Float()
+		return v
+	}
 	for _, cell := range cells {
 		v = value.Add(v, cell.Value)
 	}
@@ -54,3 +69,52 @@ func valuesOf(events []Sample) []state.Bucket {
 	}
 	return cells
 }
+
+func (sum) Running(c Call) Running {
+	r := newRunningSum(c)
+	return &r
+}
+
+// runningSum is the sum of the values in a window, and how many they are.
+type runningSum struct {
+	typ    value.Type
+	scale  uint8
+	values int64
+	ints   value.IntSum // also of decimals
+	floats value.FloatSum
+}
+
+func newRunningSum(c Call) runningSum { return runningSum{typ: c.Type, scale: c.Scale} }
+
+func (r *runningSum) Add(e *Sample) {
+	switch e.Value.Type {
+	case value.Null:
+		return
+	case value.Float:
+		r.floats.Add(e.Value.Flt)
+	default:
+		r.ints.Add(e.Value.Num)
+	}
+	r.values++
+}
+
+func (r *runningSum) Remove(e *Sample) {
+	switch e.Value.Type {
+	case value.Null:
+		return
+	case value.Float:
+		r.floats.Sub(e.Value.Flt)
+	default:
+		r.ints.Sub(e.Value.Num)
+	}
+	r.values--
+}
+
+func (r *runningSum) value() value.Value {
+	if r.typ == value.Float {
+		return value.Value{Type: r.typ, Scale: r.scale, Flt: r.floats.Float()}
+	}
+	return r.ints.Value(r.typ, r.scale)
+}
+
+func (r *runningSum) Result() Result { return sumOf(r.value(), r.values) }

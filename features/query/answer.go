@@ -68,7 +68,8 @@ func fromTiles(a *Answer, f *features.Feature, slices []state.WindowState, at, n
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.coveredSince = a.From
-	tell(a, f, f.Merge(slices, at-f.Window.Delay.Milliseconds()))
+	r, spec := f.Merge(slices, at-f.Window.Delay.Milliseconds()), f.Kind.Spec()
+	tell(a, &spec, f.Per, &r)
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. The
@@ -79,7 +80,8 @@ func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
 	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: c.coveredSince}
-	tell(a, f, r)
+	spec := f.Kind.Spec()
+	tell(a, &spec, f.Per, &r)
 	return nil
 }
 
@@ -93,18 +95,18 @@ func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 	a.coveredSince = a.From
 }
 
-// tell makes a result the answer's.
-func tell(a *Answer, f *features.Feature, r aggregate.Result) {
-	spec := f.Kind.Spec()
+// tell makes the result of a function, by category of a field if there is one, the
+// answer's.
+func tell(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
 	a.Shape, a.Status, a.StandardError = spec.Shape, Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate
 	a.Exact = spec.Exact && r.Uncertain == 0 && r.RelativeError == 0 && r.StandardError == 0 && r.FalsePositiveRate == 0 && !r.Capped
-	if f.Per != "" {
+	if per != "" {
 		a.Shape = aggregate.Categories
 	}
 	switch {
-	case !r.Found && f.Per != "":
+	case !r.Found && per != "":
 		a.Items, a.Status = []aggregate.Item{}, NotFound
 	case !r.Found:
 		a.Value, a.Status = spec.Neutral, NotFound

@@ -2,47 +2,73 @@ package query
 
 import (
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
-// derive answers a derived feature by its parts. The value is found where that
-// of any part is, and null where the expression cannot be computed. Where a part
-// could not be read there is none, whatever the default. It is whole if each part is.
+// derive answers a derived feature by its parts.
 func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, at int64, c *Completeness) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime}
-	a.From, a.To = Covers(f, at, r.now)
-	whole := *a // as far as all parts are
-	values := make([]value.Value, len(of.Of))
+	d := newDerivation(of.Expr.Clone(), len(of.Of))
+	d.begin(a, f, at, r.now)
 	var p Answer
 	for i, part := range of.Of {
 		r.answer(&p, part, at, c.part(i))
-		values[i] = p.Value
-		whole.restOn(&p)
-		a.Exact = a.Exact && p.Exact
-		a.StandardError = max(a.StandardError, p.StandardError)
-		a.RelativeError = max(a.RelativeError, p.RelativeError)
-		a.Uncertain = max(a.Uncertain, p.Uncertain)
-		a.Capped = a.Capped || p.Capped
-		switch {
-		case a.Status.Unread():
-		case p.Status.Unread():
-			a.Status, a.Err = p.Status, p.Err
-		case p.Status != NotFound:
-			a.Status = Present
-		}
+		d.take(a, i, &p)
 	}
+	d.end(a, f, of, at, r.now)
+}
+
+// derivation makes the answer of a derived feature of those of its parts. The value is
+// found where that of any part is, and null where the expression cannot be computed.
+// Where a part could not be read there is none, whatever the default. It is whole if
+// each part is.
+type derivation struct {
+	expr   *expr.Expr
+	values []value.Value
+	whole  Answer // as far as all parts are
+}
+
+func newDerivation(of *expr.Expr, parts int) *derivation {
+	return &derivation{expr: of, values: make([]value.Value, parts)}
+}
+
+func (d *derivation) begin(a *Answer, f *features.Feature, at, now int64) {
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime}
+	a.From, a.To = Covers(f, at, now)
+	d.whole = *a
+}
+
+// take takes in the answer of a part.
+func (d *derivation) take(a *Answer, part int, p *Answer) {
+	d.values[part] = p.Value
+	d.whole.restOn(p)
+	a.Exact = a.Exact && p.Exact
+	a.StandardError = max(a.StandardError, p.StandardError)
+	a.RelativeError = max(a.RelativeError, p.RelativeError)
+	a.Uncertain = max(a.Uncertain, p.Uncertain)
+	a.Capped = a.Capped || p.Capped
+	switch {
+	case a.Status.Unread():
+	case p.Status.Unread():
+		a.Status, a.Err = p.Status, p.Err
+	case p.Status != NotFound:
+		a.Status = Present
+	}
+}
+
+func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, at, now int64) {
 	if a.Status.Unread() {
-		unread(a, f, a.Err, at, r.now)
+		unread(a, f, a.Err, at, now)
 		return
 	}
 	// Its error is an overflow: there is no such value.
-	a.Value, _ = of.Expr.Clone().Eval(values)
+	a.Value, _ = d.expr.Eval(d.values)
 	if a.Value.IsNull() {
 		a.Value = of.Default
 		if a.Status == Present {
 			a.Status = NullValue
 		}
 	}
-	a.restOn(&whole)
+	a.restOn(&d.whole)
 }

@@ -166,32 +166,41 @@ func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
 // samplesOf appends those of the events that pass the feature's filter.
 func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
 	samples := slices.Grow(dst, len(events))
-	for _, r := range events {
-		s := aggregate.Sample{Time: r.Time}
-		var err error
-		if f.Columns.Filter != nil {
-			if _, passed, err := r.Column(*f.Columns.Filter); err != nil {
-				return nil, err
-			} else if !passed {
-				continue
-			}
+	for i := range events {
+		var s aggregate.Sample
+		takes, err := sampleOf(&s, f, &events[i])
+		if err != nil {
+			return nil, err
 		}
-		if f.Columns.Field != nil {
-			if s.Value, _, err = r.Column(*f.Columns.Field); err != nil {
-				return nil, err
-			}
+		if takes {
+			samples = append(samples, s)
 		}
-		if f.Columns.Category != nil {
-			if s.Category, _, err = r.Column(*f.Columns.Category); err != nil {
-				return nil, err
-			}
-		}
-		if f.Columns.Condition != nil {
-			if _, s.Holds, err = r.Column(*f.Columns.Condition); err != nil {
-				return nil, err
-			}
-		}
-		samples = append(samples, s)
 	}
 	return samples, nil
+}
+
+// sampleOf is an event as the feature sees it, and says whether it passes the filter.
+func sampleOf(s *aggregate.Sample, f *features.Feature, r *state.LogRecord) (takes bool, err error) {
+	*s = aggregate.Sample{Time: r.Time}
+	if f.Columns.Filter != nil {
+		if _, takes, err = r.Column(*f.Columns.Filter); err != nil || !takes {
+			return false, err
+		}
+	}
+	if f.Columns.Field != nil {
+		if s.Value, _, err = r.Column(*f.Columns.Field); err != nil {
+			return false, err
+		}
+	}
+	if f.Columns.Category != nil {
+		if s.Category, _, err = r.Column(*f.Columns.Category); err != nil {
+			return false, err
+		}
+	}
+	if f.Columns.Condition != nil {
+		if _, s.Holds, err = r.Column(*f.Columns.Condition); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -25,6 +25,7 @@ type log struct {
 	records int
 	late    int   // bytes at the end of records that came late, behind those in order
 	latest  int64 // time of the last record that is in order
+	start   int64 // see Follow
 }
 
 var packedLogs = packing{
@@ -79,6 +80,7 @@ func (l *log) order() {
 		return
 	}
 	held, at, end := l.held, len(state.LogHeader), len(l.held)-l.late
+	l.start += int64(len(held)) // beyond all places there were
 	late := spans(held, end)
 	slices.SortStableFunc(late, func(a, b span) int { return cmp.Compare(a.time, b.time) })
 	l.latest, l.late = max(l.latest, late[len(late)-1].time), 0
@@ -213,7 +215,17 @@ func (l *log) dropFirst() {
 func (l *log) trim(size int) {
 	copy(l.held[size:], l.held[:len(state.LogHeader)])
 	l.held = l.held[size:]
+	l.start += int64(size)
 	l.records--
+}
+
+// Follow is the log of a State that is one, and the place of its first record: so many
+// bytes of records stood before it. A record keeps its place until it is dropped, or
+// until one that came late is put before others: those and it have later places then.
+func Follow(s State) (held state.Log, start int64) {
+	l := s.(*log)
+	l.order()
+	return l.held, l.start
 }
 
 func (l *log) Read(*state.Read) state.WindowState {

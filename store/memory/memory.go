@@ -33,8 +33,10 @@ type key struct{ series, entity string }
 type entry struct {
 	series *state.Series
 	packed.State
-	size  int // of the state packed, in bytes, when it was looked at last
-	grown int // about how many have come since
+	size   int   // of the state packed, in bytes, when it was looked at last
+	grown  int   // about how many have come since
+	beside any   // see Follow
+	pruned int64 // when it was, by Store.now
 }
 
 // leastSweep is the number of entries below which none are looked for that no
@@ -62,7 +64,7 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 			op := &b.Mutations[j]
 			e := s.entry(op.Series, t.Entity)
 			e.Apply(op)
-			if op.Series.Keep > 0 {
+			if s.due(e) {
 				e.Prune(op.Series.Horizon(s.now))
 			}
 			if op.Series.Bytes > 0 {
@@ -74,6 +76,21 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 		s.sweep()
 	}
 	return nil
+}
+
+// pruneShare is the share of what a log keeps that it grows by before it is pruned: who
+// follows it begins anew where records are gone that were in his windows.
+const pruneShare = 8
+
+// due says whether a state that has taken an operation is to be pruned. Of a log nobody
+// sees what is too old.
+func (s *Store) due(e *entry) bool {
+	keep := e.series.Keep
+	if keep == 0 || e.series.Measure == state.Record && s.now-e.pruned < keep/pruneShare {
+		return false
+	}
+	e.pruned = s.now
+	return true
 }
 
 // fit keeps a state that has taken an operation within the bytes that its series
@@ -93,7 +110,7 @@ func (s *Store) fit(e *entry, op *state.Mutation) {
 func (s *Store) entry(series *state.Series, entity []byte) *entry {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
-		e = &entry{series: series, State: packed.NewKeyed(series, s.secret)}
+		e = &entry{series: series, State: packed.NewKeyed(series, s.secret), pruned: s.now}
 		s.entries[key{series.ID, string(entity)}] = e
 	}
 	return e
@@ -120,6 +137,18 @@ func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState
 		}
 	}
 	return slices, nil
+}
+
+// Follow returns the log of an entity in a series of logs, which holds until the next
+// Apply, and the place of its first record; see packed.Follow. Who follows logs keeps
+// something beside each, which goes with it; there is no such place beside an empty log.
+func (s *Store) Follow(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
+	e := s.entries[key{series.ID, string(entity)}]
+	if e == nil {
+		return nil, 0, nil
+	}
+	log, start = packed.Follow(e.State)
+	return log, start, &e.beside
 }
 
 // ReadAsIf answers all reads as Read would if a batch had just been applied, but

@@ -408,3 +408,26 @@ func TestStatesAreBounded(t *testing.T) {
 		t.Errorf("without a bound %d are kept, of few %d", len(got[1].Members), len(got[2].Members))
 	}
 }
+
+// A log forgets what its series does not keep, though not with each event.
+func TestLogsAreBounded(t *testing.T) {
+	const keep = 1000
+	log := &state.Series{ID: "log00", Measure: state.Record, Tile: 1, Keep: keep, Max: 1 << 20}
+	held := memory.New()
+	for now := range int64(10 * keep) {
+		b := &state.Batch{Now: now}
+		b.Touch(0, now, []byte("d"))
+		b.Add(state.Mutation{Series: log, Tile: now, Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))})
+		if err := held.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		got, _, _ := held.Follow(log, []byte("d"))
+		if err := got.Records(func(state.LogRecord) bool { records++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		if least, most := min(int(now), keep), keep+keep/8+1; records < least || records > most {
+			t.Fatalf("at %d it holds %d records, want %d to %d", now, records, least, most)
+		}
+	}
+}

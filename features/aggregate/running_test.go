@@ -1,0 +1,73 @@
+package aggregate
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// What goes on with a window says at each step what the Fold of its events does, to the
+// last bit.
+func TestRunningEqualsFold(t *testing.T) {
+	found := 0
+	for _, k := range All {
+		incremental, ok := k.(Incremental)
+		if !ok {
+			continue
+		}
+		found++
+		t.Run(k.Spec().Name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				c := drawCall(t, k.Spec())
+				c.Members = nil // those who name members are not answered so
+				events := rapid.SliceOfN(samples(c), 0, 40).Draw(t, "events")
+				slices.SortStableFunc(events, func(a, b Sample) int { return int(a.Time - b.Time) })
+				for i := range events {
+					if v := &events[i].Value; v.Type == value.Float {
+						v.Flt *= 0.1 // which sums in another order would show
+					}
+				}
+				running, from, to := incremental.Running(c), 0, 0
+				for from < len(events) {
+					if to < len(events) && (from == to || rapid.Bool().Draw(t, "on")) {
+						given := events[to]
+						given.Value.Str = slices.Clone(given.Value.Str)
+						running.Add(&given)
+						clear(given.Value.Str) // the log's memory is used again
+						to++
+					} else {
+						running.Remove(&events[from])
+						from++
+					}
+					if got, want := running.Result(), k.Fold(c, 1000, events[from:to]); !reflect.DeepEqual(got, want) {
+						t.Fatalf("of events %d to %d it is %+v, want %+v", from, to, got, want)
+					}
+				}
+			})
+		})
+	}
+	if found < 7 {
+		t.Errorf("%d functions go on with a window", found)
+	}
+}
+
+// Sums of floats are the same in whatever order the events come.
+func TestFloatSumsHaveNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var events []Sample
+		for _, f := range rapid.SliceOfN(rapid.Float64Range(-1e20, 1e20), 1, 20).Draw(t, "floats") {
+			events = append(events, Sample{Value: float(f)})
+		}
+		for _, k := range []Function{sum{}, avg{}} {
+			c := Call{Type: value.Float}
+			want := k.Fold(c, 0, events)
+			if got := k.Fold(c, 0, rapid.Permutation(events).Draw(t, "order")); got.Value.Flt != want.Value.Flt {
+				t.Fatalf("%s is %v, and %v in another order", k.Spec().Name, want.Value.Flt, got.Value.Flt)
+			}
+		}
+	})
+}

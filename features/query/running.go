@@ -1,0 +1,232 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/state"
+)
+
+// Running answers exact features of entities whose logs grow while moments go on, as a
+// replay of history does: their windows are moved on from where they were, and not
+// folded anew. The answers are those that Reading gives of the same logs, whatever
+// happens to them; moments that go back only cost time.
+//
+//	place, ok := r.Take(feature) // for each feature
+//	for i, log := range r.Logs { // at each moment, of the entities asked about
+//		err := r.Move(i, &windows, log, start, at)
+//	}
+//	answer := r.Answer(place)
+type Running struct {
+	// Logs are the logs that the features rest on.
+	Logs []RunningLog
+
+	answers []Answer // by place
+	derived map[int]runningDerived
+	at      int64
+	sample  aggregate.Sample
+}
+
+// RunningLog is what is answered from one log.
+type RunningLog struct {
+	Series  *state.Series
+	windows []runningWindow
+	empty   Windows // over the log of an entity that has none
+}
+
+// runningWindow is the features over one window.
+type runningWindow struct {
+	window.Window
+	features []runningFeature
+}
+
+type runningFeature struct {
+	*features.Feature
+	kind  aggregate.Incremental
+	spec  aggregate.Spec
+	place int
+}
+
+type runningDerived struct {
+	*features.Feature
+	*features.Derived
+	*derivation
+	parts []int // places
+}
+
+// Windows are where the windows of a RunningLog stand in the log of one entity. The zero
+// Windows have not begun.
+type Windows []movingWindow
+
+type movingWindow struct {
+	from, to  int64 // places in the log: of the window's first record, and behind its last
+	first, at int64 // the edges in time, in milliseconds
+	values    []aggregate.Running
+}
+
+// Take finds a place for the answers of a feature; false where only Reading can answer
+// it.
+func (r *Running) Take(f *features.Feature) (place int, ok bool) {
+	if !runs(f) {
+		return 0, false
+	}
+	return r.take(f), true
+}
+
+// runs says whether the value of a feature can be kept while its window moves on.
+func runs(f *features.Feature) bool {
+	switch basis := f.Basis.(type) {
+	case *features.Derived:
+		return !slices.ContainsFunc(basis.Of, func(part *features.Feature) bool { return !runs(part) })
+	case *features.Through:
+		return false
+	default:
+		_, incremental := f.Kind.(aggregate.Incremental)
+		_, opens := f.Window.Form.(window.Opened)
+		return incremental && f.Window.Exact && !opens && f.Window.Last == 0 && f.Window.Exclude == window.ExcludeNothing &&
+			f.Per == "" && f.Call.Members == nil
+	}
+}
+
+func (r *Running) take(f *features.Feature) int {
+	place := len(r.answers)
+	r.answers = append(r.answers, Answer{})
+	if of, ok := f.Basis.(*features.Derived); ok {
+		d := runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
+		for _, part := range of.Of {
+			d.parts = append(d.parts, r.take(part))
+		}
+		if r.derived == nil {
+			r.derived = map[int]runningDerived{}
+		}
+		r.derived[place] = d
+		return place
+	}
+	log := r.log(f.Series[0])
+	at := slices.IndexFunc(log.windows, func(w runningWindow) bool { return w.Window == f.Window })
+	if at < 0 {
+		at = len(log.windows)
+		log.windows = append(log.windows, runningWindow{Window: f.Window})
+	}
+	w := &log.windows[at]
+	w.features = append(w.features, runningFeature{f, f.Kind.(aggregate.Incremental), f.Kind.Spec(), place})
+	return place
+}
+
+func (r *Running) log(s *state.Series) *RunningLog {
+	at := slices.IndexFunc(r.Logs, func(l RunningLog) bool { return l.Series == s })
+	if at < 0 {
+		at = len(r.Logs)
+		r.Logs = append(r.Logs, RunningLog{Series: s})
+	}
+	return &r.Logs[at]
+}
+
+// Move moves the windows over a log of an entity on to a moment, in milliseconds. The log
+// and the place of its first record are as of packed.Follow; without windows it is empty.
+// The error is that the log is damaged.
+func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int64) error {
+	l := &r.Logs[log]
+	if windows == nil {
+		windows = &l.empty
+	}
+	if *windows == nil {
+		*windows = make(Windows, len(l.windows))
+	}
+	lost, cut := held.CutOff()
+	r.at = at
+	for i := range l.windows {
+		w, m := &l.windows[i], &(*windows)[i]
+		from, to := w.Edges(at)
+		if m.values == nil || m.from < start || from < m.first || to < m.at {
+			m.restart(w, start)
+		}
+		m.first, m.at = from, to
+		if err := r.move(w, m, held, start); err != nil {
+			return err
+		}
+		for j := range w.features {
+			f, result := &w.features[j], m.values[j].Result()
+			result.Capped = result.Capped || cut && lost >= from
+			a := &r.answers[f.place]
+			*a = Answer{From: from, To: to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: from}
+			tell(a, &f.spec, f.Per, &result)
+		}
+	}
+	return nil
+}
+
+// restart begins a window anew, before the first record of the log.
+func (m *movingWindow) restart(w *runningWindow, start int64) {
+	m.from, m.to, m.values = start, start, m.values[:0]
+	for i := range w.features {
+		f := &w.features[i]
+		m.values = append(m.values, f.kind.Running(f.Call))
+	}
+}
+
+// move takes in the records that have come into a window and takes back those that have
+// left it.
+func (r *Running) move(w *runningWindow, m *movingWindow, held state.Log, start int64) error {
+	for {
+		record, size, err := held.Record(int(m.to - start))
+		if err != nil {
+			return err
+		}
+		if size == 0 || record.Time > m.at {
+			break
+		}
+		m.to += int64(size)
+		if record.Time < m.first && m.from+int64(size) == m.to {
+			m.from = m.to // it has left the window before it came in
+			continue
+		}
+		if err := r.each(w, m, &record, aggregate.Running.Add); err != nil {
+			return err
+		}
+	}
+	for m.from < m.to {
+		record, size, err := held.Record(int(m.from - start))
+		if err != nil {
+			return err
+		}
+		if record.Time >= m.first {
+			break
+		}
+		m.from += int64(size)
+		if err := r.each(w, m, &record, aggregate.Running.Remove); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each does something with a record in the value of each feature that takes it.
+func (r *Running) each(w *runningWindow, m *movingWindow, record *state.LogRecord, do func(aggregate.Running, *aggregate.Sample)) error {
+	for i := range w.features {
+		takes, err := sampleOf(&r.sample, w.features[i].Feature, record)
+		if err != nil {
+			return err
+		}
+		if takes {
+			do(m.values[i], &r.sample)
+		}
+	}
+	return nil
+}
+
+// Answer is the answer at a place, as of the moments and entities to which the windows
+// were moved last. It holds until they are moved again.
+func (r *Running) Answer(place int) *Answer {
+	a := &r.answers[place]
+	if d, ok := r.derived[place]; ok {
+		d.begin(a, d.Feature, r.at, r.at)
+		for i, part := range d.parts {
+			d.take(a, i, r.Answer(part))
+		}
+		d.end(a, d.Feature, d.Derived, r.at, r.at)
+	}
+	return a
+}

@@ -1,0 +1,31 @@
+package value
+
+import "math/bits"
+
+// IntSum is a sum of ints of 64 bits, from which summands can be taken back: of less than
+// 2^63 it does not leave its 128 bits. The zero IntSum is 0.
+type IntSum struct {
+	high int64
+	low  uint64
+}
+
+// Add adds an int.
+func (s *IntSum) Add(n int64) {
+	var carry uint64
+	s.low, carry = bits.Add64(s.low, uint64(n), 0)
+	s.high += n>>63 + int64(carry)
+}
+
+// Sub takes an int back.
+func (s *IntSum) Sub(n int64) {
+	var borrow uint64
+	s.low, borrow = bits.Sub64(s.low, uint64(n), 0)
+	s.high -= n>>63 + int64(borrow)
+}
+
+// Value is the sum as an Int, or as a Decimal of a scale.
+func (s *IntSum) Value(t Type, scale uint8) Value {
+	v := sumOf(s.high, s.low)
+	v.Type, v.Scale = t, scale
+	return v
+}
