@@ -25,6 +25,7 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 
 test: ## all tests, on real servers where they can be had
 	go test ./...
+	cd client && go test ./...
 
 chart: ## lint and render Helm's chart, a module of its own
 	cd deploy/helm && go test -mod=mod ./...
@@ -40,6 +41,7 @@ java: build ## tests of the client for Java, against ./weir
 
 race: ## all tests under the race detector
 	go test -race ./...
+	cd client && go test -race ./...
 
 CASES ?= 5000
 explore: ## property tests with CASES random cases each (5000, some 12 minutes on two cores)
@@ -60,6 +62,7 @@ faults: ## random trials against a model, on real Kafka and Redis, for MINUTES (
 
 lint: ## golangci-lint, with the import directions (.golangci.yml)
 	golangci-lint run ./...
+	cd client && golangci-lint run ./...
 
 bench: bench-micro bench-compare bench-questions ## all there is to measure; see bench/README.md
 

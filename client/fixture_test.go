@@ -1,87 +1,48 @@
 package client_test
 
 import (
-	"context"
-	"fmt"
+	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"time"
-
-	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/serve"
-	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store/memory"
 )
 
-const definitions = `
-streams:
-  transaction:
-    topic: transactions
-    timestamp: {path: time, unit: ms}
-    id: id
-    fields:
-      user_id: string
-      device_id: string
-      merchant_id: string
-      amount: {type: decimal, scale: 2}
-      country: string
-      abroad: bool
-features:
-  device_tx_7d: COUNT(7d, transaction, device_id)
-  device_users_30d: APPROX_COUNT_DISTINCT(30d, transaction, device_id, user_id)
-  user_amount_1d: SUM(1d, transaction, amount, user_id)
-  user_abroad: LAST(1d, transaction, abroad, user_id)
-  user_avg_1d: AVG(1d, transaction, amount, user_id)
-  user_countries: TOP_K(1d, transaction, country, user_id, k=2)
-  user_country: LAST(1d, transaction, country, user_id)
-  user_ever: COUNT(lifetime, transaction, user_id)
-  user_merchants: SET(1d, transaction, user_id, merchant_id)
-  user_merchant_seen: SEEN(30d, transaction, user_id, merchant_id)
-services:
-  payment_risk: [device_tx_7d, user_amount_1d]
-`
+// What a server answers to the questions of the examples.
+const (
+	ofService = `{"at":1784980800000,"results":[
+		{"entity":{"device_id":"d000001","user_id":"u000001"},"features":{
+			"device_tx_7d":{"value":3,"status":"PRESENT"},"user_amount_1d":{"value":99.75,"status":"PRESENT"}}},
+		{"entity":{"device_id":"d000002","user_id":"u000002"},"features":{
+			"device_tx_7d":{"value":0,"status":"NOT_FOUND"},"user_amount_1d":{"value":0,"status":"NOT_FOUND"}}}]}`
+	ofAmount = `{"at":1784980800000,"results":[{"entity":{"user_id":"u000001"},"features":{
+		"user_amount_1d":{"value":112.25,"status":"PRESENT"}}}],
+		"pending":[{"stream":"transaction","time":1784980800000}]}`
+	ofMembers = `{"at":1784980800000,"results":[{"entity":{"user_id":"u000001"},"features":{
+		"user_merchant_seen":{"value":true,"status":"PRESENT","members":[
+			{"member":"m000001","value":true},{"member":"m000009","value":false}]}}}]}`
+	ofUnknown = `{"error":{"code":"unknown_feature","message":"feature \"device_tx_8d\" does not exist",
+		"feature":"device_tx_8d","nearest":"device_tx_7d"}}`
+)
 
-// now is the present moment of the tests.
-var now = time.Date(2026, 7, 25, 12, 0, 0, 0, time.UTC)
-
-// clocked is a store that knows no progress.
-type clocked struct{ *memory.Store }
-
-func (clocked) Clock(context.Context) (int64, error) { return now.UnixMilli(), nil }
-
-// handler serves a few transactions of a user.
-func handler() http.Handler {
-	r, err := definition.Parse("definitions.yaml", []byte(definitions))
-	if err != nil {
-		panic(err)
+// answer answers the questions of the examples.
+func answer(w http.ResponseWriter, r *http.Request) {
+	var question struct {
+		Service  string
+		Features []string
 	}
-	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{
-		Ranges: []state.PartitionRange{{Partition: state.Partition{Topic: "transactions"}, To: 3}},
+	_ = json.NewDecoder(r.Body).Decode(&question)
+	switch {
+	case question.Service == "payment_risk":
+		_, _ = io.WriteString(w, ofService)
+	case question.Features[0] == "user_amount_1d":
+		_, _ = io.WriteString(w, ofAmount)
+	case question.Features[0] == "user_merchant_seen":
+		_, _ = io.WriteString(w, ofMembers)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, ofUnknown)
 	}
-	for i, rest := range []string{
-		`"amount":12.30,"merchant_id":"m000001","country":"DE","abroad":true`,
-		`"amount":7.45,"merchant_id":"m000002","country":"DE"`,
-		`"amount":80,"merchant_id":"m000001","country":"FR","abroad":false`,
-	} {
-		at := now.UnixMilli() - int64(3-i)
-		event := fmt.Appendf(nil, `{"id":"t%d","time":%d,"user_id":"u000001","device_id":"d000001",%s}`, i, at, rest)
-		record := record.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: event}
-		if _, err := mapper.Map(&record, 0, batch); err != nil {
-			panic(err)
-		}
-	}
-	if err := stored.Apply(context.Background(), batch); err != nil {
-		panic(err)
-	}
-	return serve.New(serve.Config{
-		Registry: func() *features.Registry { return r }, Reader: clocked{stored},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return now },
-	})
 }
 
 // startServer serves on an address of this machine until the program ends.
-func startServer() (address string) { return httptest.NewServer(handler()).URL }
+func startServer() (address string) { return httptest.NewServer(http.HandlerFunc(answer)).URL }

@@ -109,3 +109,5 @@ require (
 )
 
 replace github.com/weir-stream/weir => ../..
+
+replace github.com/weir-stream/weir/client => ../../client

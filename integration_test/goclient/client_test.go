@@ -1,4 +1,6 @@
-package client_test
+// Package goclient_test tests the Go client against a server. They are two modules: the client
+// brings its users nothing, so its own tests know no server.
+package goclient_test
 
 import (
 	"context"
@@ -247,8 +249,8 @@ func TestTokens(t *testing.T) {
 
 // The client knows the codes of the API's contract.
 func TestCodes(t *testing.T) {
-	want := codesIn(t, "../serve/openapi.yaml", `- \{const: (\w+), description: '\d`)
-	if diff := cmp.Diff(want, codesIn(t, "errors.go", `Code = "(\w+)"`)); diff != "" || len(want) == 0 {
+	want := codesIn(t, "../../serve/openapi.yaml", `- \{const: (\w+), description: '\d`)
+	if diff := cmp.Diff(want, codesIn(t, "../../client/errors.go", `Code = "(\w+)"`)); diff != "" || len(want) == 0 {
 		t.Errorf("codes (-openapi.yaml +errors.go):\n%s", diff)
 	}
 }

@@ -1,0 +1,3 @@
+module github.com/weir-stream/weir/client
+
+go 1.22
