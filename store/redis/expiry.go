@@ -24,7 +24,8 @@ func Slack(d time.Duration) Option { return func(s *Store) { s.slack = d } }
 // an 8th of its time longer than asked for, so those that were given their time
 // less than that ago need none: of busy ones, few writes pay for it. All writers of
 // a store share one, for an entity's events come through several partitions. It
-// serves whoever holds its lock.
+// serves whoever holds its lock. A map would be as fast (BenchmarkTimesToLive), but it would
+// grow with the number of keys.
 type expiry struct {
 	sync.Mutex
 	// places hold what was given to which key. A key may stand in either of two

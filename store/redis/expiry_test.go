@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,6 +126,27 @@ func BenchmarkTimesToLive(b *testing.B) {
 				e.Lock()
 				e.due(hash, kept, 1_700_000_000_000)
 				e.Unlock()
+			}
+		})
+	})
+	b.Run("map", func(b *testing.B) { // the simple thing: every key ever written, which grows without bound
+		type table struct {
+			sync.Mutex
+			given map[uint64]int64
+		}
+		tables := make([]table, len(all))
+		for i := range tables {
+			tables[i].given = make(map[uint64]int64)
+		}
+		b.RunParallel(func(pb *testing.PB) {
+			for n := uint64(0); pb.Next(); n++ {
+				hash := n % keys * 0x9e3779b97f4a7c15
+				t := &tables[hash%64]
+				t.Lock()
+				if now := int64(1_700_000_000_000); now-t.given[hash] > kept/8 {
+					t.given[hash] = now
+				}
+				t.Unlock()
 			}
 		})
 	})

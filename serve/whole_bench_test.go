@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+)
+
+// BenchmarkWholeAnswers asks for answers of several sizes over the loopback, one after the other,
+// from a server that holds back what it writes and from one that leaves it to net/http's buffer.
+func BenchmarkWholeAnswers(b *testing.B) {
+	for _, size := range []int{3 << 10, 6 << 10, 24 << 10} {
+		body := bytes.Repeat([]byte("x"), size)
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respondWhole(w, r, body) })
+		for _, held := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%dKB/held=%v", size>>10, held), func(b *testing.B) { benchmarkAnswers(b, h, held) })
+		}
+	}
+}
+
+func benchmarkAnswers(b *testing.B, h http.Handler, held bool) {
+	var writes atomic.Int64
+	s := httptest.NewUnstartedServer(h)
+	s.Config.ConnContext = withConnection
+	var l net.Listener = counting{s.Listener, &writes}
+	if held {
+		l = holding{l}
+	}
+	s.Listener = l
+	s.Start()
+	defer s.Close()
+	client := s.Client()
+	for b.Loop() {
+		response, err := client.Get(s.URL)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			b.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	b.ReportMetric(float64(writes.Load())/float64(b.N), "writes/op")
+}
