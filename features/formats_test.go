@@ -1,12 +1,14 @@
 package features_test
 
 import (
+	"math"
 	"math/big"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/hamba/avro/v2"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
@@ -33,12 +35,27 @@ func avroTransaction(t testing.TB) []byte {
 	return data
 }
 
+const transactionProto = `syntax = "proto3"; import "confluent/type/decimal.proto"; message Transaction { string event_id = 1; int64 timestamp = 2;
+  string type = 3; string user_id = 4; optional string device_id = 5; optional string card_id = 6; string merchant_id = 7; optional string ip = 8;
+  confluent.type.Decimal amount = 9; double score = 10; string status = 11; }`
+
+func protobufTransaction() (data []byte) {
+	data = protowire.AppendVarint(protowire.AppendTag(data, 2, protowire.VarintType), uint64(recorded))
+	const amount = "\x0a\x02\x41\x14\x18\x02" // 166.60 of scale 2
+	for i, text := range []string{"t000000001", "", "transaction", "u000001", "d000001", "c000001", "m00001", "10.1.2.3", amount, "", "declined"} {
+		if text != "" {
+			data = protowire.AppendString(protowire.AppendTag(data, protowire.Number(1+i), protowire.BytesType), text)
+		}
+	}
+	return protowire.AppendFixed64(protowire.AppendTag(data, 10, protowire.Fixed64Type), math.Float64bits(0.5))
+}
+
 // inFormat is the decoder of mapperDefinitions, of records in another format.
 func inFormat(t testing.TB, format string) *record.Decoder {
 	t.Helper()
 	text := strings.ReplaceAll(mapperDefinitions, "    topic: events\n", "    topic: events\n    format: "+format+"\n")
 	r, err := definition.LoadFS(fstest.MapFS{
-		"test.yaml": {Data: []byte(text)}, "tx.avsc": {Data: []byte(transactionSchema)},
+		"test.yaml": {Data: []byte(text)}, "tx.avsc": {Data: []byte(transactionSchema)}, "tx.proto": {Data: []byte(transactionProto)},
 	}, "test.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +71,7 @@ func BenchmarkFormats(b *testing.B) {
 	}{
 		{"json", "json", event(transaction).Value},
 		{"avro", "{type: avro, schema: tx.avsc}", avroTransaction(b)},
+		{"protobuf", "{type: protobuf, schema: tx.proto}", protobufTransaction()},
 	} {
 		b.Run(f.name, func(b *testing.B) {
 			d := inFormat(b, f.format)

@@ -17,8 +17,8 @@ type avroScanner struct {
 	pos     int
 	depth   int
 	values  []Datum // by slot
-	text    []byte  // memory for texts that are not in the record
 	problem string
+	textMemory
 }
 
 const uuidBytes = 16
@@ -30,7 +30,8 @@ func (s *avroScanner) Scan(rec *Record, values []Datum) error {
 
 func (s *avroScanner) scan(program *avroType, data []byte, values []Datum) error {
 	clear(values)
-	s.data, s.pos, s.depth, s.values, s.text, s.problem = data, 0, 0, values, s.text[:0], ""
+	s.data, s.pos, s.depth, s.values, s.problem = data, 0, 0, values, ""
+	s.reset()
 	if ok := s.read(program); ok && s.pos == len(data) {
 		return nil
 	} else if ok {
@@ -153,13 +154,6 @@ func (s *avroScanner) scalar(t *avroType) bool {
 		return s.put(t, String, s.hold(appendUUID(s.text, content)))
 	}
 	return s.put(t, String, content)
-}
-
-// hold keeps what was appended to the memory for texts, and is what was appended.
-func (s *avroScanner) hold(text []byte) []byte {
-	from := len(s.text)
-	s.text = text
-	return text[from:len(text):len(text)]
 }
 
 func (s *avroScanner) truth(t *avroType) bool {

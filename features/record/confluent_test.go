@@ -19,6 +19,8 @@ func TestRecordsOfConfluentsSerializers(t *testing.T) {
 		Schemas    map[string]string
 		Avro       []string
 		JSONSchema []string `json:"json_schema"`
+		Protobuf   []string
+		Proto      string // their schema
 	}
 	content, err := os.ReadFile("testdata/confluent.json")
 	if err != nil {
@@ -44,6 +46,12 @@ streams:
       day: timestamp
       color: {type: string, path: tags.color}
       place: location
+  protobuf:
+    topic: messages
+    timestamp: at
+    id: id
+    format: protobuf
+    fields: {user: string, score: float, status: string, color: {type: string, path: tags.color}, card: string, account: int, delta: int}
   json: {topic: other, timestamp: at, format: json_schema, fields: {user: string}}
 `).NewDecoder()
 	decode := func(rec *record.Record) string {
@@ -51,7 +59,11 @@ streams:
 		for {
 			events, err := d.Decode(rec)
 			if missing, ok := errors.AsType[*record.MissingSchema](err); ok {
-				missing.Give(record.Registered{Type: "AVRO", Text: golden.Schemas[strconv.Itoa(int(missing.ID))]})
+				given := record.Registered{Type: "AVRO", Text: golden.Schemas[strconv.Itoa(int(missing.ID))]}
+				if given.Text == "" {
+					given = record.Registered{Type: "PROTOBUF", Text: golden.Proto}
+				}
+				missing.Give(given)
 				continue
 			}
 			if err != nil || len(events) != 1 {
@@ -60,7 +72,7 @@ streams:
 			return shown(events[0])
 		}
 	}
-	record := func(text string) *record.Record {
+	recordOf := func(text string) *record.Record {
 		t.Helper()
 		data, err := hex.DecodeString(text)
 		if err != nil {
@@ -76,13 +88,35 @@ streams:
 		t.Errorf("%d records of %d schemas", len(golden.Avro), len(golden.Schemas))
 	}
 	for i, text := range golden.Avro {
-		if got := decode(record(text)); got != want[i%2] {
+		if got := decode(recordOf(text)); got != want[i%2] {
 			t.Errorf("record %d:\n%s, want\n%s", i, got, want[i%2])
 		}
 	}
-	rec := record(golden.JSONSchema[0])
+	rec := recordOf(golden.JSONSchema[0])
 	rec.Partition.Topic = "other"
 	if got := decode(rec); got != "5, , string ä" {
 		t.Errorf("by JSON Schema: %s", got)
+	}
+	for i, want := range []string{
+		"1769903999999, p1, string ä, float 0.1, string PAID, string red, null, int 5, int -3",
+		"-1000, p2, null, float 0, string OPEN, null, string , null, int 0",
+	} {
+		rec := recordOf(golden.Protobuf[i])
+		rec.Partition.Topic = "messages"
+		if got := decode(rec); got != want {
+			t.Errorf("message %d:\n%s, want\n%s", i, got, want)
+		}
+	}
+	// One of another message of the schema has no time.
+	other := recordOf(golden.Protobuf[2])
+	other.Partition.Topic = "messages"
+	for range 2 { // the schema first
+		_, err = d.Decode(other)
+		if missing, ok := errors.AsType[*record.MissingSchema](err); ok {
+			missing.Give(record.Registered{Type: "PROTOBUF", Text: golden.Proto})
+		}
+	}
+	if want := "stream protobuf: at: the event has no timestamp"; err == nil || err.Error() != want {
+		t.Errorf("another message: %v, want %s", err, want)
 	}
 }

@@ -125,3 +125,17 @@ func (d *Datum) describe() string {
 	}
 	return string(d.Text)
 }
+
+// textMemory is where scanners keep texts that do not stand in the record as they are: appended
+// to text, and taken by hold.
+type textMemory struct{ text []byte }
+
+// reset gives up all texts.
+func (m *textMemory) reset() { m.text = m.text[:0] }
+
+// hold keeps what was appended to text, and is what was appended.
+func (m *textMemory) hold(text []byte) []byte {
+	from := len(m.text)
+	m.text = text
+	return text[from:len(text):len(text)]
+}

@@ -14,6 +14,7 @@ var Formats = []FormatSpec{
 	{Name: "json", Describes: "one JSON object", New: func(Options) (Format, error) { return JSON, nil }},
 	csvSpec,
 	avroSpec,
+	protobufSpec,
 	jsonSchemaSpec,
 	debeziumSpec,
 	cloudEventsSpec,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hamba/avro/v2"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
@@ -56,6 +58,13 @@ func TestFormatsEqualModel(t *testing.T) {
 		`{type: avro, schema: pay.avsc}`: func(user, device string, amount float64, status string, at int64) string {
 			return marshalAvro(t, map[string]any{"status": status, "user": user, "device": device, "amount": amount, "t": at})
 		},
+		`{type: protobuf, schema: pay.proto}`: func(user, device string, amount float64, status string, at int64) string {
+			data := protowire.AppendVarint(protowire.AppendTag(nil, 5, protowire.VarintType), uint64(at))
+			for i, text := range []string{status, user, device} {
+				data = protowire.AppendString(protowire.AppendTag(data, protowire.Number(1+i), protowire.BytesType), text)
+			}
+			return string(protowire.AppendFixed64(protowire.AppendTag(data, 4, protowire.Fixed64Type), math.Float64bits(amount)))
+		},
 	}
 	if want := len(record.Formats) - 1; len(formats) != want {
 		t.Errorf("%d formats are compared with JSON, of %d", len(formats), want)
@@ -64,6 +73,7 @@ func TestFormatsEqualModel(t *testing.T) {
 		r, err := definition.LoadFS(fstest.MapFS{
 			"test.yaml": {Data: []byte(strings.Replace(definitions, "topic: pay\n", "topic: pay\n    format: "+format+"\n", 1))},
 			"pay.avsc":  {Data: []byte(paySchema)},
+			"pay.proto": {Data: []byte(`syntax = "proto3"; message Pay { string status = 1; string user = 2; string device = 3; double amount = 4; int64 t = 5; }`)},
 		}, "test.yaml")
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,11 @@
-"""Writes confluent.json: records as confluent-kafka's own serializers write them (pip install 'confluent-kafka[avro,json]')."""
+"""Writes confluent.json: records as confluent-kafka's own serializers write them 
+(pip install 'confluent-kafka[avro,json,protobuf,schemaregistry]' grpcio-tools)."""
 import datetime
 import decimal
 import json
+import pathlib
+import sys
+import tempfile
 import uuid
 
 from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -9,6 +13,8 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import SerializationContext, MessageField
 import confluent_kafka
+import grpc_tools.protoc
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.schema_registry._sync.mock_schema_registry_client import MockSchemaRegistryClient
 c = MockSchemaRegistryClient({'url': 'mock://'})
 ctx = SerializationContext('payments', MessageField.VALUE)
@@ -38,6 +44,44 @@ for schema in (avro1, avro2):
         out["schemas"][str(int.from_bytes(b[1:5],'big'))] = schema
 js = JSONSerializer(json.dumps({"title":"Payment","type":"object","properties":{"at":{"type":"integer"},"user":{"type":"string"}}}), c)
 out["json_schema"].append(js({"at": 5, "user": "ä"}, SerializationContext('json', MessageField.VALUE)).hex())
+
+PROTO = """syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+message Other { string x = 1; }
+message Shop {
+  message Payment {
+    google.protobuf.Timestamp at = 1;
+    string id = 2;
+    google.protobuf.StringValue user = 3;
+    double score = 4;
+    enum Status { OPEN = 0; PAID = 1; }
+    Status status = 5;
+    map<string, string> tags = 6;
+    repeated int32 items = 7;
+    oneof with { string card = 8; int64 account = 9; }
+    sint64 delta = 10;
+  }
+}
+"""
+with tempfile.TemporaryDirectory() as folder:
+    pathlib.Path(folder, "shop.proto").write_text(PROTO)
+    include = pathlib.Path(grpc_tools.__file__).parent / "_proto"
+    assert grpc_tools.protoc.main(["", f"-I{folder}", f"-I{include}", f"--python_out={folder}", str(pathlib.Path(folder, "shop.proto"))]) == 0
+    sys.path.insert(0, folder)
+    import shop_pb2
+messages = [
+    shop_pb2.Shop.Payment(id="p1", user={"value": "ä"}, score=0.1, status="PAID", tags={"color": "red", "x": "y"}, items=[1, -1, 70000], account=5, delta=-3),
+    shop_pb2.Shop.Payment(id="p2", card=""),
+    shop_pb2.Other(x="y"),
+]
+messages[0].at.FromDatetime(datetime.datetime(2026, 1, 31, 23, 59, 59, 999000))
+messages[1].at.FromSeconds(-1)
+out["protobuf"], out["proto"] = [], PROTO
+for i, m in enumerate(messages):
+    s = ProtobufSerializer(type(m), c, {"use.deprecated.format": False})
+    out["protobuf"].append(s(m, SerializationContext(f"protobuf{i}", MessageField.VALUE)).hex())
 with open("confluent.json", "w") as f:
     json.dump(out, f, indent=1)
     f.write("\n")

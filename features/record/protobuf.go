@@ -1,0 +1,207 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// protobufSpec is the row of the format of records that are one message of Protocol
+// Buffers each. A path names fields of messages and keys of maps. Schemas are those of
+// a registry, which records name by their IDs, or one of a file.
+var protobufSpec = FormatSpec{
+	Name: "protobuf", Describes: "one message of Protocol Buffers", New: newProtobuf,
+	Options: []Option{
+		{Name: "schema", Describes: "the .proto file with the message, for records without framing; absent: records name their schemas in the registry", File: ".proto"},
+		{Name: "imports", Describes: "the .proto files that it imports, other than those that come with protoc", File: ".proto", List: true},
+		{Name: "message", Describes: "the message's name, where the file has several"},
+	},
+}
+
+type protobufFormat struct {
+	name       string
+	message    protoreflect.MessageDescriptor // of the file; nil for none
+	registered *registered                    // nil without framing
+}
+
+func newProtobuf(o Options) (Format, error) {
+	path := o.one("schema")
+	if path == "" {
+		for _, option := range []string{"imports", "message"} {
+			if o.Texts[option] != nil {
+				return nil, &OptionError{option, option + " goes with schema: without a file, records name their schemas and messages"}
+			}
+		}
+		return &protobufFormat{name: "protobuf of a registry", registered: newRegistered(registeredProtobuf)}, nil
+	}
+	sources, hash := protoSources{path: string(o.Files[path])}, sha256.New()
+	fmt.Fprintf(hash, "%s\x00", o.Files[path])
+	for _, imported := range o.Texts["imports"] {
+		sources[imported] = string(o.Files[imported])
+		fmt.Fprintf(hash, "%s\x00", o.Files[imported])
+	}
+	file, err := sources.compile(path)
+	if err != nil {
+		return nil, &OptionError{"schema", err.Error()}
+	}
+	message, err := messageNamed(file, o.one("message"))
+	if err != nil {
+		return nil, err
+	}
+	return &protobufFormat{name: fmt.Sprintf("protobuf %x %s", hash.Sum(nil), message.FullName()), message: message}, nil
+}
+
+// messageNamed is a file's message of a name, which may leave out the package; of no name it is
+// the only one.
+func messageNamed(file protoreflect.FileDescriptor, name string) (protoreflect.MessageDescriptor, error) {
+	messages := file.Messages()
+	var known []string
+	for i := range messages.Len() {
+		m := messages.Get(i)
+		if name == string(m.FullName()) || name == string(m.Name()) {
+			return m, nil
+		}
+		known = append(known, string(m.Name()))
+	}
+	switch {
+	case len(known) == 0:
+		return nil, &OptionError{"schema", "the schema has no message"}
+	case name != "":
+		return nil, &OptionError{"message", spelling.Unknown("message", name, known)}
+	case len(known) > 1:
+		return nil, &OptionError{"schema", "the schema has several messages, and message says which one records are: " + strings.Join(known, ", ")}
+	}
+	return messages.Get(0), nil
+}
+
+func registeredProtobuf(s Registered) (any, error) {
+	if s.Type != "PROTOBUF" {
+		return nil, fmt.Errorf("it is of type %s, and the stream's format is protobuf", s.Type)
+	}
+	const path = "schema.proto"
+	sources := protoSources{path: s.Text}
+	for _, r := range s.References {
+		sources[r.Name] = r.Text
+	}
+	return sources.compile(path)
+}
+
+func (f *protobufFormat) String() string { return f.name }
+
+func (f *protobufFormat) NewScanner(tree *Node) Scanner {
+	s := &protoScanner{}
+	if f.registered == nil {
+		s.program = compileProto(f.message, tree)
+		return s
+	}
+	return &framedProtoScanner{s, newPrograms(f.registered, func(schema any) *protoPrograms {
+		return &protoPrograms{file: schema.(protoreflect.FileDescriptor), tree: tree, byIndexes: map[string]*protoMessage{}}
+	})}
+}
+
+func (f *protobufFormat) Check(path []string, t value.Type) error {
+	if f.message == nil {
+		return nil
+	}
+	return checkProto(f.message, path, t)
+}
+
+func (f *protobufFormat) Registered() bool { return f.registered != nil }
+
+// SchemaOf makes a format that knows the registry's schema of its records, which are of its
+// first message as far as it tells.
+func (f *protobufFormat) SchemaOf(s Registered) (Format, error) {
+	file, err := registeredProtobuf(s)
+	if err != nil {
+		return nil, err
+	}
+	messages := file.(protoreflect.FileDescriptor).Messages()
+	if messages.Len() == 0 {
+		return nil, errors.New("it has no message")
+	}
+	return &protobufFormat{name: f.name, message: messages.Get(0), registered: f.registered}, nil
+}
+
+// framedProtoScanner reads records that name their schemas and the message in them.
+type framedProtoScanner struct {
+	*protoScanner
+	programs programs[*protoPrograms]
+}
+
+// Scan finds the values of the tree in a record.
+func (s *framedProtoScanner) Scan(rec *Record, values []Datum) error {
+	id, body, err := framed(rec.Value)
+	if err != nil {
+		return err
+	}
+	of, err := s.programs.find(id)
+	if err != nil {
+		return err
+	}
+	program, body, err := of.find(body)
+	if err != nil {
+		return err
+	}
+	return s.scan(program, body, values)
+}
+
+// protoPrograms are what the messages of a file were compiled to.
+type protoPrograms struct {
+	file      protoreflect.FileDescriptor
+	tree      *Node
+	byIndexes map[string]*protoMessage
+}
+
+// find reads which message a record is, and is its program. Behind the schema's ID stands
+// the number of indexes and these: that of a message in the file, that of one within it, and
+// so on, as variable-length zigzag integers; a single zero stands for the file's first message.
+func (p *protoPrograms) find(body []byte) (*protoMessage, []byte, error) {
+	count, n := binary.Varint(body)
+	if n <= 0 || count < 0 || count > int64(len(body)) {
+		return nil, nil, &Poison{Reason: Malformed, Message: "expected the indexes of a message behind the ID of its schema"}
+	}
+	end := n
+	for range count {
+		_, n := binary.Varint(body[end:])
+		if n <= 0 {
+			return nil, nil, &Poison{Reason: Malformed, Message: "expected the indexes of a message behind the ID of its schema"}
+		}
+		end += n
+	}
+	program := p.byIndexes[string(body[:end])]
+	if program == nil {
+		message, err := p.message(body[n:end])
+		if err != nil {
+			return nil, nil, err
+		}
+		program = compileProto(message, p.tree)
+		p.byIndexes[string(body[:end])] = program
+	}
+	return program, body[end:], nil
+}
+
+// message is the one that indexes lead to.
+func (p *protoPrograms) message(indexes []byte) (protoreflect.MessageDescriptor, error) {
+	messages, text := p.file.Messages(), []string(nil)
+	if len(indexes) == 0 {
+		indexes = []byte{0}
+	}
+	var message protoreflect.MessageDescriptor
+	for len(indexes) > 0 {
+		i, n := binary.Varint(indexes)
+		indexes, text = indexes[n:], append(text, fmt.Sprint(i))
+		if i < 0 || i >= int64(messages.Len()) {
+			return nil, &Poison{Reason: UnusableSchema, Message: "the record's schema has no message " + strings.Join(text, ".")}
+		}
+		message = messages.Get(int(i))
+		messages = message.Messages()
+	}
+	return message, nil
+}

@@ -1,0 +1,100 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/value"
+)
+
+// checkProto says why no value of a type can stand at a path below a message.
+func checkProto(d protoreflect.MessageDescriptor, path []string, t value.Type) error {
+	if len(path) == 0 {
+		return nil
+	}
+	var known []string
+	for i := range d.Fields().Len() {
+		fd := d.Fields().Get(i)
+		if string(fd.Name()) == path[0] {
+			return checkProtoField(fd, path[1:], t)
+		}
+		known = append(known, string(fd.Name()))
+	}
+	return errors.New(spelling.UnknownIn(" in message "+string(d.Name()), "field", path[0], known))
+}
+
+// checkProtoField says it of a field.
+func checkProtoField(fd protoreflect.FieldDescriptor, path []string, t value.Type) error {
+	if fd.IsMap() && len(path) > 0 {
+		return checkProtoField(fd.MapValue(), path[1:], t)
+	}
+	if m := fd.Message(); m != nil && !fd.IsMap() && !fd.IsList() && protoValues[m.FullName()] == noProtoValue {
+		switch {
+		case protoFree[m.FullName()]:
+			return nil
+		case protoTransparent[m.FullName()]:
+			return checkProtoField(m.Fields().Get(0), path, t)
+		case len(path) > 0:
+			return checkProto(m, path, t)
+		}
+	}
+	if len(path) > 0 {
+		return fmt.Errorf("%s stands below %s, which has no fields", path[0], describeProto(fd))
+	}
+	if !protoHolds(fd, t) {
+		return fmt.Errorf("%s cannot be read from %s", expectedType(t), describeProto(fd))
+	}
+	return nil
+}
+
+// protoFree are the messages that may hold anything.
+var protoFree = map[protoreflect.FullName]bool{"google.protobuf.Value": true, "google.protobuf.Struct": true}
+
+// describeProto names the type of a field.
+func describeProto(fd protoreflect.FieldDescriptor) string {
+	name := fd.Kind().String()
+	switch {
+	case fd.IsMap():
+		name = "map"
+	case fd.Message() != nil:
+		name = string(fd.Message().FullName())
+	}
+	if fd.IsList() {
+		name = "repeated " + name
+	}
+	return "Protobuf's " + name
+}
+
+// protoHolds says whether a field may hold values of a field's type; those of strings may hold
+// decimals and timestamps, too.
+func protoHolds(fd protoreflect.FieldDescriptor, t value.Type) bool {
+	text, number, object := false, false, false
+	switch {
+	case fd.IsList():
+	case fd.IsMap():
+		object = true
+	case fd.Message() != nil:
+		number = protoValues[fd.Message().FullName()] != noProtoValue
+		object = !number
+	case fd.Kind() == protoreflect.StringKind, fd.Kind() == protoreflect.BytesKind, fd.Kind() == protoreflect.EnumKind:
+		text = true
+	case fd.Kind() != protoreflect.BoolKind:
+		number = true
+	}
+	switch t {
+	case value.String:
+		return text
+	case value.Int, value.Float:
+		return number
+	case value.Decimal, value.Timestamp:
+		return number || text
+	case value.Bool:
+		return fd.Kind() == protoreflect.BoolKind && !fd.IsList()
+	case value.Location:
+		return object
+	}
+	return true
+}
