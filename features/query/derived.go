@@ -66,9 +66,9 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 	a.Value, _ = d.expr.Eval(d.values)
 	if a.Value.IsNull() {
 		a.Value = of.Default
-		if a.Status == Present {
-			a.Status = NullValue
-		}
+	}
+	if a.Value.IsNull() && a.Status == Present {
+		a.Status = NullValue
 	}
 	a.restOn(&d.whole)
 }

@@ -121,7 +121,7 @@ func TestDerivedAnswer(t *testing.T) {
 		want   answer
 	}{
 		{"mean", []state.WindowState{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
-		{"mean", []state.WindowState{cells(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: NullValue, Exact: true}},
+		{"mean", []state.WindowState{cells(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: Present, Exact: true}},
 		{"mean", make([]state.WindowState, 2), answer{Value: "0.5", Window: weekly, Status: NotFound, Exact: true}},
 		{"bare", []state.WindowState{cells(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
 		{"all", []state.WindowState{{}, {}, cells(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
