@@ -153,6 +153,11 @@ func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, e
 	if err != nil {
 		return Outcome{}, err
 	}
+	return m.MapEvents(events, rec.Offset, rec.Timestamp, source, b)
+}
+
+// MapEvents is Map of a record that was decoded, as a Decoder of the same streams does.
+func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, source int, b *state.Batch) (Outcome, error) {
 	for i := range events {
 		if err := m.plans[events[i].Stream].filter(&events[i]); err != nil {
 			return Outcome{}, err
@@ -163,14 +168,14 @@ func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, e
 	for i := range events {
 		e := &events[i]
 		m.streams = append(m.streams, e.Stream.Name)
-		if m.write(e, m.plans[e.Stream], rec.Offset, source, b) {
+		if m.write(e, m.plans[e.Stream], offset, source, b) {
 			out.Late = true
 			out.LateToDeadLetter = out.LateToDeadLetter || e.Stream.LateToDeadLetter
 		}
 	}
 	if len(m.streams) > 0 {
 		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events
-		b.Now, b.Series = max(b.Now, rec.Timestamp), m.series
+		b.Now, b.Series = max(b.Now, timestamp), m.series
 	}
 	return out, nil
 }

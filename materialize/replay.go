@@ -49,7 +49,6 @@ type Replay struct {
 	answers answers
 	summary Summary
 	batch   state.Batch
-	rows    *record.Decoder // of the spine
 	cells   []Cell
 }
 
@@ -83,13 +82,13 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	if err := r.answers.plan(r.Columns, r.ExcludeCurrent); err != nil {
 		return err
 	}
+	t.prepare()
 	if err := t.readInputs(ctx); err != nil {
 		return err
 	}
 	r.summary.Spilled = t.sorter.Spilled()
 	if r.Spine != nil {
 		r.Spine.settle(r.Columns)
-		r.rows = record.NewJSONDecoder([]*record.Stream{r.Spine.stream})
 	}
 	w, err := open(r.Columns)
 	if err != nil {
@@ -110,11 +109,7 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 	if err != nil {
 		return err
 	}
-	mappers := make([]*features.Mapper, len(r.Inputs))
-	for i := range r.Inputs {
-		mappers[i] = r.Inputs[i].mapperOf(r.Registry)
-	}
-	total := t.sorter.Len()
+	mapper, total := r.Registry.NewJSONMapper(), t.sorter.Len()
 	for n := 0; ; n++ {
 		if n%lookEvery == 0 {
 			if err := r.lookAt(ctx, Progress{Share: float64(n) / float64(max(total, 1))}); err != nil {
@@ -133,9 +128,9 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 			return err
 		}
 		if m.input < 0 {
-			err = r.spineRow(ctx, t, &m, w)
+			err = r.spineRow(ctx, &m, w)
 		} else {
-			err = r.event(ctx, t, &m, mappers[m.input], int64(n), w)
+			err = r.event(ctx, t, &m, mapper, int64(n), w)
 		}
 		if err != nil {
 			return err
@@ -146,10 +141,9 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 // event applies an event, and writes its row if it is one.
 func (r *Replay) event(ctx context.Context, t *timeline, m *moment, mapper *features.Mapper, offset int64, w Writer) error {
 	at := func(err error) error { return r.Inputs[m.input].source.At(m.line, err) }
-	rec := record.Record{Partition: state.Partition{Topic: m.topic}, Offset: offset, Timestamp: m.recordTime, Value: m.value}
 	r.batch.Reset()
 	r.batch.Ranges = append(r.batch.Ranges[:0], state.PartitionRange{})
-	outcome, err := mapper.Map(&rec, 0, &r.batch)
+	outcome, err := mapper.MapEvents(m.events, offset, m.recordTime, 0, &r.batch)
 	if err != nil {
 		return t.bad(at(err))
 	}
@@ -158,8 +152,8 @@ func (r *Replay) event(ctx context.Context, t *timeline, m *moment, mapper *feat
 		r.summary.Late++
 	}
 	r.batch.Now = m.key.Time
-	for i := range outcome.Events {
-		if e := &outcome.Events[i]; e.Stream == r.Stream {
+	for i := range m.events {
+		if e := &m.events[i]; e.Stream == r.Stream {
 			return r.streamRow(ctx, m, e, at, w)
 		}
 	}
@@ -185,26 +179,23 @@ func (r *Replay) streamRow(ctx context.Context, m *moment, e *record.Event, at f
 }
 
 // spineRow writes a row of the spine.
-func (r *Replay) spineRow(ctx context.Context, t *timeline, m *moment, w Writer) error {
+func (r *Replay) spineRow(ctx context.Context, m *moment, w Writer) error {
 	at := func(err error) error { return r.Spine.table.At(m.line, err) }
-	e, err := t.rowOf(r.rows, m.value)
-	if err != nil {
-		return at(err)
-	}
+	e := &m.events[0]
 	r.cells = r.answers.begin(r.cells, e, m.key.Time)
-	rest := m.cells
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		if c.of != passedOn {
 			break
 		}
-		var text []byte
-		if text, rest, err = readText(rest); err != nil {
-			return err
+		text := m.cells.text()
+		if m.cells.err != nil {
+			return m.cells.err
 		}
 		if text == nil {
 			continue
 		}
+		var err error
 		if r.cells[i], err = passed(c.field.Type, text); err != nil {
 			return at(fmt.Errorf("column %s: %w", c.Name, err))
 		}

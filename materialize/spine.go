@@ -1,8 +1,6 @@
 package materialize
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -158,24 +156,9 @@ func passed(t value.Type, text []byte) (Cell, error) {
 func appendCells(dst []byte, cells []source.Cell) []byte {
 	for _, c := range cells {
 		if c.Kind == source.Null {
-			dst = binary.AppendUvarint(dst, 0)
-			continue
+			c.Text = nil
 		}
-		dst = append(binary.AppendUvarint(dst, uint64(len(c.Text))+1), c.Text...)
+		dst = appendText(dst, c.Text)
 	}
 	return dst
-}
-
-var errCut = errors.New("what was sorted on disk is cut short")
-
-// readText reads a text behind its length; nil for null.
-func readText(b []byte) (text, rest []byte, err error) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)-size)+1 {
-		return nil, nil, errCut
-	}
-	if b = b[size:]; n == 0 {
-		return nil, b, nil
-	}
-	return b[: n-1 : n-1], b[n-1:], nil
 }

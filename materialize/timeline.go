@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/extsort"
 	"github.com/weir-stream/weir/materialize/source"
@@ -42,9 +41,12 @@ const (
 type timeline struct {
 	*Replay
 	sorter *extsort.Sorter
-	topics []string
 	item   []byte
 	used   int // events of an input that some stream takes
+	// streams hold the event of each of the registry's streams that was read last, and that
+	// of the spine's.
+	streams []record.Event
+	events  []record.Event // those of a moment
 }
 
 // recordTimeField is the name of the field that record times are read by.
@@ -55,43 +57,59 @@ type moment struct {
 	key        extsort.Key
 	input      int // -1 for a row of the spine
 	line       int
-	topic      string
 	recordTime int64 // -1 for none
-	value      []byte
-	cells      []byte // of a row of the spine: what is passed on
+	// events are the event as each stream sees it, or the one that a row is read as.
+	events []record.Event
+	cells  item // of a row of the spine: what is passed on
 }
 
-func (t *timeline) add(m *moment) error {
-	topic := slices.Index(t.topics, m.topic)
-	if topic < 0 {
-		topic = len(t.topics)
-		t.topics = append(t.topics, m.topic)
-	}
+func (t *timeline) add(m *moment, cells []source.Cell) error {
 	t.item = binary.AppendVarint(t.item[:0], int64(m.input))
 	t.item = binary.AppendVarint(t.item, int64(m.line))
-	t.item = binary.AppendVarint(t.item, int64(topic))
 	t.item = binary.AppendVarint(t.item, m.recordTime)
-	t.item = append(binary.AppendUvarint(t.item, uint64(len(m.value))+1), m.value...)
-	return t.sorter.Add(m.key, append(t.item, m.cells...))
+	t.item = binary.AppendVarint(t.item, int64(len(m.events)))
+	for i := range m.events {
+		e, stream := &m.events[i], len(t.Registry.Streams)
+		if m.input >= 0 {
+			stream = slices.IndexFunc(t.Registry.Streams, func(s *record.Stream) bool { return s.Name == e.Stream.Name })
+		}
+		t.item = binary.AppendVarint(t.item, int64(stream))
+		t.item = appendEvent(t.item, e, len(t.streams[stream].Values))
+	}
+	return t.sorter.Add(m.key, appendCells(t.item, cells))
 }
 
-// read is the inverse of add.
-func (t *timeline) read(key extsort.Key, item []byte) (m moment, err error) {
-	m.key = key
-	var numbers [4]int64
-	for i := range numbers {
-		n, size := binary.Varint(item)
-		if size <= 0 {
+// read is the inverse of add. The moment's events hold until the next one is read, and
+// alias the data.
+func (t *timeline) read(key extsort.Key, data []byte) (moment, error) {
+	i := item{rest: data}
+	m := moment{key: key, input: int(i.int()), line: int(i.int()), recordTime: i.int()}
+	t.events = t.events[:0]
+	for n := i.int(); n > 0 && i.err == nil; n-- {
+		stream := i.int()
+		if stream < 0 || stream >= int64(len(t.streams)) {
 			return m, errCut
 		}
-		numbers[i], item = n, item[size:]
+		e := &t.streams[stream]
+		i.event(e)
+		if e.Now = m.recordTime; e.Now < 0 {
+			e.Now = e.Time
+		}
+		t.events = append(t.events, *e)
 	}
-	if numbers[2] < 0 || numbers[2] >= int64(len(t.topics)) {
-		return m, errCut
+	m.events, m.cells = t.events, i
+	return m, i.err
+}
+
+// prepare makes room for the events of each stream.
+func (t *timeline) prepare() {
+	streams := t.Registry.Streams
+	if t.Spine != nil {
+		streams = append(slices.Clone(streams), t.Spine.stream)
 	}
-	m.input, m.line, m.topic, m.recordTime = int(numbers[0]), int(numbers[1]), t.topics[numbers[2]], numbers[3]
-	m.value, m.cells, err = readText(item)
-	return m, err
+	for _, s := range streams {
+		t.streams = append(t.streams, record.Event{Stream: s, Values: make([]value.Value, len(s.Fields))})
+	}
 }
 
 // readInputs reads all files.
@@ -172,7 +190,7 @@ func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.De
 			}
 			e.Topic = in.Stream.Topic
 		}
-		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value})
+		events, err := t.decode(decoder, &e)
 		if err == nil && len(events) == 0 {
 			t.summary.Passed++
 			continue
@@ -188,10 +206,30 @@ func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.De
 	}
 }
 
+// decode reads an event as each stream sees it, and as served when its record came.
+func (t *timeline) decode(decoder *record.Decoder, e *source.Event) ([]record.Event, error) {
+	r := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value}
+	if !t.AsServed {
+		return decoder.Decode(&r)
+	}
+	r.Timestamp = e.RecordTime
+	events, err := decoder.Decode(&r)
+	if err != nil || len(events) == 0 {
+		return events, err
+	}
+	at := events[0].Stream.FieldIndex(recordTimeField)
+	if at < 0 {
+		return events, nil
+	}
+	// Now that it is known, the event can be found to lie too far ahead of it.
+	e.RecordTime = events[0].Values[at].Num
+	r.Timestamp = e.RecordTime
+	return decoder.Decode(&r)
+}
+
 // addEvent adds an event as each stream sees it.
 func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) error {
-	in := &t.Inputs[input]
-	m := moment{input: input, line: e.Line, topic: e.Topic, recordTime: -1, value: e.Value}
+	m := moment{input: input, line: e.Line, recordTime: -1, events: events}
 	m.key.Time = events[0].Time
 	for i := range events {
 		if t.Stream != nil && events[i].Stream.Name == t.Stream.Name {
@@ -199,18 +237,14 @@ func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) e
 		}
 	}
 	if t.AsServed {
-		m.recordTime = e.RecordTime
-		if at := events[0].Stream.FieldIndex(recordTimeField); at >= 0 {
-			m.recordTime = events[0].Values[at].Num
-		}
-		if m.recordTime < 0 {
-			return in.source.At(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
+		if m.recordTime = e.RecordTime; m.recordTime < 0 {
+			return t.Inputs[input].source.At(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
 		m.key.Time = m.recordTime
 	}
 	t.used++
 	t.summary.span(m.key.Time)
-	return t.add(&m)
+	return t.add(&m, nil)
 }
 
 // bad is what becomes of an error about an event: as served, it was set aside.
@@ -226,7 +260,6 @@ func (t *timeline) bad(err error) error {
 
 func (t *timeline) readSpine(ctx context.Context) error {
 	decoder := record.NewJSONDecoder([]*record.Stream{t.Spine.stream})
-	var cellsText []byte
 	for n := 0; ; n++ {
 		if n%lookEvery == 0 {
 			if err := t.look(ctx, t.readShare()); err != nil {
@@ -241,17 +274,14 @@ func (t *timeline) readSpine(ctx context.Context) error {
 			return err
 		}
 		line := t.Spine.table.Line()
-		e, err := t.rowOf(decoder, object)
+		row, err := t.rowOf(decoder, object)
 		if err != nil {
 			return t.Spine.table.At(line, err)
 		}
 		t.Spine.note(cells)
-		t.summary.rowSpan(e.Time)
-		cellsText = appendCells(cellsText[:0], cells)
-		err = t.add(&moment{
-			key: extsort.Key{Time: e.Time, Order: orderSpine}, input: -1, line: line, recordTime: -1, value: object, cells: cellsText,
-		})
-		if err != nil {
+		t.summary.rowSpan(row[0].Time)
+		m := moment{key: extsort.Key{Time: row[0].Time, Order: orderSpine}, input: -1, line: line, recordTime: -1, events: row}
+		if err := t.add(&m, cells); err != nil {
 			return err
 		}
 	}
@@ -262,7 +292,7 @@ func (t *timeline) readSpine(ctx context.Context) error {
 }
 
 // rowOf reads a row of the spine as an event.
-func (t *timeline) rowOf(decoder *record.Decoder, object []byte) (*record.Event, error) {
+func (t *timeline) rowOf(decoder *record.Decoder, object []byte) ([]record.Event, error) {
 	events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1, Value: object})
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
 		if poison.Reason == record.MissingTimestamp {
@@ -270,10 +300,7 @@ func (t *timeline) rowOf(decoder *record.Decoder, object []byte) (*record.Event,
 		}
 		return nil, fmt.Errorf("column %s: %s", poison.Path, poison.Message)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &events[0], nil
+	return events, err
 }
 
 // readShare is the share of the files that was read, -1 where that is not known.
@@ -290,12 +317,4 @@ func (t *timeline) readShare() float64 {
 		read, size = read+r, size+s
 	}
 	return float64(read) / float64(size)
-}
-
-// mapperOf maps the events of an input to what they do.
-func (in *Input) mapperOf(r *features.Registry) *features.Mapper {
-	if in.Stream == nil {
-		return r.NewJSONMapper()
-	}
-	return r.NewJSONMapper(in.Stream)
 }

@@ -35,7 +35,7 @@ func (s *Sorter) inMemory() head {
 		}
 		i := s.items[0]
 		s.items = s.items[1:]
-		h.key, h.data = i.Key, s.held[i.from:i.to]
+		h.key, h.data = i.Key, i.data
 		return nil
 	}}
 }

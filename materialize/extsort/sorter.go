@@ -37,9 +37,11 @@ type Sorter struct {
 	memory int64
 	fanIn  int
 
-	items []item
-	held  []byte // their data
-	total int
+	items  []item
+	blocks [][]byte // memory of their data
+	block  int      // that which is filled
+	held   int64    // bytes of data
+	total  int
 
 	file    *os.File
 	written int64
@@ -49,11 +51,16 @@ type Sorter struct {
 
 type item struct {
 	Key
-	from, to int
+	data []byte
 }
 
-// itemSize is about how many bytes of memory an item takes but for its data.
-const itemSize = 32
+const (
+	// itemSize is about how many bytes of memory an item takes but for its data.
+	itemSize = 40
+	// blockSize is how many bytes are allocated at a time, unless an item needs more:
+	// what would grow would be copied again and again.
+	blockSize = 1 << 20
+)
 
 // run is a part of the file in which items are sorted.
 type run struct{ from, to int64 }
@@ -64,13 +71,27 @@ func New(memory int64) *Sorter { return &Sorter{memory: memory, fanIn: fanIn} }
 // Add adds an item; its data is copied. The error is that the temporary file cannot be
 // written.
 func (s *Sorter) Add(key Key, data []byte) error {
-	s.items = append(s.items, item{key, len(s.held), len(s.held) + len(data)})
-	s.held = append(s.held, data...)
+	s.items = append(s.items, item{key, s.hold(data)})
+	s.held += int64(len(data))
 	s.total++
-	if int64(len(s.held)+itemSize*len(s.items)) < s.memory {
+	if s.held+int64(itemSize*len(s.items)) < s.memory {
 		return nil
 	}
 	return s.spill()
+}
+
+// hold copies data into the blocks.
+func (s *Sorter) hold(data []byte) []byte {
+	for ; s.block < len(s.blocks); s.block++ {
+		b := s.blocks[s.block]
+		if n := len(b); cap(b)-n >= len(data) {
+			b = append(b, data...)
+			s.blocks[s.block] = b
+			return b[n:]
+		}
+	}
+	s.blocks = append(s.blocks, append(make([]byte, 0, max(blockSize, len(data))), data...))
+	return s.blocks[s.block]
 }
 
 // Len is how many items were added.
@@ -96,7 +117,7 @@ func (s *Sorter) spill() error {
 		}
 		i := s.items[0]
 		s.items = s.items[1:]
-		return i.Key, s.held[i.from:i.to], nil
+		return i.Key, i.data, nil
 	}
 	all, goesOn := s.items, len(s.runs) > 0 && s.items[0].Compare(s.last) >= 0
 	s.last = s.items[len(s.items)-1].Key
@@ -109,7 +130,10 @@ func (s *Sorter) spill() error {
 	} else {
 		s.runs = append(s.runs, r)
 	}
-	s.items, s.held = all[:0], s.held[:0]
+	s.items, s.held, s.block = all[:0], 0, 0
+	for i := range s.blocks {
+		s.blocks[i] = s.blocks[i][:0]
+	}
 	return nil
 }
 
@@ -159,7 +183,7 @@ func (s *Sorter) Sorted() (*Iterator, error) {
 			return nil, err
 		}
 	}
-	s.items, s.held = nil, nil
+	s.items, s.blocks = nil, nil
 	for len(s.runs) > s.fanIn {
 		if err := s.mergeRuns(); err != nil {
 			return nil, err

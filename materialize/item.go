@@ -1,0 +1,143 @@
+package materialize
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/value"
+)
+
+// Events and rows are sorted as they were read, with their typed values, so that no text
+// is parsed twice.
+
+var errCut = errors.New("what was sorted on disk is cut short")
+
+// item reads what was written of an event or a row. After an error there is nothing more.
+type item struct {
+	rest []byte
+	err  error
+}
+
+func (i *item) int() int64 {
+	n, size := binary.Varint(i.rest)
+	if size <= 0 {
+		i.fail()
+		return 0
+	}
+	i.rest = i.rest[size:]
+	return n
+}
+
+func (i *item) bytes(n uint64) []byte {
+	if n > uint64(len(i.rest)) {
+		i.fail()
+		return nil
+	}
+	b := i.rest[:n:n]
+	i.rest = i.rest[n:]
+	return b
+}
+
+func (i *item) fail() { i.rest, i.err = nil, errCut }
+
+// appendText appends a text behind its length; nil is none.
+func appendText(dst, text []byte) []byte {
+	if text == nil {
+		return append(dst, 0)
+	}
+	return append(binary.AppendUvarint(dst, uint64(len(text))+1), text...)
+}
+
+// text reads what appendText has written. It aliases that.
+func (i *item) text() []byte {
+	n, size := binary.Uvarint(i.rest)
+	if size <= 0 {
+		i.fail()
+		return nil
+	}
+	i.rest = i.rest[size:]
+	if n == 0 {
+		return nil
+	}
+	return i.bytes(n - 1)
+}
+
+// appendTyped appends a value with its type.
+func appendTyped(dst []byte, v *value.Value) []byte {
+	dst = append(dst, byte(v.Type))
+	switch v.Type {
+	case value.Null:
+		return dst
+	case value.String:
+		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
+		return append(dst, v.Str...)
+	case value.Float:
+		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Flt))
+	case value.Location:
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Flt))
+		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Lon))
+	case value.Decimal:
+		return binary.AppendVarint(append(dst, v.Scale), v.Num)
+	default:
+		return binary.AppendVarint(dst, v.Num)
+	}
+}
+
+// typed reads what appendTyped has written. A string aliases that.
+func (i *item) typed(v *value.Value) {
+	*v = value.Value{}
+	kind := i.bytes(1)
+	if kind == nil {
+		return
+	}
+	switch v.Type = value.Type(kind[0]); v.Type {
+	case value.Null:
+	case value.String:
+		n, size := binary.Uvarint(i.rest)
+		if size <= 0 {
+			i.fail()
+			return
+		}
+		i.rest = i.rest[size:]
+		v.Str = i.bytes(n)
+	case value.Float:
+		v.Flt = i.float()
+	case value.Location:
+		v.Flt, v.Lon = i.float(), i.float()
+	case value.Decimal:
+		if scale := i.bytes(1); scale != nil {
+			v.Scale, v.Num = scale[0], i.int()
+		}
+	default:
+		v.Num = i.int()
+	}
+}
+
+func (i *item) float() float64 {
+	b := i.bytes(8)
+	if b == nil {
+		return 0
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+}
+
+// appendEvent appends an event but for its stream, whose fields are the first that it has
+// values of.
+func appendEvent(dst []byte, e *record.Event, fields int) []byte {
+	dst = binary.AppendVarint(dst, e.Time)
+	dst = appendText(dst, e.ID)
+	for i := range e.Values[:fields] {
+		dst = appendTyped(dst, &e.Values[i])
+	}
+	return dst
+}
+
+// event reads an event of its stream, which it has, into its values.
+func (i *item) event(e *record.Event) {
+	e.Time, e.ID = i.int(), i.text()
+	for n := range e.Values {
+		i.typed(&e.Values[n])
+	}
+}

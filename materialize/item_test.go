@@ -1,0 +1,51 @@
+package materialize
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/value"
+)
+
+func drawValue(t *rapid.T) value.Value {
+	v := value.Value{Type: rapid.SampledFrom([]value.Type{
+		value.Null, value.String, value.Int, value.Float, value.Decimal, value.Bool, value.Timestamp, value.Location,
+	}).Draw(t, "type")}
+	switch v.Type {
+	case value.Null:
+	case value.String:
+		v.Str = rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "text")
+	case value.Location:
+		v.Flt, v.Lon = rapid.Float64().Draw(t, "lat"), rapid.Float64().Draw(t, "lon")
+	case value.Float:
+		v.Flt = rapid.Float64().Draw(t, "float")
+	case value.Decimal:
+		v.Scale, v.Num = rapid.Uint8Range(0, value.MaxScale).Draw(t, "scale"), rapid.Int64().Draw(t, "num")
+	default:
+		v.Num = rapid.Int64().Draw(t, "num")
+	}
+	return v
+}
+
+// An event is read as it was written, and cut short it is an error.
+func TestItems(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := record.Event{Time: rapid.Int64().Draw(t, "time"), Values: rapid.SliceOfN(rapid.Custom(drawValue), 1, 5).Draw(t, "values")}
+		if rapid.Bool().Draw(t, "has an id") {
+			want.ID = []byte(rapid.StringN(0, 9, -1).Draw(t, "id"))
+		}
+		written := appendEvent(nil, &want, len(want.Values))
+		got := record.Event{Values: make([]value.Value, len(want.Values))}
+		i := item{rest: written}
+		if i.event(&got); i.err != nil || len(i.rest) > 0 || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v was read as %+v, %v", want, got, i.err)
+		}
+		i = item{rest: written[:rapid.IntRange(0, len(written)-1).Draw(t, "cut")]}
+		if i.event(&got); i.err == nil {
+			t.Fatal("an event that was cut short is read")
+		}
+	})
+}
