@@ -1,49 +1,98 @@
 package materialize
 
 import (
-	"encoding/csv"
+	"bytes"
 	"io"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 )
 
+// csvWriter writes lines as encoding/csv does, which takes strings.
 type csvWriter struct {
-	out  *csv.Writer
-	row  []string
-	text []byte
+	out   io.Writer
+	lines []byte // not yet written
+	text  []byte
 }
+
+// csvBuffer is how many bytes are written at a time.
+const csvBuffer = 64 << 10
 
 // NewCSVWriter writes a CSV: a line of names, and one for each row. Nulls are
 // empty, and values by category an object in JSON, in the order of its names.
 // Its columns hold no lists.
 func NewCSVWriter(out io.Writer, columns []Column) (Writer, error) {
-	w := &csvWriter{out: csv.NewWriter(out)}
-	var header []string
-	for _, c := range columns {
-		header = append(header, c.Name)
+	w := &csvWriter{out: out}
+	for i, c := range columns {
+		w.cell(i, []byte(c.Name))
 	}
-	return w, w.out.Write(header)
+	return w, w.end()
 }
 
 func (w *csvWriter) Write(cells []Cell) error {
-	w.row = w.row[:0]
-	for _, c := range cells {
+	for i := range cells {
+		c := &cells[i]
 		switch {
 		case c.Text != nil:
-			w.text = append(w.text[:0], c.Text...)
+			w.cell(i, c.Text)
 		case c.Items == nil:
 			w.text = c.Value.AppendText(w.text[:0])
+			w.cell(i, w.text)
 		default:
 			a := query.Answer{Items: c.Items, Shape: aggregate.Categories}
 			w.text = a.AppendValue(w.text[:0])
+			w.cell(i, w.text)
 		}
-		w.row = append(w.row, string(w.text))
 	}
-	return w.out.Write(w.row)
+	return w.end()
 }
 
+// cell adds a cell to the line.
+func (w *csvWriter) cell(i int, text []byte) {
+	if i > 0 {
+		w.lines = append(w.lines, ',')
+	}
+	if !quoted(text) {
+		w.lines = append(w.lines, text...)
+		return
+	}
+	w.lines = append(w.lines, '"')
+	for _, c := range text {
+		if c == '"' {
+			w.lines = append(w.lines, '"')
+		}
+		w.lines = append(w.lines, c)
+	}
+	w.lines = append(w.lines, '"')
+}
+
+// quoted says whether a text stands in quotes: one that would not be read as it is, by
+// any reader. \. alone ends a table for PostgreSQL.
+func quoted(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	if bytes.ContainsAny(text, ",\"\r\n") || string(text) == `\.` {
+		return true
+	}
+	first, _ := utf8.DecodeRune(text)
+	return unicode.IsSpace(first)
+}
+
+// end ends a line.
+func (w *csvWriter) end() error {
+	w.lines = append(w.lines, '\n')
+	if len(w.lines) < csvBuffer {
+		return nil
+	}
+	return w.Close()
+}
+
+// Close writes what is held back.
 func (w *csvWriter) Close() error {
-	w.out.Flush()
-	return w.out.Error()
+	_, err := w.out.Write(w.lines)
+	w.lines = w.lines[:0]
+	return err
 }

@@ -1,35 +1,37 @@
 package source
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 )
 
 // csvTable is a CSV whose first line names the columns. An empty cell is null.
 type csvTable struct {
 	file    string
-	reader  *csv.Reader
+	records csvRecords
 	columns []string
+	chosen  []bool // by column: nil for all
 	line    int
 	cells   []Cell
-	text    []byte
 }
 
 // NewCSV reads a CSV. The file is named in errors.
 func NewCSV(file string, r io.Reader) (Table, error) {
-	t := &csvTable{file: file, reader: csv.NewReader(r)}
-	t.reader.ReuseRecord = true
-	header, err := t.reader.Read()
+	t := &csvTable{file: file, records: csvRecords{in: bufio.NewReaderSize(r, csvBuffer)}}
+	header, err := t.read()
 	if err == io.EOF {
 		return nil, t.At(1, errors.New("the file is empty; its first line must name the columns"))
 	}
 	if err != nil {
-		return nil, t.wrong(err)
+		return nil, err
 	}
-	t.columns = slices.Clone(header)
+	for _, name := range header {
+		t.columns = append(t.columns, string(name))
+	}
 	t.columns[0] = strings.TrimPrefix(t.columns[0], "\ufeff") // as spreadsheets begin a file
 	if err := twice(t.columns); err != nil {
 		return nil, t.At(1, err)
@@ -42,39 +44,144 @@ func (t *csvTable) At(line int, err error) error {
 	return &LineError{File: t.file, Line: line, Err: err}
 }
 
-// wrong places an error of the reader at the row's first line: a quote that is
-// never closed is found at the file's end only.
-func (t *csvTable) wrong(err error) error {
-	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		t.line, err = parse.StartLine, parse.Err
-	}
-	return t.At(max(t.line, 1), err)
-}
-
 func (t *csvTable) Columns() []string { return t.columns }
-func (t *csvTable) Select([]int)      {}
 func (t *csvTable) Line() int         { return t.line }
 
-func (t *csvTable) Next() ([]Cell, error) {
-	record, err := t.reader.Read()
+func (t *csvTable) Select(columns []int) {
+	t.chosen = make([]bool, len(t.columns))
+	for _, c := range columns {
+		t.chosen[c] = true
+	}
+}
+
+// read reads a record. An error is placed at the record's first line: a quote that is
+// never closed is found at the file's end only.
+func (t *csvTable) read() ([][]byte, error) {
+	record, line, err := t.records.next()
 	if err == io.EOF {
 		return nil, io.EOF
 	}
+	t.line = line
+	if err == nil && t.columns != nil && len(record) != len(t.columns) {
+		err = csv.ErrFieldCount
+	}
 	if err != nil {
-		return nil, t.wrong(err)
+		return nil, t.At(line, err)
 	}
-	t.line, _ = t.reader.FieldPos(0)
-	t.text = t.text[:0]
-	for _, text := range record {
-		t.text = append(t.text, text...)
+	return record, nil
+}
+
+func (t *csvTable) Next() ([]Cell, error) {
+	record, err := t.read()
+	if err != nil {
+		return nil, err
 	}
-	rest := t.text
 	for i, text := range record {
-		t.cells[i] = Cell{}
-		if text != "" {
-			t.cells[i] = Cell{Kind: Untyped, Text: rest[:len(text):len(text)]}
+		if t.chosen != nil && !t.chosen[i] {
+			continue
 		}
-		rest = rest[len(text):]
+		t.cells[i] = Cell{}
+		if len(text) > 0 {
+			t.cells[i] = Cell{Kind: Untyped, Text: text[:len(text):len(text)]}
+		}
 	}
 	return t.cells, nil
+}
+
+// csvBuffer is how many bytes of a CSV are read at a time.
+const csvBuffer = 64 << 10
+
+// csvRecords reads the records of a CSV as encoding/csv does. Lines without a quote,
+// which most are, are cut at their commas, in a third of the time.
+type csvRecords struct {
+	in    *bufio.Reader
+	lines int // read
+	long  []byte
+	cells [][]byte
+
+	quoted     *csv.Reader // reads records with quotes, one after the other
+	quotedText bytes.Reader
+}
+
+// next reads a record and the number of its first line. It holds until the call after.
+func (r *csvRecords) next() (record [][]byte, line int, err error) {
+	var text []byte
+	for len(text) == 0 {
+		if text, err = r.readLine(); err != nil {
+			return nil, r.lines, err
+		}
+		if bytes.Contains(text, quote) {
+			return r.readQuoted(text)
+		}
+		text = trimLine(text)
+	}
+	r.cells = r.cells[:0]
+	for {
+		comma := bytes.IndexByte(text, ',')
+		if comma < 0 {
+			break
+		}
+		r.cells = append(r.cells, text[:comma])
+		text = text[comma+1:]
+	}
+	r.cells = append(r.cells, text)
+	return r.cells, r.lines, nil
+}
+
+var quote = []byte{'"'}
+
+// trimLine is a line without its end.
+func trimLine(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+}
+
+// readLine reads a line with its end, which only the last may lack.
+func (r *csvRecords) readLine() ([]byte, error) {
+	line, err := r.in.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		r.long = append(r.long[:0], line...)
+		for err == bufio.ErrBufferFull {
+			line, err = r.in.ReadSlice('\n')
+			r.long = append(r.long, line...)
+		}
+		line = r.long
+	}
+	r.lines++
+	if len(line) == 0 || err != nil && err != io.EOF {
+		return nil, err
+	}
+	return line, nil
+}
+
+// readQuoted reads a record with quotes, which goes on until as many are closed as are
+// opened.
+func (r *csvRecords) readQuoted(start []byte) (record [][]byte, line int, err error) {
+	text, line := bytes.Clone(start), r.lines
+	for quotes := bytes.Count(text, quote); quotes%2 > 0; {
+		more, err := r.readLine()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, r.lines, err
+		}
+		text, quotes = append(text, more...), quotes+bytes.Count(more, quote)
+	}
+	if r.quoted == nil {
+		r.quoted = csv.NewReader(&r.quotedText)
+		r.quoted.FieldsPerRecord, r.quoted.ReuseRecord = -1, true
+	}
+	r.quotedText.Reset(text)
+	cells, err := r.quoted.Read()
+	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
+		return nil, line, parse.Err
+	}
+	if err != nil {
+		return nil, line, err
+	}
+	r.cells = r.cells[:0]
+	for _, cell := range cells {
+		r.cells = append(r.cells, []byte(cell))
+	}
+	return r.cells, line, nil
 }

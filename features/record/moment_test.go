@@ -1,0 +1,27 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// A date and time is read as time.Parse reads it, or left to it.
+func TestPlainDateTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, "at"), 0).UTC()
+		text := []byte(at.Format(time.DateTime))
+		if rapid.Bool().Draw(t, "changed") {
+			text[rapid.IntRange(0, len(text)-1).Draw(t, "place")] = rapid.SampledFrom([]byte("0123456789-: T.")).Draw(t, "byte")
+		}
+		ms, ok := plainDateTime(text)
+		want, err := time.Parse(time.DateTime, string(text))
+		if ok && (err != nil || ms != want.UnixMilli()) {
+			t.Fatalf("%s is %d, want %d, %v", text, ms, want.UnixMilli(), err)
+		}
+		if string(text) == at.Format(time.DateTime) && ok != (at.Day() <= 28) {
+			t.Fatalf("%s is read: %v", text, ok)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package source
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A CSV has the records, the lines and the errors that encoding/csv finds in it.
+func TestCSVRecordsEqualStandardOnes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{
+			"a", "b,", ",", "\"", "\"\"", "\"x,y\"", "\n", "\r\n", "\r", " ", "é", "a,b\n", "\"a\nb\",c\n", strings.Repeat("long", csvBuffer/3),
+		})).Draw(t, "text"), "")
+		records, standard := newRecords(text), csv.NewReader(strings.NewReader(text))
+		standard.FieldsPerRecord = -1
+		for {
+			want, wantErr := standard.Read()
+			got, line, err := records.next()
+			if parse, ok := errors.AsType[*csv.ParseError](wantErr); ok {
+				if !errors.Is(err, parse.Err) || line != parse.StartLine {
+					t.Fatalf("%q: line %d: %v, want %v", text, line, err, wantErr)
+				}
+				return
+			}
+			if wantErr == io.EOF && err == io.EOF {
+				return
+			}
+			if wantErr != nil || err != nil {
+				t.Fatalf("%q: %v, want %v", text, err, wantErr)
+			}
+			if wantLine, _ := standard.FieldPos(0); line != wantLine || !equalRecords(got, want) {
+				t.Fatalf("%q: line %d is %q, want line %d, %q", text, line, got, wantLine, want)
+			}
+		}
+	})
+}
+
+func newRecords(text string) *csvRecords {
+	return &csvRecords{in: bufio.NewReaderSize(strings.NewReader(text), csvBuffer)}
+}
+
+func equalRecords(got [][]byte, want []string) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range got {
+		if string(got[i]) != want[i] {
+			return false
+		}
+	}
+	return true
+}
