@@ -36,7 +36,7 @@ type Feature struct {
 	// Per is the field for each of whose values there is a value; empty for none.
 	Per string
 	// Columns are those of the log that an exact window looks at.
-	Columns Columns
+	Columns logColumns
 
 	retained []state.Retained
 }

@@ -11,9 +11,9 @@ import (
 // stream.
 type OverStream struct{}
 
-// Columns are the columns of a log that a feature looks at; nil where it needs no
+// logColumns are the columns of a log that a feature looks at; nil where it needs no
 // field, no filter, no condition or no categories.
-type Columns struct {
+type logColumns struct {
 	Field, Filter, Condition, Category *state.Column
 }
 

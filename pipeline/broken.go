@@ -119,7 +119,7 @@ func newBrokenLetter(source int, p state.Partition, e *fetch.CorruptError) deadL
 		Reason:  record.BrokenBatch,
 		Message: fmt.Sprintf("the batch of offsets %d to %s cannot be decoded: %v", e.Offset, last, e.Reason),
 	})
-	d.message.Headers = append(d.message.Headers, kafka.Header{Key: HeaderLastOffset, Value: []byte(last)})
+	d.message.Headers = append(d.message.Headers, kafka.Header{Key: headerLastOffset, Value: []byte(last)})
 	return d
 }
 

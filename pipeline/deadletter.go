@@ -25,9 +25,9 @@ const (
 	HeaderPartition = "weir-partition"
 	HeaderOffset    = "weir-offset"
 	HeaderTimestamp = "weir-timestamp" // of the record, in ms
-	// HeaderLastOffset is, on the letter of a batch that cannot be decoded, the
+	// headerLastOffset is, on the letter of a batch that cannot be decoded, the
 	// last of its offsets; HeaderOffset is the first.
-	HeaderLastOffset = "weir-last-offset"
+	headerLastOffset = "weir-last-offset"
 )
 
 // deadLetter is a record on its way to the dead-letter topic.

@@ -128,6 +128,7 @@ func (n Number) Scaled(scale int) (int64, Fit) {
 	return int64(magnitude), how
 }
 
+// pow10 are the powers of ten; each is exact as a float too.
 var pow10 = func() (p [19]int64) {
 	p[0] = 1
 	for i := 1; i < len(p); i++ {

@@ -67,14 +67,11 @@ func (v Value) Float64() float64 {
 	case v.Wide():
 		return v.wideFloat()
 	case v.Type == Decimal:
-		return float64(v.Num) / Pow10(v.Scale)
+		return float64(v.Num) / float64(pow10[v.Scale])
 	default:
 		return float64(v.Num)
 	}
 }
-
-// Pow10 is 10^scale, exact for scales up to 18.
-func Pow10(scale uint8) float64 { return math.Pow10(int(scale)) }
 
 // AppendText appends the value as plain text: the form in which it stands in
 // an entity's key and among the members of a set. Decimals keep no trailing

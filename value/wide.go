@@ -97,5 +97,5 @@ func (v Value) appendWide(dst []byte) []byte {
 // wideFloat is the nearest float to an Int or Decimal that does not fit into 64 bits.
 func (v Value) wideFloat() float64 {
 	f, _ := new(big.Float).SetInt(v.Big()).Float64()
-	return f / Pow10(v.Scale)
+	return f / float64(pow10[v.Scale])
 }

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// ShortestToken is the least length of a token, in characters.
-const ShortestToken = 16
+// shortestToken is the least length of a token, in characters.
+const shortestToken = 16
 
 var (
 	// tokenForm is that of a bearer token in HTTP (RFC 6750).
@@ -98,8 +98,8 @@ func readTokenLine(words []string) (*Client, error) {
 	switch {
 	case !tokenForm.MatchString(token):
 		return nil, errors.New("is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]")
-	case len(token) < ShortestToken:
-		return nil, fmt.Errorf("a token of %d characters can be guessed: at least %d, such as from `openssl rand -hex 32`", len(token), ShortestToken)
+	case len(token) < shortestToken:
+		return nil, fmt.Errorf("a token of %d characters can be guessed: at least %d, such as from `openssl rand -hex 32`", len(token), shortestToken)
 	}
 	if len(words) > 1 {
 		// The name is not shown: where it is none, it may be a token.

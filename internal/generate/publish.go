@@ -12,12 +12,12 @@ import (
 // publishBatch is the number of events that are written together.
 const publishBatch = 1000
 
-// Write writes events somewhere; all are written when it returns.
-type Write func(ctx context.Context, events []Event) error
+// write writes events somewhere; all are written when it returns.
+type write func(ctx context.Context, events []Event) error
 
 // Publish writes made-up events: limit of them, 0 for no end; rate of them a
 // second, 0 for as many as are taken. It ends without error with the context.
-func Publish(ctx context.Context, events *Generator, limit int64, rate float64, write Write) error {
+func Publish(ctx context.Context, events *Generator, limit int64, rate float64, write write) error {
 	batch := make([]Event, 0, publishBatch)
 	start := time.Now()
 	for sent := int64(0); limit == 0 || sent < limit; sent += int64(len(batch)) {
@@ -52,7 +52,7 @@ func Publish(ctx context.Context, events *Generator, limit int64, rate float64, 
 
 // ToKafka writes to the topics that the events name. A record's timestamp is
 // its event's time, and all events of a key are in one partition.
-func ToKafka(w *kafka.Writer) Write {
+func ToKafka(w *kafka.Writer) write {
 	var messages []kafka.Message
 	return func(ctx context.Context, events []Event) error {
 		messages = messages[:0]
@@ -79,7 +79,7 @@ func NewKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Write
 }
 
 // ToLines writes an event a line, as a JSON object.
-func ToLines(out io.Writer) Write {
+func ToLines(out io.Writer) write {
 	var lines []byte
 	return func(_ context.Context, events []Event) error {
 		lines = lines[:0]

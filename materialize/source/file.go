@@ -161,9 +161,9 @@ func (f *File) Table() (Table, error) {
 	case CSV:
 		return NewCSV(f.Name, f.in)
 	case NDJSON:
-		return NewJSONTable(f.Name, f.in)
+		return newJSONTable(f.Name, f.in)
 	default:
-		return NewParquet(f.Name, counter{f}, f.size)
+		return newParquet(f.Name, counter{f}, f.size)
 	}
 }
 

@@ -335,7 +335,7 @@ func TestJSONTable(t *testing.T) {
 		{`{"a":1} x`, "in:1: malformed JSON: something stands behind the object"},
 		{"", "in:1: the file is empty; its first line must have all columns"},
 	} {
-		table, err := NewJSONTable("in", strings.NewReader(c.in))
+		table, err := newJSONTable("in", strings.NewReader(c.in))
 		got := ""
 		if err == nil {
 			got = strings.Join(table.Columns(), " ") + "|"

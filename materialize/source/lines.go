@@ -113,8 +113,8 @@ type jsonTable struct {
 	first   bool // the row that was read for its columns is the next
 }
 
-// NewJSONTable reads a table from lines of JSON. The file is named in errors.
-func NewJSONTable(file string, r io.Reader) (Table, error) {
+// newJSONTable reads a table from lines of JSON. The file is named in errors.
+func newJSONTable(file string, r io.Reader) (Table, error) {
 	t := &jsonTable{lines: newLines(file, r)}
 	line, err := t.next()
 	if err == io.EOF {

@@ -40,8 +40,8 @@ type parquetCells struct {
 	text    []byte
 }
 
-// NewParquet reads a Parquet file of so many bytes. It is named in errors.
-func NewParquet(file string, r io.ReaderAt, size int64) (Table, error) {
+// newParquet reads a Parquet file of so many bytes. It is named in errors.
+func newParquet(file string, r io.ReaderAt, size int64) (Table, error) {
 	t := &parquetTable{file: file}
 	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 
 // The headers that a replay writes.
 const (
-	// HeaderReplays is, on a record that was replayed, how often it was.
-	HeaderReplays = pipeline.HeaderPrefix + "replays"
-	// HeaderReplayedFrom is, on a record that was replayed, the dead letter.
-	HeaderReplayedFrom = pipeline.HeaderPrefix + "replayed-from"
-	// HeaderReceipt is, on a receipt, the source of the letter replayed, and
-	// HeaderReceiptTimestamp the timestamp of that record.
-	HeaderReceipt          = pipeline.HeaderPrefix + "receipt"
-	HeaderReceiptTimestamp = pipeline.HeaderPrefix + "receipt-timestamp"
+	// headerReplays is, on a record that was replayed, how often it was.
+	headerReplays = pipeline.HeaderPrefix + "replays"
+	// headerReplayedFrom is, on a record that was replayed, the dead letter.
+	headerReplayedFrom = pipeline.HeaderPrefix + "replayed-from"
+	// headerReceipt is, on a receipt, the source of the letter replayed, and
+	// headerReceiptTimestamp the timestamp of that record.
+	headerReceipt          = pipeline.HeaderPrefix + "receipt"
+	headerReceiptTimestamp = pipeline.HeaderPrefix + "receipt-timestamp"
 )
 
 // Place is where a record stands.
@@ -90,9 +90,9 @@ func parse(at Place, rec *fetch.Record) (letter *Letter, receipt event) {
 		value, _ := rec.Headers.Last(key)
 		return string(value)
 	}
-	if source, ok := rec.Headers.Last(HeaderReceipt); ok {
+	if source, ok := rec.Headers.Last(headerReceipt); ok {
 		place, err1 := ParsePlace(string(source))
-		timestamp, err2 := strconv.ParseInt(last(HeaderReceiptTimestamp), 10, 64)
+		timestamp, err2 := strconv.ParseInt(last(headerReceiptTimestamp), 10, 64)
 		if err1 == nil && err2 == nil {
 			receipt = event{place, timestamp}
 		}
@@ -106,7 +106,7 @@ func parse(at Place, rec *fetch.Record) (letter *Letter, receipt event) {
 	if err != nil {
 		return nil, event{}
 	}
-	replays, _ := strconv.Atoi(last(HeaderReplays)) // none is 0
+	replays, _ := strconv.Atoi(last(headerReplays)) // none is 0
 	return &Letter{
 		At: at, SetAside: rec.Timestamp, Source: source, Timestamp: timestamp, Replays: replays,
 		Reason: last(pipeline.HeaderReason), Message: last(pipeline.HeaderMessage), Stream: last(pipeline.HeaderStream),

@@ -49,8 +49,8 @@ const (
 	Gone    Why = "removed by the dead-letter topic's retention in the meantime"
 )
 
-// AllWhys lists them in the order in which they are told.
-func AllWhys() []Why { return []Why{Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
+// allWhys lists them in the order in which they are told.
+func allWhys() []Why { return []Why{Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
 
 // Plan says what Run would do.
 func (r *Replay) Plan(ctx context.Context) (Summary, error) {
@@ -123,7 +123,7 @@ func (r *Replay) record(l *Letter) *kgo.Record {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader(h))
 	}
 	rec.Headers = append(rec.Headers,
-		kgo.RecordHeader{Key: HeaderReplays, Value: strconv.AppendInt(nil, int64(l.Replays+1), 10)},
-		kgo.RecordHeader{Key: HeaderReplayedFrom, Value: []byte(l.At.String())})
+		kgo.RecordHeader{Key: headerReplays, Value: strconv.AppendInt(nil, int64(l.Replays+1), 10)},
+		kgo.RecordHeader{Key: headerReplayedFrom, Value: []byte(l.At.String())})
 	return rec
 }

@@ -13,7 +13,7 @@ import (
 func TestReplayPutsBackTheOriginal(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(1, 7), reason: "wrong_type", stream: "s", value: "a", age: time.Hour, headers: []kgo.RecordHeader{
-		{Key: "trace", Value: []byte("x")}, {Key: "empty"}, {Key: HeaderReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
+		{Key: "trace", Value: []byte("x")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
 	}})
 	if got, want := f.replay(), "map[wrong_type:1] map[]"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -188,7 +188,7 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 		verb = "would replay "
 	}
 	text := verb + number(n, "event") + list(s.Replayed) + "\n"
-	for _, why := range AllWhys() {
+	for _, why := range allWhys() {
 		if of := s.Passed[why]; of > 0 {
 			text += fmt.Sprintf("passed over %s %s\n", number(of, "dead letter"), why)
 		}

@@ -73,8 +73,8 @@ func (w *writer) flush(ctx context.Context) error {
 		}
 		for _, partition := range e.receipts {
 			records = append(records, &kgo.Record{Topic: w.topic, Partition: partition, Headers: []kgo.RecordHeader{
-				{Key: HeaderReceipt, Value: []byte(e.event.String())},
-				{Key: HeaderReceiptTimestamp, Value: strconv.AppendInt(nil, e.event.timestamp, 10)},
+				{Key: headerReceipt, Value: []byte(e.event.String())},
+				{Key: headerReceiptTimestamp, Value: strconv.AppendInt(nil, e.event.timestamp, 10)},
 			}})
 		}
 	}

@@ -51,8 +51,8 @@ func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) 
 	return list
 }
 
-// WriteFills writes a line for each fill that is not done.
-func WriteFills(out io.Writer, fills []Fill) error {
+// writeFills writes a line for each fill that is not done.
+func writeFills(out io.Writer, fills []Fill) error {
 	for _, f := range fills {
 		var what string
 		switch {

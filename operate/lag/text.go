@@ -60,7 +60,7 @@ func WriteText(out io.Writer, partitions []Partition, fills []Fill) error {
 	if _, err := io.WriteString(out, "\n"+text.String()); err != nil {
 		return err
 	}
-	return WriteFills(out, fills)
+	return writeFills(out, fills)
 }
 
 func since(at *time.Time) string {

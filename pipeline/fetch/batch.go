@@ -56,7 +56,7 @@ func parseBatch(raw []byte) (b batch, whole bool, err error) {
 	}
 	// The magic is at the same place in every version; the rest means something only in version 2.
 	if magic := int8(raw[batchMagicAt]); magic != 2 {
-		return b, false, fmt.Errorf("%w: magic %d, only magic 2 (written since Kafka 0.11) can be read", ErrMagic, magic)
+		return b, false, fmt.Errorf("%w: magic %d, only magic 2 (written since Kafka 0.11) can be read", errMagic, magic)
 	}
 	b.base = int64(binary.BigEndian.Uint64(raw))
 	length := int32(binary.BigEndian.Uint32(raw[8:]))

@@ -31,9 +31,9 @@ func TestCorrupt(t *testing.T) {
 	}{
 		{name: "checksum", bad: testBatch{base: 12, records: run("a"), afterCRC: set(batchHeaderSize+8, 'x')}, end: 13,
 			reason: "checksum mismatch: CRC-32C 99780341, the batch says 62390f83", is: ErrChecksum},
-		{name: "magic 0", bad: edited(set(batchMagicAt, 0)), is: ErrMagic,
+		{name: "magic 0", bad: edited(set(batchMagicAt, 0)), is: errMagic,
 			reason: "unsupported message format: magic 0, only magic 2 (written since Kafka 0.11) can be read"},
-		{name: "magic 1", bad: edited(set(batchMagicAt, 1)), is: ErrMagic,
+		{name: "magic 1", bad: edited(set(batchMagicAt, 1)), is: errMagic,
 			reason: "unsupported message format: magic 1, only magic 2 (written since Kafka 0.11) can be read"},
 		{name: "negative length", bad: edited(set(8, 0xff)), reason: "a batch length of -16777149 is too short for a header"},
 		{name: "short length", bad: edited(set(8, 0, 0, 0, 48)), reason: "a batch length of 48 is too short for a header"},
@@ -92,14 +92,14 @@ func TestCorrupt(t *testing.T) {
 		{name: "zstd", bad: testBatch{base: 12, codec: compress.Zstd, count: 1, payload: []byte("rubbish")}, end: 13,
 			reason: "zstd: invalid input: magic number mismatch"},
 		{name: "snappy too large", bad: testBatch{base: 12, codec: compress.Snappy, count: 1,
-			payload: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}, end: 13, is: ErrTooLarge,
+			payload: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}}, end: 13, is: errTooLarge,
 			reason: "the batch inflates to more than the limit of 100000 bytes"},
 	}
 	bomb := strings.Repeat("0", 100_000)
 	for codec := compress.Gzip; codec <= compress.Zstd; codec++ {
 		tests = append(tests, tests[0])
 		test := &tests[len(tests)-1]
-		test.name, test.is, test.reason = codec.String()+" bomb", ErrTooLarge, "the batch inflates to more than the limit of 100000 bytes"
+		test.name, test.is, test.reason = codec.String()+" bomb", errTooLarge, "the batch inflates to more than the limit of 100000 bytes"
 		test.bad = testBatch{base: 12, codec: codec, records: run(bomb)}
 	}
 	for _, test := range tests {
@@ -112,7 +112,7 @@ func TestCorrupt(t *testing.T) {
 				end = -1
 			}
 			p := &Partition{
-				Topic: "events", Partition: 4, Offset: 10, Aborted: []AbortedTransaction{{7, 0}},
+				Topic: "events", Partition: 4, Offset: 10, Aborted: []abortedTransaction{{7, 0}},
 				Records: encode(t, good, test.bad, testBatch{base: 50, records: run("never reached")}),
 			}
 			d := Decoder{MaxInflatedBytes: 100_000}

@@ -9,8 +9,8 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// DefaultMaxInflatedBytes is the limit of a Decoder that sets none.
-const DefaultMaxInflatedBytes = 64 << 20
+// defaultMaxInflatedBytes is the limit of a Decoder that sets none.
+const defaultMaxInflatedBytes = 64 << 20
 
 // Decoder iterates over the records of one fetched partition after another. The zero value is ready for Reset. It
 // allocates nothing per record, and is not safe for concurrent use.
@@ -31,7 +31,7 @@ type Decoder struct {
 	left    int32  // how many records that is
 	delta   int64  // the offset delta of the last record read
 
-	aborted  []AbortedTransaction // by first offset
+	aborted  []abortedTransaction // by first offset
 	reached  int                  // how many of them the batches so far have come to
 	aborting map[int64]struct{}   // producers inside an aborted transaction
 	inflater inflater
@@ -40,7 +40,7 @@ type Decoder struct {
 // Reset starts on p. What the records of the partition before pointed at is used again.
 func (d *Decoder) Reset(p *Partition) {
 	if d.inflater.limit == 0 {
-		d.inflater.limit = DefaultMaxInflatedBytes
+		d.inflater.limit = defaultMaxInflatedBytes
 		if d.MaxInflatedBytes > 0 {
 			d.inflater.limit = d.MaxInflatedBytes
 		}
@@ -53,7 +53,7 @@ func (d *Decoder) Reset(p *Partition) {
 	d.aborted, d.reached = d.aborted[:0], 0
 	if p.Isolation == ReadCommitted {
 		d.aborted = append(d.aborted, p.Aborted...)
-		slices.SortFunc(d.aborted, func(a, b AbortedTransaction) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
+		slices.SortFunc(d.aborted, func(a, b abortedTransaction) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
 	}
 }
 

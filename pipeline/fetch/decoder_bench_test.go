@@ -62,7 +62,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 			limit = records / 20
 		}
 		t.Run(codec.String(), func(t *testing.T) {
-			p := &Partition{Records: eventBatches(t, codec, records), Aborted: []AbortedTransaction{{1, 2}, {3, 4}}}
+			p := &Partition{Records: eventBatches(t, codec, records), Aborted: []abortedTransaction{{1, 2}, {3, 4}}}
 			var d Decoder
 			drain(t, &d, p)
 			drain(t, &d, p) // the memory has its size by now

@@ -28,7 +28,7 @@ func FuzzDecoder(f *testing.F) {
 		}
 		const limit = 1 << 16
 		d := Decoder{MaxInflatedBytes: limit}
-		d.Reset(&Partition{Records: raw, Offset: from, Aborted: []AbortedTransaction{{producer, first}}})
+		d.Reset(&Partition{Records: raw, Offset: from, Aborted: []abortedTransaction{{producer, first}}})
 		next := from
 		for {
 			var r Record

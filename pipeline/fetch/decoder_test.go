@@ -35,7 +35,7 @@ func TestDecode(t *testing.T) {
 		raw         []byte
 		from        int64
 		uncommitted bool
-		aborted     []AbortedTransaction
+		aborted     []abortedTransaction
 		want        []string
 		next        int64
 	}{
@@ -124,25 +124,25 @@ func TestDecode(t *testing.T) {
 				control(11, 1, markAbort),
 			),
 			// Not by offset, as the protocol does not promise it.
-			aborted: []AbortedTransaction{{1, 10}, {1, 0}},
+			aborted: []abortedTransaction{{1, 10}, {1, 0}},
 			want:    []string{"1:c2", "2:n3", "3:outside of its transaction", "7:c1"}, next: 12,
 		},
 		{
 			name: "an aborted transaction that began before the position",
 			raw: encode(t, testBatch{base: 5, attributes: transactional, producer: 1, records: run("a", "b")},
 				control(7, 1, markAbort), testBatch{base: 8, attributes: transactional, producer: 1, records: run("c")}),
-			from: 6, aborted: []AbortedTransaction{{1, 2}}, want: []string{"8:c"}, next: 9,
+			from: 6, aborted: []abortedTransaction{{1, 2}}, want: []string{"8:c"}, next: 9,
 		},
 		{
 			name: "only aborted records",
 			raw:  encode(t, testBatch{base: 5, attributes: transactional, producer: 1, records: run("a", "b")}),
-			from: 5, aborted: []AbortedTransaction{{1, 5}}, next: 7,
+			from: 5, aborted: []abortedTransaction{{1, 5}}, next: 7,
 		},
 		{
 			name: "read uncommitted",
 			raw: encode(t, testBatch{base: 5, attributes: transactional, producer: 1, records: run("a", "b")},
 				control(7, 1, markAbort)),
-			from: 5, uncommitted: true, aborted: []AbortedTransaction{{1, 5}}, want: []string{"5:a", "6:b"}, next: 8,
+			from: 5, uncommitted: true, aborted: []abortedTransaction{{1, 5}}, want: []string{"5:a", "6:b"}, next: 8,
 		},
 	}
 	for _, codec := range []compress.Compression{compress.None, compress.Gzip, compress.Snappy, compress.Lz4, compress.Zstd} {

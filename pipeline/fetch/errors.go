@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	// ErrClosed is returned by Poll after Close.
-	ErrClosed = errors.New("fetch: the poller is closed")
+	// errClosed is returned by Poll after Close.
+	errClosed = errors.New("fetch: the poller is closed")
 
-	// ErrTooLarge is the reason of a CorruptError when a batch would inflate to more than Decoder.MaxInflatedBytes.
-	ErrTooLarge = errors.New("the batch inflates to more than the limit")
+	// errTooLarge is the reason of a CorruptError when a batch would inflate to more than Decoder.MaxInflatedBytes.
+	errTooLarge = errors.New("the batch inflates to more than the limit")
 
-	// ErrMagic is the reason of a CorruptError when the log holds a message format other than record batch v2.
-	ErrMagic = errors.New("unsupported message format")
+	// errMagic is the reason of a CorruptError when the log holds a message format other than record batch v2.
+	errMagic = errors.New("unsupported message format")
 
 	// ErrChecksum is the reason of a CorruptError when the CRC-32C of a batch is not the one in its header.
 	ErrChecksum = errors.New("checksum mismatch")

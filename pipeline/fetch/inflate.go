@@ -52,8 +52,8 @@ func (f *inflater) inflate(codec compress.Compression, payload []byte) ([]byte, 
 	default:
 		return nil, fmt.Errorf("unknown compression codec %d", codec)
 	}
-	if errors.Is(err, ErrTooLarge) {
-		return nil, fmt.Errorf("%w of %d bytes", ErrTooLarge, f.limit)
+	if errors.Is(err, errTooLarge) {
+		return nil, fmt.Errorf("%w of %d bytes", errTooLarge, f.limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", codec, err)
@@ -96,7 +96,7 @@ func (f *inflater) readAll(r io.Reader) ([]byte, error) {
 		out = out[:len(out)+n]
 		switch {
 		case len(out) > f.limit:
-			return nil, ErrTooLarge
+			return nil, errTooLarge
 		case err == io.EOF:
 			return out, nil
 		case err != nil:
@@ -144,7 +144,7 @@ func (f *inflater) snappyBlock(out, block []byte) ([]byte, error) {
 		return nil, err
 	}
 	if size > f.limit-len(out) {
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	out = f.grow(out, size)
 	if _, err = snappy.Decode(out[len(out):len(out)+size], block); err != nil {
@@ -165,7 +165,7 @@ func (f *inflater) zstdAll(payload []byte) ([]byte, error) {
 	}
 	out, err := f.zstd.DecodeAll(payload, f.tail())
 	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || len(out) > f.limit {
-		return nil, ErrTooLarge
+		return nil, errTooLarge
 	}
 	return out, err
 }

@@ -248,7 +248,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		response:         resp,
 	}
 	for _, a := range rp.AbortedTransactions {
-		part.Aborted = append(part.Aborted, AbortedTransaction{a.ProducerID, a.FirstOffset})
+		part.Aborted = append(part.Aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
 	}
 	pos.offset, pos.fetched = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes

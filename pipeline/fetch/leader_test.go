@@ -291,7 +291,7 @@ func TestCorruptHeaderStopsThePartition(t *testing.T) {
 	}
 	var d Decoder
 	records, next, err := decode(&d, part)
-	if !slices.Equal(records, []string{"0:a"}) || next != 1 || !errors.Is(err, ErrMagic) {
+	if !slices.Equal(records, []string{"0:a"}) || next != 1 || !errors.Is(err, errMagic) {
 		t.Errorf("records %v up to %d, error %v", records, next, err)
 	}
 	p.mu.Lock()

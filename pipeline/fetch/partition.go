@@ -22,9 +22,9 @@ func (i Isolation) protocol() int8 {
 	return 0
 }
 
-// AbortedTransaction says that the transactional records of a producer, from FirstOffset to its next ABORT marker,
+// abortedTransaction says that the transactional records of a producer, from FirstOffset to its next ABORT marker,
 // do not count.
-type AbortedTransaction struct {
+type abortedTransaction struct {
 	ProducerID  int64
 	FirstOffset int64
 }
@@ -44,7 +44,7 @@ type Partition struct {
 	LastEpoch int32 // the leader epoch of the last record, or of that before Offset; -1 if unknown
 
 	Records []byte // record batches as the broker sent them; the last may be cut
-	Aborted []AbortedTransaction
+	Aborted []abortedTransaction
 
 	pos        *position
 	generation uint64

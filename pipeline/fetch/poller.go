@@ -236,7 +236,7 @@ func (p *Poller) take() (*Partition, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	for len(p.queue) > 0 {
 		part := p.queue[0]

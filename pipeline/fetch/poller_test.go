@@ -249,8 +249,8 @@ func TestCloseEndsTheLongPoll(t *testing.T) {
 	closed := make(chan struct{})
 	go func() { p.Close(); close(closed) }()
 	await(t, "Close", closed)
-	if err := <-ended; err != ErrClosed {
-		t.Errorf("Poll: %v, want %v", err, ErrClosed)
+	if err := <-ended; err != errClosed {
+		t.Errorf("Poll: %v, want %v", err, errClosed)
 	}
 	if troubles := p.Troubles(); len(troubles) != 1 || troubles[0].Err != ErrNotYetFetched {
 		t.Errorf("troubles: %v", troubles)

@@ -123,7 +123,7 @@ func TestJudge(t *testing.T) {
 		{name: "a broker tells less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []state.Position{at(50, 4)}, want: goesOn},
 
 		// First positions.
-		{name: "first met, from the start", progress: []state.Position{none, none}, rules: Rules{Start: Earliest},
+		{name: "first met, from the start", progress: []state.Position{none, none}, rules: Rules{Start: earliest},
 			to: []state.Position{at(10, -1), at(10, -1)}},
 		{name: "first met, from the end", progress: []state.Position{none, none}, rules: Rules{Start: Latest},
 			to: []state.Position{at(100, 4), at(100, 4)}, gap: now},

@@ -14,7 +14,7 @@ type Start string
 
 // The starts.
 const (
-	Earliest Start = "earliest"
+	earliest Start = "earliest"
 	Latest   Start = "latest"
 )
 
@@ -33,7 +33,7 @@ type Rules struct {
 // WithDefaults sets what is not set.
 func (r Rules) WithDefaults() Rules {
 	if r.Start == "" {
-		r.Start = Earliest
+		r.Start = earliest
 	}
 	if r.GracePeriod == 0 {
 		r.GracePeriod = store.MaxHistoryAge + 100*time.Millisecond

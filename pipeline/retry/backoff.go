@@ -15,13 +15,13 @@ type Backoff struct {
 	tries int
 }
 
-// Default is how long to wait for what is expected to be back soon.
-var Default = Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Second}
+// usual is how long to wait for what is expected to be back soon.
+var usual = Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Second}
 
 // Next is how long to wait now.
 func (b *Backoff) Next() time.Duration {
 	if b.Longest == 0 {
-		b.First, b.Longest = Default.First, Default.Longest
+		b.First, b.Longest = usual.First, usual.Longest
 	}
 	wait := b.Longest
 	if b.tries < 32 { // else the shift may overflow

@@ -49,8 +49,8 @@ func TestDefaultBackoff(t *testing.T) {
 	for range 100 {
 		b.Next()
 	}
-	if d := b.Next(); d > Default.Longest || d < Default.Longest/2 {
-		t.Errorf("the longest wait is %v, want %v less up to half", d, Default.Longest)
+	if d := b.Next(); d > usual.Longest || d < usual.Longest/2 {
+		t.Errorf("the longest wait is %v, want %v less up to half", d, usual.Longest)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// DefaultSlack is how much longer than asked for keys live, so that neither a late
+// defaultSlack is how much longer than asked for keys live, so that neither a late
 // event, nor processors that were away for a while, nor a clock that is off meets
 // an expired key.
-const DefaultSlack = time.Hour
+const defaultSlack = time.Hour
 
 // Slack sets how much longer than asked for keys live. Processors may be away for
 // that long, and the answers of a lag that has grown by more say what may be missing.

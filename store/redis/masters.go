@@ -328,20 +328,20 @@ func (s *Store) down(ctx context.Context) (err error) {
 
 // Unavailable lists the masters that do not answer, by address, and how many
 // shards each holds.
-func (s *Store) Unavailable(ctx context.Context) (list []UnavailableMaster) {
+func (s *Store) Unavailable(ctx context.Context) (list []unavailableMaster) {
 	for shard := range s.tags {
 		var e *UnavailableError
 		if !errors.As(s.Available(ctx, shard), &e) {
 			continue
 		}
-		i := slices.IndexFunc(list, func(u UnavailableMaster) bool { return u.Err.Address == e.Address })
+		i := slices.IndexFunc(list, func(u unavailableMaster) bool { return u.Err.Address == e.Address })
 		if i < 0 {
 			i = len(list)
-			list = append(list, UnavailableMaster{Err: e})
+			list = append(list, unavailableMaster{Err: e})
 		}
 		list[i].Shards++
 	}
-	slices.SortFunc(list, func(a, b UnavailableMaster) int { return cmp.Compare(a.Err.Address, b.Err.Address) })
+	slices.SortFunc(list, func(a, b unavailableMaster) int { return cmp.Compare(a.Err.Address, b.Err.Address) })
 	return list
 }
 
@@ -358,14 +358,14 @@ func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
 	return held, nil
 }
 
-// UnavailableMaster is a master that does not answer.
-type UnavailableMaster struct {
+// unavailableMaster is a master that does not answer.
+type unavailableMaster struct {
 	Err    *UnavailableError
 	Shards int // that it holds
 }
 
 // partlyDown says that some masters do not answer, and others do.
-type partlyDown struct{ masters []UnavailableMaster }
+type partlyDown struct{ masters []unavailableMaster }
 
 func (e *partlyDown) Error() string {
 	var parts []string

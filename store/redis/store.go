@@ -78,7 +78,7 @@ func HashEntities(secret []byte) Option {
 // New returns the store of a namespace with its fixed number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
-		redis: client, namespace: namespace, slack: DefaultSlack, masters: newMasters(client),
+		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {

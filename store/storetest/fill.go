@@ -182,9 +182,9 @@ func (f *filling) expectSince(s *state.Series, want int64) {
 	}
 }
 
-// TestFill tells whether what a plan is the first to keep can be filled with what was
+// testFill tells whether what a plan is the first to keep can be filled with what was
 // applied before, once.
-func TestFill(t *testing.T, open func() store.Store) {
+func testFill(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T) *filling {
 		s := open()
 		f := &filling{T: t, store: s, writer: s.NewWriter()}

@@ -21,10 +21,10 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// TestFunctions compares every function with its model on random streams with
+// testFunctions compares every function with its model on random streams with
 // duplicates, late events and events out of order, at random moments and at the edges
 // of tiles. Open makes an empty store.
-func TestFunctions(t *testing.T, open func() State) {
+func testFunctions(t *testing.T, open func() State) {
 	registry := parse(t, conformanceDefinitions())
 	compared, seeds, batches := 0, uint64(4), 12
 	if testkit.Race {

@@ -110,9 +110,9 @@ func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what
 	}
 }
 
-// TestPending answers questions with pending events as they are answered once the
+// testPending answers questions with pending events as they are answered once the
 // events are applied, for every function and window, and changes nothing by them.
-func TestPending(t *testing.T, open func() State) {
+func testPending(t *testing.T, open func() State) {
 	registry := parse(t, pendingDefinitions())
 	moved := map[aggregate.Function]int{}
 	for seed := range uint64(testkit.Trials(2)) {

@@ -105,9 +105,9 @@ func (o *owner) expect(what string, records int64) {
 	}
 }
 
-// TestProgress tells whether events count once: what comes again changes nothing, and who
+// testProgress tells whether events count once: what comes again changes nothing, and who
 // has lost a partition writes nothing any more.
-func TestProgress(t *testing.T, open func() store.Store) {
+func testProgress(t *testing.T, open func() store.Store) {
 	t.Run("what comes again", func(t *testing.T) {
 		o := newOwner(t, open(), "v1")
 		again, longer := o.batch(0, 30), o.batch(0, 60)

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// TestSnapshot compares what a snapshot answers with what the store answers once it has
+// testSnapshot compares what a snapshot answers with what the store answers once it has
 // applied the same, for every function and window, and every member that a list has by
 // then.
-func TestSnapshot(t *testing.T, open func() store.Store) {
+func testSnapshot(t *testing.T, open func() store.Store) {
 	registry := parse(t, conformanceDefinitions())
 	for seed := range uint64(testkit.Trials(3)) {
 		s := open()

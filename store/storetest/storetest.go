@@ -27,17 +27,17 @@ type State interface {
 
 // TestState runs what holds for everything that keeps state. Open makes an empty one.
 func TestState(t *testing.T, open func() State) {
-	t.Run("functions", func(t *testing.T) { TestFunctions(t, open) })
-	t.Run("pending", func(t *testing.T) { TestPending(t, open) })
+	t.Run("functions", func(t *testing.T) { testFunctions(t, open) })
+	t.Run("pending", func(t *testing.T) { testPending(t, open) })
 }
 
 // TestStore runs all that holds for stores. Open makes an empty namespace with a number
 // of shards.
 func TestStore(t *testing.T, open func(shards int) store.Store) {
 	TestState(t, func() State { return Applying(t, open(4)) })
-	t.Run("snapshot", func(t *testing.T) { TestSnapshot(t, func() store.Store { return open(4) }) })
-	t.Run("progress", func(t *testing.T) { TestProgress(t, func() store.Store { return open(4) }) })
-	t.Run("fill", func(t *testing.T) { TestFill(t, func() store.Store { return open(4) }) })
+	t.Run("snapshot", func(t *testing.T) { testSnapshot(t, func() store.Store { return open(4) }) })
+	t.Run("progress", func(t *testing.T) { testProgress(t, func() store.Store { return open(4) }) })
+	t.Run("fill", func(t *testing.T) { testFill(t, func() store.Store { return open(4) }) })
 }
 
 // Applying is a store to which one owner applies a partition from its start.
