@@ -61,7 +61,11 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 				if err != nil {
 					return err
 				}
-				return takeSteps(cmd, state, steps, yes)
+				placed, err := takeSteps(cmd, state, steps, yes)
+				if err != nil || !placed {
+					return err
+				}
+				return tellReplicas(cmd, state)
 			})
 		},
 	}
@@ -73,11 +77,12 @@ applied twice; --again moves them back too, and counts twice what they have.`,
 	return cmd
 }
 
-// takeSteps says what the steps mean, and takes them if that was asked for.
-func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, yes bool) error {
+// takeSteps says what the steps mean, and takes them if that was asked for. It says
+// whether it did.
+func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, yes bool) (placed bool, err error) {
 	out := cmd.OutOrStdout()
 	if err := place.WriteText(out, steps); err != nil {
-		return err
+		return false, err
 	}
 	ending := "done"
 	switch {
@@ -87,11 +92,32 @@ func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, 
 		ending = "nothing was changed; with --yes it is"
 	default:
 		if err := place.Apply(cmd.Context(), progress, steps); err != nil {
-			return err
+			return false, err
+		}
+		placed = true
+	}
+	_, err = fmt.Fprintln(out, ending)
+	return placed, err
+}
+
+// replicasWithin is how long the replicas of Redis may take to have what was placed.
+const replicasWithin = 3 * time.Second
+
+// tellReplicas is an error where a replica lacks what was placed. What processors write
+// needs no such care: they write it again. What an operator wants nobody else knows.
+func tellReplicas(cmd *cobra.Command, s *redisstore.Store) error {
+	found, err := s.AwaitReplicas(cmd.Context(), replicasWithin)
+	if err != nil {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "whether Redis' replicas have it is not known: %v\n", err)
+		return err
+	}
+	for _, c := range found {
+		if c.Behind > 0 {
+			return fmt.Errorf("it is done, but %d of %d replicas of the Redis master %s lacked it after %v: if one of them takes over now, "+
+				"the partitions are where they were before: look with weir progress, and run this again if they are", c.Behind, c.Replicas, c.Master, replicasWithin)
 		}
 	}
-	_, err := fmt.Fprintln(out, ending)
-	return err
+	return nil
 }
 
 // namedPartitions are those that arguments such as topic and topic/3 name.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // What `weir progress set` refuses, each with what to give instead.
@@ -36,11 +38,11 @@ func TestProgressSetRefuses(t *testing.T) {
 	}
 }
 
-// What it means is told first, and nothing is changed before --yes.
-func TestProgressSet(t *testing.T) {
-	flags, _ := servers(t, allTopics)
-	client := &kafka.Client{Addr: kafka.TCP(flags[7])}
-	for partition := range 2 {
+// writeThree writes three records to each partition of transactions.
+func writeThree(t *testing.T, broker string) {
+	t.Helper()
+	client := &kafka.Client{Addr: kafka.TCP(broker)}
+	for partition := range allTopics["transactions"] {
 		records := make([]kafka.Record, 3)
 		for i := range records {
 			records[i] = kafka.Record{Time: time.Now(), Value: kafka.NewBytes([]byte("{}"))}
@@ -52,6 +54,12 @@ func TestProgressSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What it means is told first, and nothing is changed before --yes.
+func TestProgressSet(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	writeThree(t, flags[7])
 	set := func(args ...string) string {
 		t.Helper()
 		return look(t, "", slices.Concat([]string{"progress", "set"}, args, flags)...)
@@ -75,7 +83,9 @@ func TestProgressSet(t *testing.T) {
 	if got := applied(); got != "- -" {
 		t.Errorf("applied %s by telling what it would mean, want nothing", got)
 	}
-	if out := set("transactions/0", "--to", "end", "--yes"); out != want+"done\n" {
+	// The server of this test knows nothing of replication.
+	const done = "done\nwhether Redis' replicas have it is not known: section (replication) is not supported\n"
+	if out := set("transactions/0", "--to", "end", "--yes"); out != want+done {
 		t.Errorf("done:\n%s\nwant:\n%s", out, want)
 	}
 	if got := applied(); got != "3 -" {
@@ -87,10 +97,34 @@ func TestProgressSet(t *testing.T) {
 	}
 	// Named twice, a partition is placed once.
 	out := set("transactions/0", "transactions", "--to", "1", "--again", "--yes")
-	if strings.Count(out, "transactions/0: ") != 1 || !strings.Contains(out, "AGAIN, and count twice\n") || !strings.HasSuffix(out, "done\n") {
+	if strings.Count(out, "transactions/0: ") != 1 || !strings.Contains(out, "AGAIN, and count twice\n") || !strings.HasSuffix(out, done) {
 		t.Errorf("back with --again:\n%s", out)
 	}
 	if got := applied(); got != "1 1" {
 		t.Errorf("applied %s, want 1 1", got)
+	}
+}
+
+// What was placed may be lost where Redis fails over to a replica that has not got it: the
+// operator hears of that, and of nothing where all replicas have it.
+func TestProgressSetTellsOfReplicas(t *testing.T) {
+	broker, redis := testkit.Kfake(t, allTopics), testkit.NewRedis(t, testkit.RedisOptions{})
+	link := testkit.Proxy(t, redis.Addr())
+	testkit.NewRedisReplica(t, link.Addr())
+	set := func(to string) (string, error) {
+		return weir(t, "progress", "set", "transactions/0", "--to", to, "--again", "--yes",
+			"--features", shipped, "--shards", "4", "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", redis.Addr())
+	}
+	out, err := set("start")
+	if err != nil || !strings.HasSuffix(out, "\ndone\n") {
+		t.Fatalf("%s, %v", out, err)
+	}
+	link.Hang()
+	defer link.Heal()
+	writeThree(t, broker.ListenAddrs()[0])
+	want := fmt.Sprintf("it is done, but 1 of 1 replicas of the Redis master %s lacked it after 3s: if one of them takes over now, "+
+		"the partitions are where they were before: look with weir progress, and run this again if they are", redis.Addr())
+	if out, err = set("end"); err == nil || err.Error() != want || !strings.HasSuffix(out, "\ndone\n") {
+		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -131,11 +131,7 @@ func readStanding(info *redis.StringCmd) (s standing, err error) {
 	if err != nil {
 		return s, err
 	}
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		fields[name] = value
-	}
+	fields := infoFields(text)
 	s.id, s.master = fields["master_replid"], fields["role"] == "master"
 	offset := fields["slave_repl_offset"]
 	if s.master {
@@ -145,6 +141,16 @@ func readStanding(info *redis.StringCmd) (s standing, err error) {
 		return s, errors.New("INFO replication does not tell how far the server is")
 	}
 	return s, nil
+}
+
+// infoFields are the fields of a reply to INFO.
+func infoFields(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		fields[name] = value
+	}
+	return fields
 }
 
 // note notes how far a master is, and forgets what is too old to be of use.

@@ -1,0 +1,84 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Copies says how many replicas a master has, and how many of them lack something.
+type Copies struct {
+	Master           string
+	Replicas, Behind int
+}
+
+// copiesEach is how often masters are asked what their replicas have.
+const copiesEach = 50 * time.Millisecond
+
+// AwaitReplicas waits until the replicas of all masters have what was written before,
+// no longer than within; what a replica lacks is lost if it takes its master's place. The
+// error says that a master does not tell.
+func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []Copies, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	masters, err := s.masters.all(ctx, s.tags)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range masters {
+		c, err := m.copies(ctx)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, c)
+	}
+	return found, nil
+}
+
+// copies waits until the master's replicas have what the master has now, or the context ends.
+func (m *master) copies(ctx context.Context) (Copies, error) {
+	goal := int64(-1)
+	for {
+		// One who asks too late still hears once how things are.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.masters.write)
+		text, err := m.node.Info(bounded, "replication").Result()
+		cancel()
+		if err != nil {
+			return Copies{}, err
+		}
+		fields := infoFields(text)
+		if goal < 0 {
+			if goal, err = strconv.ParseInt(fields["master_repl_offset"], 10, 64); err != nil {
+				return Copies{}, errors.New("INFO replication does not tell how far the master is")
+			}
+		}
+		c := copiesIn(fields, goal)
+		c.Master = m.address
+		if c.Behind == 0 {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			return c, nil
+		case <-time.After(copiesEach):
+		}
+	}
+}
+
+// copiesIn counts the replicas in INFO replication: slave0:ip=…,port=…,state=online,offset=1234,lag=0
+func copiesIn(fields map[string]string, goal int64) (c Copies) {
+	for name, text := range fields {
+		if number, ok := strings.CutPrefix(name, "slave"); !ok || strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		c.Replicas++
+		_, rest, _ := strings.Cut(text, "offset=")
+		digits, _, _ := strings.Cut(rest, ",")
+		if at, err := strconv.ParseInt(digits, 10, 64); err != nil || at < goal || !strings.Contains(text, "state=online") {
+			c.Behind++
+		}
+	}
+	return c
+}
