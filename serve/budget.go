@@ -62,18 +62,24 @@ func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 	if bytes <= 0 {
 		return nil
 	}
-	var err error
 	if !q.shares[s].TryAcquire(bytes) { // most find room at once
-		err = q.shares[s].Acquire(ctx, bytes)
+		err := q.shares[s].Acquire(ctx, bytes)
+		if err == nil {
+			q.bytes[s] += bytes
+			// There may be room in the instant in which the time is up, which was spent in line.
+			err = ctx.Err()
+		}
+		return q.refusal(err)
 	}
-	if err == nil {
-		q.bytes[s] += bytes
-		// There may be room in the instant in which the time is up, which was spent in line.
-		err = ctx.Err()
-	}
+	q.bytes[s] += bytes
+	return nil
+}
+
+// refusal is what a client is told whose time was spent in line.
+func (b *budgets) refusal(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return reply.Errorf(reply.Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
-			"ask about less at once, ask again in a second, or ask another server", q.total)
+			"ask about less at once, ask again in a second, or ask another server", b.total)
 	}
 	return err
 }

@@ -138,6 +138,17 @@ func TestWaitingInLine(t *testing.T) {
 	})
 }
 
+// A question whose time is up although it never had to wait for room, as on a machine that
+// is too busy, is not told that others take all of the memory.
+func TestTimeIsUpWithRoomLeft(t *testing.T) {
+	over, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	q := held{budgets: newBudgets(1 << 20)}
+	if err := q.hold(over, parsing, 1000); err != nil || q.bytes[parsing] != 1000 {
+		t.Errorf("%d bytes are held, %v", q.bytes[parsing], err)
+	}
+}
+
 // The bodies that slow clients send, and what parsing makes of them, are bounded
 // too; and nothing stays held.
 func TestBodiesInFlightAreBounded(t *testing.T) {

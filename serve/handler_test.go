@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,21 +53,24 @@ func TestStoreFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log.Reset()
-			h := newHandler(test.reader, func(c *setup) {
-				c.Limits.Timeout = time.Millisecond
-				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			// The clock of a bubble: the time is up when the store is waited for, and never before.
+			synctest.Test(t, func(t *testing.T) {
+				h := newHandler(test.reader, func(c *setup) {
+					c.Limits.Timeout = time.Millisecond
+					c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				})
+				w := do(t, h, "POST", queryPath, test.body)
+				if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+					t.Errorf("status %d, Retry-After %q; want 503 and 1", w.Code, w.Header().Get("Retry-After"))
+				}
+				if diff := cmp.Diff(test.want+"\n", w.Body.String()); diff != "" {
+					t.Errorf("error (-want +got):\n%s", diff)
+				}
+				do(t, h, "POST", queryPath, test.body)
+				if n := strings.Count(log.String(), "the store cannot be read"); n != 1 {
+					t.Errorf("logged %d times within a second, want once:\n%s", n, &log)
+				}
 			})
-			w := do(t, h, "POST", queryPath, test.body)
-			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
-				t.Errorf("status %d, Retry-After %q; want 503 and 1", w.Code, w.Header().Get("Retry-After"))
-			}
-			if diff := cmp.Diff(test.want+"\n", w.Body.String()); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
-			do(t, h, "POST", queryPath, test.body)
-			if n := strings.Count(log.String(), "the store cannot be read"); n != 1 {
-				t.Errorf("logged %d times within a second, want once:\n%s", n, &log)
-			}
 		})
 	}
 }
