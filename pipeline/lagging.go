@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/pipeline/enrich"
@@ -12,7 +14,7 @@ import (
 
 // Where one of several Redis masters does not answer, a partition goes on in the
 // shards of the others. Those that lag keep their progress, and nothing is held in
-// memory for them: once their master answers, the partition is read again from
+// memory for them: once the master of some of them answers, the partition is read again from
 // where they are, and the others pass over what they have. Batches cannot leave a
 // hole meanwhile, for a shard that lags takes nothing more, see state.PartitionRange.
 
@@ -43,14 +45,17 @@ var errNotApplied = errors.New("their calls got no answer")
 func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRange) {
 	lagged := len(p.lags) > 0
 	p.lags = p.lags[:0]
+	behind := int64(math.MaxInt64)
 	for shard, at := range s.Progress {
 		if s.Lags(shard) {
-			if len(p.lags) == 0 || at.Offset < p.behind {
-				p.behind = at.Offset
+			if !at.Exists() { // it could not be claimed, and is where it was before
+				at.Offset = p.behind
 			}
+			behind = min(behind, at.Offset)
 			p.lags = append(p.lags, shard)
 		}
 	}
+	p.behind = behind
 	switch {
 	case len(p.lags) == 0:
 		if p.waits.Tried() && s.To > p.caughtUp {
@@ -75,7 +80,6 @@ func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRa
 // lagFromTheStart notes that some shards could not be claimed when the partition was
 // taken. They lag like those whose master has stopped to answer since.
 func (w *worker) lagFromTheStart(p *partition, why error) {
-	p.behind = state.NoPosition.Offset
 	for shard, lags := range p.lagging {
 		if lags {
 			p.lags = append(p.lags, shard)
@@ -98,6 +102,11 @@ func (w *worker) unavailable(ctx context.Context, p *partition) error {
 	return nil
 }
 
+// reachable says whether some shard of those that lag can be reached.
+func (w *worker) reachable(ctx context.Context, p *partition) bool {
+	return slices.ContainsFunc(p.lags, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
+}
+
 // leaveLagging leaves partitions out of a batch that have events to be enriched and
 // shards that lag: the state lacks events that come before those of the batch.
 func leaveLagging(b *enrich.Batch) {
@@ -115,11 +124,12 @@ func leaveLagging(b *enrich.Batch) {
 	}
 }
 
-// catchUp reads partitions again whose shards lag, once all of these can be reached.
+// catchUp reads partitions again whose shards lag, once some of these can be reached: the
+// others may not be for long.
 func (w *worker) catchUp(ctx context.Context) {
 	var due []*partition
 	for _, p := range w.partitions {
-		if len(p.lags) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || w.unavailable(ctx, p) != nil {
+		if len(p.lags) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
 			continue
 		}
 		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)

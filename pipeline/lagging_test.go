@@ -49,6 +49,49 @@ func TestOneMasterHangs(t *testing.T) {
 	}
 }
 
+// Of two masters that do not answer one comes back: its shards do not wait for those of the
+// other one.
+func TestAMasterIsBackWhileAnotherHangs(t *testing.T) {
+	b := newBench(t)
+	cluster := redistest.NewCluster(t)
+	b.onCluster(cluster)
+	b.run()
+	b.write(payments(0, 210)...)
+	b.eventually(b.counts(30, 30))
+
+	cluster.Nodes[0].Pause()
+	b.write(payments(210, 420)...)
+	b.eventually(b.counts(60, 0))
+	one, err := b.payments()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The node that holds the other users, for a second only: of three masters two that hang
+	// are no cluster.
+	if err := cluster.Nodes[2].Client(t).Do(t.Context(), "client", "pause", 1000, "all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.write(payments(420, 630)...)
+	b.eventually(func() (bool, string) {
+		got, err := b.payments()
+		ok := err == nil
+		for user, text := range got {
+			want := "90"
+			if one[user] == "" {
+				want = ""
+			}
+			ok = ok && text == want
+		}
+		return ok, fmt.Sprintf("%q, %v", got, err)
+	})
+	testkit.Eventually(t, time.Minute, "the lag of the others is known", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return strings.Count(fmt.Sprint(err), "8 state shards lag from offset 70 on") == partitions, fmt.Sprint(err)
+	})
+	cluster.Nodes[0].Resume()
+	b.eventually(b.counts(90, 90))
+}
+
 // A processor that starts while a master hangs takes its partitions in the shards of
 // the others; the rest follows when the master is back, each event once.
 func TestPartitionsAreTakenWhileAMasterHangs(t *testing.T) {
@@ -93,31 +136,43 @@ func (b *bench) onCluster(cluster *redistest.Cluster) {
 	b.config.Store = b.store
 }
 
+// payments reads how many payments each user has; "" where that cannot be read.
+func (b *bench) payments() (each []string, err error) {
+	var reading query.Reading
+	reading.Reset(at)
+	for user := range 7 {
+		f, _ := b.registry.Feature("payments")
+		reading.Want(f, fmt.Sprint("u", user), at)
+	}
+	if err := reading.Read(context.Background(), b.store); err != nil {
+		return nil, err
+	}
+	for range 7 {
+		var a query.Answer
+		reading.Next(&a)
+		text := string(a.Value.AppendText(nil))
+		if a.Status == query.Unavailable {
+			text = ""
+		}
+		each = append(each, text)
+	}
+	return each, nil
+}
+
 // counts says whether each user has so many payments, or cannot be read where that
 // is so many; 0 stands for a master that hangs.
 func (b *bench) counts(near, far int) func() (bool, string) {
 	return func() (bool, string) {
-		var reading query.Reading
-		reading.Reset(at)
-		for user := range 7 {
-			f, _ := b.registry.Feature("payments")
-			reading.Want(f, fmt.Sprint("u", user), at)
-		}
-		if err := reading.Read(context.Background(), b.store); err != nil {
+		got, err := b.payments()
+		if err != nil {
 			return false, err.Error()
 		}
-		var got []string
 		ok, away := true, 0
-		for range 7 {
-			var a query.Answer
-			reading.Next(&a)
-			text := string(a.Value.AppendText(nil))
-			if a.Status == query.Unavailable {
-				text = ""
+		for _, text := range got {
+			if text == "" {
 				away++
 			}
 			ok = ok && (text == fmt.Sprint(near) || text == "" && far == 0)
-			got = append(got, text)
 		}
 		return ok && (far == 0) == (away > 0) && away < 7, fmt.Sprintf("%q", got)
 	}

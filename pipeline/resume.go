@@ -26,6 +26,9 @@ func (w *worker) resume(ctx context.Context, partitions ...*partition) {
 	targets := make([]state.Partition, len(partitions))
 	for i, p := range partitions {
 		w.abandon(p)
+		if len(p.lags) == 0 {
+			p.behind = state.NoPosition.Offset // else those that lag now and cannot be claimed are there yet
+		}
 		p.lags, p.retryAt, p.lacks = nil, time.Time{}, nil
 		p.attempt++
 		p.resuming = true

@@ -11,6 +11,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // What `weir progress set` refuses, each with what to give instead.
@@ -108,9 +110,9 @@ func TestProgressSet(t *testing.T) {
 // What was placed may be lost where Redis fails over to a replica that has not got it: the
 // operator hears of that, and of nothing where all replicas have it.
 func TestProgressSetTellsOfReplicas(t *testing.T) {
-	broker, redis := testkit.Kfake(t, allTopics), testkit.NewRedis(t, testkit.RedisOptions{})
+	broker, redis := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, redis.Addr())
-	testkit.NewRedisReplica(t, link.Addr())
+	redistest.NewReplica(t, link.Addr())
 	set := func(to string) (string, error) {
 		return weir(t, "progress", "set", "transactions/0", "--to", to, "--again", "--yes",
 			"--features", shipped, "--shards", "4", "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", redis.Addr())
