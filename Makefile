@@ -88,15 +88,8 @@ docs: ## the documentation as a site, into site/; a broken link fails
 check: ## what CI does on a fresh machine, as root on Debian
 	./.ci/run
 
-# Built once, outside of go.mod, without the service discovery of all clouds; some three minutes of CPU, which is why CI
-# leaves it to those who change rules.
-PROMTOOL_VERSION = v0.316.0
-PROMTOOL ?= $(CURDIR)/.cache/promtool-$(PROMTOOL_VERSION)/promtool
-$(PROMTOOL):
-	CGO_ENABLED=0 GOBIN=$(dir $(PROMTOOL)) go install -tags remove_all_sd github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
-
-rules: $(PROMTOOL) ## check Prometheus' rules and run their tests, with promtool
-	cd deploy/prometheus && $(PROMTOOL) check rules alerts.yml && $(PROMTOOL) test rules alerts_test.yml
+rules: ## check Prometheus' rules and run their tests, with promtool (Debian: apt-get install prometheus)
+	cd deploy/prometheus && promtool check rules alerts.yml && promtool test rules alerts_test.yml
 
 IMAGE_ARGS = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) --tag weir
 image: ## the container image, for this machine

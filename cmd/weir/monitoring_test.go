@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // described finds a metric's name and its labels in the text of its description.
@@ -193,6 +195,18 @@ func TestAlertsAskForWhatThereIs(t *testing.T) {
 	}
 	if n := strings.Count(runbook, "\n### "); n != len(rules.Groups[0].Rules) || n < 10 {
 		t.Errorf("%d alerts and %d paragraphs", len(rules.Groups[0].Rules), n)
+	}
+}
+
+// The alerts fire when they should and are silent when they should be, as Prometheus itself has it.
+func TestAlertsFire(t *testing.T) {
+	promtool := testkit.Command(t, "promtool", "it, such as with `apt-get install prometheus`")
+	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		command := exec.CommandContext(t.Context(), promtool, args...)
+		command.Dir = "../../deploy/prometheus"
+		if out, err := command.CombinedOutput(); err != nil || !strings.Contains(string(out), "SUCCESS") {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
 	}
 }
 
