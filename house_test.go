@@ -1,0 +1,148 @@
+package weir_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module begins the paths of all packages.
+const module = "github.com/weir-stream/weir/"
+
+// room is a package: its folder, the packages of Weir that it imports, and its files that are no tests.
+type room struct {
+	folder  string
+	imports []string
+	files   []string
+}
+
+// rooms are all packages but the root and those that only tests and benchmarks have a use for.
+func rooms(t *testing.T) (list []room) {
+	t.Helper()
+	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .GoFiles " "}}`
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		r := room{folder: strings.TrimPrefix(fields[0], module), files: strings.Fields(fields[2])}
+		for _, path := range strings.Fields(fields[1]) {
+			if folder, ours := strings.CutPrefix(path, module); ours {
+				r.imports = append(r.imports, folder)
+			}
+		}
+		if !ofTests(r.folder) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func ofTests(folder string) bool {
+	for _, f := range []string{"bench", "docs", "integration_test", "internal/model", "internal/testkit", "store/storetest"} {
+		if folder == f || strings.HasPrefix(folder, f+"/") {
+			return true
+		}
+	}
+	return strings.HasPrefix(folder, "github.com/")
+}
+
+// floors are the lines of the picture of docs/design.md, from the highest, each with its packages.
+func floors(t *testing.T) (list [][]string) {
+	t.Helper()
+	text, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, ok := strings.Cut(string(text), "imports only from the lines below it:\n\n```\n")
+	if !ok {
+		t.Fatal("docs/design.md has no picture of the imports")
+	}
+	picture, _, _ = strings.Cut(picture, "```")
+	for line := range strings.Lines(picture) {
+		list = append(list, strings.Fields(line))
+	}
+	return list
+}
+
+// The picture in docs/design.md is what the imports are.
+func TestImportsRunDownTheDrawnFloors(t *testing.T) {
+	floorOf := map[string]int{}
+	for n, floor := range floors(t) {
+		for _, folder := range floor {
+			floorOf[folder] = n
+		}
+	}
+	for _, r := range rooms(t) {
+		floor, drawn := floorOf[r.folder]
+		if !drawn {
+			t.Errorf("docs/design.md does not draw %s", r.folder)
+		}
+		for _, imported := range r.imports {
+			if n, drawn := floorOf[imported]; drawn && n <= floor {
+				t.Errorf("%s imports %s, which docs/design.md does not draw below it", r.folder, imported)
+			}
+		}
+		delete(floorOf, r.folder)
+	}
+	for folder := range floorOf {
+		t.Errorf("docs/design.md draws %s, which there is not", folder)
+	}
+}
+
+// A package can be looked through, and so can a file. The functions have a file each.
+func TestRoomsAndFilesStaySmall(t *testing.T) {
+	const mostFiles, mostLines = 25, 400
+	for _, r := range rooms(t) {
+		if n := len(r.files); n > mostFiles && r.folder != "features/aggregate" {
+			t.Errorf("%s has %d files, more than %d", r.folder, n, mostFiles)
+		}
+		for _, name := range r.files {
+			path := filepath.Join(r.folder, name)
+			if n := lines(t, path); n > mostLines {
+				t.Errorf("%s has %d lines, more than %d", path, n, mostLines)
+			}
+		}
+	}
+}
+
+func lines(t *testing.T, path string) (n int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+		n++
+	}
+	return n
+}
+
+// Every package is in the house that docs/design.md describes.
+func TestEveryRoomIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, house, _ := strings.Cut(string(text), "## The house\n\n```\n")
+	house, _, _ = strings.Cut(house, "```")
+	var described, above []string
+	for line := range strings.Lines(house) {
+		name := strings.TrimLeft(line, " ")
+		depth := (len(line) - len(name)) / 2
+		folder := strings.TrimSuffix(strings.Fields(name)[0], "/")
+		above = append(above[:depth], folder)
+		described = append(described, strings.Join(above, "/"))
+	}
+	for _, r := range rooms(t) {
+		if !slices.Contains(described, r.folder) {
+			t.Errorf("docs/design.md does not describe %s", r.folder)
+		}
+	}
+}
