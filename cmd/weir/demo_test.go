@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/weir-stream/weir/internal/generate"
 )
 
 func TestDemoAccountsForEveryEvent(t *testing.T) {
@@ -29,15 +28,49 @@ func TestDemoAccountsForEveryEvent(t *testing.T) {
 	}
 }
 
+// The demo begins with a past that has frauds in it, and tells how to ask about them.
+func TestDemoTellsItsFrauds(t *testing.T) {
+	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1")
+	p.shows(t, "all there is to ask for")
+	text := p.err.String()
+	if !strings.HasPrefix(text, "Open http://127.0.0.1:") {
+		t.Errorf("it does not begin with the page:\n%s", text)
+	}
+	for fraud, want := range map[string]string{
+		"device farm":      `device_users_30d +40 `,
+		"card testing":     `card_merchants_7d +30 `,
+		"account takeover": `user_device_tx_30d +1 `,
+		"bust-out":         `user_amount_1d +6200 `,
+	} {
+		_, told, _ := strings.Cut(text, "  "+fraud+": ")
+		_, command, _ := strings.Cut(told, "\n    weir ")
+		command, _, _ = strings.Cut(command, "\n")
+		out, err := weir(t, strings.Fields(command)...)
+		if err != nil || !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s, asked by %s: %v\n%s\nwant %s", fraud, command, err, out, want)
+		}
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without the services that show frauds it asks about entities that it has met.
 func TestDemoAnswersWhatItAsks(t *testing.T) {
-	p := start(t, "demo", "--listen", "127.0.0.1:0", "--seed", "3")
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	definitions := "streams: {s: {topic: transactions, timestamp: timestamp, fields: {user_id: string}}}\nfeatures: {n: 'COUNT(1d, s, user_id)'}\nservices: {all: [n]}\n"
+	if err := os.WriteFile(file, []byte(definitions), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "demo", "--listen", "127.0.0.1:0", "--features", file, "--days", "0")
 	p.shows(t, "all there is to ask for")
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)
 	}
 	text := p.err.String()
-	for _, want := range []string{"  curl 'http://127.0.0.1:", "?card_id=" + firstCard(3) + "'\n", `"status":"PRESENT"`, "  weir query --address ", " device_tx_7d "} {
+	for _, want := range []string{"  curl 'http://127.0.0.1:", "/v1/features/n?user_id=u", `"value":`, "  weir query --address "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
@@ -66,17 +99,5 @@ func TestDemoOfOtherDefinitions(t *testing.T) {
 				t.Errorf("error %v, want %s", err, test.error)
 			}
 		})
-	}
-}
-
-// firstCard is the first card used in the events of a seed.
-func firstCard(seed uint64) string {
-	for events := generate.New(seed, generate.Demo()); ; {
-		var event struct {
-			Card string `json:"card_id"`
-		}
-		if json.Unmarshal(events.Next().Value, &event) == nil && event.Card != "" {
-			return event.Card
-		}
 	}
 }

@@ -36,6 +36,9 @@ type Options struct {
 	LateBy       time.Duration
 	Duplicates   float64 // share of events that are sent twice
 	Poison       float64 // share of events that cannot be used
+
+	// Before is the number of events that were made before: ids go on behind theirs.
+	Before int
 }
 
 // Demo are the options of the demo: a stream as real ones are, some of it out
@@ -84,7 +87,7 @@ func New(seed uint64, o Options) *Generator {
 	}
 	random := rand.New(rand.NewPCG(seed, 0x77656972))
 	return &Generator{
-		options: o, random: random,
+		options: o, random: random, count: o.Before,
 		users:     rand.NewZipf(random, 1.2, 20, uint64(o.Users-1)),
 		merchants: rand.NewZipf(random, 1.3, 5, 499),
 	}

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +39,14 @@ const (
 	// demoMemory is what the collector keeps the process below, in bytes, as long as
 	// less is in use: garbage comes fast here.
 	demoMemory = 256 << 20
+	// demoUsers are so many that the busiest of them is no fraud.
+	demoUsers = 20_000
+	// pastDays is how far back the events go that a demo begins with, and pastEvents how many
+	// there are of a day.
+	pastDays, pastEvents = 30, 3_000
+	// demoPoison is the share of events that cannot be used, where it does not matter that all are
+	// applied.
+	demoPoison = 0.0005
 	// demoPatience is how long the demo waits without seeing any progress.
 	demoPatience = 30 * time.Second
 )
@@ -53,6 +59,7 @@ type demoOptions struct {
 	exit     bool
 	rate     float64
 	seed     uint64
+	days     int
 	root     func() *cobra.Command
 }
 
@@ -65,6 +72,9 @@ func New(root func() *cobra.Command) *cobra.Command {
 		Long: `Run a broker, a Redis, a source of made-up events, the processor and the API in
 this one process, with nothing else installed. Nothing is kept when it ends.
 
+It begins with a month of events, in which some frauds are hidden that it tells of,
+and goes on with new ones: a few late, out of order, repeated, or of no use.
+
 With --events and --exit it ends when all events are applied, and prints one
 line of JSON on the standard output; it fails unless every one was applied.`,
 		Example: `  weir demo
@@ -74,6 +84,9 @@ line of JSON on the standard output; it fails unless every one was applied.`,
 			if o.exit && !cmd.Flags().Changed("rate") {
 				o.rate = 0
 			}
+			if o.exit && !cmd.Flags().Changed("days") {
+				o.days = 0
+			}
 			return o.Run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -82,7 +95,8 @@ line of JSON on the standard output; it fails unless every one was applied.`,
 	flags.StringSliceVar(&o.features, "features", nil, "files and folders of definitions (default those that come with weir)")
 	flags.Int64Var(&o.events, "events", 0, "number of events; 0 is no end")
 	flags.BoolVar(&o.exit, "exit", false, "end when all events are applied")
-	flags.Float64Var(&o.rate, "rate", 1000, "events a second; 0, the default with --exit, is as fast as they are taken")
+	flags.IntVar(&o.days, "days", pastDays, "days of events to begin with, besides --events; 0, the default with --exit, is none")
+	flags.Float64Var(&o.rate, "rate", 100, "events a second; 0, the default with --exit, is as fast as they are taken")
 	flags.Uint64Var(&o.seed, "seed", 1, "what the events are made from")
 	return cmd
 }
@@ -91,8 +105,8 @@ func (o *demoOptions) Run(ctx context.Context, out, screen io.Writer) error {
 	if o.exit && o.events <= 0 {
 		return errors.New("--exit needs a number of --events to wait for")
 	}
-	if o.events < 0 || o.rate < 0 {
-		return errors.New("--events and --rate are not below 0")
+	if o.events < 0 || o.rate < 0 || o.days < 0 {
+		return errors.New("--events, --rate and --days are not below 0")
 	}
 	registry, err := o.load()
 	if err != nil {
@@ -123,6 +137,7 @@ type running struct {
 	node   *node.Node
 	writer *kafka.Writer
 	made   generate.Options
+	past   past
 	sent   atomic.Int64
 	screen io.Writer
 	sample sample
@@ -136,9 +151,10 @@ type running struct {
 // newDemo starts the servers and wires a node to them.
 func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, screen io.Writer) (d *running, err error) {
 	d = &running{demoOptions: o, screen: screen}
-	if d.made, err = demoEvents(registry); err != nil {
+	if d.made, err = o.eventsOf(registry); err != nil {
 		return nil, err
 	}
+	d.past = o.newPast(registry, d.made, time.Now())
 	defer func() {
 		if err != nil {
 			d.close()
@@ -185,23 +201,6 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	return d, err
 }
 
-// demoEvents are events of the topics that the definitions read.
-func demoEvents(r *features.Registry) (generate.Options, error) {
-	options := generate.Demo()
-	options.Clock = time.Now
-	transactions, logins := slices.Contains(r.Topics(), generate.Transactions), slices.Contains(r.Topics(), generate.Logins)
-	switch {
-	case !transactions && !logins:
-		return options, fmt.Errorf("the definitions read the topics %s; the demo makes events of %s and %s only: name one of them, or use weir run",
-			strings.Join(r.Topics(), ", "), generate.Transactions, generate.Logins)
-	case !logins:
-		options.Logins = 0
-	case !transactions:
-		options.Logins = 1
-	}
-	return options, nil
-}
-
 func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string) error {
 	request := &kafka.CreateTopicsRequest{}
 	for _, topic := range topics {
@@ -209,6 +208,7 @@ func createDemoTopics(ctx context.Context, client *kafka.Client, topics []string
 			Topic: topic, NumPartitions: demoPartitions, ReplicationFactor: 1,
 			ConfigEntries: []kafka.ConfigEntry{
 				{ConfigName: "retention.bytes", ConfigValue: demoRetention}, {ConfigName: "segment.bytes", ConfigValue: demoSegment},
+				{ConfigName: "retention.ms", ConfigValue: "-1"}, // the first events are a month old
 			},
 		})
 	}
@@ -264,36 +264,8 @@ func (d *running) result(out io.Writer, took time.Duration) error {
 		Dead    int64   `json:"dead"`
 		Seconds float64 `json:"seconds"`
 	}{d.sent.Load(), s.Applied, s.Dead, took.Seconds()})
-	if err == nil && s.Applied != d.events {
-		err = fmt.Errorf("%d events were made, %d applied and %d set aside as dead letters", d.events, s.Applied, s.Dead)
+	if err == nil && s.Applied != d.sent.Load() {
+		err = fmt.Errorf("%d events were made, %d applied and %d set aside as dead letters", d.sent.Load(), s.Applied, s.Dead)
 	}
 	return err
 }
-
-// publish writes the events, never too far ahead of the processor.
-func (d *running) publish(ctx context.Context) error {
-	write := generate.ToKafka(d.writer)
-	return generate.Publish(ctx, generate.New(d.seed, d.made), d.events, d.rate, func(ctx context.Context, events []generate.Event) error {
-		for d.behind() > demoAhead && ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Millisecond):
-			}
-		}
-		if err := write(ctx, events); err != nil {
-			return err
-		}
-		d.sent.Add(int64(len(events)))
-		d.sample.keep(events)
-		return nil
-	})
-}
-
-// handled is the number of events that the processor is done with.
-func (d *running) handled() int64 {
-	s := d.node.Stats()
-	return s.Applied + s.Dead + s.Unmatched
-}
-
-// behind is the number of events written and not yet handled.
-func (d *running) behind() int64 { return d.sent.Load() - d.handled() }

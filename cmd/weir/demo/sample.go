@@ -3,7 +3,6 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"sync"
 
@@ -30,7 +29,7 @@ func (s *sample) keep(events []generate.Event) {
 }
 
 // entity finds an event that has all keys of the features and returns them.
-func (s *sample) entity(wanted ...*features.Feature) (url.Values, bool) {
+func (s *sample) entity(wanted ...*features.Feature) (map[string]string, bool) {
 	s.mu.Lock()
 	values := slices.Clone(s.values)
 	s.mu.Unlock()
@@ -44,12 +43,12 @@ func (s *sample) entity(wanted ...*features.Feature) (url.Values, bool) {
 
 // entityOf reads the keys of the features out of an event; derived ones it
 // does not know.
-func entityOf(value []byte, wanted []*features.Feature) (url.Values, bool) {
+func entityOf(value []byte, wanted []*features.Feature) (map[string]string, bool) {
 	var event map[string]any
 	if json.Unmarshal(value, &event) != nil {
 		return nil, false
 	}
-	entity := url.Values{}
+	entity := map[string]string{}
 	for _, f := range wanted {
 		for _, name := range f.By {
 			var at any = event
@@ -64,7 +63,7 @@ func entityOf(value []byte, wanted []*features.Feature) (url.Values, bool) {
 			if !isText {
 				return nil, false
 			}
-			entity.Set(name, text)
+			entity[name] = text
 		}
 	}
 	return entity, true

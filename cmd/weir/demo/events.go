@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/generate"
+)
+
+// eventsOf are events of the topics that the definitions read.
+func (o *demoOptions) eventsOf(r *features.Registry) (generate.Options, error) {
+	options := generate.Demo()
+	options.Users = demoUsers
+	options.Clock = time.Now
+	if !o.exit {
+		options.Poison = demoPoison
+	}
+	transactions, logins := slices.Contains(r.Topics(), generate.Transactions), slices.Contains(r.Topics(), generate.Logins)
+	switch {
+	case !transactions && !logins:
+		return options, fmt.Errorf("the definitions read the topics %s; the demo makes events of %s and %s only: name one of them, or use weir run",
+			strings.Join(r.Topics(), ", "), generate.Transactions, generate.Logins)
+	case !logins:
+		options.Logins = 0
+	case !transactions:
+		options.Logins = 1
+	}
+	return options, nil
+}
+
+// past are the events that a demo begins with.
+type past struct {
+	events []generate.Event // not yet written
+	count  int64            // of all
+	frauds []generate.Story // that the features of the definitions show
+}
+
+// newPast makes the events of the days before a moment, with the frauds among them that services of
+// the definitions show.
+func (o *demoOptions) newPast(r *features.Registry, made generate.Options, now time.Time) past {
+	if o.days == 0 {
+		return past{}
+	}
+	p := past{frauds: slices.DeleteFunc(generate.Stories(now), func(f generate.Story) bool { return !shows(r, f) })}
+	made.Poison = 0
+	topics := r.Topics()
+	p.events = generate.Past(o.seed, made, now, time.Duration(o.days)*24*time.Hour, o.days*pastEvents, p.frauds)
+	p.events = slices.DeleteFunc(p.events, func(e generate.Event) bool { return !slices.Contains(topics, e.Topic) })
+	p.count = int64(len(p.events))
+	return p
+}
+
+// shows says whether there is the service of a fraud, and it needs no other keys than the fraud names.
+func shows(r *features.Registry, fraud generate.Story) bool {
+	i := slices.IndexFunc(r.Services, func(s *features.Service) bool { return s.Name == fraud.Service })
+	return i >= 0 && !slices.ContainsFunc(r.Services[i].Features, func(f *features.Feature) bool {
+		return slices.ContainsFunc(f.By, func(key string) bool { return fraud.Entity[key] == "" })
+	})
+}
+
+// publish writes the events of the past, then those of now.
+func (d *running) publish(ctx context.Context) error {
+	for batch := range slices.Chunk(d.past.events, demoAhead/10) {
+		if err := d.write(ctx, batch); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+	d.past.events = nil
+	d.made.Before = d.days * pastEvents
+	return generate.Publish(ctx, generate.New(d.seed+1, d.made), d.events, d.rate, d.write)
+}
+
+// write writes events, never too far ahead of the processor.
+func (d *running) write(ctx context.Context, events []generate.Event) error {
+	for d.behind() > demoAhead && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := generate.ToKafka(d.writer)(ctx, events); err != nil {
+		return err
+	}
+	d.sent.Add(int64(len(events)))
+	d.sample.keep(events)
+	return nil
+}
+
+// handled is the number of events that the processor is done with.
+func (d *running) handled() int64 {
+	s := d.node.Stats()
+	return s.Applied + s.Dead + s.Unmatched
+}
+
+// behind is the number of events written and not yet handled.
+func (d *running) behind() int64 { return d.sent.Load() - d.handled() }
