@@ -38,6 +38,9 @@ func (e *LaggingError) Unwrap() error { return e.Err }
 // Degraded says that the processor works.
 func (*LaggingError) Degraded() bool { return true }
 
+// unknown is the offset that shards lack of which it is not known.
+const unknown = int64(-1)
+
 // errNotApplied is why shards lag whose master answers again by now.
 var errNotApplied = errors.New("their calls got no answer")
 
@@ -58,6 +61,7 @@ func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRa
 	p.behind = behind
 	switch {
 	case len(p.lags) == 0:
+		p.behind = unknown
 		if p.waits.Tried() && s.To > p.caughtUp {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
 			p.waits.Reset()
@@ -78,7 +82,8 @@ func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRa
 }
 
 // lagFromTheStart notes that some shards could not be claimed when the partition was
-// taken. They lag like those whose master has stopped to answer since.
+// taken. They lag like those whose master has stopped to answer since; if they lagged
+// before, what they lack stands.
 func (w *worker) lagFromTheStart(p *partition, why error) {
 	for shard, lags := range p.lagging {
 		if lags {

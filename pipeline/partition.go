@@ -39,7 +39,7 @@ type partition struct {
 	stopped string
 
 	// Where the master of some shards does not answer, the partition goes on in the
-	// others. behind is the lowest offset that those lack, negative where it is not known, and lags are they; the
+	// others. lags are those, and behind is the lowest offset that they lack, or unknown; the
 	// partition is read again from there, at catchUpAt at the earliest.
 	lags      []int
 	behind    int64

@@ -26,9 +26,6 @@ func (w *worker) resume(ctx context.Context, partitions ...*partition) {
 	targets := make([]state.Partition, len(partitions))
 	for i, p := range partitions {
 		w.abandon(p)
-		if len(p.lags) == 0 {
-			p.behind = state.NoPosition.Offset // else those that lag now and cannot be claimed are there yet
-		}
 		p.lags, p.retryAt, p.lacks = nil, time.Time{}, nil
 		p.attempt++
 		p.resuming = true
@@ -94,6 +91,8 @@ func (w *worker) readFrom(p *partition, found *recovery.Resumption) {
 	}
 	if found.Why != nil {
 		w.lagFromTheStart(p, found.Why)
+	} else {
+		p.behind = unknown
 	}
 	w.poller.Resume(p.Topic, p.ID, found.Known)
 }

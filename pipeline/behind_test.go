@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// away is a store whose masters do not answer.
+type away struct{ store.Store }
+
+var errAway = errors.New("it hangs")
+
+func (away) Available(context.Context, int) error { return errAway }
+
+// What shards lack is known for as long as they lag, also where the partition is read
+// again for others and they cannot be claimed.
+func TestWhatLaggingShardsLackStaysKnown(t *testing.T) {
+	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
+	p := &partition{Partition: state.Partition{Topic: "payments"}, behind: unknown, position: 120}
+	at := func(offsets ...int64) (list []state.Position) {
+		for _, offset := range offsets {
+			list = append(list, state.Position{Offset: offset})
+		}
+		return list
+	}
+	check := func(what string, behind, applied int64, health string) {
+		t.Helper()
+		got := ""
+		if err := w.health.err(); err != nil {
+			got = err.Error()
+		}
+		if p.behind != behind || p.applied() != applied || got != health {
+			t.Errorf("%s: behind %d, applied up to %d, %q; want %d, %d, %q", what, p.behind, p.applied(), got, behind, applied, health)
+		}
+	}
+	const lag = "payments/0: 2 state shards lag from offset 70 on, the others go on: it hangs"
+	lagging := []bool{false, true, true}
+	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(100, 80, 70), Lagging: lagging})
+	check("a call without an answer", 70, 70, lag)
+	p.lags = nil // it is read again
+	p.progress, p.lagging = []state.Position{{Offset: 100}, state.NoPosition, state.NoPosition}, lagging
+	w.lagFromTheStart(p, errAway)
+	check("taken without them", 70, 70, lag)
+	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: p.progress, Lagging: lagging})
+	check("a batch without them", 70, 70, lag)
+	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(120, 120, 120), To: 120})
+	check("caught up", unknown, 120, lag) // readiness is told once the partition is read again
+	p.progress = []state.Position{{Offset: 120}, state.NoPosition, state.NoPosition}
+	w.lagFromTheStart(p, errAway)
+	check("taken without them after that", unknown, 120, "payments/0: 2 state shards could not be taken, the others go on: it hangs")
+}
