@@ -192,7 +192,7 @@ func (s *Source) ask(id int32, f *schema) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
 	found, err := s.cfg.Client.SchemaByID(ctx, int(id))
-	if lacks(err) {
+	if Lacks(err) {
 		f.unknown = fmt.Sprintf("schema %d is not in the registry", id)
 		return nil
 	}
@@ -200,7 +200,7 @@ func (s *Source) ask(id int32, f *schema) error {
 		return err
 	}
 	content, err := resolve(ctx, s.cfg.Client, found)
-	if lacks(err) {
+	if Lacks(err) {
 		f.unknown = fmt.Sprintf("schema %d refers to one that is not in the registry: %v", id, err)
 		return nil
 	}
@@ -216,7 +216,8 @@ const (
 	noSchema  = 40403
 )
 
-func lacks(err error) bool {
+// Lacks says whether an error is a registry's that it has no such subject, version or schema.
+func Lacks(err error) bool {
 	refused, ok := errors.AsType[*sr.ResponseError](err)
 	return ok && (refused.ErrorCode == noSubject || refused.ErrorCode == noVersion || refused.ErrorCode == noSchema)
 }

@@ -54,6 +54,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	}
 	if roles.Processor {
 		checkKafka(ctx, list, cfg, registry)
+		checkRegistry(ctx, list, cfg, registry)
 	}
 	checkRedis(ctx, list, cfg, roles)
 	if list.failed > 0 {
