@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -184,6 +185,15 @@ func TestOpenAPIPaths(t *testing.T) {
 				t.Errorf("%s %s is in the document, but is answered with %d", method, path, w.Code)
 			}
 		}
+	}
+}
+
+// The document has every key of a question.
+func TestOpenAPIKeysOfAQuestion(t *testing.T) {
+	_, properties := theContract().at("components", "schemas", "Question", "properties")
+	documented := slices.Sorted(maps.Keys(properties))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(requestKeys)), documented); diff != "" {
+		t.Errorf("keys (-requestKeys +openapi.yaml):\n%s", diff)
 	}
 }
 
