@@ -70,8 +70,8 @@ bench-micro: ## time and allocations per record: decoding, mapping, the path to 
 	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
 	go test -run '^$$' -bench 'Map|Path|Apply' ./bench
 
-bench-hot: ## one entity with 200,000 events of as many values: its key, traffic and questions, and its neighbours', on a real Redis
-	go test -run '^$$' -bench 'HotEntity|Neighbours' -benchtime 1x ./bench
+bench-hot: ## one entity with 200,000 events of as many values: its key, traffic and questions, and its neighbours'; and a master that hangs
+	go test -run '^$$' -bench 'HotEntity|Neighbours|HungMaster' -benchtime 1x ./bench
 
 EVENTS ?= 300000
 bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000

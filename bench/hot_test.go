@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +90,7 @@ type stream struct {
 
 func newStream(b *testing.B, r *features.Registry, stored store.Store, id int32) *stream {
 	partition := state.Partition{Topic: "pay", ID: id}
-	begin := state.Begin(partition, 1, 0)
+	begin := state.Begin(partition, stored.Shards(), 0)
 	if _, err := stored.Place(b.Context(), begin); err != nil {
 		b.Fatal(err)
 	}
@@ -176,9 +175,7 @@ func neighbours(b *testing.B, device func(int64) string) {
 	close(stop)
 	<-stopped
 	for name, times := range map[string][]time.Duration{"question": asked, "update": updated} {
-		slices.Sort(times)
-		b.ReportMetric(times[rounds/2].Seconds()*1000, "p50-ms/"+name)
-		b.ReportMetric(times[rounds*99/100].Seconds()*1000, "p99-ms/"+name)
+		report(b, name, times)
 	}
 }
 
