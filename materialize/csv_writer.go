@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/value"
 )
 
 // csvWriter writes lines as encoding/csv does, which takes strings.
@@ -38,8 +39,7 @@ func (w *csvWriter) Write(cells []Cell) error {
 		case c.Text != nil:
 			w.cell(i, c.Text)
 		case c.Items == nil:
-			w.text = c.Value.AppendText(w.text[:0])
-			w.cell(i, w.text)
+			w.value(i, &c.Value)
 		default:
 			a := query.Answer{Items: c.Items, Shape: aggregate.Categories}
 			w.text = a.AppendValue(w.text[:0])
@@ -47,6 +47,20 @@ func (w *csvWriter) Write(cells []Cell) error {
 		}
 	}
 	return w.end()
+}
+
+// value adds a cell that holds a value. Only strings, and locations with their comma, are
+// anything that is written in quotes.
+func (w *csvWriter) value(i int, v *value.Value) {
+	if v.Type == value.String || v.Type == value.Location {
+		w.text = v.AppendText(w.text[:0])
+		w.cell(i, w.text)
+		return
+	}
+	if i > 0 {
+		w.lines = append(w.lines, ',')
+	}
+	w.lines = v.AppendText(w.lines)
 }
 
 // cell adds a cell to the line.
