@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java race explore fuzz faults lint bench bench-hot bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test chart python java race explore fuzz faults lint bench bench-handbook bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-hot: ## one entity with 200,000 events of as many values: its key, traffic
 EVENTS ?= 300000
 bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVENTS=300000
 	go test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
+
+bench-handbook: ## training sets beside DuckDB and pandas, where WEIR_TEST_PYTHON has them and WEIR_FDH the handbook's transactions
+	go test -run '^$$' -bench Handbook -benchtime 3x -timeout 30m ./bench
 
 bench-questions: ## questions over HTTP beside go-redis and, where WEIR_TEST_FEAST is set, Feast's server
 	go test -run '^$$' -bench Questions -benchtime 1x -timeout 30m ./bench

@@ -3,6 +3,8 @@
 package bench
 
 import (
+	"os"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -14,4 +16,13 @@ func cpuSeconds() float64 {
 		panic(err) // it only fails for bad arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// peakMiB is the most memory that a process that has ended held at a time.
+func peakMiB(p *os.ProcessState) float64 {
+	peak := float64(p.SysUsage().(*syscall.Rusage).Maxrss)
+	if runtime.GOOS == "darwin" {
+		return peak / (1 << 20)
+	}
+	return peak / (1 << 10)
 }

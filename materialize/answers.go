@@ -27,6 +27,7 @@ type answers struct {
 	// runBefore says that running answers are had before the row's event is applied: all
 	// of them, since none of their windows leaves it out.
 	runBefore bool
+	reads     bool // some answers are read anew
 	reading   query.Reading
 	answer    query.Answer // one that was read
 	text      []byte
@@ -77,6 +78,8 @@ func (a *answers) plan(columns []Column, excludeCurrent bool) error {
 		}
 		if place, ok := a.running.Take(f); ok {
 			asked.place, a.runBefore = place, asked.before
+		} else {
+			a.reads = true
 		}
 		a.asked = append(a.asked, asked)
 	}
@@ -106,7 +109,9 @@ func (a *answers) begin(cells []Cell, e *record.Event, now int64) []Cell {
 	a.now, a.found, a.capped, a.uncertain, a.outside = now, 0, 0, 0, 0
 	for i, keys := range a.keys {
 		text, ok := e.Entity(a.text[:0], keys)
-		a.text, a.entities[i], a.lacks[i] = text, string(text), !ok
+		if a.text, a.lacks[i] = text, !ok; a.reads {
+			a.entities[i] = string(text)
+		}
 	}
 	cells = cells[:0]
 	for i := range a.columns {
@@ -191,6 +196,9 @@ func (a *answers) run(from State, e *record.Event) error {
 
 // read reads what the answers need that are not running.
 func (a *answers) read(ctx context.Context, from State, e *record.Event, before bool) error {
+	if !a.reads {
+		return nil
+	}
 	a.reading.Reset(a.now)
 	for i := range a.asked {
 		f := &a.asked[i]

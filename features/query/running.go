@@ -33,6 +33,7 @@ type Running struct {
 type RunningLog struct {
 	Series  *state.Series
 	windows []runningWindow
+	values  int     // features
 	empty   Windows // over the log of an entity that has none
 }
 
@@ -40,6 +41,7 @@ type RunningLog struct {
 type runningWindow struct {
 	window.Window
 	features []runningFeature
+	value    int // the place of the first one's in Windows.values
 }
 
 type runningFeature struct {
@@ -57,13 +59,17 @@ type runningDerived struct {
 }
 
 // Windows are where the windows of a RunningLog stand in the log of one entity. The zero
-// Windows have not begun.
-type Windows []movingWindow
+// Windows have not begun. They are small, and lie together: a replay is slowed by nothing
+// as much as by memory that it has not touched for long.
+type Windows struct {
+	places []placed
+	values []aggregate.Running // of the features of each window, one behind the other
+}
 
-type movingWindow struct {
-	from, to  int64 // places in the log: of the window's first record, and behind its last
-	first, at int64 // the edges in time, in milliseconds
-	values    []aggregate.Running
+// placed is where a window stands in a log.
+type placed struct {
+	from, to    int64 // its first record, and behind its last
+	first, last int64 // its edges, in milliseconds
 }
 
 // Take finds a place for the answers of a feature; false where only Reading can answer
@@ -108,10 +114,14 @@ func (r *Running) take(f *features.Feature) int {
 	at := slices.IndexFunc(log.windows, func(w runningWindow) bool { return w.Window == f.Window })
 	if at < 0 {
 		at = len(log.windows)
-		log.windows = append(log.windows, runningWindow{Window: f.Window})
+		log.windows = append(log.windows, runningWindow{Window: f.Window, value: log.values})
 	}
+	log.values++
 	w := &log.windows[at]
 	w.features = append(w.features, runningFeature{f, f.Kind.(aggregate.Incremental), f.Kind.Spec(), place})
+	for i := at + 1; i < len(log.windows); i++ {
+		log.windows[i].value++
+	}
 	return place
 }
 
@@ -132,50 +142,61 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 	if windows == nil {
 		windows = &l.empty
 	}
-	if *windows == nil {
-		*windows = make(Windows, len(l.windows))
+	begun := windows.places != nil
+	if !begun {
+		windows.places, windows.values = make([]placed, len(l.windows)), make([]aggregate.Running, l.values)
 	}
-	lost, cut := held.CutOff()
 	r.at = at
+	lost, cut := held.CutOff()
 	for i := range l.windows {
-		w, m := &l.windows[i], &(*windows)[i]
-		from, to := w.Edges(at)
-		if m.values == nil || m.from < start || from < m.first || to < m.at {
-			m.restart(w, start)
+		w, p := &l.windows[i], &windows.places[i]
+		m := moving{w: w, placed: p, values: windows.values[w.value:], held: held, start: start}
+		first, last := w.Edges(at)
+		if !begun || p.from < start || first < p.first || last < p.last {
+			m.restart()
 		}
-		m.first, m.at = from, to
-		if err := r.move(w, m, held, start); err != nil {
+		p.first, p.last = first, last
+		if err := r.move(&m); err != nil {
 			return err
 		}
 		for j := range w.features {
 			f, result := &w.features[j], m.values[j].Result()
-			result.Capped = result.Capped || cut && lost >= from
+			result.Capped = result.Capped || cut && lost >= m.first
 			a := &r.answers[f.place]
-			*a = Answer{From: from, To: to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: from}
+			*a = Answer{From: m.first, To: m.last, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: m.first}
 			tell(a, &f.spec, f.Per, &result)
 		}
 	}
 	return nil
 }
 
-// restart begins a window anew, before the first record of the log.
-func (m *movingWindow) restart(w *runningWindow, start int64) {
-	m.from, m.to, m.values = start, start, m.values[:0]
-	for i := range w.features {
-		f := &w.features[i]
-		m.values = append(m.values, f.kind.Running(f.Call))
+// moving is a window over the log of an entity while it is moved.
+type moving struct {
+	w *runningWindow
+	*placed
+	values []aggregate.Running
+	held   state.Log
+	start  int64
+}
+
+// restart begins the window anew, before the first record of the log.
+func (m *moving) restart() {
+	m.from, m.to = m.start, m.start
+	for i := range m.w.features {
+		f := &m.w.features[i]
+		m.values[i] = f.kind.Running(f.Call)
 	}
 }
 
 // move takes in the records that have come into a window and takes back those that have
 // left it.
-func (r *Running) move(w *runningWindow, m *movingWindow, held state.Log, start int64) error {
+func (r *Running) move(m *moving) error {
 	for {
-		record, size, err := held.Record(int(m.to - start))
+		record, size, err := m.held.Record(int(m.to - m.start))
 		if err != nil {
 			return err
 		}
-		if size == 0 || record.Time > m.at {
+		if size == 0 || record.Time > m.last {
 			break
 		}
 		m.to += int64(size)
@@ -183,12 +204,12 @@ func (r *Running) move(w *runningWindow, m *movingWindow, held state.Log, start 
 			m.from = m.to // it has left the window before it came in
 			continue
 		}
-		if err := r.each(w, m, &record, aggregate.Running.Add); err != nil {
+		if err := r.each(m, &record, aggregate.Running.Add); err != nil {
 			return err
 		}
 	}
 	for m.from < m.to {
-		record, size, err := held.Record(int(m.from - start))
+		record, size, err := m.held.Record(int(m.from - m.start))
 		if err != nil {
 			return err
 		}
@@ -196,7 +217,7 @@ func (r *Running) move(w *runningWindow, m *movingWindow, held state.Log, start 
 			break
 		}
 		m.from += int64(size)
-		if err := r.each(w, m, &record, aggregate.Running.Remove); err != nil {
+		if err := r.each(m, &record, aggregate.Running.Remove); err != nil {
 			return err
 		}
 	}
@@ -204,9 +225,9 @@ func (r *Running) move(w *runningWindow, m *movingWindow, held state.Log, start 
 }
 
 // each does something with a record in the value of each feature that takes it.
-func (r *Running) each(w *runningWindow, m *movingWindow, record *state.LogRecord, do func(aggregate.Running, *aggregate.Sample)) error {
-	for i := range w.features {
-		takes, err := sampleOf(&r.sample, w.features[i].Feature, record)
+func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Running, *aggregate.Sample)) error {
+	for i := range m.w.features {
+		takes, err := sampleOf(&r.sample, m.w.features[i].Feature, record)
 		if err != nil {
 			return err
 		}
