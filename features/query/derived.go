@@ -10,7 +10,8 @@ import (
 // derive answers a derived feature by its parts.
 func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, at int64, c *Completeness) {
 	d := newDerivation(of.Expr.Clone(), len(of.Of))
-	d.begin(a, f, at, r.now)
+	from, to := Covers(f, at, r.now)
+	d.begin(a, from, to)
 	var p Answer
 	for i, part := range of.Of {
 		r.answer(&p, part, at, c.part(i))
@@ -33,9 +34,9 @@ func newDerivation(of *expr.Expr, parts int) *derivation {
 	return &derivation{expr: of, values: make([]value.Value, parts)}
 }
 
-func (d *derivation) begin(a *Answer, f *features.Feature, at, now int64) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime}
-	a.From, a.To = Covers(f, at, now)
+// begin begins an answer that covers event times, those of its parts together.
+func (d *derivation) begin(a *Answer, from, to int64) {
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
 	d.whole = *a
 }
 

@@ -23,8 +23,8 @@ type Running struct {
 	// Logs are the logs that the features rest on.
 	Logs []RunningLog
 
-	answers []Answer // by place
-	derived map[int]runningDerived
+	answers []Answer          // by place
+	derived []*runningDerived // by place; nil for features over a stream
 	at      int64
 	sample  aggregate.Sample
 }
@@ -98,14 +98,11 @@ func runs(f *features.Feature) bool {
 
 func (r *Running) take(f *features.Feature) int {
 	place := len(r.answers)
-	r.answers = append(r.answers, Answer{})
+	r.answers, r.derived = append(r.answers, Answer{}), append(r.derived, nil)
 	if of, ok := f.Basis.(*features.Derived); ok {
-		d := runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
+		d := &runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
 		for _, part := range of.Of {
 			d.parts = append(d.parts, r.take(part))
-		}
-		if r.derived == nil {
-			r.derived = map[int]runningDerived{}
 		}
 		r.derived[place] = d
 		return place
@@ -242,12 +239,20 @@ func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Run
 // were moved last. It holds until they are moved again.
 func (r *Running) Answer(place int) *Answer {
 	a := &r.answers[place]
-	if d, ok := r.derived[place]; ok {
-		d.begin(a, d.Feature, r.at, r.at)
-		for i, part := range d.parts {
-			d.take(a, i, r.Answer(part))
-		}
-		d.end(a, d.Feature, d.Derived, r.at, r.at)
+	d := r.derived[place]
+	if d == nil {
+		return a
 	}
+	first := r.Answer(d.parts[0])
+	from, to := first.From, first.To
+	for _, part := range d.parts[1:] {
+		p := r.Answer(part)
+		from, to = min(from, p.From), max(to, p.To)
+	}
+	d.begin(a, from, to)
+	for i, part := range d.parts {
+		d.take(a, i, &r.answers[part])
+	}
+	d.end(a, d.Feature, d.Derived, r.at, r.at)
 	return a
 }
