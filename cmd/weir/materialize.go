@@ -53,8 +53,8 @@ passed on. A row holds all events up to that very millisecond. Or they are the e
 a --stream, each with its id and the features as of that event, itself included.
 
 A file is a .csv, whose column names are paths of the stream's fields, an .ndjson, a JSON
-object on each line, as the topic has them or as weir generate writes them, or a .parquet;
-the first two also .gz or .zst. - is the standard input. The output is a .csv, in which
+object on each line, as the topic has them or as weir generate writes them, an .avro or a
+.parquet; the first two also .gz or .zst. - is the standard input. The output is a .csv, in which
 null is empty and values by category are an object in JSON, or a .parquet, whose columns
 have types; only that can hold features that answer with a list. It is there once it is
 whole. An event that cannot be used ends the command with its file:line: message.`,

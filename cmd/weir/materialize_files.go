@@ -70,7 +70,7 @@ func filesOf(pattern string) (files []string, err error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: there is no .csv, .ndjson or .parquet", pattern)
+		return nil, fmt.Errorf("%s: there is no .csv, .ndjson, .avro or .parquet", pattern)
 	}
 	slices.Sort(files)
 	return files, nil

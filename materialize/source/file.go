@@ -24,6 +24,7 @@ const (
 	CSV     = "csv"
 	NDJSON  = "ndjson"
 	Parquet = "parquet"
+	Avro    = "avro"
 )
 
 // File is an open file of history.
@@ -37,7 +38,7 @@ type File struct {
 	size   int64 // 0 where it is not known
 }
 
-// Open opens a file, whose name says its format: .csv, .ndjson, .jsonl or .parquet, the
+// Open opens a file, whose name says its format: .csv, .ndjson, .jsonl, .avro or .parquet, the
 // first three also with .gz or .zst behind it. The standard input has the format that
 // is given, and is no Parquet. The error names the file.
 func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
@@ -50,8 +51,8 @@ func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
 		return f, nil
 	}
 	format, compression := FormatOf(name)
-	if format == "" || format == Parquet && compression != "" {
-		return nil, fmt.Errorf("%s is none of .csv, .ndjson and .parquet, the first two also .gz or .zst", name)
+	if format == "" || (format == Parquet || format == Avro) && compression != "" {
+		return nil, fmt.Errorf("%s is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst", name)
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -81,6 +82,8 @@ func FormatOf(name string) (format, compression string) {
 		return NDJSON, compression
 	case ".parquet":
 		return Parquet, compression
+	case ".avro":
+		return Avro, compression
 	default:
 		return "", compression
 	}
@@ -162,6 +165,8 @@ func (f *File) Table() (Table, error) {
 		return NewCSV(f.Name, f.in)
 	case NDJSON:
 		return newJSONTable(f.Name, f.in)
+	case Avro:
+		return newAvro(f.Name, f.in)
 	default:
 		return newParquet(f.Name, counter{f}, f.size)
 	}

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hamba/avro/v2/ocf"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
@@ -117,6 +120,61 @@ func goldenParquet(t testing.TB) []byte {
 	return out.Bytes()
 }
 
+// goldenAvro is the golden table in an Avro container.
+func goldenAvro(t testing.TB) []byte {
+	t.Helper()
+	const schema = `{"type": "record", "name": "Payment", "fields": [{"name": "id", "type": "string"},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "who", "type": ["null", {"type": "record", "name": "Who", "fields": [{"name": "user", "type": ["null", "string"]}, {"name": "again", "type": ["null", "Who"]}]}]},
+  {"name": "amount", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}]},
+  {"name": "ok", "type": ["null", "boolean"]}, {"name": "tags", "type": {"type": "array", "items": "string"}},
+  {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "lat", "type": "double"}, {"name": "lon", "type": "float"}]}]}]}`
+	var out bytes.Buffer
+	w, err := ocf.NewEncoder(schema, &out, ocf.WithCodec(ocf.Deflate), ocf.WithBlockLength(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := func(user string) map[string]any {
+		return map[string]any{"Who": map[string]any{"user": map[string]any{"string": user}, "again": nil}}
+	}
+	for _, row := range []map[string]any{
+		{"id": "1", "at": time.UnixMilli(1769853600500), "who": who("a"), "amount": map[string]any{"bytes.decimal": big.NewRat(150, 100)}, "ok": map[string]any{"boolean": true},
+			"tags": []any{"x"}, "place": map[string]any{"Place": map[string]any{"lat": 1.0, "lon": float32(2)}}},
+		{"id": "2", "at": time.UnixMilli(1769853601000), "who": who(`b,"x"`), "amount": map[string]any{"bytes.decimal": big.NewRat(-2, 1)}, "ok": map[string]any{"boolean": false},
+			"tags": []any{}, "place": nil},
+		{"id": "3", "at": time.UnixMilli(1769853602000), "who": nil, "amount": nil, "ok": nil, "tags": []any{}, "place": nil},
+	} {
+		if err := w.Encode(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// A container that breaks off, or is damaged, ends with the row where it is.
+func TestBrokenAvro(t *testing.T) {
+	whole := goldenAvro(t)
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)-5] ^= 1 // of the mark behind the last block
+	stream := goldenStream(t)
+	for name, test := range map[string]struct {
+		content []byte
+		rows    int
+		want    string
+	}{
+		"breaks off": {whole[:len(whole)-20], 2, "FILE: row 3: "}, "damaged": {damaged, 2, "FILE: row 3: "},
+	} {
+		path := write(t, "in.avro", test.content)
+		got, err := eventsOf(t, path, stream)
+		if want := strings.ReplaceAll(test.want, "FILE", path); len(got) != test.rows || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %d rows and %v, want %d and %s", name, len(got), err, test.rows, want)
+		}
+	}
+}
+
 func write(t testing.TB, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -175,6 +233,7 @@ func TestFormats(t *testing.T) {
 		"in.csv": {golden, []int{2, 3, 4}}, "in.csv.gz": {golden, []int{2, 3, 4}}, "in.csv.zst": {golden, []int{2, 3, 4}},
 		"in.ndjson": {goldenLines, []int{1, 3, 4}}, "in.jsonl.gz": {goldenLines, []int{1, 3, 4}}, "in.ndjson.zst": {goldenLines, []int{1, 3, 4}},
 		"in.parquet": {string(goldenParquet(t)), []int{1, 2, 3}},
+		"in.avro":    {string(goldenAvro(t)), []int{1, 2, 3}},
 	} {
 		got, err := eventsOf(t, write(t, name, packed(t, name, of.text)), stream)
 		if err != nil {
@@ -265,8 +324,10 @@ func TestBadFiles(t *testing.T) {
 	}
 	whole := string(goldenParquet(t))
 	for _, c := range []struct{ name, content, want string }{
-		{"in.txt", "", "FILE is none of .csv, .ndjson and .parquet, the first two also .gz or .zst"},
-		{"in.parquet.gz", "", "FILE is none of .csv, .ndjson and .parquet, the first two also .gz or .zst"},
+		{"in.txt", "", "FILE is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst"},
+		{"in.avro.gz", "", "FILE is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst"},
+		{"in.avro", "Obj", "FILE: this is no Avro container file, or not all of one: decoder: unexpected error: Magic: unexpected EOF"},
+		{"in.parquet.gz", "", "FILE is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst"},
 		{"in.csv.gz", golden, "FILE: gzip: invalid header"},
 		{"in.csv.zst", golden, "FILE:1: invalid input: magic number mismatch"},
 		{"in.csv.gz", string(packed(t, "x.gz", golden)[:60]), "FILE:1: unexpected EOF"},

@@ -1,0 +1,188 @@
+package source
+
+import (
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hamba/avro/v2"
+	"github.com/hamba/avro/v2/ocf"
+)
+
+// avroTable reads the fields of the records of an Avro object container file, those of records
+// within them by the names of both with a dot. Arrays and maps are no columns.
+type avroTable struct {
+	file    string
+	records *ocf.Decoder
+	names   []string
+	columns []avroColumn
+	row     int // from 1
+	cells   []Cell
+	text    []byte
+}
+
+// avroColumn is a field: its name, the records that it is in, and the schema of its values.
+type avroColumn struct {
+	name   string
+	within []*avroGroup
+	schema avro.Schema
+}
+
+// avroGroup is a record within the file's: the name of its field, and of its type.
+type avroGroup struct{ field, name string }
+
+// newAvro reads a container file, which is named in errors.
+func newAvro(file string, in io.Reader) (Table, error) {
+	records, err := ocf.NewDecoder(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: this is no Avro container file, or not all of one: %w", file, err)
+	}
+	record, ok := records.Schema().(*avro.RecordSchema)
+	if !ok {
+		return nil, fmt.Errorf("%s: its schema is of type %s; rows are read from one of type record", file, records.Schema().Type())
+	}
+	t := &avroTable{file: file, records: records}
+	t.add(nil, record)
+	if err := twice(t.names); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	t.cells = make([]Cell, len(t.names))
+	return t, nil
+}
+
+// add adds the columns of a record that is within others; one that is within itself has none.
+func (t *avroTable) add(within []*avroGroup, record *avro.RecordSchema) {
+	for _, field := range record.Fields() {
+		schema := notNull(field.Type())
+		if r, ok := schema.(*avro.RecordSchema); ok {
+			itself := func(g *avroGroup) bool { return g.name == r.FullName() }
+			if !slices.ContainsFunc(within, itself) {
+				t.add(append(within[:len(within):len(within)], &avroGroup{field.Name(), r.FullName()}), r)
+			}
+			continue
+		}
+		switch schema.Type() {
+		case avro.Array, avro.Map, avro.Union, avro.Null:
+			continue
+		}
+		name := field.Name()
+		for _, g := range slices.Backward(within) {
+			name = g.field + "." + name
+		}
+		t.names = append(t.names, name)
+		t.columns = append(t.columns, avroColumn{field.Name(), within, schema})
+	}
+}
+
+// notNull is what a name refers to, and of a union with null the other branch.
+func notNull(s avro.Schema) avro.Schema {
+	if ref, ok := s.(*avro.RefSchema); ok {
+		s = ref.Schema()
+	}
+	union, ok := s.(*avro.UnionSchema)
+	if !ok || !union.Nullable() {
+		return s
+	}
+	for _, branch := range union.Types() {
+		if branch.Type() != avro.Null {
+			return notNull(branch)
+		}
+	}
+	return s
+}
+
+func (t *avroTable) Columns() []string { return t.names }
+
+// Select does nothing: a record is read whole.
+func (t *avroTable) Select([]int) {}
+
+func (t *avroTable) Line() int { return t.row }
+
+func (t *avroTable) At(line int, err error) error {
+	if line == 0 || t.row == 0 {
+		return fmt.Errorf("%s: %w", t.file, err)
+	}
+	return &LineError{File: t.file, Line: line, Row: true, Err: err}
+}
+
+func (t *avroTable) Next() ([]Cell, error) {
+	if !t.records.HasNext() {
+		if err := t.records.Error(); err != nil {
+			return nil, &LineError{File: t.file, Line: t.row + 1, Row: true, Err: err}
+		}
+		return nil, io.EOF
+	}
+	t.row++
+	var record map[string]any
+	if err := t.records.Decode(&record); err != nil {
+		return nil, &LineError{File: t.file, Line: t.row, Row: true, Err: err}
+	}
+	t.text = t.text[:0]
+	for i, c := range t.columns {
+		t.cells[i] = t.cell(c.schema, c.of(record))
+	}
+	return t.cells, nil
+}
+
+// of is the column's value in a record; nil for null. What is of a union stands below the name of
+// its type.
+func (c *avroColumn) of(record map[string]any) any {
+	for _, g := range c.within {
+		record, _ = record[g.field].(map[string]any)
+		if below, ok := record[g.name].(map[string]any); ok && len(record) == 1 {
+			record = below
+		}
+	}
+	v := record[c.name]
+	if union, ok := v.(map[string]any); ok {
+		for _, v = range union {
+			return v
+		}
+	}
+	return v
+}
+
+// cell makes a cell of a value as the library gives it.
+func (t *avroTable) cell(s avro.Schema, v any) Cell {
+	from := len(t.text)
+	text := func(kind CellKind, text []byte) Cell {
+		t.text = text
+		return Cell{Kind: kind, Text: text[from:len(text):len(text)]}
+	}
+	switch v := v.(type) {
+	case bool:
+		return text(Bool, strconv.AppendBool(t.text, v))
+	case int:
+		return text(Number, strconv.AppendInt(t.text, int64(v), 10))
+	case int64:
+		return text(Number, strconv.AppendInt(t.text, v, 10))
+	case float32:
+		if grown := appendFloat(t.text, float64(v), 32); grown != nil {
+			return text(Number, grown)
+		}
+	case float64:
+		if grown := appendFloat(t.text, v, 64); grown != nil {
+			return text(Number, grown)
+		}
+	case string:
+		return text(String, append(t.text, v...))
+	case []byte:
+		return text(String, append(t.text, v...))
+	case time.Duration: // of a day, in milliseconds as Avro has it
+		return text(Number, strconv.AppendInt(t.text, v.Milliseconds(), 10))
+	case time.Time:
+		cell := text(Time, v.UTC().AppendFormat(t.text, time.RFC3339Nano))
+		cell.Ms = v.UnixMilli()
+		return cell
+	case *big.Rat:
+		scale := 0
+		if logical, ok := s.(avro.LogicalTypeSchema); ok {
+			scale = logical.Logical().(*avro.DecimalLogicalSchema).Scale()
+		}
+		return text(Number, append(t.text, v.FloatString(scale)...))
+	}
+	return Cell{}
+}
