@@ -252,6 +252,28 @@ func TestFloorOfSets(t *testing.T) {
 	}
 }
 
+// What is left of a state that is squeezed as far as it can be, of 31 tiles and values and
+// keys of 256 bytes, is as docs/design.md says.
+func TestFloors(t *testing.T) {
+	for _, c := range []struct {
+		measure state.Measure
+		per     string
+		most    int
+	}{
+		{state.Distinct, "", 17 << 10}, {state.Approx, "", 2 << 10}, {state.Seen, "", 2 << 10},
+		{state.CountEvents, "key", 17 << 10}, {state.Approx, "key", 17 << 10}, {state.Distinct, "key", 25 << 10},
+	} {
+		s := &state.Series{ID: "s", Measure: c.measure, Per: c.per, Type: value.String, Tile: day, Max: 1000, Values: 1000, Rate: 0.001, Tiles: 31, Bytes: 1}
+		held := New(s)
+		for n := range int64(31 * 40) {
+			held.Apply(&state.Mutation{Series: s, Tile: 19700 + n%31, Num: 1, Key: fmt.Appendf(nil, "%0256d", n*7919%100_003), Member: fmt.Appendf(nil, "%0256d", n)})
+		}
+		if got := len(Fit(nil, s, held)); got > c.most || got < c.most/2 {
+			t.Errorf("of measure %v by %q %d bytes are left, want at the most %d", c.measure, c.per, got, c.most)
+		}
+	}
+}
+
 // However many series of a group grow, they take no more together than the group
 // allows, and each says what it lacks; the others stay as they are.
 func TestGroupsAreBounded(t *testing.T) {
