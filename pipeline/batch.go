@@ -82,7 +82,7 @@ func (b *batch) reset() {
 func (b *batch) source(p *partition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Ranges)
-		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.under, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
+		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.underPlan, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
 		b.partitions = append(b.partitions, p)
 		b.failures = append(b.failures, nil)
 	}

@@ -20,7 +20,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	var taken []*partition
 	for _, id := range c.take {
 		p := &partition{
-			Partition: id, under: id.WithPlan(w.plan.Version), behind: unknown,
+			Partition: id, underPlan: id.WithPlan(w.plan.Version), behind: unknown,
 			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "carrying the partition"},
 		}
 		w.partitions[id] = p

@@ -13,9 +13,9 @@ import (
 // partition is a partition that a worker has been assigned.
 type partition struct {
 	state.Partition
-	under    state.Partition  // the name of its progress, with the version of the plan
-	progress []state.Position // by shard, nil while it is not carried; shared with the batches under way
-	lagging  []bool           // by shard, see state.PartitionRange; shared likewise
+	underPlan state.Partition  // the name of its progress, with the version of the plan
+	progress  []state.Position // by shard, nil while it is not carried; shared with the batches under way
+	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
 	// confirmed is the progress that was known when the partition was last abandoned; nil
 	// for none. Where a shard has less then, the store has gone back in time.
 	confirmed []state.Position

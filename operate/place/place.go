@@ -81,11 +81,11 @@ func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
 
 // Plan works out the steps; it writes nothing.
 func (p *Planner) Plan(ctx context.Context, partitions []state.Partition, to Target) ([]Step, error) {
-	under := make([]state.Partition, len(partitions))
+	underPlan := make([]state.Partition, len(partitions))
 	for i, id := range partitions {
-		under[i] = id.WithPlan(p.Version)
+		underPlan[i] = id.WithPlan(p.Version)
 	}
-	progress, err := p.Store.Progress(ctx, under)
+	progress, err := p.Store.Progress(ctx, underPlan)
 	if err != nil {
 		return nil, err
 	}

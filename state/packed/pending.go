@@ -2,11 +2,11 @@ package packed
 
 import "github.com/weir-stream/weir/state"
 
-// Think applies to the states of one entity what the events of a batch do to
+// Overlay applies to the states of one entity what the events of a batch do to
 // it. Held gives the state of a series to be changed, nil for one that is not
 // wanted. An event whose identity the entity remembers has arrived meanwhile:
 // it is passed over.
-func Think(b *state.Batch, entity string, held func(*state.Series) State) {
+func Overlay(b *state.Batch, entity string, held func(*state.Series) State) {
 	for i := range b.Updates {
 		t := &b.Updates[i]
 		if string(t.Entity) != entity {

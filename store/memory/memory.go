@@ -155,7 +155,7 @@ func (s *Store) Follow(series *state.Series, entity []byte) (log state.Log, star
 }
 
 // ReadAsIf answers all reads as Read would if a batch had just been applied, but
-// for events that have arrived meanwhile; see packed.Think. It changes nothing.
+// for events that have arrived meanwhile; see packed.Overlay. It changes nothing.
 func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	if pending == nil {
 		return s.Read(ctx, reads)
@@ -164,7 +164,7 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state
 	for i := range reads {
 		r := &reads[i]
 		thought := map[*state.Series]packed.State{r.Series: s.copied(r.Series, r.Entity)}
-		packed.Think(pending, r.Entity, func(series *state.Series) packed.State {
+		packed.Overlay(pending, r.Entity, func(series *state.Series) packed.State {
 			if thought[series] == nil && series.Measure == state.Identify {
 				thought[series] = s.copied(series, r.Entity)
 			}

@@ -116,7 +116,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		}
 		b.Calls += len(w.calls)
 		w.send(ctx)
-		refused := w.settle(ctx, b, verify)
+		refused := w.receive(ctx, b, verify)
 		w.relieve(ctx)
 		err := cmp.Or(refused, w.compact(ctx, b))
 		switch {
@@ -290,9 +290,9 @@ func (w *writer) pack(k *stateKey) int {
 	return n
 }
 
-// settle takes in the replies. Of several calls for one shard, those behind
+// receive takes in the replies. Of several calls for one shard, those behind
 // one that was not applied could not be applied either and are passed over.
-func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) error {
+func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) error {
 	var first error
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
 	failed := -1 // the shard whose earlier call was not applied
@@ -322,7 +322,7 @@ func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) erro
 			}
 			continue
 		}
-		applied, err := w.settleCall(b, c, reply)
+		applied, err := w.receiveReply(b, c, reply)
 		if err != nil {
 			return err
 		}
@@ -337,8 +337,8 @@ func (w *writer) settle(ctx context.Context, b *state.Batch, verify []bool) erro
 
 var errReply = errors.New("the script gave an answer of an unknown form")
 
-// settleCall takes in one reply and says whether the call was applied.
-func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
+// receiveReply takes in one reply and says whether the call was applied.
+func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
 	if len(reply) == 0 {
 		return false, errReply
 	}
@@ -357,7 +357,7 @@ func (w *writer) settleCall(b *state.Batch, c scriptCall, reply []any) (applied 
 				return false, errReply
 			}
 			b.GreatestKey = max(b.GreatestKey, len(held))
-			w.grown(c.shard, c.keys[i-1], held)
+			w.addCandidate(c.shard, c.keys[i-1], held)
 		}
 		for _, m := range c.moves {
 			b.Ranges[m.source].Progress[c.shard] = m.to

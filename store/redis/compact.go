@@ -26,7 +26,7 @@ type compactor struct {
 	candidates []candidate // to be compacted
 	compacted  []compacted
 	sent       []*redis.Cmd    // that replace, with the pipeline under way
-	under      map[string]bool // keys that are candidates or compacted
+	noted      map[string]bool // keys that are candidates or compacted
 	// damaged are keys that cannot be compacted, until when, in milliseconds since
 	// 1970, they are not asked for again: they may be long, and would come with
 	// each batch that appends to them.
@@ -51,17 +51,17 @@ type compacted struct {
 	packed []byte
 }
 
-// grown notes that a key is worth compacting, and what it holds.
-func (c *compactor) grown(shard int, key any, held string) {
+// addCandidate notes that a key is worth compacting, and what it holds.
+func (c *compactor) addCandidate(shard int, key any, held string) {
 	text := *key.(*string)
-	if c.under[text] {
+	if c.noted[text] {
 		return
 	}
-	if c.under == nil {
-		c.under = map[string]bool{}
+	if c.noted == nil {
+		c.noted = map[string]bool{}
 	}
 	text = strings.Clone(text)
-	c.under[text] = true
+	c.noted[text] = true
 	c.candidates = append(c.candidates, candidate{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // it is only read
 }
 
@@ -92,7 +92,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 		args := []any{"evalsha", w.store.compact.Hash(), n}
 		for _, f := range rest[:n] {
 			args = append(args, f.key)
-			delete(w.under, f.key)
+			delete(w.noted, f.key)
 		}
 		for _, f := range rest[:n] {
 			args = append(args, len(f.held), proof(f.held), f.packed)
@@ -124,7 +124,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	w.learn(b.Series)
 	if err := w.markDead(ctx, candidates); err != nil {
 		for _, h := range candidates {
-			delete(w.under, h.key)
+			delete(w.noted, h.key)
 		}
 		if errors.Is(err, state.ErrUnavailable) {
 			return nil // they will be found again
@@ -135,7 +135,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	for _, h := range candidates {
 		packed, err := w.fold(h, now)
 		if err != nil {
-			delete(w.under, h.key)
+			delete(w.noted, h.key)
 			w.rest(h.key)
 			if b.Refused++; b.Refused == 1 {
 				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, err)).Error(), h.key
@@ -252,7 +252,7 @@ func (w *writer) relieve(ctx context.Context) {
 	for i, key := range keys {
 		// Where it cannot be read, it is tried again with the batch.
 		if text := held[i].Val(); len(text) >= worthRelief {
-			w.grown(shards[i], key, text)
+			w.addCandidate(shards[i], key, text)
 		}
 	}
 }

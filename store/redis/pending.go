@@ -28,8 +28,8 @@ func (s *Store) remember(l *lookup, pending *state.Batch) {
 	}
 }
 
-// think applies to what is held what is pending.
-func (l *lookup) think(held *states, packedIDs []byte, pending *state.Batch) error {
+// overlay applies to what is held what is pending.
+func (l *lookup) overlay(held *states, packedIDs []byte, pending *state.Batch) error {
 	ids := states{secret: held.secret}
 	for _, s := range l.ids {
 		ids.want(s)
@@ -41,7 +41,7 @@ func (l *lookup) think(held *states, packedIDs []byte, pending *state.Batch) err
 		}
 		return keyspace.NewError(key, fmt.Errorf("the ids: %w", err))
 	}
-	packed.Think(pending, l.entity, func(s *state.Series) packed.State {
+	packed.Overlay(pending, l.entity, func(s *state.Series) packed.State {
 		if s.Measure == state.Identify && slices.Contains(l.ids, s) {
 			return ids.of(s.Tag())
 		}

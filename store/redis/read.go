@@ -27,7 +27,7 @@ func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowSta
 
 // ReadAsIf answers all reads as Read would if a batch, which may be nil, had
 // just been applied, but for events that have arrived meanwhile; see
-// packed.Think. It writes nothing.
+// packed.Overlay. It writes nothing.
 func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
 	return slices, err
@@ -214,7 +214,7 @@ func (l *lookup) take(reads []state.Read, slices []state.WindowState, pending *s
 		return keyspace.NewError(l.key, err)
 	}
 	if pending != nil {
-		if err := l.think(held, packedIDs, pending); err != nil {
+		if err := l.overlay(held, packedIDs, pending); err != nil {
 			return err
 		}
 	}
