@@ -124,7 +124,7 @@ func TestBadUse(t *testing.T) {
 		{"generate --output - --rate -1", "weir: --rate -1: not below 0"},
 		{"generate --output /none/such", "weir: --output: open /none/such: no such file or directory"},
 		{"demo --exit", "weir: --exit needs a number of --events to wait for"},
-		{"demo --rate -1", "weir: --events and --rate are not below 0"},
+		{"demo --rate -1", "weir: --events, --rate and --days are not below 0"},
 		{"demo --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"deadletters list --reason wrong", `weir: "wrong" is no reason of a dead letter; there are malformed, wrong_type, missing_field, ` +
 			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`},
