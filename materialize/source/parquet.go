@@ -1,6 +1,7 @@
 package source
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -43,9 +44,17 @@ type parquetCells struct {
 // newParquet reads a Parquet file of so many bytes. It is named in errors.
 func newParquet(file string, r io.ReaderAt, size int64) (Table, error) {
 	t := &parquetTable{file: file}
-	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err := t.open(r, size); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+func (t *parquetTable) open(r io.ReaderAt, size int64) (err error) {
+	defer damaged(&err)
+	f, err := openParquet(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("%s: this is no Parquet file, or not all of one: %w", file, err)
+		return fmt.Errorf("this is no Parquet file, or not all of one: %w", err)
 	}
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
@@ -55,16 +64,37 @@ func newParquet(file string, r io.ReaderAt, size int64) (Table, error) {
 		name := strings.Join(path, ".")
 		cell, err := parquetCell(leaf.Node.Type())
 		if err != nil {
-			return nil, fmt.Errorf("%s: column %s: %w", file, name, err)
+			return fmt.Errorf("column %s: %w", name, err)
 		}
 		t.names = append(t.names, name)
 		t.columns = append(t.columns, &parquetCells{leaf: leaf.ColumnIndex, cell: cell})
 	}
-	if err := twice(t.names); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
 	t.groups, t.cells = f.RowGroups(), make([]Cell, len(t.names))
-	return t, nil
+	return twice(t.names)
+}
+
+// openParquet reads the footer of a file. The library makes as much room as the footer
+// says that it is long.
+func openParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
+	const trailer = 8 // the footer's length, and four letters
+	var end [trailer]byte
+	if size > trailer {
+		if _, err := r.ReadAt(end[:], size-trailer); err != nil {
+			return nil, err
+		}
+	}
+	if length := int64(binary.LittleEndian.Uint32(end[:])); string(end[4:]) == "PAR1" && length > size {
+		return nil, fmt.Errorf("its footer would have %d bytes, and the file has %d", length, size)
+	}
+	return parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+}
+
+// damaged makes an error of a panic of the library, which has some about files that it did
+// not expect.
+func damaged(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("it is damaged: %v", p)
+	}
 }
 
 func (t *parquetTable) At(line int, err error) error {
@@ -130,7 +160,8 @@ func (t *parquetTable) read() error {
 }
 
 // read reads a block of so many rows.
-func (c *parquetCells) read(rows int) error {
+func (c *parquetCells) read(rows int) (err error) {
+	defer damaged(&err)
 	c.text = c.text[:0]
 	for done := 0; done < rows; {
 		n, err := c.values.ReadValues(c.scratch[:rows-done])

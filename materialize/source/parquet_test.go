@@ -1,0 +1,68 @@
+package source
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// readParquet reads a file to its end, and says what was wrong with it.
+func readParquet(content []byte) error {
+	table, err := newParquet("in.parquet", bytes.NewReader(content), int64(len(content)))
+	for err == nil {
+		_, err = table.Next()
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// A Parquet file with a byte damaged is an error that says in which row, or that the file
+// is none; or it is read, with another value.
+func TestDamagedParquet(t *testing.T) {
+	located, footers := 0, 0
+	for _, name := range []string{"types.parquet", "hive.parquet"} {
+		whole, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := len(whole) - 8 - int(binary.LittleEndian.Uint32(whole[len(whole)-8:]))
+		for at := 0; at < len(whole); at += 3 {
+			content := bytes.Clone(whole)
+			content[at] ^= 0xff
+			err := readParquet(content)
+			line, isLine := errors.AsType[*LineError](err)
+			switch {
+			case err == nil:
+			case isLine && line.Line >= 1 && line.Line <= 3 && strings.Contains(err.Error(), "column "):
+				located++
+			case strings.HasPrefix(err.Error(), "in.parquet: ") && (at >= pages || at < 4):
+				footers++
+			default:
+				t.Errorf("%s, byte %d of %d: %v", name, at, len(whole), err)
+			}
+		}
+	}
+	if located < 100 || footers < 100 {
+		t.Errorf("%d files were damaged in a page and %d in the footer", located, footers)
+	}
+}
+
+// A footer that says it is longer than the file takes no memory.
+func TestParquetWithTooLongAFooter(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join("testdata", "hive.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(whole[len(whole)-8:], 3<<30)
+	err = readParquet(whole)
+	if want := "in.parquet: this is no Parquet file, or not all of one: its footer would have 3221225472 bytes, and the file has 660"; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
