@@ -15,7 +15,6 @@
 package redisstore
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -186,12 +185,7 @@ func mendAppendOnly(ctx context.Context, c redis.Cmdable, info string) {
 // rewriteNeeded says by a server's INFO whether what it has read when it was started
 // may still be in its append-only file.
 func rewriteNeeded(info string) bool {
-	found := map[string]string{}
-	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
-		if key, value, ok := strings.Cut(lines.Text(), ":"); ok {
-			found[key] = value
-		}
-	}
+	found := infoFields(info)
 	return found["aof_enabled"] == "1" && found["aof_last_rewrite_time_sec"] == "-1" &&
 		found["aof_rewrite_in_progress"] == "0" && found["aof_rewrite_scheduled"] == "0"
 }
