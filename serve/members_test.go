@@ -147,7 +147,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// The second degree is asked about the members of all entities together.
+// A multi-hop feature is asked about the members of all entities together.
 func TestMembersOfTheSecondDegree(t *testing.T) {
 	w := do(t, memberHandler(t), "GET", "/v1/features/fellow_pages?page=home&member=a&member=x", "")
 	const want = `{"at":1532520000000,"results":[{"entity":{"page":"home"},"features":{"fellow_pages":{` +

@@ -20,7 +20,7 @@ func (set) Spec() Spec {
 }
 
 // membersNote is about functions that may be asked about members.
-const membersNote = "A question that names `members` is told of each whether it is there."
+const membersNote = "A question that names `members` gets for each whether it is there."
 
 func (set) Measures(Call) []state.Measure { return []state.Measure{state.Distinct} }
 

@@ -142,9 +142,9 @@ streams:
 features:
 `
 
-// documentationThrough is about features of the second degree.
+// documentationThrough is about multi-hop features.
 const documentationThrough = `
-## Second degree
+## Multi-hop features
 
 The entity of the second hop is each member of a list that the first one answers with. How many devices the users of a
 device have used, how much they have spent, and the same in the long form:
@@ -243,7 +243,7 @@ func document(b *strings.Builder, k aggregate.Function) {
 	row("exact", exactness)
 	row("from", answeredFrom(k))
 	if s.Through {
-		row("[second degree](#second-degree)", "`"+flatForm(s)+"`")
+		row("[multi-hop](#multi-hop-features)", "`"+flatForm(s)+"`")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A feature of the second degree stands in one of two forms. A call takes the
+// A multi-hop feature stands in one of two forms. A call takes the
 // place of the by-field, which then has the name of the field of the set:
 //
 //	COUNT(30d, login, SET(30d, login, device, user))
@@ -30,7 +30,7 @@ const (
 	flat = "flat_"
 	// anyList is what can be gone through.
 	anyList = "a feature that answers with a list of values, such as SET(30d, login, device_id, user_id)"
-	tooDeep = "a set that is gone through cannot go through another one: second degree is the most"
+	tooDeep = "a set that is gone through cannot go through another one: two hops are the most"
 )
 
 // unflatten takes FLAT_ from the name of a function, and says that it was there.
@@ -188,7 +188,7 @@ func throughForm(d *writtenFeature, spec aggregate.Spec) string {
 	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
 }
 
-// second makes the feature of the second degree of the one that is asked of each
+// second makes the multi-hop feature of the one that is asked of each
 // member of a set.
 func (l *loader) second(d *writtenFeature, set, each *features.Feature) *features.Feature {
 	fanOut := defaultFanOut

@@ -20,7 +20,7 @@ type Reader interface {
 }
 
 // Reading reads what a number of answers need, equal reads once, in one round
-// trip, or in two where some of the features are of the second degree:
+// trip, or in two where some of the features are multi-hop features:
 //
 //	r.Reset(now)
 //	r.Want(feature, entity, at) // for each answer
@@ -40,7 +40,7 @@ type Reading struct {
 	// round trip, in their order, and behind them of what the hops need in the
 	// second.
 	needs []int
-	hops  []hop // of the wanted features of the second degree, in their order
+	hops  []hop // of the wanted multi-hop features, in their order
 
 	// logs are the slices' logs, decoded, as far as features were answered from
 	// them; samples are the events of one feature.
@@ -129,7 +129,7 @@ func (r *Reading) Read(ctx context.Context, from Reader) error {
 }
 
 // ReadLists makes the first of Read's round trips and finds the members that
-// features of the second degree go through, for one who asks for Reads only.
+// multi-hop features go through, for one who asks for Reads only.
 func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
 	if err := r.round(ctx, from); err != nil {
 		return err

@@ -7,12 +7,12 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A feature of the second degree is asked in two hops: the first answers with a
+// A multi-hop feature is asked in two hops: the first answers with a
 // list, and the second is about all members of it together. An event counts for
 // the member it is of, so the answer is that of one entity that has all of their
 // events.
 
-// hop is a feature of the second degree on its way.
+// hop is a multi-hop feature on its way.
 type hop struct {
 	*features.Through
 	at       int64 // milliseconds

@@ -223,7 +223,7 @@ func (f *feature) late(e *record.Event) bool {
 
 // Entities lists the texts of a feature's entities that have events, sorted. Of
 // a derived feature they are those of its parts that have all its keys, of one
-// of the second degree those of its first hop.
+// of a multi-hop one those of its first hop.
 func (m *Model) Entities(f *features.Feature) []string {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// through answers a feature of the second degree: the function over the events
+// through answers a multi-hop feature: the function over the events
 // of all members of the set, of which the first count.
 func (m *Model) through(f *features.Feature, hops *features.Through, call aggregate.Call, entity string, at int64) aggregate.Result {
 	set := m.Answer(hops.Set, entity, at)

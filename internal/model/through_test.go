@@ -60,7 +60,7 @@ func throughDefinitions() string {
 	return d.String()
 }
 
-// What features of the second degree answer is what the model makes of the
+// What multi-hop features answer is what the model makes of the
 // events: random ones, out of order, late and repeated.
 func TestMultiHopEqualsModel(t *testing.T) {
 	r, err := definition.Parse("through.yaml", []byte(throughDefinitions()))

@@ -27,7 +27,7 @@ import (
 // order of its records. Of the event's own partition they hold, whenever they
 // are computed, exactly the events up to it.
 //
-// So do both hops of features of the second degree. Whose state the second
+// So do both hops of multi-hop features. Whose state the second
 // one needs is found by adding the batch to a copy of the lists first: the
 // members of each list as of each event, also those that only the batch brings.
 // Their state is read in a second round trip, of the same progress, and then

@@ -37,7 +37,7 @@ type planned struct {
 	*features.Feature
 	keys    []string // sorted
 	label   []byte   // its name in JSON, with a colon
-	through bool     // it, or a part of it, is of the second degree
+	through bool     // it, or a part of it, is a multi-hop feature
 }
 
 // Plans are those of the streams that are enriched.

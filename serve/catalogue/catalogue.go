@@ -30,7 +30,7 @@ type Feature struct {
 	Per         string   `json:"per,omitempty"`   // the field for each of whose values there is a value
 	Kind        string   `json:"kind"`            // a function's name, or expr of a derived feature
 	Parts       []string `json:"parts,omitempty"` // that a derived feature is computed from
-	// Through is what a feature of the second degree goes through.
+	// Through is what a multi-hop feature goes through.
 	Through *Through `json:"through,omitempty"`
 	Method  string   `json:"method,omitempty"` // of count_distinct
 	Shape   string   `json:"shape,omitempty"`  // list, counts, bins or categories; absent: a scalar
@@ -54,7 +54,7 @@ type Key struct {
 	Type string `json:"type"`
 }
 
-// Through is the first hop of a feature of the second degree.
+// Through is the first hop of a multi-hop feature.
 type Through struct {
 	Set string `json:"set"` // whose values are the entities of the second hop: a feature's name, or its definition
 	Key string `json:"key"` // of the second hop, which holds the values

@@ -110,7 +110,7 @@ func conformanceDefinition(k aggregate.Function, field value.Type, j int, per st
 	return fmt.Sprintf("%s(%s, event, %s%s, where='int != 3')", spec.Name, w.size, strings.Join(arguments, ", "), options+per)
 }
 
-// conformanceThrough are features of the second degree, tiled and exact; users
+// conformanceThrough are multi-hop features, tiled and exact; users
 // have marks in their names.
 const conformanceThrough = `
   through_count: COUNT(1d, event, SET(1d, event, user, seat), where='int != 3')
