@@ -1,7 +1,6 @@
 package features
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/weir-stream/weir/features/record"
@@ -108,18 +107,4 @@ func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 		}
 	}
 	return names
-}
-
-// Unfilled lists the features, by name, that need state which lacks events and is not filled:
-// other features had it before, kept less of it, or knew less of the events.
-func (r *Registry) Unfilled(h *state.History) []string {
-	names := map[string]bool{}
-	for _, feature := range r.Features {
-		for i := range feature.retained {
-			if h.Unfilled(&feature.retained[i]) {
-				names[feature.Name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

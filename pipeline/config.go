@@ -52,6 +52,7 @@ type Config struct {
 
 	CommitInterval   time.Duration // by default 1 s
 	RegisterInterval time.Duration // between two Register; by default 1 min
+	BindInterval     time.Duration // between two looks whether what is filled beside other state is whole; by default 2 s
 	ShutdownTimeout  time.Duration // for flushing when partitions are given up; by default 20 s
 
 	SessionTimeout    time.Duration // by default 30 s
@@ -80,6 +81,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RebalanceTimeout, 30*time.Second)
 	setDefault(&c.HeartbeatInterval, 3*time.Second)
 	setDefault(&c.RegisterInterval, time.Minute)
+	setDefault(&c.BindInterval, 2*time.Second)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}

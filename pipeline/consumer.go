@@ -26,14 +26,21 @@ type consumer struct {
 // and gives them up flushed.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		registry, replaced := c.p.definitions.present()
+		given, replaced := c.p.definitions.present()
 		present, cancel := until(ctx, replaced)
+		registry := c.p.bind(present, given)
+		if registry == nil {
+			cancel()
+			continue
+		}
 		pool := newPool(present, c.p, registry, c.commit)
 		c.mu.Lock()
 		c.pool = pool
 		pool.accept(c.assigned)
 		c.mu.Unlock()
 		filled := c.refill(present, registry)
+		var binding sync.WaitGroup
+		binding.Go(func() { c.p.rebind(present, given, registry.Plan()) })
 		<-pool.ctx.Done()
 		c.mu.Lock() // whoever releases partitions now waits until they are flushed
 		err := pool.end()
@@ -41,6 +48,7 @@ func (c *consumer) run(ctx context.Context) error {
 		c.mu.Unlock()
 		cancel()
 		filled()
+		binding.Wait()
 		if err != nil {
 			return err
 		}

@@ -135,7 +135,7 @@ func (s *pool) begin(i int) {
 		tracing: p.tracing,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
-			Register: p.definitions.registration(s.registry).renew,
+			Register: p.definitions.registration(s.registry.Plan()).renew,
 			Metrics:  recovery.Metrics{Lost: p.metrics.lost, Vanished: p.metrics.vanished},
 		},
 		partitions: make(map[state.Partition]*partition), current: newBatch(), spare: newBatch(),

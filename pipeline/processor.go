@@ -10,7 +10,6 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
@@ -28,6 +27,7 @@ type Processor struct {
 	history *enrich.History
 
 	definitions *definitions
+	last        binding              // of what is carried, or was
 	backfiller  *backfill.Backfiller // nil where nothing is filled
 }
 
@@ -36,8 +36,8 @@ func New(cfg Config) *Processor {
 	cfg = cfg.withDefaults()
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
-		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(r *features.Registry) *registration {
-			return &registration{store: cfg.Store, plan: r.Plan(), group: cfg.Group}
+		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
+			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}

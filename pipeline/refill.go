@@ -34,7 +34,7 @@ func (c *consumer) refill(ctx context.Context, registry *features.Registry) (wai
 		filling.Go(func() {
 			// What is new is found when the plan is registered.
 			for {
-				if _, err := c.p.definitions.registration(registry).renew(ctx); err == nil {
+				if _, err := c.p.definitions.registration(registry.Plan()).renew(ctx); err == nil {
 					break
 				}
 				if !retry.Wait(ctx, time.Second) {

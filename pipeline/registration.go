@@ -27,3 +27,9 @@ func (r *registration) renew(ctx context.Context) ([]state.Rival, error) {
 	r.begun = r.begun || err == nil
 	return rivals, err
 }
+
+func (r *registration) hasBegun() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.begun
+}

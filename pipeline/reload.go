@@ -7,31 +7,33 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/state"
 )
 
 // definitions are those that the processor works with, and the way to learn
 // that there are others.
 type definitions struct {
-	register func(*features.Registry) *registration
+	register func(*state.Plan) *registration
 
 	mu         sync.Mutex
-	registry   *features.Registry
-	registered *registration // of the registry
-	replaced   chan struct{} // closed when registry is no longer the present one
+	registry   *features.Registry // as it was given
+	registered *registration      // of what was bound last, see bind; nil before
+	replaced   chan struct{}      // closed when registry is no longer the present one, or is to be bound anew
 }
 
-func newDefinitions(r *features.Registry, register func(*features.Registry) *registration) *definitions {
-	return &definitions{register: register, registry: r, registered: register(r), replaced: make(chan struct{})}
+func newDefinitions(r *features.Registry, register func(*state.Plan) *registration) *definitions {
+	return &definitions{register: register, registry: r, replaced: make(chan struct{})}
 }
 
-// registration is that of a registry that is or was the present one.
-func (d *definitions) registration(r *features.Registry) *registration {
+// registration is that of a plan that is or was the present one; of the present one for nil,
+// and nil before there is one.
+func (d *definitions) registration(p *state.Plan) *registration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.Plan().Version == d.registered.plan.Version {
+	if p == nil || d.registered != nil && p.Version == d.registered.plan.Version {
 		return d.registered
 	}
-	over := d.register(r) // its pool is about to end
+	over := d.register(p) // its pool is about to end
 	over.begun = true
 	return over
 }
@@ -45,15 +47,38 @@ func (d *definitions) present() (*features.Registry, <-chan struct{}) {
 func (d *definitions) replace(r *features.Registry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.Version() == d.registry.Version() {
-		return
+	if r.Version() != d.registry.Version() {
+		d.registry = r
+		d.again()
 	}
-	d.registry = r
-	if r.Plan().Version != d.registered.plan.Version {
-		d.registered = d.register(r)
+}
+
+// rebind has a registry bound anew, if it is still the present one.
+func (d *definitions) rebind(r *features.Registry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r == d.registry {
+		d.again()
 	}
+}
+
+// again has the workers end and begin with what is bound then.
+func (d *definitions) again() {
 	close(d.replaced)
 	d.replaced = make(chan struct{})
+}
+
+// bound notes the plan that the present registry is applied with. One of the same
+// definitions goes on with what the other has begun.
+func (d *definitions) bound(p *state.Plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.registered
+	if before != nil && before.plan.Version == p.Version {
+		return
+	}
+	d.registered = d.register(p)
+	d.registered.begun = before != nil && before.hasBegun() && before.plan.Definitions() == p.Definitions()
 }
 
 // Reload lets the processor go on with other definitions. What it has mapped by
@@ -83,8 +108,9 @@ func (p *Processor) register(ctx context.Context) {
 	defer ticker.Stop()
 	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
 	for {
-		registry, replaced := p.definitions.present()
-		if _, err := p.definitions.registration(registry).renew(ctx); err == nil {
+		_, replaced := p.definitions.present()
+		if r := p.definitions.registration(nil); r == nil { // nothing is applied yet
+		} else if _, err := r.renew(ctx); err == nil {
 			trouble.Over()
 		} else if ctx.Err() == nil {
 			trouble.Failed(err)

@@ -43,12 +43,16 @@ func (b *bench) writeStamped(from, to int) {
 	b.t.Helper()
 	var list []kafka.Message
 	for i := from; i < to; i++ {
-		m := payment(i)
-		m.Time = time.UnixMilli(stampAt(i))
-		m.Value = fmt.Appendf(nil, `{"type":"payment","at":%d,"user":"u%d","cents":%d,"note":""}`, stampAt(i), i%7, i)
-		list = append(list, m)
+		list = append(list, stamped(i))
 	}
 	b.write(list...)
+}
+
+func stamped(i int) kafka.Message {
+	m := payment(i)
+	m.Time = time.UnixMilli(stampAt(i))
+	m.Value = fmt.Appendf(nil, `{"type":"payment","at":%d,"user":"u%d","cents":%d,"note":""}`, stampAt(i), i%7, i)
+	return m
 }
 
 // since is since when a feature is complete.

@@ -13,7 +13,7 @@ import (
 
 // answer answers the question in q.request; encode leaves the response in q.out.
 func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *state.History) error) error {
-	x := h.index()
+	x := q.of(h)
 	if err := q.decode(x, h.limits); err != nil {
 		return err
 	}
@@ -32,7 +32,11 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	}
 	q.plan()
 	history, err := h.state(ctx, q)
-	if err == nil && q.young {
+	if err != nil {
+		return err
+	}
+	other, err := q.readsOther(h)
+	if err == nil && (q.young || other) {
 		q.plan() // what was filled is in what is read now
 		history, err = h.state(ctx, q)
 	}

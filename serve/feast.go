@@ -43,7 +43,7 @@ func (h *handler) readFeast(q *question) error {
 	if err != nil {
 		return err
 	}
-	c, x := &columns{}, h.index()
+	c, x := &columns{}, q.of(h)
 	if err := c.choose(asked, x); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type handler struct {
 	tracing tracing
 	history *histories
 	budgets *budgets
-	indexed atomic.Pointer[index]
+	served  atomic.Pointer[served]
 	// answering is the number of questions that are being answered.
 	answering atomic.Int64
 	// complained is when a failure of the store was logged last, damageLogged
@@ -95,17 +95,6 @@ func straight(next http.Handler) http.Handler {
 		e.Nearest = clean
 		reply.Fail(w, e)
 	})
-}
-
-// index is that of the present registry.
-func (h *handler) index() *index {
-	r := h.Registry()
-	x := h.indexed.Load()
-	if x == nil || x.registry != r {
-		x = newIndex(r, h.metrics.asked)
-		h.indexed.Store(x)
-	}
-	return x
 }
 
 // guard turns a panic into a response. Responses are written whole, so none

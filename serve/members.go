@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"github.com/weir-stream/weir/features"
 	"slices"
 	"strconv"
 
@@ -70,14 +71,19 @@ func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
 		q.members.ends = append(q.members.ends, len(q.members.values))
 	}
 	// Only now: the values may have moved while there came more.
-	for i, p := range q.plans {
-		asked := p.Feature
-		if from, to := q.members.of(i); from < to {
-			asked = asked.AskedAbout(q.members.values[from:to])
-		}
-		q.asked = append(q.asked, asked)
+	for i := range q.plans {
+		q.asked = append(q.asked, q.askedAbout(i))
 	}
 	return nil
+}
+
+// askedAbout is the feature of a plan, asked about the members that are named for it.
+func (q *question) askedAbout(plan int) *features.Feature {
+	f := q.plans[plan].Feature
+	if from, to := q.members.of(plan); from < to {
+		return f.AskedAbout(q.members.values[from:to])
+	}
+	return f
 }
 
 // listsByFeature fills in the lists that stand in an object under the features'

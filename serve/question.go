@@ -24,8 +24,9 @@ import (
 type question struct {
 	client *credentials.Client // who asks; nil where nobody has to say
 
-	now   int64 // milliseconds
-	at    int64 // milliseconds
+	now   int64  // milliseconds
+	at    int64  // milliseconds
+	index *index // nil until it is looked at
 	plans []*plan
 	// sets are the different key sets of the plans; set is by plan the index of
 	// its own.
@@ -131,6 +132,7 @@ func (q *question) free() {
 	clear(q.asked)
 	q.asked = q.asked[:0]
 	q.damaged, q.damage, q.unavailable = 0, nil, 0
+	q.index = nil
 	q.pending, q.outcomes, q.columns = nil, q.outcomes[:0], nil
 	q.wait, q.waited, q.readFrom = nil, q.waited[:0], q.readFrom[:0]
 	q.applied, q.oldest = false, q.oldest[:0]

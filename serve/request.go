@@ -133,7 +133,7 @@ func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 // query reads the question of a GET. Values that are no JSON of themselves are
 // strings; what is wrong with them is found where all questions are taken in.
 func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) error {
-	x, name := h.index(), r.PathValue("name")
+	x, name := q.of(h), r.PathValue("name")
 	p, ok := x.plans[name]
 	if !ok {
 		return x.unknownFeature(name)

@@ -16,7 +16,7 @@ import (
 // Where the moment lies further back than the feature is kept for there is one
 // bar, with the status OUTSIDE_MAX_AGE. All is read in one round trip.
 func (h *handler) timeline(ctx context.Context, q *question) error {
-	if err := q.decode(h.index(), h.limits); err != nil {
+	if err := q.decode(q.of(h), h.limits); err != nil {
 		return err
 	}
 	p := q.plans[0]
@@ -33,17 +33,18 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err := q.reach(ctx, h.Reader); err != nil {
 		return err
 	}
-	q.reading.Reset(q.now)
-	var bars []query.Bar
-	if q.oldest[0] == reached {
-		bars = query.Timeline(p.Feature, q.at)
-	}
-	for _, bar := range bars {
-		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
-	}
+	bars := q.planBars()
 	history, err := h.state(ctx, q)
 	if err != nil {
 		return err
+	}
+	if other, err := q.readsOther(h); err != nil {
+		return err
+	} else if other {
+		bars = q.planBars()
+		if history, err = h.state(ctx, q); err != nil {
+			return err
+		}
 	}
 	q.complete(history)
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
@@ -82,4 +83,16 @@ func (p *plan) checkTimeline(members bool) error {
 	}
 	e.Feature = p.Name
 	return e
+}
+
+// planBars lists what must be read for each stretch of the window.
+func (q *question) planBars() (bars []query.Bar) {
+	q.reading.Reset(q.now)
+	if q.oldest[0] == reached {
+		bars = query.Timeline(q.plans[0].Feature, q.at)
+	}
+	for _, bar := range bars {
+		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
+	}
+	return bars
 }

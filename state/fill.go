@@ -18,6 +18,9 @@ import (
 type Fill struct {
 	ID    string              `json:"-"`     // the version of that plan
 	Units map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
+	// After are the fills that it goes on with where a plan keeps a part of them, the last
+	// first. A partition that no such plan has taken is filled with them.
+	After []string `json:"after,omitempty"`
 }
 
 // NewFill is what a plan keeps of series that no other plan has, nil for nothing. The
@@ -46,6 +49,28 @@ func NewFill(p *Plan, others []*Plan) *Fill {
 	}
 	return f
 }
+
+// Part is what a plan goes on to fill of a fill of which it keeps a part; nil for nothing.
+func (f *Fill) Part(p *Plan) *Fill {
+	if f.In(p) != KeptPart {
+		return nil
+	}
+	part := &Fill{Units: map[string][]string{}, After: append([]string{f.ID}, f.After...)}
+	for topic, keys := range f.Units {
+		for _, key := range keys {
+			if _, kept := p.Retained[key]; kept {
+				part.Units[topic] = append(part.Units[topic], key)
+			}
+		}
+	}
+	if len(part.Units) == 0 {
+		return nil
+	}
+	part.ID = hashed(fmt.Sprintf("part 1\n%s\n%v\n", f.ID, part.Units), partLength)
+	return part
+}
+
+const partLength = 12
 
 // Kept is how much of a fill a plan keeps.
 type Kept int

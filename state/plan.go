@@ -35,9 +35,12 @@ func (k Retention) covers(wanted Retention) bool {
 
 // Plan is what one processor keeps.
 type Plan struct {
-	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-' and '_'
+	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-', '_' and '.'
 	Retained map[string]Retention `json:"units"`
 	Topics   map[string]string    `json:"-"` // by column, the topic whose events feed it; not known of plans that were read
+	// Generations are, by the ID of a series as it is defined, the numbers of its generations
+	// that are kept; none where that is the first alone.
+	Generations map[string][]int `json:"generations,omitempty"`
 }
 
 // Covers says whether everything that another plan keeps is kept by this one.
@@ -127,14 +130,14 @@ func (h *History) Applied(topic string) bool {
 	return slices.ContainsFunc(h.PlanEpochs, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
 }
 
-// FillOf is the fill of a column; nil for none.
-func (h *History) FillOf(u *Retained) *FillEpoch {
+// FillOf is the fill of a column, one that was not given up if there is one; nil for none.
+func (h *History) FillOf(u *Retained) (of *FillEpoch) {
 	for i := range h.Fills {
-		if f := &h.Fills[i]; f.Topic == u.Topic && f.Fill.Has(u.Topic, u.Key) {
-			return f
+		if f := &h.Fills[i]; f.Topic == u.Topic && f.Fill.Has(u.Topic, u.Key) && (of == nil || of.Broken || f.Whole) {
+			of = f
 		}
 	}
-	return nil
+	return of
 }
 
 // CompleteSince is the event time, in milliseconds, from which on state holds
@@ -146,26 +149,6 @@ func (h *History) CompleteSince(retained []Retained) int64 {
 		since = max(since, h.completeSince(&retained[i]))
 	}
 	return since
-}
-
-// Unfilled says whether a plan of the past has passed events by that a column needs, and
-// no fill makes up for it.
-func (h *History) Unfilled(u *Retained) bool {
-	fill := h.FillOf(u)
-	for _, m := range h.PlanEpochs {
-		if m.Topic != u.Topic || m.Version == Gap || m.Last == MaxTime {
-			continue
-		}
-		plan := h.Plans[m.Version]
-		if plan == nil {
-			return true
-		}
-		kept, known := plan.Retained[u.Key]
-		if known && !kept.covers(u.Retention) || !known && (fill == nil || fill.Broken) {
-			return true
-		}
-	}
-	return false
 }
 
 func (h *History) completeSince(u *Retained) int64 {

@@ -25,6 +25,9 @@ type Store interface {
 	Create(ctx context.Context) error
 	// Shards is the number of shards of the state, which never changes.
 	Shards() int
+	// Bind gives a plan, as definitions make it, the generations of series that it is to
+	// keep over the state that is there, and says by what history.
+	Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error)
 	// Register notes that a group applies a plan, and returns the rivals that have begun later.
 	Register(ctx context.Context, r state.Registration) ([]state.Rival, error)
 	// Claim fences partitions for the plan of a version: batches of other plans change

@@ -42,7 +42,12 @@ started again at any time.`,
 	}
 	s := addSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, store *redisstore.Store) error {
+		return s.withGivenState(cmd, func(cfg *config.Config, given *features.Registry, store *redisstore.Store) error {
+			plan, history, err := store.Bind(cmd.Context(), given.Plan())
+			if err != nil {
+				return err
+			}
+			registry := given.Keeping(plan, history)
 			if rate == 0 {
 				rate = cfg.Backfill.Rate
 			}

@@ -56,8 +56,20 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 	return cfg, registry, err
 }
 
-// withState runs what works on the settings, the definitions and the state of their namespace.
+// withState runs what works on the settings, the definitions as their features are read now,
+// and the state of their namespace.
 func (s *settings) withState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
+	return s.withGivenState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+		history, err := state.History(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return run(cfg, registry.Serving(history), state)
+	})
+}
+
+// withGivenState is withState with the definitions as they are given.
+func (s *settings) withGivenState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
 	cfg, registry, err := s.loadAll(cmd)
 	if err != nil {
 		return err

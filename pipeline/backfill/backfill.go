@@ -107,7 +107,6 @@ func (b *Backfiller) Run(ctx context.Context, w Work) {
 	if !ok {
 		return
 	}
-	b.tellUnfilled(ctx, w.Registry)
 	var running sync.WaitGroup
 	for _, f := range fills {
 		if w.Of != nil && !w.Of(f) {
@@ -133,18 +132,6 @@ func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, b
 			return nil, false
 		}
 		b.cfg.Logger.Warn("what is to be backfilled cannot be read, trying again", "error", err)
-	}
-}
-
-// tellUnfilled logs which features lack events that no backfill can give them.
-func (b *Backfiller) tellUnfilled(ctx context.Context, r *features.Registry) {
-	history, err := b.cfg.Store.History(ctx)
-	if err != nil || history == nil {
-		return
-	}
-	if names := r.Unfilled(history); len(names) > 0 {
-		b.cfg.Logger.Warn("features lack events of the past and cannot be backfilled, since others had their state before; "+
-			"they are whole when their windows have passed", "features", names)
 	}
 }
 

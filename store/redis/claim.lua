@@ -7,7 +7,7 @@
 --          believed, how many versions there are whose plans keep what they have, these,
 --          for how many milliseconds a plan without a fill may have had a partition,
 --          how many fills there are, for each: its ID, how much the plan has of it (all, part,
---          none), how many topics it has and these, how many plans are known to feed none of
+--          none), the ID of the fill that goes on with that part ("" for none), how many topics it has and these, how many plans are known to feed none of
 --          its series and their versions; then for each partition: topic, id
 --
 -- What a fill of the plan lacks of a partition is noted: the records that were applied before
@@ -34,9 +34,9 @@ local away, count = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
 a = a + 2
 local fills, known = {}, {}
 for i = 1, count do
-  fills[i] = {id = ARGV[a], kept = ARGV[a + 1]}
+  fills[i] = {id = ARGV[a], kept = ARGV[a + 1], part = ARGV[a + 2]}
   known[fills[i].id] = true
-  a = a + 2
+  a = a + 3
   fills[i].topics, fills[i].free = set(), set()
 end
 local wanted = {}
@@ -80,7 +80,15 @@ local now = clock()
 local noted = heal(now + ahead)
 for id in pairs(noted) do
   -- Of a fill that the caller does not know nobody can say whether the plan has it.
-  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', topics = {}, free = {}} end
+  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', part = '', topics = {}, free = {}} end
+end
+
+-- goOn hands what is to be filled of a partition, and how far that is, to the fill of a part.
+local function goOn(fill, w, ranges)
+  local of = ':' .. w.topic .. '/' .. w.id
+  redis.call('HSET', key, 'range:' .. fill.part .. of, ranges)
+  local at = redis.call('HGET', key, 'fill:' .. fill.id .. of)
+  if at then redis.call('HSET', key, 'fill:' .. fill.part .. of, at) end
 end
 
 -- fed notes what a plan that takes a partition means to a fill of it.
@@ -90,6 +98,7 @@ local function fed(fill, w)
   if ranges == '!' or not ranges and not fill.topics[w.topic] then return end
   local at = w.at and string.format('%d', offset(w.at))
   if fill.kept == 'part' then
+    if ranges and fill.part ~= '' then goOn(fill, w, ranges) end
     unfill(fill.id, w.topic, w.id)
   elseif fill.kept == 'none' then
     if ranges and not string.find(ranges, '@', 1, true) then

@@ -34,6 +34,24 @@ func rangeField(f *state.Fill, p state.Partition) string {
 	return "range:" + f.ID + ":" + p.Topic + "/" + strconv.Itoa(int(p.ID))
 }
 
+// Bind gives a plan, as definitions make it, the generations that it is to keep, and says
+// what that rests on.
+func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
+	plans, fills, _, err := s.allPlans(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what there is of a plan: %w", err)
+	}
+	history, err := s.History(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := s.Clock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return state.Bind(p, &state.Known{Plans: plans, Fills: fills, History: history, Now: now}), history, nil
+}
+
 // Fills are those of which a plan keeps all.
 func (s *Store) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
 	_, all, _, err := s.allPlans(ctx)
@@ -192,7 +210,7 @@ func addShard(e *state.FillEpoch, fields map[string]string) error {
 			return fmt.Errorf("%q is no partition", name)
 		}
 		p := state.Partition{Topic: topic, ID: int32(n)}
-		f, err := state.ParseFilling(fields[rangeField(e.Fill, p)], fields[keyspace.PartitionField(e.Fill.Partition(p))])
+		f, err := fillingOf(e.Fill, p, fields)
 		if err != nil {
 			return err
 		}
@@ -201,6 +219,19 @@ func addShard(e *state.FillEpoch, fields map[string]string) error {
 		e.Filled, e.All = e.Filled+filled, e.All+all
 	}
 	return nil
+}
+
+// fillingOf is how far a fill is with a partition, or where no plan with it has taken that, how far
+// those are that it goes on with.
+func fillingOf(f *state.Fill, p state.Partition, fields map[string]string) (filling state.Filling, err error) {
+	for _, id := range append([]string{f.ID}, f.After...) {
+		of := &state.Fill{ID: id}
+		filling, err = state.ParseFilling(fields[rangeField(of, p)], fields[keyspace.PartitionField(of.Partition(p))])
+		if err != nil || filling.Known {
+			break
+		}
+	}
+	return filling, err
 }
 
 // claimArgs begin the arguments of claim.lua.

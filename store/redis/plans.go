@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,41 +19,59 @@ import (
 //go:embed plan.lua
 var planSource string
 
-// fillPrefix begins the fields of the plans that say what a plan has to fill: the version
-// of the plan follows, and the value is a state.Fill as JSON.
+// fillPrefix begins the fields of the plans that say what is to be filled: the ID of a fill
+// follows, and the value is a state.Fill as JSON.
 const fillPrefix = "fill:"
 
-// notePlan adds the plan where it is not there yet, and finds what is to be filled.
+// notePlan adds the plan and what it has to fill, where that is not there yet, and finds what
+// is to be filled.
 func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 	for {
 		plans, fills, fields, err := s.allPlans(ctx)
 		if err != nil {
 			return err
 		}
-		if plans[p.Version] != nil {
+		fresh := newFills(p, plans, fills)
+		if plans[p.Version] != nil && len(fresh) == 0 {
 			s.planned.Store(p.Version, claimFills(p, plans, fills))
 			return nil
 		}
-		if err := s.addPlan(ctx, p, slices.Collect(maps.Values(plans)), fields); err != nil {
+		if err := s.addPlan(ctx, p, fresh, fields); err != nil {
 			return err
 		}
 	}
 }
 
-// addPlan adds a plan beside the others there are, unless there are more by now.
-func (s *Store) addPlan(ctx context.Context, p *state.Plan, others []*state.Plan, fields int) error {
+// newFills are those that a plan brings: of what nobody had before, and of the parts of others
+// that it keeps.
+func newFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) (fresh []*state.Fill) {
+	if f := state.NewFill(p, slices.Collect(maps.Values(plans))); f != nil {
+		fresh = append(fresh, f)
+	}
+	for _, f := range fills {
+		if part := f.Part(p); part != nil && fills[part.ID] == nil {
+			fresh = append(fresh, part)
+		}
+	}
+	return fresh
+}
+
+// addPlan adds a plan and fills beside the others there are, unless there are more by now.
+func (s *Store) addPlan(ctx context.Context, p *state.Plan, fills []*state.Fill, fields int) error {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	var fill []byte
-	if f := state.NewFill(p, others); f != nil {
-		if fill, err = json.Marshal(f); err != nil {
+	key := plansKey(s.namespace)
+	args := []any{"eval", planSource, 1, key, fields, p.Version, text}
+	for _, f := range fills {
+		text, err := json.Marshal(f)
+		if err != nil {
 			return err
 		}
+		args = append(args, f.ID, text)
 	}
-	key := plansKey(s.namespace)
-	command := redis.NewCmd(ctx, "eval", planSource, 1, key, fields, p.Version, text, fill)
+	command := redis.NewCmd(ctx, args...)
 	command.SetFirstKeyPos(3)
 	return s.sendAbout(ctx, key, command)
 }
@@ -82,12 +101,18 @@ func (s *Store) allPlans(ctx context.Context) (plans map[string]*state.Plan, fil
 	return plans, fills, len(names.Val()), err
 }
 
-// claimFills is what claim.lua is told of fills by who claims for a plan.
+// claimFills is what claim.lua is told of fills by who claims for a plan: those that go on
+// with others behind these.
 func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) []any {
 	args := []any{len(fills)}
-	for _, id := range slices.Sorted(maps.Keys(fills)) {
-		f := fills[id]
-		args = append(args, id, [...]string{state.KeptNone: "none", state.KeptPart: "part", state.KeptAll: "all"}[f.In(p)], len(f.Units))
+	for _, f := range slices.SortedFunc(maps.Values(fills), func(a, b *state.Fill) int {
+		return cmp.Or(cmp.Compare(len(a.After), len(b.After)), cmp.Compare(a.ID, b.ID))
+	}) {
+		part := ""
+		if goesOn := f.Part(p); goesOn != nil {
+			part = goesOn.ID
+		}
+		args = append(args, f.ID, [...]string{state.KeptNone: "none", state.KeptPart: "part", state.KeptAll: "all"}[f.In(p)], part, len(f.Units))
 		for topic := range f.Units {
 			args = append(args, topic)
 		}

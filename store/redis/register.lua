@@ -4,6 +4,10 @@
 --          group began last with the plan of the version, and when one said last that it applies it, in ms
 -- ARGV     version, group, "1" if a processor has just begun with the plan, the moment in ms ("" for
 --          now, by Redis' clock), for how many ms after a plan was used last it is in use
+--
+-- A plan of the same definitions as another one of the group, which keeps other generations, goes
+-- on with when that began: versions are equal then up to a '.'.
+--
 -- Returns  for each plan in use that another group began with later: version, group, when
 
 local key, mine, now = KEYS[1], ARGV[1] .. '/' .. ARGV[2], tonumber(ARGV[4])
@@ -12,12 +16,19 @@ if not now then
   now = t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
-local all, newest, began = redis.call('HGETALL', key), 0, nil
+local function alike(field)
+  local definitions, group = string.match(field, '^([^/.]*)[^/]*(/.*)$')
+  return definitions and definitions .. group
+end
+
+local all, newest, began, before = redis.call('HGETALL', key), 0, nil, nil
 for i = 1, #all, 2 do
   local at = tonumber(string.match(all[i + 1], '^(%d+):%d+$'))
   if at and at > newest then newest = at end
   if all[i] == mine then began = at end
+  if at and alike(all[i]) == alike(mine) and at > (before or 0) then before = at end
 end
+began = began or before
 -- No two begin at the same moment, whatever the clocks of servers that took each other's place.
 if ARGV[3] == '1' or not began then began = math.max(now, newest + 1) end
 redis.call('HSET', key, mine, string.format('%d:%d', began, now))

@@ -102,6 +102,22 @@ func (f *filling) fill(id string) *state.Fill {
 	return nil
 }
 
+// partOf finds the fill that goes on with a part of another one.
+func (f *filling) partOf(fill *state.Fill) *state.Fill {
+	f.Helper()
+	fills, err := f.store.Fills(f.Context(), f.plan)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, part := range fills {
+		if slices.Contains(part.After, fill.ID) {
+			return part
+		}
+	}
+	f.Fatalf("no part of %s is among %v", fill.ID, fills)
+	return nil
+}
+
 func (f *filling) look(fill *state.Fill) []state.Filling {
 	f.Helper()
 	fillings, err := f.store.Fillings(f.Context(), fill, []state.Partition{transactions})
@@ -284,11 +300,44 @@ func testFill(t *testing.T, open func() store.Store) {
 		if !f.applyBatch(f.batch(fill.Partition(transactions), known, 10, 30, added, more)) {
 			t.Error("what was under way is applied")
 		}
-		f.take("v2", events, added, more)
 		if filling := f.look(fill)[0]; !filling.Broken || filling.Done() {
 			t.Errorf("got %+v", filling)
 		}
-		f.expectSince(more, 100*day+31)
+		part := f.partOf(fill)
+		f.expectLeft(part, state.OffsetRange{From: 10, To: 30})
+		f.goOn(40)
+		f.apply(part, 10, 20, added)
+		f.take("v2", events, added, more)
+		f.goOn(50)
+		f.take("v1", events)
+		f.goOn(60)
+		f.take("v2", events, added, more)
+		f.expectLeft(part, state.OffsetRange{From: 20, To: 30}, state.OffsetRange{From: 50, To: 60})
+		f.apply(part, 20, 30, added)
+		f.apply(part, 50, 60, added)
+		f.expectCount(added, 60)
+		f.expectSince(added, 1)
+		f.expectSince(more, 100*day+61)
+	})
+	t.Run("a plan that has a part of it takes one of two partitions", func(t *testing.T) {
+		f := begin(t)
+		next := state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
+		if _, err := f.store.Place(t.Context(), state.Begin(next.WithPlan("v1"), f.store.Shards(), 30)); err != nil {
+			t.Fatal(err)
+		}
+		f.take("v2", events, added, more)
+		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, "v2"); err != nil {
+			t.Fatal(err)
+		}
+		fill := f.fill("v2")
+		f.start(fill, 0, 1)
+		f.apply(fill, 0, 30, added, more)
+		if err := f.store.StartFill(t.Context(), state.FillStart{Fill: fill, Partition: next, From: 30, Since: 1, Log: "log"}); err != nil {
+			t.Fatal(err)
+		}
+		f.expectSince(added, 1)
+		f.take("v3", events, added)
+		f.expectSince(added, 1)
 	})
 	t.Run("a series that was there before", func(t *testing.T) {
 		f := begin(t)

@@ -1,0 +1,89 @@
+package features_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// Events write each generation that a plan keeps alike, and features read the one that has
+// most of what they need.
+func TestGenerations(t *testing.T) {
+	before := mustParse(t, planned)
+	after := mustParse(t, planned+`
+  long: COUNT(5h, payment, user, tile=1m)
+  short: COUNT(1h, payment, user, tile=1m)
+  column: LAST(1h, payment, note, user, tile=exact)
+services:
+  both: [ratio, column]
+`)
+	history := func(plan *state.Plan, last int64) *state.History {
+		return &state.History{
+			PlanEpochs: []state.PlanEpoch{{Topic: "payments", Version: before.Plan().Version, Last: last}},
+			Plans:      map[string]*state.Plan{before.Plan().Version: before.Plan(), plan.Version: plan},
+		}
+	}
+	known := state.Known{Plans: map[string]*state.Plan{before.Plan().Version: before.Plan()}, History: history(before.Plan(), state.MaxTime), Now: 1e12}
+	bound := state.Bind(after.Plan(), &known)
+	h := history(bound, 1e12)
+	h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: "payments", Version: bound.Version, Last: state.MaxTime})
+	keeping := after.Keeping(bound, h)
+	if keeping.Plan() != bound {
+		t.Fatal("it has another plan")
+	}
+	reads := func(name string) (ids []string) {
+		f, _ := keeping.Feature(name)
+		for _, s := range f.Series {
+			ids = append(ids, s.ID)
+		}
+		for _, u := range f.Retained() {
+			if _, kept := bound.Retained[u.Key]; !kept {
+				t.Errorf("%s needs %s, which is not kept", name, u.Key)
+			}
+		}
+		return ids
+	}
+	given := func(name string) (ids []string) {
+		f, _ := after.Feature(name)
+		for _, s := range f.Series {
+			ids = append(ids, s.ID)
+		}
+		return ids
+	}
+	for _, name := range []string{"last", "exact", "ratio", "count"} {
+		if got, want := reads(name), given(name); !slices.Equal(got, want) {
+			t.Errorf("%s reads %v, and %v had all of it", name, got, want)
+		}
+	}
+	if got, want := reads("column"), []string{state.GenerationID(given("column")[0], 1)}; !slices.Equal(got, want) {
+		t.Errorf("a new column is read from %v, want %v", got, want)
+	}
+	if s := keeping.Services[0]; s.Features[1].Series[0].ID != reads("column")[0] {
+		t.Error("the service reads another series")
+	}
+	var b state.Batch
+	b.Ranges = []state.PartitionRange{{Partition: state.Partition{Topic: "payments"}}}
+	rec := &record.Record{Partition: state.Partition{Topic: "payments"}, Timestamp: 1e12, Value: []byte(`{"type":"payment","at":1000000000000,"user":"u","card":"c","amount":{"cents":5000},"note":"n"}`)}
+	if _, err := keeping.NewMapper().Map(rec, 0, &b); err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]int{}
+	for _, op := range b.Mutations {
+		written[op.Series.ID]++
+	}
+	for _, s := range keeping.Series {
+		if written[s.ID] == 0 {
+			t.Errorf("%s is not written: %v", s.ID, fmt.Sprint(written))
+		}
+	}
+	for base, numbers := range bound.Generations {
+		for _, n := range numbers {
+			if id := state.GenerationID(base, n); written[id] != written[base] && len(numbers) > 1 {
+				t.Errorf("%s is written %d times, %s %d times", id, written[id], base, written[base])
+			}
+		}
+	}
+}

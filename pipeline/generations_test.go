@@ -1,0 +1,203 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+)
+
+// had are features whose state is there before others need more of it.
+const had = `
+  seconds: COUNT(10m, payment, user, tile=1s, keep=1h, delay=0s)
+  biggest: MAX(10m, payment, cents, user, tile=exact, keep=1h)
+  sizes: COUNT_DISTINCT(10m, payment, user, cents, method=last_seen, max=5, keep=1h)
+`
+
+// wantMore need more of that state: a longer past, other columns of the log, more values.
+const wantMore = had + `
+  long_seconds: COUNT(2h, payment, user, tile=1s, keep=1h, delay=0s)
+  long_biggest: COUNT(2h, payment, user, tile=exact, where='cents > 100', keep=1h)
+  last_note: LAST(1h, payment, note, user, tile=exact, keep=1h)
+  more_sizes: COUNT_DISTINCT(10m, payment, user, cents, method=last_seen, max=1000, keep=1h)
+  ratio: {expr: long_seconds / seconds}
+`
+
+// asked reads features of all users as questions do, behind a history.
+func (b *bench) asked(r *features.Registry, names []string, at int64) (answers map[string]query.Answer, h *state.History) {
+	b.t.Helper()
+	before, err := b.store.History(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	serving := r.Serving(before)
+	var reading query.Reading
+	reading.Reset(at)
+	for _, name := range names {
+		f, ok := serving.Feature(name)
+		if !ok {
+			b.t.Fatalf("no feature %s", name)
+		}
+		for user := range 7 {
+			reading.Want(f, fmt.Sprintf("u%d", user), at)
+		}
+	}
+	if err := reading.Read(b.t.Context(), b.store); err != nil {
+		b.t.Fatal(err)
+	}
+	h, err = b.store.History(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answers = map[string]query.Answer{}
+	for _, name := range names {
+		f, _ := serving.Feature(name)
+		for user := range 7 {
+			var a query.Answer
+			reading.NextSince(&a, query.CompletenessOf(f, h))
+			answers[fmt.Sprintf("%s of u%d", name, user)] = a
+		}
+	}
+	return answers, h
+}
+
+// expectAll wants of all features what the model says over events 0 to n-1.
+func (b *bench) expectAll(r *features.Registry, n int) {
+	b.t.Helper()
+	b.committed(n)
+	m := model.New(r)
+	for i := range n {
+		msg := stamped(i)
+		if err := m.Apply(record.Record{Partition: state.Partition{Topic: "payments"}, Offset: int64(i), Timestamp: msg.Time.UnixMilli(), Value: msg.Value}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	var names []string
+	for _, f := range r.Features {
+		names = append(names, f.Name)
+	}
+	at := stampAt(n - 1)
+	testkit.Eventually(b.t, 60*time.Second, "every feature is whole", func() (bool, string) {
+		answers, h := b.asked(r, names, at)
+		for name, a := range answers {
+			if a.Status == query.Incomplete {
+				var plans, fills string
+				for _, e := range h.PlanEpochs {
+					plans += fmt.Sprintf("%+v\n%+v\n", e, h.Plans[e.Version])
+				}
+				for _, f := range h.Fills {
+					fills += fmt.Sprintf("%+v %+v\n", f, f.Fill)
+				}
+				return false, fmt.Sprintf("%s is complete since %d, and not since %d\n%s%s", name, a.CompleteSince, a.From, plans, fills)
+			}
+		}
+		return true, ""
+	})
+	answers, _ := b.asked(r, names, at)
+	for _, f := range r.Features {
+		for user := range 7 {
+			entity := fmt.Sprintf("u%d", user)
+			got, want := answers[f.Name+" of "+entity], m.Answer(f, entity, at)
+			if g, w := string(got.Value.AppendText(nil)), string(want.Value.AppendText(nil)); g != w {
+				b.t.Errorf("%s of %s is %s, want %s", f.Name, entity, g, w)
+			}
+		}
+	}
+}
+
+// What features need more of state that is there is filled from the log, beside what
+// others have, whatever changes meanwhile: those stay whole all the time.
+func TestStateThatIsThereIsFilledAnew(t *testing.T) {
+	b := newFilling(t)
+	b.config.BindInterval = 20 * time.Millisecond
+	before, after := registryOf(t, had), registryOf(t, wantMore)
+	b.config.Registry = before
+	b.run()
+	b.writeStamped(0, 20000)
+	b.committed(20000)
+	ended := make(chan struct{})
+	var flowing sync.WaitGroup
+	flowing.Go(func() {
+		i := 20000
+		for ; i < 24000; i += 10 {
+			b.writeStamped(i, i+10)
+		}
+	})
+	flowing.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			answers, h := b.asked(before, []string{"seconds", "biggest", "paid"}, stampAt(20000))
+			for name, a := range answers {
+				if a.Status == query.Incomplete {
+					t.Errorf("%s was whole, and is complete since %d now: %+v", name, a.CompleteSince, h.PlanEpochs)
+					return
+				}
+			}
+		}
+	})
+	b.processor.Reload(after)
+	b.awaitDefinitions(after)
+	b.processor.Reload(before)
+	b.awaitDefinitions(before)
+	b.processor.Reload(after)
+	b.awaitDefinitions(after)
+	testkit.Eventually(t, 60*time.Second, "one generation is left", func() (bool, string) {
+		h, err := b.store.History(t.Context())
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, e := range h.PlanEpochs {
+			p := h.Plans[e.Version]
+			if e.Last != state.MaxTime || p == nil {
+				continue
+			}
+			for _, numbers := range p.Generations {
+				if len(numbers) > 1 {
+					return false, fmt.Sprintf("%+v", p)
+				}
+			}
+			return p.Definitions() == after.Plan().Version && len(p.Generations) > 0, fmt.Sprintf("%+v", p)
+		}
+		return false, "none"
+	})
+	close(ended)
+	flowing.Wait()
+	b.expectAll(after, 24000)
+	b.writeStamped(24000, 24100)
+	b.expectAll(after, 24100)
+	b.processor.Reload(before)
+	b.awaitDefinitions(before)
+	b.writeStamped(24100, 24200)
+	b.expectAll(before, 24200)
+	b.processor.Reload(after)
+	b.awaitDefinitions(after)
+	b.expectAll(after, 24200)
+}
+
+// awaitDefinitions waits until all partitions are applied by a plan of definitions.
+func (b *bench) awaitDefinitions(r *features.Registry) {
+	b.t.Helper()
+	testkit.Eventually(b.t, 30*time.Second, "definitions are taken", func() (bool, string) {
+		h, err := b.store.History(b.t.Context())
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, e := range h.PlanEpochs {
+			if p := h.Plans[e.Version]; e.Last == state.MaxTime && (p == nil || p.Definitions() != r.Plan().Version) {
+				return false, fmt.Sprint(h.PlanEpochs)
+			}
+		}
+		return true, ""
+	})
+}
