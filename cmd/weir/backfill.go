@@ -80,7 +80,7 @@ func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) boo
 
 var (
 	errNothingToFill = errors.New("nothing is to be filled: no feature is new to the namespace, or the processors have not taken the definitions yet")
-	errNotFilled     = errors.New("some partitions cannot be filled; their features are whole when their windows have passed")
+	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors fill what is needed of it anew: try again in a minute")
 )
 
 // runBackfill fills all partitions until the fills that are wanted are done.
@@ -139,7 +139,7 @@ func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 		share = fmt.Sprintf("done, %d records", p.All)
 	case len(p.Broken) > 0:
 		s.broken = true
-		share += fmt.Sprintf("; %d partitions cannot be filled", len(p.Broken))
+		share += fmt.Sprintf("; %d partitions were given up", len(p.Broken))
 	}
 	if line := strings.Join(s.registry.FilledBy(f), ", ") + ": " + share; s.said[f.ID] != line {
 		s.said[f.ID] = line

@@ -69,7 +69,7 @@ func metricLabels(t *testing.T) map[string][]string {
 var target = []string{"job", "instance"}
 
 // promQL are the words of an expression that are no metrics.
-var promQL = strings.Fields("sum count max rate increase deriv histogram_quantile topk scalar vector time by and or")
+var promQL = strings.Fields("sum count max rate increase deriv histogram_quantile topk scalar vector time by and or unless")
 
 var (
 	quotation = regexp.MustCompile(`"[^"]*"`)

@@ -15,7 +15,7 @@ import (
 type Fill struct {
 	Features []string `json:"features"`
 	Topic    string   `json:"topic"`
-	// Status is "filling", "done", or "given up" where some partition never will be whole.
+	// Status is "filling", "done", or "given up" where some partition never will be whole: another fill takes its place.
 	Status string `json:"status"`
 	// Filled and All are offsets of all shards; All is 0 before it has begun.
 	Filled int64 `json:"filled"`
@@ -27,8 +27,17 @@ type Fill struct {
 
 // Fills lists those of a history that have features.
 func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) {
+	goesOn := map[string]bool{}
+	for i := range h.Fills {
+		for _, id := range h.Fills[i].Fill.After {
+			goesOn[id] = true
+		}
+	}
 	for i := range h.Fills {
 		e := &h.Fills[i]
+		if e.Broken && goesOn[e.Fill.ID] {
+			continue // its part has a line of its own
+		}
 		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All}
 		if len(f.Features) == 0 {
 			continue
@@ -59,7 +68,7 @@ func writeFills(out io.Writer, fills []Fill) error {
 		case f.Status == "done":
 			continue
 		case f.Status == "given up":
-			what = "some partitions cannot be backfilled; they are whole when their windows have passed"
+			what = "the backfill of some partitions is given up; what is needed of it is filled anew"
 		case f.All == 0:
 			what = "backfill not begun"
 		default:

@@ -81,7 +81,7 @@ func TestWrite(t *testing.T) {
 			`shard 5 at 1005, shard 6 at 1006, shard 7 at 1007 and 3 more`,
 		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing behind it can be read until it ends`,
 		`lag 207 in all`,
-		`last_k, spent, of logins: some partitions cannot be backfilled; they are whole when their windows have passed`,
+		`last_k, spent, of logins: the backfill of some partitions is given up; what is needed of it is filled anew`,
 		`new, of logins: backfill not begun`,
 		`young, of logins: backfilled 25%`,
 		``,
@@ -93,7 +93,10 @@ func TestWrite(t *testing.T) {
 	young, done, broken := epoch("1"), epoch("4"), epoch("3")
 	young.Filled, young.All, young.Since = 10, 40, since.UnixMilli()
 	done.Whole, broken.Broken = true, true
-	fills := Fills(&state.History{Fills: []state.FillEpoch{young, epoch("2"), broken, done, epoch("5")}},
+	taken := epoch("6") // young goes on with a part of it
+	taken.Broken, young.Fill.After = true, []string{"6"}
+	names["6"] = []string{"gone", "young"}
+	fills := Fills(&state.History{Fills: []state.FillEpoch{young, epoch("2"), broken, done, epoch("5"), taken}},
 		func(f *state.Fill) []string { return names[f.ID] })
 	var out strings.Builder
 	if err := WriteText(&out, list, fills); err != nil {

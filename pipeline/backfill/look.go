@@ -113,7 +113,7 @@ func (r *runner) tellBroken(p state.Partition) {
 	if !r.told[p] {
 		r.told[p] = true
 		r.log.Warn("the backfill of a partition is given up: other definitions fed some of its features meanwhile, or the log was truncated or is another; "+
-			"they are whole when their windows have passed", "partition", nameOf(p), "features", r.report.features)
+			"what is needed of it is filled anew", "partition", nameOf(p), "features", r.report.features)
 	}
 }
 

@@ -24,7 +24,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"fill", "topic"}),
 		broken: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_backfill_broken_partitions",
-			Help: "Partitions assigned of which a backfill will never be whole, by fill and topic: its features are whole when their windows have passed.",
+			Help: "Partitions assigned of which a backfill was given up, by fill and topic: what is needed of it is filled anew.",
 		}, []string{"fill", "topic"}),
 	}
 	r.MustRegister(m.records, m.left, m.broken)
