@@ -37,35 +37,43 @@ func TestWhenAProcessorBegins(t *testing.T) {
 		}
 		return r
 	}
-	old, described, next := parse("  a: COUNT(1d, s, u)"), parse("  a: COUNT(1d, s, u)\n  b: {expr: a, default: 0}"), parse("  a: SUM(1d, s, n, u)")
+	old, next := parse("  a: COUNT(1d, s, u)").Plan(), parse("  a: SUM(1d, s, n, u)").Plan()
 	s := &registered{}
-	d := newDefinitions(old, func(r *features.Registry) *registration {
-		return &registration{store: s, plan: r.Plan(), group: "g"}
+	d := newDefinitions(parse("  a: COUNT(1d, s, u)"), func(p *state.Plan) *registration {
+		return &registration{store: s, plan: p, group: "g"}
 	})
-	check := func(r *features.Registry, begins bool) {
+	check := func(p *state.Plan, begins bool) {
 		t.Helper()
-		_, err := d.registration(r).renew(t.Context())
+		_, err := d.registration(p).renew(t.Context())
 		if !errors.Is(err, s.err) {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(state.Registration{Plan: r.Plan(), Group: "g", Begins: begins}, s.last, cmp.Comparer(func(a, b *state.Plan) bool {
+		if diff := cmp.Diff(state.Registration{Plan: p, Group: "g", Begins: begins}, s.last, cmp.Comparer(func(a, b *state.Plan) bool {
 			return a.Version == b.Version
 		})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+	if d.registration(nil) != nil {
+		t.Error("something is registered before anything is bound")
+	}
+	d.bound(old)
 	s.err = errors.New("refused")
 	check(old, true)
+	over := &state.Plan{Version: old.Version + ".over"} // the same definitions over other state
+	d.bound(over)
 	s.err = nil
-	check(old, true) // it has not begun yet
+	check(over, true) // it has not begun yet
+	check(over, false)
+	d.bound(old)
 	check(old, false)
-	d.replace(described) // the same plan
-	check(described, false)
-	d.replace(next)
+	d.bound(old) // the same plan
+	check(old, false)
+	d.bound(next)
 	check(old, false)
 	check(next, true)
 	check(next, false)
-	d.replace(old)
+	d.bound(old)
 	check(old, true)
 	check(next, false)
 }

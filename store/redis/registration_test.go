@@ -45,6 +45,9 @@ func TestRivalsBeganLater(t *testing.T) {
 		check("a", "v1", false, 5*second+inUse, "v2/b since 2s")
 		check("a", "v1", true, 6*second) // by a clock that is behind
 		check("b", "v2", false, 5*second+inUse, "v1/a since 6s")
+		// The same definitions over other generations of state begin with nothing new.
+		check("b", "v2.xyz", false, 5*second+inUse, "v1/a since 6s")
+		check("a", "v1.xyz", false, 5*second+inUse)
 	})
 }
 
