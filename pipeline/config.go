@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -70,18 +71,18 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Recovery = c.Recovery.WithDefaults()
-	setDefault(&c.MaxRecordBytes, 1<<20)
-	setDefault(&c.Workers, 1)
-	setDefault(&c.MaxEvents, 2000)
-	setDefault(&c.MaxBytes, 4<<20)
-	setDefault(&c.Linger, 5*time.Millisecond)
-	setDefault(&c.CommitInterval, time.Second)
-	setDefault(&c.ShutdownTimeout, 20*time.Second)
-	setDefault(&c.SessionTimeout, 30*time.Second)
-	setDefault(&c.RebalanceTimeout, 30*time.Second)
-	setDefault(&c.HeartbeatInterval, 3*time.Second)
-	setDefault(&c.RegisterInterval, time.Minute)
-	setDefault(&c.BindInterval, 2*time.Second)
+	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
+	c.Workers = cmp.Or(c.Workers, 1)
+	c.MaxEvents = cmp.Or(c.MaxEvents, 2000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
+	c.Linger = cmp.Or(c.Linger, 5*time.Millisecond)
+	c.CommitInterval = cmp.Or(c.CommitInterval, time.Second)
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 20*time.Second)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 30*time.Second)
+	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 30*time.Second)
+	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 3*time.Second)
+	c.RegisterInterval = cmp.Or(c.RegisterInterval, time.Minute)
+	c.BindInterval = cmp.Or(c.BindInterval, 2*time.Second)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}
@@ -89,11 +90,4 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.Default()
 	}
 	return c
-}
-
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }

@@ -131,7 +131,7 @@ func (q *question) await(ctx context.Context, h *handler) error {
 func (q *question) look(ctx context.Context, h *handler) (applied bool, looks int, err error) {
 	reads := q.reading.Reads()
 	if slices.ContainsFunc(q.plans, func(p *plan) bool { return p.fanOut > 0 }) {
-		reads = nil // nobody knows yet where the second round trip looks
+		reads = nil // where the second round trip looks is not known yet
 	}
 	// The rest of the time is for the answer.
 	waiting, cancel := context.WithTimeout(ctx, min(q.wait.timeout, h.limits.Timeout/2))

@@ -43,7 +43,7 @@ func (c *connection) Write(p []byte) (int, error) {
 }
 
 // CloseWrite lets net/http close a connection of which it has not read all, such
-// that the answer, be it a refusal, arrives before the reset.
+// that the answer, including a refusal, arrives before the reset.
 func (c *connection) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {

@@ -88,7 +88,7 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		findings = append(findings, doctor.Replicas(ctx, state)...)
 	}
 	if registry == nil {
-		return findings, nil // nobody knows the topics
+		return findings, nil // the topics are not known
 	}
 	if len(servers) > 1 { // else none answers
 		findings = append(findings, doctor.Rivals(ctx, state, time.Now())...)

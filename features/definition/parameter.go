@@ -149,7 +149,7 @@ const leastRate, mostRate = 0.000001, 0.5
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// edgesWord is the text of a list in square brackets, be it written as a
+// edgesWord is the text of a list in square brackets, also when written as a
 // sequence of YAML or as a text.
 func (l *loader) edgesWord(n node) word {
 	if n.Kind == yaml.ScalarNode {

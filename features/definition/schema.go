@@ -88,7 +88,7 @@ func namedBy(pattern string, definition schema) schema {
 	return schema{"type": "object", "propertyNames": schema{"pattern": pattern}, "additionalProperties": definition}
 }
 
-// wholeNumber is a whole number, be it written as a text.
+// wholeNumber is a whole number, which may be written as a text.
 func wholeNumber(least, most int) schema {
 	return schema{"anyOf": []schema{
 		{"type": "integer", "minimum": least, "maximum": most},

@@ -45,7 +45,7 @@ var kindNames = [...]string{
 
 func (k Kind) String() string { return kindNames[k] }
 
-// isText says whether it is a text, be it of a type that the format knows.
+// isText says whether it is a text, whether or not the format knows its type.
 func (d *Datum) isText() bool { return d.Kind == String || d.Kind == Untyped }
 
 // isNumber says whether it may be a number.

@@ -54,7 +54,7 @@ type Event struct {
 	Topic      string
 	Key, Value []byte
 	Timestamp  int64 // of the record, in milliseconds since 1970
-	// Poison says that the value cannot be used, be it by its form or because
+	// Poison says that the value cannot be used, because of its form or because
 	// it lacks an amount, has a field of a wrong type or no sound timestamp.
 	Poison bool
 }

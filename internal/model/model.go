@@ -132,7 +132,7 @@ func (m *Model) Apply(rec record.Record) error {
 	if err != nil {
 		return err
 	}
-	// A record is poison as a whole, be it by the last of its filters.
+	// A record is poison as a whole, even where only its last filter fails.
 	for i := range events {
 		if err := m.try(&events[i]); err != nil {
 			return err

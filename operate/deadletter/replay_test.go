@@ -174,7 +174,7 @@ func TestReadWaitsForOpenTransactions(t *testing.T) {
 	}
 	f.topic.Patience = time.Millisecond // less than the first fetch takes
 	_, err := List(f.context(), f.topic, &Filter{})
-	if err == nil || !strings.Contains(err.Error(), "cannot be read to its end for an open transaction") {
+	if err == nil || !strings.Contains(err.Error(), "cannot be read to its end because of an open transaction") {
 		t.Errorf("got %v", err)
 	}
 	if err := other.EndTransaction(f.context(), kgo.TryCommit); err != nil {

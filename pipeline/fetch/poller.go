@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -54,28 +55,21 @@ type PollerConfig struct {
 }
 
 func (c PollerConfig) withDefaults() PollerConfig {
-	setDefault(&c.MinBytes, 1)
-	setDefault(&c.MaxWait, 500*time.Millisecond)
-	setDefault(&c.MaxBytes, 16<<20)
-	setDefault(&c.PartitionMaxBytes, 1<<20)
-	setDefault(&c.MaxWaiting, 1)
-	setDefault(&c.Backoff, retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second})
-	setDefault(&c.RequestTimeout, 10*time.Second)
-	setDefault(&c.LeaderCheck, 5*time.Second)
+	c.MinBytes = cmp.Or(c.MinBytes, 1)
+	c.MaxWait = cmp.Or(c.MaxWait, 500*time.Millisecond)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 16<<20)
+	c.PartitionMaxBytes = cmp.Or(c.PartitionMaxBytes, 1<<20)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, 1)
+	c.Backoff = cmp.Or(c.Backoff, retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second})
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, 10*time.Second)
+	c.LeaderCheck = cmp.Or(c.LeaderCheck, 5*time.Second)
 	if t, ok := c.Transport.(*kafka.Transport); ok {
-		setDefault(&c.ClientID, t.ClientID)
+		c.ClientID = cmp.Or(c.ClientID, t.ClientID)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c
-}
-
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
 }
 
 // Poller fetches a changing set of partitions. Each leader among the brokers is served by one loop of long polls,

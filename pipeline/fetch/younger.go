@@ -26,7 +26,7 @@ func (p *Poller) checkLeaders() {
 		if len(topics) == 0 {
 			continue
 		}
-		// Whoever answers says which brokers there are, be it one that is cut off.
+		// Any broker that answers says which brokers there are, also one that is cut off.
 		found, err := p.metadata(p.ctx, anyBroker, topics)
 		if err != nil || len(found.brokers) < 2 {
 			continue

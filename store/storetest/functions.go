@@ -103,7 +103,7 @@ func (c *conformance) batch() *state.Batch {
 	for range c.random.IntN(60) {
 		r := record.Record{Partition: transactions, Offset: int64(len(c.written))}
 		if n := len(c.written); n > 0 && c.random.IntN(10) == 0 {
-			r.Value = c.written[c.random.IntN(n)].Value // a duplicate, be it of long ago
+			r.Value = c.written[c.random.IntN(n)].Value // a duplicate, perhaps an old one
 		} else {
 			r.Value = c.event()
 		}

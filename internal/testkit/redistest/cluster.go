@@ -107,7 +107,7 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
 	for _, node := range c.Nodes {
 		client := node.Client(t)
 		testkit.Eventually(t, time.Minute, "the replica seen by "+node.addr, func() (bool, string) {
-			// Not told to clients before something was replicated, be it a ping.
+			// Clients do not see it before something was replicated, which may be a ping.
 			slots, err := client.Do(ctx, "cluster", "slots").Result()
 			if err != nil {
 				return false, err.Error()

@@ -16,7 +16,7 @@ import (
 )
 
 // NewReplica starts a server that replicates the one at the address
-// primary, be it that of a [testkit.Proxy], and returns when it has its data and is sent
+// primary, which may be that of a [testkit.Proxy], and returns when it has its data and is sent
 // what comes after it.
 func NewReplica(t testing.TB, primary string) *Server {
 	t.Helper()
