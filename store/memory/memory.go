@@ -28,10 +28,7 @@ type Store struct {
 }
 
 // key is a series of an entity.
-type key struct {
-	series *state.Series // of the one plan that there is
-	entity string
-}
+type key struct{ series, entity string }
 
 type entry struct {
 	series *state.Series
@@ -111,10 +108,10 @@ func (s *Store) fit(e *entry, op *state.Mutation) {
 
 // entry finds or makes the state of a series of an entity.
 func (s *Store) entry(series *state.Series, entity []byte) *entry {
-	e := s.entries[key{series, string(entity)}]
+	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
 		e = &entry{series: series, State: packed.NewKeyed(series, s.secret), pruned: s.now}
-		s.entries[key{series, string(entity)}] = e
+		s.entries[key{series.ID, string(entity)}] = e
 	}
 	return e
 }
@@ -135,7 +132,7 @@ func (s *Store) sweep() {
 func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 	slices := make([]state.WindowState, len(reads))
 	for i := range reads {
-		if e := s.entries[key{reads[i].Series, reads[i].Entity}]; e != nil {
+		if e := s.entries[key{reads[i].Series.ID, reads[i].Entity}]; e != nil {
 			slices[i] = e.Read(&reads[i])
 		}
 	}
@@ -146,7 +143,7 @@ func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState
 // Apply, and the place of its first record; see packed.Follow. Who follows logs keeps
 // something beside each, which goes with it; there is no such place beside an empty log.
 func (s *Store) Follow(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
-	e := s.entries[key{series, string(entity)}]
+	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
 		return nil, 0, nil
 	}
@@ -196,7 +193,7 @@ func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []
 // copied is the state of a series of an entity, to be changed.
 func (s *Store) copied(series *state.Series, entity string) packed.State {
 	c := packed.NewKeyed(series, s.secret)
-	if e := s.entries[key{series, entity}]; e != nil {
+	if e := s.entries[key{series.ID, entity}]; e != nil {
 		if err := c.Merge(e.Append(nil)); err != nil {
 			panic(err) // it was packed the line before
 		}
