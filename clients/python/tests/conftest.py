@@ -17,16 +17,16 @@ def server() -> Iterator[str]:
     binary = os.environ.get("WEIR_BINARY")
     if not binary:
         pytest.skip("WEIR_BINARY names no binary of weir")
-    command = [binary, "demo", "--events", "2000", "--rate", "0", "--listen", "127.0.0.1:0"]
+    command = [binary, "demo", "--events", "2000", "--days", "0", "--rate", "0", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     address, said = "", []
     try:
         for line in process.stdout:
             said.append(line)
-            if found := re.search(r"API +(http://\S+)", line):
+            if found := re.search(r"Open (http://\S+)", line):
                 address = found[1]
-            if re.match(r"2000 events applied", line):
+            if re.match(r"2000 events,", line):
                 yield address
                 return
         pytest.fail(f"weir demo ended: {''.join(said)}")

@@ -74,7 +74,7 @@ func (d *running) watch(ctx context.Context) error {
 
 // progress shows one line, over the one before on a terminal.
 func (d *running) progress(handled int64, rate float64) {
-	line := fmt.Sprintf("%d events applied, %.0f a second, %d behind, %d dead letters", handled, rate, max(d.behind(), 0), d.node.Stats().Dead)
+	line := fmt.Sprintf("%d events, %.0f a second, %d behind, %d dead letters", handled, rate, max(d.behind(), 0), d.node.Stats().Dead)
 	if say.IsTerminal(d.screen) {
 		fmt.Fprintf(d.screen, "\r\x1b[K%s", line)
 	} else {

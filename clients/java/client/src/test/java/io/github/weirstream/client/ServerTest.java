@@ -32,7 +32,7 @@ class ServerTest {
   static void start() throws IOException {
     String binary = System.getenv("WEIR_BINARY");
     demo =
-        new ProcessBuilder(binary, "demo", "--events", "2000", "--rate", "0", "--listen", "127.0.0.1:0")
+        new ProcessBuilder(binary, "demo", "--events", "2000", "--days", "0", "--rate", "0", "--listen", "127.0.0.1:0")
             .redirectErrorStream(true)
             .start();
     BufferedReader out = new BufferedReader(new InputStreamReader(demo.getInputStream(), StandardCharsets.UTF_8));
@@ -40,11 +40,11 @@ class ServerTest {
     String address = null;
     for (String line = out.readLine(); line != null; line = out.readLine()) {
       said.append(line).append('\n');
-      Matcher api = Pattern.compile("API +(http://\\S+)").matcher(line);
+      Matcher api = Pattern.compile("Open (http://\\S+)").matcher(line);
       if (api.find()) {
         address = api.group(1);
       }
-      if (line.startsWith("2000 events applied")) {
+      if (line.startsWith("2000 events,")) {
         weir = WeirClient.builder(address).timeout(Duration.ofSeconds(20)).build();
         return;
       }
