@@ -33,10 +33,9 @@ type key struct{ series, entity string }
 type entry struct {
 	series *state.Series
 	packed.State
-	size   int   // of the state packed, in bytes, when it was looked at last
-	grown  int   // about how many have come since
-	beside any   // see Follow
-	pruned int64 // when it was, by Store.now
+	size   int // of the state packed, in bytes, when it was looked at last
+	grown  int // about how many have come since
+	beside any // see Follow
 }
 
 // leastSweep is the number of entries below which none are looked for that no
@@ -64,7 +63,7 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 			op := &b.Mutations[j]
 			e := s.entry(op.Series, t.Entity)
 			e.Apply(op)
-			if s.due(e) {
+			if op.Series.Keep > 0 {
 				e.Prune(op.Series.Horizon(s.now))
 			}
 			if op.Series.Bytes > 0 {
@@ -76,21 +75,6 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 		s.sweep()
 	}
 	return nil
-}
-
-// pruneShare is the share of what a log keeps that it grows by before it is pruned: who
-// follows it begins anew where records are gone that were in his windows.
-const pruneShare = 8
-
-// due says whether a state that has taken an operation is to be pruned. Of a log nobody
-// sees what is too old.
-func (s *Store) due(e *entry) bool {
-	keep := e.series.Keep
-	if keep == 0 || e.series.Measure == state.Record && s.now-e.pruned < keep/pruneShare {
-		return false
-	}
-	e.pruned = s.now
-	return true
 }
 
 // fit keeps a state that has taken an operation within the bytes that its series
@@ -110,7 +94,7 @@ func (s *Store) fit(e *entry, op *state.Mutation) {
 func (s *Store) entry(series *state.Series, entity []byte) *entry {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
-		e = &entry{series: series, State: packed.NewKeyed(series, s.secret), pruned: s.now}
+		e = &entry{series: series, State: packed.NewKeyed(series, s.secret)}
 		s.entries[key{series.ID, string(entity)}] = e
 	}
 	return e
