@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -192,5 +193,19 @@ func TestAuditOfCertificates(t *testing.T) {
 	audit.Flush(logTo(&log), noon)
 	if !strings.Contains(log.String(), "client=engine-1 questions=1 ") {
 		t.Errorf("got %s", &log)
+	}
+}
+
+// Whatever names an issuer gives, so many are told apart, and the others counted together.
+func TestAuditOfManyClients(t *testing.T) {
+	var log bytes.Buffer
+	audit := &access.Audit{}
+	for i := range 1500 {
+		audit.Count(fmt.Sprint("client-", i), 1, 1, false)
+	}
+	audit.Flush(logTo(&log), noon)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if want := "client=(others) questions=500 "; len(lines) != 1001 || !strings.Contains(log.String(), want) {
+		t.Errorf("%d lines, want 1001, one of them %s", len(lines), want)
 	}
 }

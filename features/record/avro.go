@@ -204,36 +204,22 @@ func avroLogical(s avro.Schema) string {
 	return ""
 }
 
-// avroHolds says whether a schema may hold values of a field's type; those of
-// strings may hold decimals and timestamps, too.
+// avroHolds says whether a schema may hold values of a field's type.
 func avroHolds(s avro.Schema, t value.Type) bool {
-	text, number := false, false
+	var h holds
 	switch s.Type() {
 	case avro.String, avro.Enum:
-		text = true
+		h.text = true
 	case avro.Bytes, avro.Fixed:
-		number = avroLogical(s) == string(avro.Decimal)
-		text = !number
+		h.number = avroLogical(s) == string(avro.Decimal)
+		h.text = !h.number
 	case avro.Int, avro.Long, avro.Float, avro.Double:
-		number = true
+		h.number = true
+	case avro.Boolean:
+		h.truth = true
 	}
-	switch t {
-	case value.String:
-		return text
-	case value.Int, value.Float:
-		return number
-	case value.Decimal, value.Timestamp:
-		return number || text
-	case value.Bool:
-		return s.Type() == avro.Boolean
-	case value.Location:
-		return s.Type() == avro.Record || s.Type() == avro.Map
-	}
-	return true
+	return h.values(t)
 }
-
-// expectedType is a field's type in a message.
-func expectedType(t value.Type) string { return fmt.Sprintf("a field of type %s", t) }
 
 // avroType reads the values of a schema at one place of the tree, or passes over
 // them.

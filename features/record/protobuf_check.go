@@ -68,33 +68,19 @@ func describeProto(fd protoreflect.FieldDescriptor) string {
 	return "Protobuf's " + name
 }
 
-// protoHolds says whether a field may hold values of a field's type; those of strings may hold
-// decimals and timestamps, too.
+// protoHolds says whether a field may hold values of a field's type.
 func protoHolds(fd protoreflect.FieldDescriptor, t value.Type) bool {
-	text, number, object := false, false, false
+	var h holds
 	switch {
-	case fd.IsList():
-	case fd.IsMap():
-		object = true
+	case fd.IsList(), fd.IsMap():
 	case fd.Message() != nil:
-		number = protoValues[fd.Message().FullName()] != noProtoValue
-		object = !number
+		h.number = protoValues[fd.Message().FullName()] != noProtoValue
 	case fd.Kind() == protoreflect.StringKind, fd.Kind() == protoreflect.BytesKind, fd.Kind() == protoreflect.EnumKind:
-		text = true
-	case fd.Kind() != protoreflect.BoolKind:
-		number = true
+		h.text = true
+	case fd.Kind() == protoreflect.BoolKind:
+		h.truth = true
+	default:
+		h.number = true
 	}
-	switch t {
-	case value.String:
-		return text
-	case value.Int, value.Float:
-		return number
-	case value.Decimal, value.Timestamp:
-		return number || text
-	case value.Bool:
-		return fd.Kind() == protoreflect.BoolKind && !fd.IsList()
-	case value.Location:
-		return object
-	}
-	return true
+	return h.values(t)
 }

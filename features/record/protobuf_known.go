@@ -93,8 +93,5 @@ func appendSeconds(dst []byte, seconds, nanos int64) []byte {
 	from := len(dst)
 	dst = strconv.AppendInt(dst, 1_000_000_000+max(nanos, -nanos), 10)
 	dst[from] = '.'
-	for dst[len(dst)-1] == '0' {
-		dst = dst[:len(dst)-1]
-	}
 	return dst
 }

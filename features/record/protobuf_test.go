@@ -196,6 +196,7 @@ func TestProtobufWrittenOtherwise(t *testing.T) {
 		"a message of a oneof":               {[][]byte{integer(27, 5), text(26, "\x0a\x01s")}, "shop string s"},
 		"a value before its key":             {[][]byte{text(20, "\x12\x03red\x0a\x05color")}, "color string red"},
 		"the last entry of a key":            {[][]byte{text(20, "\x0a\x05color\x12\x03red"), text(20, "\x0a\x05color\x12\x04blue")}, "color string blue"},
+		"nothing of an earlier entry":        {[][]byte{text(21, "\x08\x03\x12\x03\x0a\x01a"), text(21, "\x08\x03\x12\x00")}, "third string "},
 		"an entry without a value":           {[][]byte{text(20, "\x0a\x05color"), text(21, "\x08\x03")}, "color string , third string "},
 		"an entry without a key":             {[][]byte{text(22, "\x10\x07")}, "no int 7"},
 		"the last key, and parts of a value": {[][]byte{text(21, "\x08\x02\x12\x03\x0a\x01a\x08\x03\x12\x03\x0a\x01b")}, "third string b"},
@@ -278,16 +279,31 @@ func TestBadProtobufDefinitions(t *testing.T) {
 		"a field below":     {"{type: protobuf, schema: payment.proto}", `syntax = "proto3"; message P { int64 t = 1; string user = 2; string place = 3; }`, `stream "s" cannot read place.name: name stands below Protobuf's string, which has no fields`},
 		"another type":      {"{type: protobuf, schema: payment.proto}", `syntax = "proto3"; message P { int64 t = 1; int32 user = 2; }`, `stream "s" cannot read user: a field of type string cannot be read from Protobuf's int32`},
 		"a list":            {"{type: protobuf, schema: payment.proto}", `syntax = "proto3"; message P { int64 t = 1; repeated string user = 2; }`, `stream "s" cannot read user: a field of type string cannot be read from Protobuf's repeated string`},
+		"a location":        {"{type: protobuf, schema: payment.proto}", `syntax = "proto3"; message P { int64 t = 1; string user = 2; string at = 3; }`, `stream "s" cannot read at.lat: lat stands below Protobuf's string, which has no fields`},
 		"a map of messages": {"{type: protobuf, schema: payment.proto}", `syntax = "proto3"; message P { int64 t = 1; map<string, P> user = 2; }`, `stream "s" cannot read user: a field of type string cannot be read from Protobuf's map`},
 	} {
 		_, err := definition.LoadFS(fstest.MapFS{
 			"d/test.yaml": {Data: []byte("streams:\n  s:\n    topic: events\n    timestamp: t\n    format: " + test.format +
-				"\n    fields: {user: string, name: {type: string, path: place.name}}\n")},
+				"\n    fields: {user: string, name: {type: string, path: place.name}, at: location}\n")},
 			"d/payment.proto": {Data: []byte(test.schema)},
 		}, "d/test.yaml")
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s:\n%v, want\n%s", name, err, test.want)
 		}
+	}
+}
+
+// Texts may be decimals and moments, and durations are decimals of no more digits than they have.
+func TestProtobufTextsAndDurations(t *testing.T) {
+	d := protoDecoder(t, fstest.MapFS{
+		"d/test.yaml": {Data: []byte("streams:\n  s:\n    topic: events\n    timestamp: {path: at, unit: rfc3339}\n    format: {type: protobuf, schema: p.proto}\n" +
+			"    fields: {price: {type: decimal, scale: 2}, due: {type: timestamp, unit: rfc3339}, took: {type: decimal, scale: 1}}\n")},
+		"d/p.proto": {Data: []byte(`syntax = "proto3"; import "google/protobuf/duration.proto";
+message P { string at = 1; string price = 2; string due = 3; google.protobuf.Duration took = 4; }`)},
+	})
+	events, err := d.Decode(avroRecord([]byte("\x0a\x141970-01-01T00:00:01Z\x12\x0412.5\x1a\x141970-01-01T00:00:02Z\x22\x08\x08\x01\x10\x80\xca\xb5\xee\x01")))
+	if err != nil || shown(events[0]) != "1000, , decimal 12.5, timestamp 2000, decimal 1.5" {
+		t.Errorf("%v, %v", events, err)
 	}
 }
 

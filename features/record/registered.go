@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+
+	"github.com/weir-stream/weir/value"
 )
 
 // Registered is a schema as a registry holds it.
@@ -124,3 +126,25 @@ func (p *programs[P]) find(id int32) (P, error) {
 	p.byID[id] = program
 	return program, nil
 }
+
+// holds is what a schema may hold at a place.
+type holds struct{ text, number, truth bool }
+
+// values says whether that may be values of a field's type; texts may be decimals and
+// timestamps, too. A location is looked up as its two numbers.
+func (h holds) values(t value.Type) bool {
+	switch t {
+	case value.String:
+		return h.text
+	case value.Int, value.Float:
+		return h.number
+	case value.Decimal, value.Timestamp:
+		return h.number || h.text
+	case value.Bool:
+		return h.truth
+	}
+	return true
+}
+
+// expectedType is a field's type in a message.
+func expectedType(t value.Type) string { return fmt.Sprintf("a field of type %s", t) }

@@ -154,6 +154,22 @@ func goldenAvro(t testing.TB) []byte {
 	return out.Bytes()
 }
 
+// Columns are fields, also of records within; not lists, nor the fields of a record within itself.
+func TestAvroColumns(t *testing.T) {
+	f, err := Open(write(t, "in.avro", goldenAvro(t)), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table, err := f.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(table.Columns(), " "), "id at who.user amount ok place.lat place.lon"; got != want {
+		t.Errorf("columns %s, want %s", got, want)
+	}
+}
+
 // A container that breaks off, or is damaged, ends with the row where it is.
 func TestBrokenAvro(t *testing.T) {
 	whole := goldenAvro(t)
