@@ -21,7 +21,7 @@ import (
 // form that begins by the clock, some over logs with a cap that is reached.
 const runningDefinitions = `
 streams:
-  pay: {topic: t, timestamp: at, fields: {user: string, shop: string, amount: decimal, score: float, text: string, ok: bool}}
+  pay: {topic: t, timestamp: at, fields: {user: string, shop: string, till: {type: string, path: shop}, amount: decimal, score: float, text: string, ok: bool}}
 features:
   count: COUNT(1m, pay, user, tile=exact)
   count_of_some: COUNT(1m, pay, user, tile=exact, where=ok)
@@ -37,8 +37,8 @@ features:
   greatest: MAX(tumbling 1m, pay, score, user, tile=exact)
   distinct: COUNT_DISTINCT(1m, pay, user, text, tile=exact)
   ratio: RATIO(10s, pay, user, condition=ok, tile=exact)
-  of_few: SUM(1m, pay, score, shop, tile=exact, max=7)
-  greatest_of_few: MAX(10s, pay, amount, shop, tile=exact, delay=10s, max=7)
+  of_few: SUM(1m, pay, score, till, tile=exact, max=7)
+  greatest_of_few: MAX(10s, pay, amount, till, tile=exact, delay=10s, max=7)
 `
 
 // Answers of windows that are moved on are those that are read anew, whatever the order of
@@ -112,7 +112,7 @@ func drawPayment(t *rapid.T, at int64) []byte {
 // compareRunning compares the answers of a user, and of one without events.
 func compareRunning(t *rapid.T, all []*features.Feature, running *query.Running, places []int, store *memory.Store, at, now int64) {
 	for _, user := range []string{"u", "nobody"} {
-		entityOf := func(by string) string { return map[string]string{"user": user, "shop": "s"}[by] }
+		entityOf := func(by string) string { return map[string]string{"user": user, "shop": "s", "till": "s"}[by] }
 		for i, log := range running.Logs {
 			held, start, beside := store.Follow(log.Series, []byte(entityOf(log.Series.By[0])))
 			var windows *query.Windows
