@@ -10,13 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"os/exec"
 	"runtime"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -39,7 +40,7 @@ type api struct {
 // startAPI starts one that ends with the benchmark.
 func startAPI(b *testing.B, redisAddr string) *api {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), apiEnv+"="+redisAddr, profileEnv+"="+*profiles)
+	cmd.Env = append(os.Environ(), apiEnv+"="+redisAddr)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -68,22 +69,8 @@ func startAPI(b *testing.B, redisAddr string) *api {
 	return a
 }
 
-// profileEnv is the directory for a CPU profile of the API; empty for none.
-const profileEnv = "WEIR_BENCH_API_PROFILE"
-
 // answer answers questions.
 func answer(redisAddr string) error {
-	if dir := os.Getenv(profileEnv); dir != "" {
-		file, err := os.Create(dir + "/api.prof")
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
 	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {
 		return err
@@ -101,6 +88,7 @@ func answer(redisAddr string) error {
 		runtime.ReadMemStats(&memory)
 		fmt.Fprintln(w, cpuSeconds(), memory.Mallocs)
 	})
+	mux.HandleFunc("/profile", pprof.Profile)
 	server, err := serve.Start("127.0.0.1:0", mux, slog.Default())
 	if err != nil {
 		return err
@@ -191,6 +179,20 @@ func (a *api) usage(b *testing.B) (cpu float64, mallocs uint64) {
 func (a *api) cpu(b *testing.B) float64 {
 	cpu, _ := a.usage(b)
 	return cpu
+}
+
+// profile writes a CPU profile of the API's process.
+func (a *api) profile(b *testing.B, file string, over time.Duration) {
+	response, err := http.Get(fmt.Sprintf("http://%s/profile?seconds=%.0f", a.addr, over.Seconds()))
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer response.Body.Close()
+	profile, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, os.WriteFile(file, profile, 0o600)); err != nil {
+		b.Error(err)
+	}
 }
 
 // wire is an HTTP/1.1 connection of one who does not care about headers. What

@@ -21,13 +21,13 @@ import (
 )
 
 // besideFeast has Feast's server answer questions like Weir's, out of a Redis of
-// its own, adds a row to the table for each number of workers, and returns the
-// throughput of each. WEIR_TEST_FEAST names a Python that has
-// Feast with Redis; without it a row says that it is not installed.
-func besideFeast(b *testing.B, table io.Writer) (list []throughput) {
+// its own, in turn with Weir's, and returns Weir and Feast for each number of
+// workers. WEIR_TEST_FEAST names a Python that has Feast with Redis; without it
+// there are none.
+func besideFeast(b *testing.B, weir way) (list []asked) {
 	python := os.Getenv("WEIR_TEST_FEAST")
 	if python == "" {
-		fmt.Fprintln(table, "Feast\tnot installed\t\t\t\t\t\t\t\t\t\t")
+		fmt.Println("Feast is not installed")
 		return nil
 	}
 	server := redistest.New(b, redistest.Options{})
@@ -40,7 +40,7 @@ func besideFeast(b *testing.B, table io.Writer) (list []throughput) {
 	b.Setenv("FEAST_USAGE", "false")
 	f.run(b, "load.py", strconv.Itoa(questionUsers))
 	for _, workers := range []int{1, 2, 2*runtime.NumCPU() + 1} { // the last is what Feast recommends
-		list = append(list, f.measure(b, server, table, workers))
+		list = append(list, f.measure(b, server, weir, workers)...)
 	}
 	return list
 }
@@ -66,8 +66,8 @@ func (f *feast) run(b *testing.B, script string, args ...string) string {
 // feastListens tells where a server listens, and its process id.
 var feastListens = regexp.MustCompile(`Listening at: http://(\S+) \((\d+)\)`)
 
-// measure starts a server, asks it, and stops it.
-func (f *feast) measure(b *testing.B, store *redistest.Server, table io.Writer, workers int) throughput {
+// measure starts a server, asks it and Weir, and stops it.
+func (f *feast) measure(b *testing.B, store *redistest.Server, weir way, workers int) []asked {
 	// A worker that ends after so many requests, as it does by default, would
 	// break the connections that are kept alive.
 	server := testkit.Start(b, f.python, "-m", "feast.cli.cli", "--chdir", f.repository, "serve", "--port", "0",
@@ -85,7 +85,7 @@ func (f *feast) measure(b *testing.B, store *redistest.Server, table io.Writer, 
 	a := &api{addr: found[1], free: make(chan *wire, manyAskers)}
 	w := way{
 		name: fmt.Sprintf("Feast, workers: %d", workers),
-		ask:  func(n uint64) error { return a.post("/get-online-features", f.question(n)) },
+		ask:  func(n uint64) error { return a.post("/get-online-features", f.question(n)) }, redis: store.Client(b),
 		cpu: func(b *testing.B) float64 {
 			seconds, err := strconv.ParseFloat(f.run(b, "cpu.py", found[2]), 64)
 			if err != nil {
@@ -94,10 +94,10 @@ func (f *feast) measure(b *testing.B, store *redistest.Server, table io.Writer, 
 			return seconds
 		},
 	}
-	r := w.measure(b, store.Client(b), table)
+	list := ask(b, []way{weir, w})
 	a.closeIdle()
 	server.Stop()
-	return r
+	return list
 }
 
 // check asks once and looks whether all is there.

@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -67,26 +62,13 @@ services:
 
 const (
 	questionUsers  = 25_000 // and as many cards, and twice as many devices: 100,000 entities
-	askers         = 16     // that ask at the same time
-	manyAskers     = 64     // so many that there is always one who waits
 	questionShards = 16
-	// asksFor is how long each way to ask is measured.
-	asksFor = 5 * time.Second
-	pace    = 1000 // questions a second, at which each way is asked as well
 )
-
-// way is one way to ask: it does so once for the entities of a number.
-type way struct {
-	name string
-	ask  func(n uint64) error
-	// cpu is the CPU time, in seconds, that the process has taken which answers.
-	cpu func(b *testing.B) float64
-}
 
 // BenchmarkQuestions asks for 20 features of 3 entities each, over HTTP, and
 // beside that has go-redis read the same keys in a pipeline and do nothing with
 // them, or send bytes that were fixed before: what net/http and go-redis leave
-// to be had. Weir answers in a process of its own; who asks does no more than write
+// to be had. All take turns. Weir answers in a process of its own; who asks does no more than write
 // requests and read responses off a connection. Feast's server, where there is
 // one, is asked for as many features of as many entities. Run it once:
 // -benchtime 1x.
@@ -108,43 +90,29 @@ func questions(b *testing.B) {
 	loadEntities(b, s, registry, now)
 	api := startAPI(b, server.Addr())
 	size := api.answerSize(b, question(0))
-	ways := []way{
-		{"Weir over HTTP", func(n uint64) error { return api.post("/v1/query", question(n)) }, api.cpu},
+	asked := ask(b, []way{
+		{"Weir over HTTP", func(n uint64) error { return api.post("/v1/query", question(n)) }, client, api.cpu, api.profile},
 		{"go-redis, same keys", func(n uint64) error {
 			return readKeys(context.Background(), client, questionKeys(n, registry))
-		}, func(*testing.B) float64 { return cpuSeconds() }},
+		}, client, func(*testing.B) float64 { return cpuSeconds() }, nil},
 		{"the same over HTTP, fixed bytes", func(n uint64) error {
 			return api.post(fmt.Sprintf("/floor?n=%d&bytes=%d", n, size), question(n))
-		}, api.cpu},
-	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "\n20 features, 3 entities\tone asks: a second\t%d ask\tCPU µs a question\tof Redis\tp50\tp99\tp99.9\t%d ask: a second\tat 1,000 a second: p50\tp99\tp99.9\t\n",
-		askers, manyAskers)
-	var asked []throughput
-	for _, w := range ways {
-		asked = append(asked, w.measure(b, client, table))
-	}
+		}, client, api.cpu, api.profile},
+	})
 	weir, reader, floor := asked[0], asked[1], asked[2]
-	allocations := allocationsOf(b, api, ways[0])
-	servers := besideFeast(b, table)
-	if err := table.Flush(); err != nil {
-		b.Fatal(err)
-	}
+	allocations := allocationsOf(b, api, weir.way)
+	feast := besideFeast(b, weir.way)
+	printAsked(b, append(asked, feast...))
 	fmt.Printf("Weir answers %.2f times as many questions as go-redis reads where %d ask, %.2f times where %d do, %.2f times where one does\n",
-		weir.some/reader.some, askers, weir.many/reader.many, manyAskers, weir.one/reader.one)
-	fmt.Printf("It answers %.2f times as many as a loop of one reads where %d ask, %.2f times where %d do\n",
-		weir.some/reader.one, askers, weir.many/reader.one, manyAskers)
-	fmt.Printf("It answers %.2f times as many as net/http and go-redis could that computed nothing\n", weir.some/floor.some)
+		weir.some.over(&reader.some), askers, weir.many.over(&reader.many), manyAskers, weir.one.over(&reader.one))
+	fmt.Printf("It answers %.2f times as many as net/http and go-redis could that computed nothing where %d ask, %.2f times where %d do, for %.2f times the CPU\n",
+		weir.some.over(&floor.some), askers, weir.many.over(&floor.many), manyAskers, weir.cpu/floor.cpu)
 	fmt.Printf("It allocates %.0f times a question\n", allocations)
-	b.ReportMetric(weir.some/reader.some, "rate-ratio")
-	fastest := 0.0
-	for _, f := range servers {
+	b.ReportMetric(weir.some.over(&floor.some), "rate-ratio")
+	for i := 0; i < len(feast); i += 2 {
+		weir, f := feast[i], feast[i+1]
 		fmt.Printf("Weir answers %.1f times as many questions as %s where %d ask, %.1f times where %d do\n",
-			weir.some/f.some, f.way, askers, weir.many/f.many, manyAskers)
-		fastest = max(fastest, f.some)
-	}
-	if fastest > 0 {
-		b.ReportMetric(weir.some/fastest, "feast-rate-ratio")
+			weir.some.over(&f.some), f.name, askers, weir.many.over(&f.many), manyAskers)
 	}
 }
 
@@ -159,83 +127,6 @@ func allocationsOf(b *testing.B, a *api, w way) float64 {
 	}
 	_, after := a.usage(b)
 	return float64(after-before) / n
-}
-
-// throughput is how many questions a way answers a second: where one asks, where
-// askers do and where manyAskers do.
-type throughput struct {
-	way             string
-	one, some, many float64
-}
-
-// measure adds a row to the table, and returns the throughput in it. The client is
-// of the Redis that holds the answers.
-func (w way) measure(b *testing.B, client *redis.Client, table io.Writer) (r throughput) {
-	r.way, r.one = w.name, float64(len(load(b, w, 0, 1)))/asksFor.Seconds()
-	server := side{redis: client}
-	redisCPU := func() float64 { return server.info(b, "cpu", "used_cpu_user", "used_cpu_sys") }
-	cpu, redisBefore := w.cpu(b), redisCPU()
-	full := load(b, w, 0, askers)
-	n := float64(len(full))
-	cpu, redisBefore = (w.cpu(b)-cpu)/n*1e6, (redisCPU()-redisBefore)/n*1e6
-	r.some = n / asksFor.Seconds()
-	r.many = float64(len(load(b, w, 0, manyAskers))) / asksFor.Seconds()
-	var paced []time.Duration
-	if r.some >= pace { // one that is slower falls behind ever further
-		paced = load(b, w, pace, askers)
-	}
-	fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%.0f\t%s\t\n", w.name, r.one, r.some, cpu, redisBefore, quantiles(full), r.many, quantiles(paced))
-	return r
-}
-
-// load has some ask for a while, as fast as they can or at a rate, and returns
-// how long each question took, sorted. At a rate, a question's time begins when
-// it is due.
-func load(b *testing.B, w way, rate, askers int) []time.Duration {
-	var all []time.Duration
-	var mu sync.Mutex
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	began := time.Now()
-	for asker := range askers {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(asker), 1))
-			var took []time.Duration
-			for {
-				due := time.Now()
-				if rate > 0 {
-					due = began.Add(time.Duration(next.Add(1)) * time.Second / time.Duration(rate))
-					time.Sleep(time.Until(due))
-				}
-				if due.Sub(began) > asksFor {
-					break
-				}
-				if err := w.ask(random.Uint64()); err != nil {
-					b.Error(err)
-					break
-				}
-				took = append(took, time.Since(due))
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, took...)
-		})
-	}
-	wg.Wait()
-	slices.Sort(all)
-	return all
-}
-
-// quantiles are the cells of a table for p50, p99 and p99.9, with dashes where
-// nothing was asked.
-func quantiles(sorted []time.Duration) string {
-	if len(sorted) == 0 {
-		return "-\t-\t-"
-	}
-	at := func(q float64) time.Duration {
-		return sorted[int(q*float64(len(sorted)-1))].Round(10 * time.Microsecond)
-	}
-	return fmt.Sprintf("%v\t%v\t%v", at(0.5), at(0.99), at(0.999))
 }
 
 // entitiesOf are the users, devices and cards of a question.

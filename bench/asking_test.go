@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// askers is how many ask at the same time, manyAskers so many that there is always one who waits.
+	askers, manyAskers = 16, 64
+	// Each way to ask is measured for rounds times roundFor at each load. The ways take turns, for a machine that others
+	// share is now fast and now slow.
+	rounds, roundFor = 5, time.Second
+	pace             = 1000 // questions a second, at which each way is asked as well
+)
+
+// way is one way to ask: it does so once for the entities of a number.
+type way struct {
+	name  string
+	ask   func(n uint64) error
+	redis *redis.Client // of the server that holds the answers
+	// cpu is the CPU time, in seconds, that the process has taken which answers.
+	cpu func(b *testing.B) float64
+	// profile writes a CPU profile of that process over a time; nil where there is none.
+	profile func(b *testing.B, file string, over time.Duration)
+}
+
+// asked is what became of asking in a way.
+type asked struct {
+	way
+	one, some, many answers // where one asks, askers do and manyAskers do
+	paced           answers // of askers at a rate; none where the way is slower
+
+	cpu, redisCPU float64 // µs a question where askers ask, of the process that answers and of Redis
+}
+
+// answers are how long questions took that were asked for a time.
+type answers struct {
+	took   []time.Duration
+	during time.Duration
+}
+
+func (a *answers) rate() float64 { return float64(len(a.took)) / a.during.Seconds() }
+
+// over is how many times the rate of others theirs is.
+func (a *answers) over(others *answers) float64 { return a.rate() / others.rate() }
+
+// ask asks in some ways in turn.
+func ask(b *testing.B, ways []way) []asked {
+	list := make([]asked, len(ways))
+	for i, w := range ways {
+		list[i].way = w
+	}
+	inTurn := func(turn func(round int, a *asked)) {
+		for round := range rounds {
+			for i := range list {
+				turn(round, &list[i])
+			}
+		}
+	}
+	inTurn(func(_ int, a *asked) { a.one.load(b, a.way, 0, 1) })
+	inTurn(func(round int, a *asked) { a.measure(b, round) })
+	inTurn(func(_ int, a *asked) { a.many.load(b, a.way, 0, manyAskers) })
+	inTurn(func(_ int, a *asked) {
+		if a.some.rate() >= pace { // one that is slower falls behind ever further
+			a.paced.load(b, a.way, pace, askers)
+		}
+	})
+	for i := range list {
+		n := float64(len(list[i].some.took)) / 1e6
+		list[i].cpu, list[i].redisCPU = list[i].cpu/n, list[i].redisCPU/n
+	}
+	return list
+}
+
+// measure has askers ask for a round, and adds up what CPU time that took, in seconds.
+func (a *asked) measure(b *testing.B, round int) {
+	var profiling sync.WaitGroup
+	defer profiling.Wait()
+	if *profiles != "" && a.profile != nil {
+		profiling.Go(func() { a.profile(b, fmt.Sprintf("%s/%s %d.prof", *profiles, a.name, round), roundFor) })
+	}
+	server := side{redis: a.way.redis}
+	redisCPU := func() float64 { return server.info(b, "cpu", "used_cpu_user", "used_cpu_sys") }
+	cpu, ofRedis := a.way.cpu(b), redisCPU()
+	a.some.load(b, a.way, 0, askers)
+	a.cpu, a.redisCPU = a.cpu+a.way.cpu(b)-cpu, a.redisCPU+redisCPU()-ofRedis
+}
+
+// load has some ask for a round, as fast as they can or at a rate, and adds how
+// long each question took. At a rate, a question's time begins when it is due.
+func (a *answers) load(b *testing.B, w way, rate, askers int) {
+	var mu sync.Mutex
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range askers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(rand.Uint64(), 1))
+			var took []time.Duration
+			for {
+				due := time.Now()
+				if rate > 0 {
+					due = began.Add(time.Duration(next.Add(1)) * time.Second / time.Duration(rate))
+					time.Sleep(time.Until(due))
+				}
+				if due.Sub(began) > roundFor {
+					break
+				}
+				if err := w.ask(random.Uint64()); err != nil {
+					b.Error(err)
+					break
+				}
+				took = append(took, time.Since(due))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			a.took = append(a.took, took...)
+		})
+	}
+	wg.Wait()
+	a.during += roundFor
+}
+
+// printAsked prints a table of the ways.
+func printAsked(b *testing.B, list []asked) {
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "\n20 features, 3 entities\tone asks: a second\t%d ask\tCPU µs a question\tof Redis\tp50\tp99\tp99.9\t%d ask: a second\tat 1,000 a second: p50\tp99\tp99.9\t\n",
+		askers, manyAskers)
+	for _, a := range list {
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%.0f\t%s\t\n", a.name, a.one.rate(), a.some.rate(), a.cpu, a.redisCPU,
+			a.some.quantiles(), a.many.rate(), a.paced.quantiles())
+	}
+	if err := table.Flush(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// quantiles are the cells of a table for p50, p99 and p99.9, with dashes where
+// nothing was asked.
+func (a *answers) quantiles() string {
+	if len(a.took) == 0 {
+		return "-\t-\t-"
+	}
+	slices.Sort(a.took)
+	at := func(q float64) time.Duration {
+		return a.took[int(q*float64(len(a.took)-1))].Round(10 * time.Microsecond)
+	}
+	return fmt.Sprintf("%v\t%v\t%v", at(0.5), at(0.99), at(0.999))
+}

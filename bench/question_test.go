@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/serve"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+// BenchmarkQuestion is a question of BenchmarkQuestions without HTTP, one after the other: what
+// Weir allocates, and the CPU time that its process takes.
+func BenchmarkQuestion(b *testing.B) {
+	client := redistest.New(b, redistest.Options{}).Client(b)
+	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := redisstore.New(client, namespace, questionShards)
+	loadEntities(b, s, registry, time.Now())
+	h := serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Reader: s})
+	w := &nowhere{header: http.Header{}}
+	request := httptest.NewRequest(http.MethodPost, "/v1/query", nil)
+	b.ReportAllocs()
+	b.ResetTimer()
+	began, n := cpuSeconds(), uint64(0)
+	for b.Loop() {
+		n += 7919
+		request.Body = body{bytes.NewReader(question(n))}
+		h.ServeHTTP(w, request)
+		if w.status != http.StatusOK {
+			b.Fatalf("status %d", w.status)
+		}
+	}
+	b.ReportMetric((cpuSeconds()-began)/float64(b.N)*1e6, "cpu-µs/op")
+}
+
+// body is a request's.
+type body struct{ *bytes.Reader }
+
+func (body) Close() error { return nil }
+
+// nowhere takes responses and keeps their status.
+type nowhere struct {
+	header http.Header
+	status int
+}
+
+func (w *nowhere) Header() http.Header         { return w.header }
+func (w *nowhere) WriteHeader(status int)      { w.status = status }
+func (w *nowhere) Write(p []byte) (int, error) { return len(p), nil }
