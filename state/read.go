@@ -17,11 +17,16 @@ type Read struct {
 	// First and Last are the tiles wanted, both included. For LastSeen a tile
 	// is one millisecond.
 	First, Last int64
+	// Total says that one bucket with what all tiles wanted hold together will do:
+	// their sum, or the least or the greatest of them. A store may give the tiles.
+	Total bool
 }
 
 // WindowState is what a series holds of one entity in the tiles wanted.
 type WindowState struct {
-	Buckets []Bucket // Tiles and Extremes: those that hold something, by rising tile
+	// Buckets are, for Tiles and Extremes, those that hold something, by rising tile; for
+	// Read.Total perhaps one for all.
+	Buckets []Bucket
 	Members []string // Members: the values met, in no order
 	// Bound is, for Members, the hash from which on some values of the tiles wanted
 	// are not kept: of those below it all are there. It is 0 where all are.

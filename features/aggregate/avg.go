@@ -17,6 +17,8 @@ func (avg) Spec() Spec {
 
 func (avg) Measures(Call) []state.Measure { return []state.Measure{state.Sum, state.CountValues} }
 
+func (avg) fromTotals() {}
+
 func (avg) Merge(c Call, _ int64, s []state.WindowState) Result {
 	return average(c, s[0].Buckets, total(s[1].Buckets))
 }

@@ -17,6 +17,8 @@ func (count) Spec() Spec {
 
 func (count) Measures(Call) []state.Measure { return []state.Measure{state.CountEvents} }
 
+func (count) fromTotals() {}
+
 func (count) Merge(_ Call, _ int64, s []state.WindowState) Result {
 	return Result{Value: value.Value{Type: value.Int, Num: total(s[0].Buckets)}, Found: len(s[0].Buckets) > 0}
 }

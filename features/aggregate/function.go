@@ -53,6 +53,13 @@ type Mergeable interface {
 	Merge(c Call, at int64, s []state.WindowState) Result
 }
 
+// Totalled is a function to which one tile with what all tiles of the window hold together
+// is as good as these are.
+type Totalled interface {
+	Mergeable
+	fromTotals()
+}
+
 // Keyed is a function that counts events by what its field's values fall under.
 type Keyed interface {
 	Mergeable

@@ -17,6 +17,8 @@ func (idleSince) Spec() Spec {
 
 func (idleSince) Measures(Call) []state.Measure { return []state.Measure{state.Latest} }
 
+func (idleSince) fromTotals() {}
+
 func (idleSince) Merge(_ Call, _ int64, s []state.WindowState) Result {
 	return extreme(s[0].Buckets, +1)
 }

@@ -47,6 +47,9 @@ func (greatest) Measures(c Call) []state.Measure {
 	return []state.Measure{state.Max}
 }
 
+func (least) fromTotals()    {}
+func (greatest) fromTotals() {}
+
 func (least) Merge(_ Call, _ int64, s []state.WindowState) Result { return extreme(s[0].Buckets, -1) }
 func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result {
 	return extreme(s[0].Buckets, +1)

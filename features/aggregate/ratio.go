@@ -21,6 +21,8 @@ func (ratio) Measures(Call) []state.Measure {
 	return []state.Measure{state.CountHolds, state.CountEvents}
 }
 
+func (ratio) fromTotals() {}
+
 func (ratio) Merge(_ Call, _ int64, s []state.WindowState) Result {
 	return share(total(s[0].Buckets), total(s[1].Buckets))
 }

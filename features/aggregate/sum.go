@@ -23,6 +23,8 @@ func (sum) Spec() Spec {
 
 func (sum) Measures(Call) []state.Measure { return []state.Measure{state.Sum} }
 
+func (sum) fromTotals() {}
+
 func (sum) Merge(c Call, _ int64, s []state.WindowState) Result {
 	return summed(c, s[0].Buckets)
 }

@@ -30,6 +30,9 @@ const sinceNote = "Up to the moment asked for, less the window's `delay`. It is 
 func (timeSinceFirst) Measures(Call) []state.Measure { return []state.Measure{state.Earliest} }
 func (timeSinceLast) Measures(Call) []state.Measure  { return []state.Measure{state.Latest} }
 
+func (timeSinceFirst) fromTotals() {}
+func (timeSinceLast) fromTotals()  {}
+
 func (timeSinceFirst) Merge(_ Call, at int64, s []state.WindowState) Result {
 	return since(at, extreme(s[0].Buckets, -1))
 }

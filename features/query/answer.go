@@ -51,9 +51,10 @@ type Answer struct {
 // readsOf lists what must be read to answer a feature over a stream at a moment,
 // one read for each of its series.
 func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []state.Read {
+	_, total := f.Kind.(aggregate.Totalled)
 	for _, s := range f.Series {
 		first, last := f.Window.Tiles(s, at-f.Window.Delay.Milliseconds())
-		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last})
+		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last, Total: total})
 	}
 	return dst
 }

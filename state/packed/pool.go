@@ -13,6 +13,16 @@ type place struct{ free State } // nil for none
 // not hang on them.
 type emptied interface{ empty() }
 
+// Emptied empties a state for another use, and says whether it could: a state that cannot
+// be emptied is of no further use.
+func Emptied(used State) bool {
+	e, ok := used.(emptied)
+	if ok {
+		e.empty()
+	}
+	return ok
+}
+
 // Take is an empty state of a series, with a secret. Those that hash with it are not
 // used once more, so what lies in the pool has none.
 func (s *Pool) Take(series *state.Series, secret Secret) State {
@@ -26,11 +36,9 @@ func (s *Pool) Take(series *state.Series, secret Secret) State {
 
 // Put takes back a state of a series. It must not be used any more.
 func (s *Pool) Put(series *state.Series, used State) {
-	e, ok := used.(emptied)
-	if !ok {
+	if !Emptied(used) {
 		return
 	}
-	e.empty()
 	p := s.places[series]
 	if p == nil {
 		if s.places == nil {

@@ -62,18 +62,29 @@ func (t *tiles) put(n number) {
 		t.numbers = slices.Insert(t.numbers, i, n)
 		return
 	}
-	held, v := t.value(t.numbers[i]), t.value(n)
-	if order := t.series.Measure.Order(); order != 0 {
-		if value.Compare(v, held) == order {
-			t.numbers[i] = n
-		}
-		return
+	t.numbers[i] = t.together(t.numbers[i], n)
+}
+
+// together is what two numbers of one tile are together.
+func (t *tiles) together(a, b number) number {
+	order, isFloat := t.series.Measure.Order(), floats(t.series)
+	if sum := a.num + b.num; order == 0 && !isFloat && a.carry|b.carry == 0 && (sum > a.num) == (b.num > 0) {
+		a.num = sum
+		return a
 	}
-	sum := value.Add(held, v)
-	if sum.Type == value.Float {
+	v, w := t.value(a), t.value(b)
+	if order != 0 {
+		if value.Compare(w, v) == order {
+			return b
+		}
+		return a
+	}
+	sum := value.Add(v, w)
+	if isFloat {
 		sum.Num = int64(math.Float64bits(sum.Flt))
 	}
-	t.numbers[i].num, t.numbers[i].carry = sum.Num, sum.Carry
+	a.num, a.carry = sum.Num, sum.Carry
+	return a
 }
 
 func (t *tiles) Merge(packed []byte) error {

@@ -120,7 +120,7 @@ func (f *following) want(states []wanted, r *state.Read) []wanted {
 	if slices.ContainsFunc(states, func(w wanted) bool { return w.tag == tag }) {
 		return states
 	}
-	return append(states, wanted{tag, r.Series, f.begin(r)})
+	return append(states, wanted{tag: tag, series: r.Series, state: f.begin(r)})
 }
 
 // begin makes the empty state that a read looks at.

@@ -32,8 +32,9 @@ func (s *Store) remember(l *lookup, pending *state.Batch) {
 func (l *lookup) overlay(held *states, packedIDs []byte, pending *state.Batch) error {
 	ids := states{secret: held.secret}
 	for _, s := range l.ids {
-		ids.want(s)
+		ids.look(s, false)
 	}
+	ids.ready()
 	if err := ids.merge(packedIDs); err != nil {
 		key := l.key
 		if l.idsKey != "" {

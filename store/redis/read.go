@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
@@ -64,9 +62,11 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	if err != nil {
 		return nil, freshness, fmt.Errorf("read features: %w", err)
 	}
+	r := newReceiver(reads, slices, pending, secret)
+	defer r.free()
 	for i := range lookups {
 		if !errors.Is(lookups[i].err(), state.ErrUnavailable) {
-			lookups[i].receive(reads, slices, pending, secret)
+			r.receive(&lookups[i])
 		}
 	}
 	return slices, freshness, nil
@@ -75,7 +75,11 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 // secretFor is the secret that reads need, if they do. It is looked for when the state
 // has been read: where there is none even then, there was no state.
 func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
-	if pending == nil && !slices.ContainsFunc(reads, func(r state.Read) bool { return r.Series.Layout() == state.Filters }) {
+	needed := pending != nil
+	for i := range reads { // a read is too long to be copied for a look
+		needed = needed || reads[i].Series.Layout() == state.Filters
+	}
+	if !needed {
 		return packed.Secret{}, nil
 	}
 	return s.keyed(ctx)
@@ -103,7 +107,8 @@ type entityKey struct{ group, entity string }
 
 // lookups gathers the reads by key.
 func (s *Store) lookups(reads []state.Read) []lookup {
-	var list []lookup
+	const usual = 16
+	list := make([]lookup, 0, min(len(reads), usual))
 	var last entityKey // of the read before, which is often that of the next one
 	var buf []byte
 	at, of, known := 0, make([]int, len(reads)), map[entityKey]int{}
@@ -184,107 +189,4 @@ func (l *lookup) reply() (packed, ids []byte) {
 	text, _ := both[0].(string)
 	idsText, _ := both[1].(string)
 	return []byte(text), []byte(idsText)
-}
-
-// receive takes the reply into the slices of the lookup's reads. Where it is
-// damaged they say so; what can still be told from it would be too little.
-func (l *lookup) receive(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) {
-	if err := l.take(reads, slices, pending, secret); err != nil {
-		for _, i := range l.reads {
-			slices[i] = state.WindowState{Err: err}
-		}
-	}
-}
-
-func (l *lookup) take(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) error {
-	if err := l.refused(); err != nil {
-		return err
-	}
-	packed, packedIDs := l.reply() // they are only read
-	if len(packed) == 0 && pending == nil {
-		return nil
-	}
-	held := statesPool.Get().(*states)
-	defer held.free()
-	held.secret = secret
-	for _, i := range l.reads {
-		held.reads = append(held.reads, held.want(reads[i].Series))
-	}
-	if err := held.merge(packed); err != nil {
-		return keyspace.NewError(l.key, err)
-	}
-	if pending != nil {
-		if err := l.overlay(held, packedIDs, pending); err != nil {
-			return err
-		}
-	}
-	for n, i := range l.reads {
-		of := &held.list[held.reads[n]]
-		slices[i] = of.state.Read(&reads[i])
-		slices[i].LostUntil = held.losses.Of(of.tag)
-	}
-	return nil
-}
-
-// states are those of some series of an entity. They come from a pool, and go
-// back there by free.
-type states struct {
-	list  []wanted
-	reads []int // by read, the index of its series in list
-	pool  packed.Pool
-
-	secret packed.Secret // of the store whose states they are
-
-	losses packed.Losses
-}
-
-// wanted is the state of a series that reads look at.
-type wanted struct {
-	tag    uint32
-	series *state.Series
-	state  packed.State
-}
-
-var statesPool = sync.Pool{New: func() any { return new(states) }}
-
-// free ends the use of the states.
-func (s *states) free() {
-	for _, w := range s.list {
-		s.pool.Put(w.series, w.state)
-	}
-	clear(s.list)
-	s.list, s.reads, s.losses, s.secret = s.list[:0], s.reads[:0], nil, packed.Secret{}
-	statesPool.Put(s)
-}
-
-// want makes room for a series, and returns its index.
-func (s *states) want(series *state.Series) int {
-	for i := range s.list {
-		if s.list[i].series == series {
-			return i
-		}
-	}
-	s.list = append(s.list, wanted{series.Tag(), series, s.pool.Take(series, s.secret)})
-	return len(s.list) - 1
-}
-
-// of is the state of the series with a tag, nil where it is not wanted.
-func (s *states) of(tag uint32) packed.State {
-	for i := range s.list {
-		if s.list[i].tag == tag {
-			return s.list[i].state
-		}
-	}
-	return nil
-}
-
-// merge takes in what is packed of them.
-func (s *states) merge(data []byte) error {
-	return packed.Sections(data, func(tag uint32, body []byte) error {
-		if held := s.of(tag); held != nil {
-			return held.Merge(body)
-		}
-		_, err := s.losses.Take(tag, body)
-		return err
-	})
 }

@@ -54,7 +54,9 @@ func BenchmarkReceive(b *testing.B) {
 	slices := make([]state.WindowState, len(reads))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.receive(reads, slices, nil, packed.Secret{})
+		r := newReceiver(reads, slices, nil, packed.Secret{})
+		r.receive(&l)
+		r.free()
 	}
 	if err := slices[0].Err; err != nil {
 		b.Fatal(err)

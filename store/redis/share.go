@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -31,9 +30,11 @@ func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *st
 			l.lost = err
 			continue
 		}
-		at := slices.IndexFunc(shares, func(s share) bool { return s.master == m })
-		if at < 0 {
-			at = len(shares)
+		at := 0
+		for at < len(shares) && shares[at].master != m {
+			at++
+		}
+		if at == len(shares) {
 			shares = append(shares, share{master: m, commands: make([]redis.Cmder, 0, len(lookups)-i)})
 		}
 		shares[at].commands = l.ask(ctx, shares[at].commands)
