@@ -244,9 +244,8 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		Transport: &kafka.Transport{}, Brokers: o.Brokers,
 		Group: namespace, DeadLetterTopic: deadLetters, Workers: cfg.Processor.WorkerCount(),
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
-		Linger: cfg.Processor.Batch.Linger, CommitInterval: cfg.Processor.CommitInterval,
-		FetchMinBytes: int32(cfg.Kafka.Fetch.MinBytes), FetchMaxBytes: int32(cfg.Kafka.Fetch.MaxBytes),
-		FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes), FetchMaxWait: cfg.Kafka.Fetch.MaxWait,
+		Freshness: cfg.Processor.Freshness, CommitInterval: cfg.Processor.CommitInterval,
+		FetchMaxBytes: int32(cfg.Kafka.Fetch.MaxBytes), FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	go func() {

@@ -58,10 +58,8 @@ type Kafka struct {
 
 // Fetch bounds what one request to a broker brings.
 type Fetch struct {
-	MinBytes          Bytes         `key:"min_bytes"`
-	MaxBytes          Bytes         `key:"max_bytes"`
-	MaxWait           time.Duration `key:"max_wait"`
-	PartitionMaxBytes Bytes         `key:"partition_max_bytes"`
+	MaxBytes          Bytes `key:"max_bytes"`
+	PartitionMaxBytes Bytes `key:"partition_max_bytes"`
 }
 
 // TLS says how connections are encrypted. CA, Cert and Key are PEM files.
@@ -143,6 +141,7 @@ type HashEntities struct {
 // Processor says how events are applied.
 type Processor struct {
 	Workers         int           `key:"workers"` // 0 is one for each CPU; see WorkerCount
+	Freshness       time.Duration `key:"freshness"`
 	CommitInterval  time.Duration `key:"commit_interval"`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
 	Batch           Batch         `key:"batch"`
@@ -150,9 +149,8 @@ type Processor struct {
 
 // Batch bounds what is written to Redis together.
 type Batch struct {
-	MaxEvents int           `key:"max_events"`
-	MaxBytes  Bytes         `key:"max_bytes"`
-	Linger    time.Duration `key:"linger"`
+	MaxEvents int   `key:"max_events"`
+	MaxBytes  Bytes `key:"max_bytes"`
 }
 
 // Backfill says how new features are filled with what was applied before.

@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", OnBrokenBatch: "stop", MaxRecordBytes: 1 << 20,
 			TopicPartitions: -1, TopicReplication: -1,
 			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
-			Fetch: config.Fetch{MinBytes: 64 << 10, MaxBytes: 32 << 20, MaxWait: 5 * time.Millisecond, PartitionMaxBytes: 1 << 20},
+			Fetch: config.Fetch{MaxBytes: 32 << 20, PartitionMaxBytes: 1 << 20},
 			SASL:  config.SASL{Mechanism: "none", OAuth: config.OAuth{Scopes: []string{}, Extensions: []string{}}},
 		},
 		Registry: config.Registry{Timeout: 5 * time.Second},
@@ -70,8 +70,8 @@ func TestDefaults(t *testing.T) {
 		},
 		Store: config.Store{ExpirySlack: time.Hour},
 		Processor: config.Processor{
-			CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
-			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20, Linger: 5 * time.Millisecond},
+			Freshness: 20 * time.Millisecond, CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
+			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20},
 		},
 		Backfill: config.Backfill{Mode: "auto", Rate: 0.5},
 		API: config.API{

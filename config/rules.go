@@ -54,9 +54,7 @@ var rules = []rule{
 	{"kafka.heartbeat_interval", "100ms to a third of kafka.session_timeout", func(c *Config) bool {
 		return within(c.Kafka.HeartbeatInterval, 100*time.Millisecond, c.Kafka.SessionTimeout/3)
 	}},
-	{"kafka.fetch.min_bytes", "1 to kafka.fetch.max_bytes", func(c *Config) bool { return within(c.Kafka.Fetch.MinBytes, 1, c.Kafka.Fetch.MaxBytes) }},
 	{"kafka.fetch.max_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.Kafka.Fetch.MaxBytes, 1<<10, 1<<30) }},
-	{"kafka.fetch.max_wait", "1ms to 30s", func(c *Config) bool { return within(c.Kafka.Fetch.MaxWait, time.Millisecond, 30*time.Second) }},
 	{"kafka.fetch.partition_max_bytes", "kafka.max_record_bytes to kafka.fetch.max_bytes", func(c *Config) bool {
 		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
 	}},
@@ -115,11 +113,11 @@ var rules = []rule{
 	{"redis.tls.key", "a file exactly when redis.tls.cert names one", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
 
 	{"processor.workers", "0 to 1024", func(c *Config) bool { return within(c.Processor.Workers, 0, 1024) }},
+	{"processor.freshness", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Freshness, time.Millisecond, 10*time.Second) }},
 	{"processor.commit_interval", "10ms to 1m", func(c *Config) bool { return within(c.Processor.CommitInterval, 10*time.Millisecond, time.Minute) }},
 	{"processor.shutdown_timeout", "1ms to 10m", func(c *Config) bool { return within(c.Processor.ShutdownTimeout, time.Millisecond, 10*time.Minute) }},
 	{"processor.batch.max_events", "1 to 1000000", func(c *Config) bool { return within(c.Processor.Batch.MaxEvents, 1, 1000000) }},
 	{"processor.batch.max_bytes", "1KiB to 1GiB", func(c *Config) bool { return within(c.Processor.Batch.MaxBytes, 1<<10, 1<<30) }},
-	{"processor.batch.linger", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Batch.Linger, time.Millisecond, 10*time.Second) }},
 
 	oneOf("backfill.mode", func(c *Config) string { return c.Backfill.Mode }, "auto", "off"),
 	{"backfill.rate", "0.01 to 1", func(c *Config) bool { return 0.01 <= c.Backfill.Rate && c.Backfill.Rate <= 1 }},

@@ -45,11 +45,13 @@ type Config struct {
 
 	// Workers is how many batches may be under way at once; by default 1.
 	Workers int
-	// A batch is cut at MaxEvents records, MaxBytes bytes of their values, or
-	// Linger after its first record; never while the batch before is in flight.
-	MaxEvents int           // by default 2000
-	MaxBytes  int           // by default 4 MiB
-	Linger    time.Duration // by default 5 ms
+	// A batch is what was fetched since the one before, at most MaxEvents records or
+	// MaxBytes bytes of their values.
+	MaxEvents int // by default 2000
+	MaxBytes  int // by default 4 MiB
+	// Freshness is how long an event may wait for others, so that they are fetched and
+	// applied together.
+	Freshness time.Duration // by default 20 ms
 
 	CommitInterval   time.Duration // by default 1 s
 	RegisterInterval time.Duration // between two Register; by default 1 min
@@ -60,8 +62,7 @@ type Config struct {
 	RebalanceTimeout  time.Duration // by default 30 s
 	HeartbeatInterval time.Duration // by default 3 s
 
-	FetchMinBytes, FetchMaxBytes, FetchPartitionMaxBytes int32
-	FetchMaxWait                                         time.Duration
+	FetchMaxBytes, FetchPartitionMaxBytes int32
 
 	Metrics prometheus.Registerer // by default a registry of its own
 	Logger  *slog.Logger          // by default slog.Default()
@@ -75,7 +76,7 @@ func (c Config) withDefaults() Config {
 	c.Workers = cmp.Or(c.Workers, 1)
 	c.MaxEvents = cmp.Or(c.MaxEvents, 2000)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
-	c.Linger = cmp.Or(c.Linger, 5*time.Millisecond)
+	c.Freshness = cmp.Or(c.Freshness, 20*time.Millisecond)
 	c.CommitInterval = cmp.Or(c.CommitInterval, time.Second)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 20*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 30*time.Second)

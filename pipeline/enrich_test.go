@@ -494,7 +494,7 @@ func TestEnrichFromWhatIsOutdated(t *testing.T) {
 	sent := purchases(9, 300)
 	b.write(sent...)
 	group, few := b.config.Group, b.config.MaxEvents
-	b.config.MaxEvents, b.config.Linger = len(sent), time.Minute
+	b.config.MaxEvents = len(sent)
 	hung := held{b.store, new(sync.Once), make(chan struct{}), make(chan struct{})}
 	b.config.Store = hung
 	b.run()

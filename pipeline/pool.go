@@ -125,8 +125,8 @@ func (s *pool) begin(i int) {
 	p := s.p
 	poller := fetch.NewPoller(fetch.PollerConfig{
 		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...), Isolation: p.cfg.Isolation,
-		MinBytes: p.cfg.FetchMinBytes, MaxBytes: p.cfg.FetchMaxBytes,
-		PartitionMaxBytes: p.cfg.FetchPartitionMaxBytes, MaxWait: p.cfg.FetchMaxWait, Logger: p.log,
+		MaxBytes: p.cfg.FetchMaxBytes, PartitionMaxBytes: p.cfg.FetchPartitionMaxBytes,
+		Pace: p.cfg.Freshness, Logger: p.log,
 	})
 	a := s.newApplier(fmt.Sprintf("worker %d", i))
 	w := &worker{

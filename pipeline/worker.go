@@ -36,10 +36,9 @@ type worker struct {
 	resumed    chan resumed // what recovery has found
 	recovering sync.WaitGroup
 
-	current *batch // being filled
-	spare   *batch // empty; nil while it is applied
-	due     bool   // every shard is to be moved with the next batch
-	lingers *time.Timer
+	current *batch      // being filled
+	spare   *batch      // empty; nil while it is applied
+	due     bool        // every shard is to be moved with the next batch
 	settles *time.Timer // when a partition may be read that its plan has only just got
 	newest  int64       // timestamp of a record mapped, as far as it is believed, in ms
 
@@ -53,16 +52,12 @@ type worker struct {
 // run carries events until the context ends, then flushes what it holds. Its
 // error ends the processor.
 func (w *worker) run(ctx context.Context) error {
-	fetches := make(chan fetchResult)
 	ctx, cancel := context.WithCancel(ctx)
 	defer w.recovering.Wait()
 	defer cancel()
 	w.ctx = ctx
-	go w.poll(ctx, fetches)
 	commits := time.NewTicker(w.cfg.CommitInterval)
 	defer commits.Stop()
-	w.lingers = time.NewTimer(0)
-	defer w.lingers.Stop()
 	w.settles = time.NewTimer(0)
 	defer w.settles.Stop()
 	defer func() {
@@ -71,20 +66,19 @@ func (w *worker) run(ctx context.Context) error {
 		}
 	}()
 	for {
-		w.mapFetched()
+		if err := w.fill(ctx); err != nil {
+			return err
+		}
 		if w.ready() {
 			w.submit()
 			continue
 		}
-		var next <-chan fetchResult
+		var next <-chan struct{}
 		if w.fetched == nil {
-			next = fetches
+			next = w.poller.Ready()
 		}
 		select {
-		case result := <-next:
-			if err := w.accept(ctx, result); err != nil {
-				return err
-			}
+		case <-next:
 		case b := <-w.applier.done:
 			w.complete(ctx, b)
 			w.forgetReleased()
@@ -96,7 +90,6 @@ func (w *worker) run(ctx context.Context) error {
 			w.due = len(w.partitions) > 0
 			w.retry(ctx)
 			w.catchUp(ctx)
-		case <-w.lingers.C:
 		case <-w.settles.C:
 			w.retry(ctx)
 		case <-ctx.Done():
@@ -105,31 +98,28 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// fetchResult is what the poller brought.
-type fetchResult struct {
-	partition *fetch.Partition
-	err       error
-}
-
-// poll hands over what the poller brings until the context ends.
-func (w *worker) poll(ctx context.Context, to chan<- fetchResult) {
-	for ctx.Err() == nil {
-		p, err := w.poller.Poll(ctx)
-		if ctx.Err() != nil {
-			return
+// fill maps what was fetched until there is no more of it or the batch is full. Its
+// error ends the processor.
+func (w *worker) fill(ctx context.Context) error {
+	for {
+		w.mapFetched()
+		if w.fetched != nil {
+			return nil
 		}
-		select {
-		case to <- fetchResult{p, err}:
-		case <-ctx.Done():
-			return
+		part, err := w.poller.Take()
+		if part == nil && err == nil {
+			return nil
+		}
+		if err := w.accept(ctx, part, err); err != nil {
+			return err
 		}
 	}
 }
 
 // accept starts on records that were fetched, or finds a new position for a
 // partition whose old one is not in the log, or no longer.
-func (w *worker) accept(ctx context.Context, result fetchResult) error {
-	gone, isGone := errors.AsType[fetch.PositionError](result.err)
+func (w *worker) accept(ctx context.Context, fetched *fetch.Partition, err error) error {
+	gone, isGone := errors.AsType[fetch.PositionError](err)
 	switch {
 	case isGone:
 		if p := w.partitions[gone.Of()]; p != nil && p.leaving == nil {
@@ -137,19 +127,14 @@ func (w *worker) accept(ctx context.Context, result fetchResult) error {
 			w.resume(ctx, p)
 		}
 		return nil
-	case result.err != nil:
-		return result.err
-	case !w.poller.Current(result.partition):
-		// It was on its way here while the partition was resumed or stopped. To
-		// go on with it would pass over what lies between.
-		result.partition.Release()
-		return nil
+	case err != nil:
+		return err
 	}
-	w.fetched = result.partition
-	w.from = w.partitions[state.Partition{Topic: result.partition.Topic, ID: result.partition.Partition}]
+	w.fetched = fetched
+	w.from = w.partitions[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]
 	// It may be later than that of the records mapped next, see Position.Epoch.
 	w.from.epoch = max(w.from.epoch, w.fetched.LastEpoch)
-	w.decoder.Reset(result.partition)
+	w.decoder.Reset(fetched)
 	w.reportLag(w.from)
 	return nil
 }
@@ -221,7 +206,6 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 func (w *worker) begin(b *batch) {
 	if b.events == 0 {
 		b.began = time.Now()
-		w.lingers.Reset(w.cfg.Linger)
 	}
 }
 
@@ -240,12 +224,11 @@ func (w *worker) full() bool {
 	return w.current.kept != nil || w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
 }
 
-// ready says whether the batch is to be applied now.
+// ready says whether the batch is to be applied now, where all that was fetched is mapped
+// or it is full. It waits for nothing else: how much comes at once is the poller's
+// business.
 func (w *worker) ready() bool {
-	if w.spare == nil {
-		return false
-	}
-	return w.due || w.full() || w.current.events > 0 && time.Since(w.current.began) >= w.cfg.Linger
+	return w.spare != nil && (w.due || w.full() || w.current.events > 0)
 }
 
 // submit gives the batch to the applying goroutine and goes on with the other one.

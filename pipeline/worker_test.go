@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -39,24 +40,24 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 		poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 		partitions: map[state.Partition]*partition{p.Partition: p},
 	}
-	fetched := func() *fetch.Partition {
+	accept := func() {
 		t.Helper()
 		part, err := poller.Poll(ctx)
-		if err != nil {
+		if err := w.accept(ctx, part, err); err != nil {
 			t.Fatal(err)
 		}
-		return part
 	}
 	poller.Add("payments", 0, 8)
-	old := fetched()
+	accept()
 	w.abandon(p)
+	if w.fetched != nil {
+		t.Error("the records from offset 8 are kept where those from 3 come next")
+	}
 	p.position = 3
 	poller.Add("payments", 0, 3)
-	if err := w.accept(ctx, fetchResult{partition: old}); err != nil || w.fetched != nil {
-		t.Errorf("records from offset 8 are taken where those from 3 come next (%v)", err)
-	}
-	if err := w.accept(ctx, fetchResult{partition: fetched()}); err != nil || w.fetched == nil || w.fetched.Offset != 3 {
-		t.Errorf("the records from offset 3 are not taken (%v)", err)
+	accept()
+	if w.fetched == nil || w.fetched.Offset != 3 {
+		t.Error("the records from offset 3 are not taken")
 	}
 }
 
@@ -138,6 +139,75 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 	}
 }
 
+// All that was fetched goes into one batch, also of several answers, as far as it has room;
+// the batch is then applied, or grows while the one before it is.
+func TestABatchIsWhatWasFetched(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 3})
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	writer := kafka.Writer{
+		Addr: kafka.TCP(broker.ListenAddrs()...), Topic: "payments", Transport: transport, RequiredAcks: kafka.RequireAll,
+		Balancer: &kafka.RoundRobin{},
+	}
+	defer writer.Close()
+	messages := make([]kafka.Message, 12)
+	for i := range messages {
+		messages[i].Value = []byte(`{"at": 1, "user": "u"}`)
+	}
+	if err := writer.WriteMessages(t.Context(), messages...); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name      string
+		maxEvents int
+		want      []int // records of the batches
+	}{{"all fits", 100, []int{12}}, {"two batches are full", 5, []int{5, 5, 2}}} {
+		t.Run(test.name, func(t *testing.T) {
+			poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...), MaxWaiting: 10})
+			defer poller.Close()
+			w := &worker{
+				cfg: &Config{MaxEvents: test.maxEvents, MaxBytes: 1 << 20}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+				applier:    &applier{todo: make(chan *batch, 1)},
+				partitions: map[state.Partition]*partition{}, mapper: registry.NewMapper(),
+			}
+			w.mapper.MaxRecordBytes = 1 << 10
+			for i := range int32(3) {
+				id := state.Partition{Topic: "payments", ID: i}
+				w.partitions[id] = &partition{Partition: id, progress: make([]state.Position, 1)}
+				poller.Add(id.Topic, i, 0)
+			}
+			testkit.Eventually(t, time.Minute, "all partitions are fetched", func() (bool, string) {
+				return len(poller.Troubles()) == 0, ""
+			})
+			for i, want := range test.want {
+				if err := w.fill(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if w.spare = nil; w.ready() {
+					t.Error("a batch is to be applied while one before it is")
+				}
+				if w.spare = newBatch(); !w.ready() {
+					t.Errorf("batch %d waits for more", i)
+				}
+				w.submit()
+				if b := <-w.applier.todo; b.events != want {
+					t.Errorf("batch %d has %d events, want %d", i, b.events, want)
+				}
+			}
+			if err := w.fill(t.Context()); err != nil || w.spare != nil || w.current.events > 0 {
+				t.Errorf("%d events more (%v)", w.current.events, err)
+			}
+			if w.spare = newBatch(); w.ready() {
+				t.Error("a batch of nothing is to be applied")
+			}
+		})
+	}
+}
+
 // What a worker remembers of the newest record is bounded by the clock, so that
 // it is over once the clock has got there.
 func TestNewestTimestampIsBounded(t *testing.T) {
@@ -147,7 +217,7 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	}
 	p := &partition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	w := &worker{
-		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(), lingers: time.NewTimer(time.Hour),
+		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(),
 	}
 	w.mapper.MaxRecordBytes = 1 << 10
 	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
@@ -194,13 +264,13 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	poller.Add("payments", 0, 0)
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
-		partitions: map[state.Partition]*partition{p.Partition: p}, mapper: registry.NewMapper(), lingers: time.NewTimer(time.Hour),
+		partitions: map[state.Partition]*partition{p.Partition: p}, mapper: registry.NewMapper(),
 	}
 	fetched, err := poller.Poll(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.accept(t.Context(), fetchResult{partition: fetched}); err != nil {
+	if err := w.accept(t.Context(), fetched, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.mapFetched()

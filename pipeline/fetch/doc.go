@@ -4,7 +4,7 @@
 //
 // A [Poller] keeps the position of each partition it was told of. One goroutine looks up who leads the partitions that
 // have no leader; one goroutine for each leader sends fetch requests, each for all of that leader's partitions, and
-// waits up to MaxWait for the answer. A position moves on as soon as a response is in, by the headers of the batches
+// waits up to MaxWait for the first record. A leader that had no more is left alone for the Pace. A position moves on as soon as a response is in, by the headers of the batches
 // alone, so the next long poll is already under way while the caller works. [Poller.Poll] hands out one [Partition] at
 // a time, undecoded. A [Decoder] turns it into records, on the caller's goroutine, and knows in the end at which
 // offset to go on:

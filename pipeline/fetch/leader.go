@@ -20,18 +20,15 @@ type leader struct {
 	positions []*position
 	waiting   int // responses that Poll has not wholly taken
 	turn      int
-	idle      bool                    // its last response had no records
+	rests     time.Time               // until when it is left alone, see PollerConfig.Pace
 	cancel    context.CancelCauseFunc // of the request under way, or nil
 }
-
-// idleWait is how long a leader may wait for the first record where there were
-// none the last time.
-const idleWait = 500 * time.Millisecond
 
 var errInterrupted = errors.New("fetch: the positions have changed")
 
 // interrupt makes the loop ask again, with the positions as they are now.
 func (l *leader) interrupt() {
+	l.rests = time.Time{}
 	if l.cancel != nil {
 		l.cancel(errInterrupted)
 	}
@@ -42,8 +39,7 @@ func (l *leader) interrupt() {
 type fetchRequest struct {
 	*kmsg.FetchRequest
 	ctx    context.Context
-	wait   time.Duration // how long the broker may take for want of records
-	most   int16         // the greatest version that it can be sent in
+	most   int16 // the greatest version that it can be sent in
 	names  map[topicID]string
 	leader *leader
 	sent   map[topicPartition]sentPosition
@@ -65,43 +61,47 @@ type sentPosition struct {
 
 // lead is the loop of one leader. It ends when the leader has no partitions left.
 func (p *Poller) lead(l *leader) {
+	rested := time.NewTimer(time.Hour)
+	defer rested.Stop()
 	for p.ctx.Err() == nil {
-		req, alive := p.nextFetch(l)
+		req, rest, alive := p.nextFetch(l)
 		if !alive {
 			return
 		}
-		if req == nil {
-			select {
-			case <-l.wake:
-			case <-p.ctx.Done():
-			}
+		if req != nil {
+			p.fetch(req)
 			continue
 		}
-		p.fetch(req)
+		rested.Reset(rest)
+		select {
+		case <-l.wake:
+		case <-rested.C:
+		case <-p.ctx.Done():
+		}
 	}
 }
 
-// nextFetch makes the next request, or nil if there is nothing to ask for now.
-func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
+// nextFetch makes the next request, or nil if there is nothing to ask for now, until the leader is woken or the rest
+// is over.
+func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, alive bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(l.positions) == 0 {
 		delete(p.leaders, l.id)
-		return nil, false
+		return nil, 0, false
 	}
 	if l.waiting >= p.cfg.MaxWaiting {
-		return nil, true
+		return nil, time.Hour, true
+	}
+	if rest = time.Until(l.rests); rest > 0 {
+		return nil, rest, true
 	}
 	request := kmsg.NewPtrFetchRequest()
-	wait, atLeast := p.cfg.MaxWait, p.cfg.MinBytes
-	if l.idle {
-		wait, atLeast = max(wait, idleWait), 1
-	}
-	request.MaxWaitMillis = int32(wait.Milliseconds())
-	request.MinBytes = atLeast
+	request.MaxWaitMillis = int32(p.cfg.MaxWait.Milliseconds())
+	request.MinBytes = 1
 	request.MaxBytes = p.cfg.MaxBytes
 	request.IsolationLevel = p.cfg.Isolation.protocol()
-	req = &fetchRequest{FetchRequest: request, wait: wait, leader: l, names: make(map[topicID]string),
+	req = &fetchRequest{FetchRequest: request, leader: l, names: make(map[topicID]string),
 		sent: make(map[topicPartition]sentPosition, len(l.positions))}
 
 	// A broker fills its response in the order of the request, so each partition gets to be the first in turn. The
@@ -136,16 +136,16 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, alive bool) {
 		req.sent[pos.topicPartition] = sentPosition{pos, pos.offset, pos.generation, pos.epoch, l.id}
 	}
 	if len(req.sent) == 0 {
-		return nil, true
+		return nil, time.Hour, true
 	}
 	req.ctx, l.cancel = context.WithCancelCause(p.ctx)
-	return req, true
+	return req, 0, true
 }
 
 // fetch does one request and queues what comes of it.
 func (p *Poller) fetch(req *fetchRequest) {
 	body := bodies.Get().(*[]byte)
-	kresp, err := p.exchanger.do(req.ctx, req.wait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, req.most, body)
+	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, req.most, body)
 	interrupted := context.Cause(req.ctx) != nil // by interrupt or Close: the request's own timeout is not seen here
 
 	p.mu.Lock()
@@ -175,11 +175,23 @@ func (p *Poller) fetch(req *fetchRequest) {
 			}
 		}
 	}
-	req.leader.idle = resp.queued == 0
 	if resp.queued > 0 {
 		req.leader.waiting++
 		signal(p.ready)
+		if p.caughtUp(req) {
+			req.leader.rests = time.Now().Add(p.cfg.Pace)
+		}
 	}
+}
+
+// caughtUp says that the leader had no more of any position of a request than what was fetched.
+func (p *Poller) caughtUp(req *fetchRequest) bool {
+	for _, pos := range p.current(req) {
+		if !pos.stopped && pos.offset < pos.ends.stable {
+			return false
+		}
+	}
+	return true
 }
 
 // current lists the positions of a request that have not changed since.

@@ -27,7 +27,7 @@ func TestRequestsRotate(t *testing.T) {
 	l.positions = append(l.positions, &position{topicPartition: topicPartition{"u", 0}}, &position{stopped: true})
 	first := make(map[topicPartition]int)
 	for range 2 * len(l.positions) {
-		req, alive := p.nextFetch(l)
+		req, _, alive := p.nextFetch(l)
 		if !alive || len(req.sent) != 4 || len(req.Topics) != 2 {
 			t.Fatalf("request %+v", req)
 		}
@@ -37,45 +37,6 @@ func TestRequestsRotate(t *testing.T) {
 		if first[pos.topicPartition] < 2 {
 			t.Errorf("%v is the first of %d requests, want at least 2", pos.topicPartition, first[pos.topicPartition])
 		}
-	}
-}
-
-// A broker gathers while there is something to gather, and else answers with the first record.
-func TestIdleBrokersDoNotGather(t *testing.T) {
-	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	cl := newClient(t, c)
-	type terms struct{ atLeast, wait int32 }
-	asked := make(chan terms, 1000) // more than there can be
-	onFetch(c, func(req *kmsg.FetchRequest) bool {
-		asked <- terms{req.MinBytes, req.MaxWaitMillis}
-		return true
-	})
-	gathers, idles := terms{1000, 7}, terms{1, 500}
-	next := func(want terms) {
-		t.Helper()
-		select {
-		case got := <-asked:
-			if got != want {
-				t.Errorf("asked for %d bytes within %d ms, want %d within %d", got.atLeast, got.wait, want.atLeast, want.wait)
-			}
-		case <-testContext(t).Done():
-			t.Fatal("not asked")
-		}
-	}
-	p := newPoller(t, c, func(cfg *PollerConfig) { cfg.MinBytes, cfg.MaxWait, cfg.MaxWaiting = 1000, 7*time.Millisecond, 10 })
-	p.Add("t", 0, 0)
-	next(gathers) // nothing is known
-	next(idles)
-	produce(t, cl, numbered("t", 0, 0, 1)...) // the request under way, or one behind it, brings it
-	for got := idles; got == idles; {
-		got = <-asked
-		if got != idles && got != gathers {
-			t.Fatalf("asked for %+v", got)
-		}
-	}
-	next(idles)
-	if diff := cmp.Diff([]string{"0:0"}, pollUntil(t, p, 1)); diff != "" {
-		t.Errorf("records (-want +got):\n%s", diff)
 	}
 }
 

@@ -25,11 +25,13 @@ type PollerConfig struct {
 	// ClientID names this client to the brokers. Default: the Transport's.
 	ClientID string
 
-	// A broker answers when it has MinBytes (1) or after MaxWait (500ms), and with about MaxBytes (16 MiB) at most, of
-	// which PartitionMaxBytes (1 MiB) are of one partition. A batch that is larger still comes whole. A broker that had
-	// nothing the last time answers with the first record, or after half a second: to gather is for when there is much.
-	MinBytes          int32
-	MaxWait           time.Duration
+	// Pace (0) is how long a leader whose answer held all that there was is left alone, so that the next one has more in
+	// it. One whose answer was cut by a limit is asked again at once, and so is one that had nothing: it answers with
+	// the first record, or after MaxWait (500ms).
+	Pace    time.Duration
+	MaxWait time.Duration
+	// A broker answers with about MaxBytes (16 MiB) at most, of which PartitionMaxBytes (1 MiB) are of one partition. A
+	// batch that is larger still comes whole.
 	MaxBytes          int32
 	PartitionMaxBytes int32
 
@@ -55,7 +57,6 @@ type PollerConfig struct {
 }
 
 func (c PollerConfig) withDefaults() PollerConfig {
-	c.MinBytes = cmp.Or(c.MinBytes, 1)
 	c.MaxWait = cmp.Or(c.MaxWait, 500*time.Millisecond)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 16<<20)
 	c.PartitionMaxBytes = cmp.Or(c.PartitionMaxBytes, 1<<20)
@@ -210,12 +211,9 @@ func (p *Poller) Poll(ctx context.Context) (*Partition, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		part, err := p.take()
-		if err != nil {
-			return nil, err
-		}
-		if part != nil {
-			return part, part.err
+		part, err := p.Take()
+		if part != nil || err != nil {
+			return part, err
 		}
 		select {
 		case <-p.ready:
@@ -225,8 +223,11 @@ func (p *Poller) Poll(ctx context.Context) (*Partition, error) {
 	}
 }
 
-// take returns the first of the queue that is still wanted, nil if there is none.
-func (p *Poller) take() (*Partition, error) {
+// Ready is sent to when Take may return something. It is for one receiver, who takes until there is nothing.
+func (p *Poller) Ready() <-chan struct{} { return p.ready }
+
+// Take is Poll without the wait: it returns nil if nothing was fetched.
+func (p *Poller) Take() (*Partition, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -246,9 +247,13 @@ func (p *Poller) take() (*Partition, error) {
 			if len(p.queue) > 0 {
 				signal(p.ready) // for another caller of Poll
 			}
-			return part, nil
+			return part, part.err
 		}
 		part.Release()
+	}
+	select {
+	case <-p.ready: // of what was taken meanwhile
+	default:
 	}
 	return nil, nil
 }

@@ -108,11 +108,10 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 		Backfill: cfg.Backfill.Mode == "auto", BackfillRate: cfg.Backfill.Rate,
 		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
-		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Linger: p.Batch.Linger,
+		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Freshness: p.Freshness,
 		CommitInterval: p.CommitInterval, ShutdownTimeout: p.ShutdownTimeout,
 		SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, HeartbeatInterval: k.HeartbeatInterval,
-		FetchMinBytes: int32(k.Fetch.MinBytes), FetchMaxBytes: int32(k.Fetch.MaxBytes),
-		FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes), FetchMaxWait: k.Fetch.MaxWait,
+		FetchMaxBytes: int32(k.Fetch.MaxBytes), FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes),
 	}
 	return nil
 }
