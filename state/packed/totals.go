@@ -62,12 +62,11 @@ func (t *Totals) add(w *total, n number) {
 	w.number, w.met = n, true
 }
 
-// Read is what window i holds together, in one bucket, which is put into room.
-func (t *Totals) Read(i int, room []state.Bucket) (window state.WindowState, left []state.Bucket) {
+// Of is what window i holds together, false where it holds nothing.
+func (t *Totals) Of(i int) (all state.Bucket, met bool) {
 	w := &t.windows[i]
 	if !w.met {
-		return window, room
+		return all, false
 	}
-	room[0] = state.Bucket{Tile: w.tile, Value: t.tiles.value(w.number)}
-	return state.WindowState{Buckets: room[:1:1]}, room[1:]
+	return state.Bucket{Tile: w.tile, Value: t.tiles.value(w.number)}, true
 }

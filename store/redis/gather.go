@@ -15,7 +15,8 @@ import (
 // gather, and go together when it is their turn. A caller alone waits for nobody;
 // many share the price of a round trip.
 type gatherer struct {
-	// pass sends commands, and tells of each where it was answered.
+	// pass sends commands, and tells of each where it was answered; nil says that
+	// all were by the master.
 	pass func(ctx context.Context, commands []redis.Cmder) []state.Freshness
 
 	mu    sync.Mutex
@@ -26,7 +27,7 @@ type gatherer struct {
 // gathering is what goes together.
 type gathering struct {
 	commands  []redis.Cmder
-	freshness []state.Freshness // by command, once done is closed
+	freshness []state.Freshness // by command, once done is closed; or nil, see pass
 	done      chan struct{}     // closed when all have their replies
 }
 
@@ -58,6 +59,9 @@ func (d gathered) wait(ctx context.Context) (f state.Freshness, err error) {
 	case <-d.with.done:
 	case <-ctx.Done():
 		return f, ctx.Err()
+	}
+	if d.with.freshness == nil {
+		return f, nil
 	}
 	for _, other := range d.with.freshness[d.from:d.to] {
 		f = f.With(other)

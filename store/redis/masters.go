@@ -146,7 +146,7 @@ func (ms *masters) newMaster(node redis.UniversalClient, address string) *master
 	m := &master{masters: ms, address: address, node: node, breaker: breaker{now: ms.now}}
 	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		m.send(ctx, ms.question, commands)
-		return make([]state.Freshness, len(commands))
+		return nil
 	}
 	m.nearby.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		return ms.nearby(ctx, m, commands)

@@ -109,19 +109,17 @@ type entityKey struct{ group, entity string }
 func (s *Store) lookups(reads []state.Read) []lookup {
 	const usual = 16
 	list := make([]lookup, 0, min(len(reads), usual))
-	var last entityKey // of the read before, which is often that of the next one
+	var known places
 	var buf []byte
-	at, of, known := 0, make([]int, len(reads)), map[entityKey]int{}
+	at, of := 0, make([]int, len(reads))
 	for i := range reads {
-		if k := (entityKey{reads[i].Series.Group, reads[i].Entity}); i == 0 || k != last {
-			found := false
-			if at, found = known[k]; !found {
-				at = len(list)
-				known[k] = at
-				buf = s.AppendKey(buf[:0], reads[i].Series, k.entity)
-				list = append(list, lookup{key: string(buf), group: k.group, entity: k.entity})
+		r := &reads[i]
+		// The read before is often of the same key.
+		if i == 0 || r.Entity != list[at].entity || r.Series.Group != list[at].group {
+			if at = known.find(list, entityKey{r.Series.Group, r.Entity}); at == len(list) {
+				buf = s.AppendKey(buf[:0], r.Series, r.Entity)
+				list = append(list, lookup{key: string(buf), group: r.Series.Group, entity: r.Entity})
 			}
-			last = k
 		}
 		of[i] = at
 	}
@@ -129,14 +127,42 @@ func (s *Store) lookups(reads []state.Read) []lookup {
 	return list
 }
 
+// places finds lookups in a list that grows.
+type places map[entityKey]int
+
+// find is the place of a key in the list, or where it is to be appended.
+func (p *places) find(list []lookup, k entityKey) int {
+	const few = 16 // are looked through sooner than a map is made
+	if len(list) < few {
+		for at := range list {
+			if list[at].entity == k.entity && list[at].group == k.group {
+				return at
+			}
+		}
+		return len(list)
+	}
+	if *p == nil {
+		*p = places{}
+		for at := range list {
+			(*p)[entityKey{list[at].group, list[at].entity}] = at
+		}
+	}
+	at, ok := (*p)[k]
+	if !ok {
+		at = len(list)
+		(*p)[k] = at
+	}
+	return at
+}
+
 // shareOut gives the lookups the indices of their reads, of which there is one
 // for each element of of.
 func shareOut(list []lookup, of []int) {
-	counts := make([]int, len(list))
+	counts := make([]int, len(list)+len(of))
+	counts, indices := counts[:len(list)], counts[len(list):]
 	for _, at := range of {
 		counts[at]++
 	}
-	indices := make([]int, len(of))
 	for at, n := range counts {
 		list[at].reads, indices = indices[:0:n], indices[n:]
 	}

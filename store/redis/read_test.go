@@ -34,3 +34,31 @@ func TestLookups(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Many keys are found again too, in whatever order they are read.
+func TestLookupsOfManyKeys(t *testing.T) {
+	client := redis.NewClient(&redis.Options{})
+	defer client.Close()
+	s := New(client, "n", 4)
+	const entities = 50
+	var reads []state.Read
+	for range 2 {
+		for n := range entities {
+			reads = append(reads, state.Read{Series: events, Entity: fmt.Sprint(n)}, state.Read{Series: ever, Entity: fmt.Sprint(n)})
+		}
+	}
+	list := s.lookups(reads)
+	if len(list) != 2*entities {
+		t.Errorf("%d lookups of %d keys", len(list), 2*entities)
+	}
+	for _, l := range list {
+		if len(l.reads) != 2 {
+			t.Fatalf("the reads of %s are %v", l.key, l.reads)
+		}
+		for _, i := range l.reads {
+			if got := string(s.AppendKey(nil, reads[i].Series, reads[i].Entity)); got != l.key {
+				t.Errorf("read %d of key %s is with those of %s", i, got, l.key)
+			}
+		}
+	}
+}

@@ -216,15 +216,22 @@ func (s *states) merge(data []byte) error {
 func (s *states) read(n int, r *receiver, i int) {
 	look, slice := &s.looks[n], &r.slices[i]
 	w := &s.list[look.at]
-	if look.total {
-		if len(r.room) == 0 {
-			r.room = make([]state.Bucket, len(r.reads))
-		}
-		*slice, r.room = w.totals.Read(look.window, r.room)
-	} else {
+	if !look.total {
 		*slice = w.state.Read(&r.reads[i])
+	} else if all, met := w.totals.Of(look.window); met {
+		slice.Buckets = r.bucket(all)
 	}
 	slice.LostUntil = s.losses.Of(w.tag)
+}
+
+// bucket is one bucket in the room for those of all reads.
+func (r *receiver) bucket(b state.Bucket) []state.Bucket {
+	if r.room == nil {
+		r.room = make([]state.Bucket, 0, len(r.reads))
+	}
+	n := len(r.room)
+	r.room = append(r.room, b)
+	return r.room[n : n+1 : n+1]
 }
 
 // empty ends the use of what they hold.

@@ -106,7 +106,7 @@ func TestReceiversAreUsedAgain(t *testing.T) {
 		{one, reads(102, true, events, amount, users)},
 		{other, reads(105, true, events, amount, users)},
 		{one, reads(101, true, amount, events, users)},
-		{one, reads(101, false, events, amount, users)},
+		{one, reads(101, false, amount, events, users)},
 		{one, slices.Concat(reads(101, true, events), reads(102, true, events), reads(102, false, events))},
 		{broken, reads(102, true, events, users)},
 		{one, reads(102, true, events, users)},
