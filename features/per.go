@@ -19,20 +19,15 @@ func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 
 // Merge computes the feature from what its series hold in tiles; see
 // aggregate.Mergeable.
-func (f *Feature) Merge(slices []state.WindowState, at int64) aggregate.Result {
-	r := f.mergeWhole(slices, at)
-	for i := range slices {
+func (f *Feature) Merge(slices []state.WindowState, at int64) (r aggregate.Result) {
+	if kind := f.Kind.(aggregate.Mergeable); f.Per == "" {
+		r = kind.Merge(f.Call, at, slices)
+	} else {
+		per := f.Stream.Fields[f.Stream.FieldIndex(f.Per)]
+		r = aggregate.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
+	}
+	for i := range slices { // keys may have been dropped
 		r.Capped = r.Capped || slices[i].Capped
 	}
 	return r
-}
-
-// mergeWhole is Merge as if all were kept under keys.
-func (f *Feature) mergeWhole(slices []state.WindowState, at int64) aggregate.Result {
-	kind := f.Kind.(aggregate.Mergeable)
-	if f.Per != "" {
-		per := f.Stream.Fields[f.Stream.FieldIndex(f.Per)]
-		return aggregate.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
-	}
-	return kind.Merge(f.Call, at, slices)
 }

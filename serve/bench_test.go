@@ -75,6 +75,7 @@ func (r instant) Read(context.Context, []state.Read) ([]state.WindowState, error
 func (r instant) ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error) {
 	return r.slices, nil
 }
+func (r instant) Recycle([]state.WindowState)                     {}
 func (r instant) Clock(context.Context) (int64, error)            { return 0, nil }
 func (r instant) History(context.Context) (*state.History, error) { return nil, nil }
 

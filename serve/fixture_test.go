@@ -65,6 +65,8 @@ func (r *fakeReader) ReadReplica(ctx context.Context, reads []state.Read, pendin
 	return slices, state.Freshness{}, err
 }
 
+func (r *fakeReader) Recycle([]state.WindowState) {}
+
 func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
 
 func (r *fakeReader) History(context.Context) (*state.History, error) { return nil, nil }

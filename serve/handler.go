@@ -160,7 +160,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			h.metrics.unavailable.Add(float64(q.unavailable))
 			ended(span, nil)
 			respondWhole(w, r, q.out)
-			q.free()
+			q.free(h.Reader)
 			return
 		}
 		if gone(r, err) {

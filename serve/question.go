@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // question is one question while it is answered. Its memory is used again for
@@ -115,9 +116,10 @@ func newQuestion(now time.Time, b *budgets) *question {
 	return q
 }
 
-// free hands the question's memory on, unless it grew so large that it would
-// be kept for nothing.
-func (q *question) free() {
+// free hands the question's memory on, what was read by a reader to that, unless it
+// grew so large that it would be kept for nothing.
+func (q *question) free(reader store.Reader) {
+	reader.Recycle(q.reading.Slices())
 	const mostBody, mostOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
 	if cap(q.body) > mostBody || cap(q.out) > mostOut {
 		return

@@ -99,4 +99,7 @@ type Reader interface {
 	// Applied says whether the record at an offset of a partition is in all state that
 	// reads look at; in all state there is, without any reads.
 	Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error)
+	// Recycle takes back the slices of a Read, ReadAsIf or ReadReplica, for another one: nobody
+	// looks at them any more.
+	Recycle(slices []state.WindowState)
 }

@@ -120,6 +120,9 @@ func (r *Reading) plan(f *features.Feature, entity string, at int64) {
 // second one does, equal reads once. It holds until Reset.
 func (r *Reading) Reads() []state.Read { return r.reads }
 
+// Slices are what was read, by read. They hold until Reset.
+func (r *Reading) Slices() []state.WindowState { return r.slices }
+
 // Read reads all that is needed. The error is that of the reader.
 func (r *Reading) Read(ctx context.Context, from Reader) error {
 	if err := r.ReadLists(ctx, from); err != nil {
@@ -282,6 +285,10 @@ func (r *Reading) log(position int) (log *eventLog, err error) {
 
 // gather is what was read for some of the needs, until the next time.
 func (r *Reading) gather(from, to int) []state.WindowState {
+	if to == from+1 { // as most have it, which is not copied
+		position := r.needs[from]
+		return r.slices[position : position+1]
+	}
 	r.gathered = r.gathered[:0]
 	for _, position := range r.needs[from:to] {
 		r.gathered = append(r.gathered, r.slices[position])

@@ -156,6 +156,9 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state
 	return slices, nil
 }
 
+// Recycle does nothing.
+func (s *Store) Recycle([]state.WindowState) {}
+
 // ReadReplica is ReadAsIf: there are no replicas.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	slices, err := s.ReadAsIf(ctx, reads, pending)

@@ -36,7 +36,7 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state
 // answered. The error says that no master answers.
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
-	slices := make([]state.WindowState, len(reads))
+	slices := newSlices(len(reads))
 	lookups := s.lookups(reads)
 	shares := s.shareByMaster(ctx, lookups, pending)
 	commands := 0

@@ -16,8 +16,7 @@ type receiver struct {
 	pending *state.Batch        // nil for none
 	secret  packed.Secret
 
-	groups []*states
-	room   []state.Bucket // for totals
+	groups []*states // their states, with nothing in them
 }
 
 var receivers = sync.Pool{New: func() any { return new(receiver) }}
@@ -219,19 +218,9 @@ func (s *states) read(n int, r *receiver, i int) {
 	if !look.total {
 		*slice = w.state.Read(&r.reads[i])
 	} else if all, met := w.totals.Of(look.window); met {
-		slice.Buckets = r.bucket(all)
+		slice.Buckets = append(slice.Buckets, all)
 	}
 	slice.LostUntil = s.losses.Of(w.tag)
-}
-
-// bucket is one bucket in the room for those of all reads.
-func (r *receiver) bucket(b state.Bucket) []state.Bucket {
-	if r.room == nil {
-		r.room = make([]state.Bucket, 0, len(r.reads))
-	}
-	n := len(r.room)
-	r.room = append(r.room, b)
-	return r.room[n : n+1 : n+1]
 }
 
 // empty ends the use of what they hold.

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Slices that are recycled hold nothing of the question before, but room for a few buckets.
+func TestRecycledSlicesAreEmpty(t *testing.T) {
+	until := int64(1)
+	few := []state.Bucket{{Tile: 1, Value: value.Value{Type: value.String, Str: []byte("jane")}}}
+	many := make([]state.Bucket, mostBuckets+1)
+	list := []state.WindowState{
+		{Buckets: few, LostUntil: &until},
+		{Buckets: many, Members: []string{"jane"}, Count: 1, Bound: 1, Capped: true},
+		{Err: errors.New("damaged")},
+	}
+	new(Store).Recycle(list)
+	for i, s := range list {
+		if !s.Empty() || s.Bound != 0 || s.Capped || s.LostUntil != nil || s.Err != nil {
+			t.Errorf("slice %d holds %+v", i, s)
+		}
+	}
+	if cap(list[0].Buckets) != 1 || few[0].Value.Str != nil {
+		t.Errorf("the room of a bucket is %+v", list[0].Buckets[:cap(list[0].Buckets)])
+	}
+	if list[1].Buckets != nil {
+		t.Error("the room of many buckets is kept")
+	}
+}
+
+// Reads into recycled slices find what there is, and nothing where there is nothing.
+func TestReadsIntoRecycledSlices(t *testing.T) {
+	s := newStore(t, servers["miniredis"](t), 1)
+	start(t, s, transactions)
+	b := begin(t, s, transactions)
+	fill(b, 0, event{device: "d1", user: "u", time: 100 * day, cents: 10}, event{offset: 1, device: "d1", user: "u", time: 101 * day, cents: 10})
+	apply(t, s.newWriter(), b)
+	for range 100 {
+		for device, want := range map[string]int{"d1": 1, "d2": 0} {
+			slices, err := s.Read(t.Context(), []state.Read{
+				{Series: events, Entity: device, First: 100, Last: 101, Total: true}, {Series: amount, Entity: device, First: 100, Last: 101},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(slices[0].Buckets) != want || len(slices[1].Buckets) != 2*want {
+				t.Fatalf("%s has %+v", device, slices)
+			}
+			s.Recycle(slices)
+		}
+	}
+}
