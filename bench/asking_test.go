@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,11 +18,12 @@ import (
 const (
 	// askers is how many ask at the same time, manyAskers so many that there is always one who waits.
 	askers, manyAskers = 16, 64
-	// Each way to ask is measured for rounds times roundFor at each load. The ways take turns, for a machine that others
-	// share is now fast and now slow.
-	rounds, roundFor = 5, time.Second
-	pace             = 1000 // questions a second, at which each way is asked as well
+	// The ways to ask take turns of roundFor at each load, for a machine that others share is now fast and now slow.
+	roundFor = time.Second
+	pace     = 1000 // questions a second, at which each way is asked as well
 )
+
+var rounds = flag.Int("rounds", 5, "how many seconds each way to ask is measured at each load")
 
 // way is one way to ask: it does so once for the entities of a number.
 type way struct {
@@ -61,7 +63,7 @@ func ask(b *testing.B, ways []way) []asked {
 		list[i].way = w
 	}
 	inTurn := func(turn func(round int, a *asked)) {
-		for round := range rounds {
+		for round := range *rounds {
 			for i := range list {
 				turn(round, &list[i])
 			}

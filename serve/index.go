@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/reply"
@@ -28,7 +29,8 @@ type index struct {
 // plan is a feature made ready for questions.
 type plan struct {
 	*features.Feature
-	keys *keySet
+	keys       *keySet
+	membership aggregate.Membership
 	// member is what a member is, where the feature may be asked about some.
 	member key
 	label  []byte // the name as a key of a JSON object, with its colon
@@ -73,7 +75,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		}
 		label := append(query.AppendString(nil, f.Name), ':')
 		x.plans[f.Name] = &plan{
-			Feature: f, keys: set, member: key{name: f.Field, typ: f.Call.Type, scale: f.Call.Scale},
+			Feature: f, keys: set, membership: f.Membership(), member: key{name: f.Field, typ: f.Call.Type, scale: f.Call.Scale},
 			label: label, asked: asked.WithLabelValues(f.Name), fanOut: f.FanOut(),
 		}
 	}

@@ -119,7 +119,7 @@ func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
 		e.Feature, e.Key = p.Name, "members"
 		return e
 	}
-	membership := p.Membership()
+	membership := p.membership
 	switch {
 	case list == nil && membership == aggregate.MembersNeeded:
 		return refuse(reply.Errorf(reply.MissingMembers, `feature %q is asked about values of %q: name them, such as "members": [%s]`,

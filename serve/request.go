@@ -217,7 +217,7 @@ const memberParameter = "member"
 // isMember says whether a parameter names a member; a key of that name would
 // go before.
 func (p *plan) isMember(parameter string) bool {
-	return parameter == memberParameter && p.Membership() != aggregate.NoMembers && !slices.Contains(p.By, memberParameter)
+	return parameter == memberParameter && p.membership != aggregate.NoMembers && !slices.Contains(p.By, memberParameter)
 }
 
 // parameters are those that the feature takes.

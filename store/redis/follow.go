@@ -41,7 +41,7 @@ func (s *Store) newFollowing(secret packed.Secret) *following {
 
 func (f *following) Extend(ctx context.Context, reads []state.Read) error {
 	reads = slices.DeleteFunc(slices.Clone(reads), func(r state.Read) bool { return f.of(&r) != nil })
-	lookups := f.store.lookups(reads)
+	lookups := f.store.lookups(nil, reads)
 	held, commands := make([]*redis.StringCmd, len(lookups)), make([]redis.Cmder, len(lookups))
 	for i, l := range lookups {
 		held[i] = redis.NewStringCmd(ctx, "get", l.key)

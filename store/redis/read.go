@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
@@ -37,7 +38,14 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
 	slices := newSlices(len(reads))
-	lookups := s.lookups(reads)
+	room := lookupRoom.Get().(*[]lookup)
+	lookups := s.lookups((*room)[:0], reads)
+	defer func() {
+		if clear(lookups); cap(lookups) <= mostRecycled {
+			*room = lookups
+			lookupRoom.Put(room)
+		}
+	}()
 	shares := s.shareByMaster(ctx, lookups, pending)
 	commands := 0
 	for i := range shares {
@@ -105,10 +113,11 @@ type lookup struct {
 // entityKey is what a state key is made of.
 type entityKey struct{ group, entity string }
 
-// lookups gathers the reads by key.
-func (s *Store) lookups(reads []state.Read) []lookup {
-	const usual = 16
-	list := make([]lookup, 0, min(len(reads), usual))
+// lookupRoom keeps the memory of lookups, of which a question has as many as it has keys.
+var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
+
+// lookups gathers the reads by key, into room.
+func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 	var known places
 	var buf []byte
 	at, of := 0, make([]int, len(reads))
