@@ -69,7 +69,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 			measure = state.CountEvents
 		}
 		s := &state.Series{
-			Stream: f.Stream.Name, Where: f.Where, By: slices.Sorted(slices.Values(f.By)),
+			Stream: f.Stream.Name, Where: f.Where, By: f.By,
 			Measure: measure, Field: f.Field, Type: f.Call.Type, Scale: f.Call.Scale,
 			Tile: f.Window.Tile.Milliseconds(), Per: f.Per,
 		}
@@ -105,7 +105,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 // columns that it needs.
 func (c *Compiler) addLog(f *Feature, in Inputs) error {
 	s, err := c.share(f, &state.Series{
-		Stream: f.Stream.Name, By: slices.Sorted(slices.Values(f.By)), Measure: state.Record, Tile: 1,
+		Stream: f.Stream.Name, By: f.By, Measure: state.Record, Tile: 1,
 	}, seriesWrite{field: -1})
 	if err != nil {
 		return err
@@ -173,8 +173,7 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 			s.Values = f.Kind.Spec().DefaultMax
 		}
 	}
-	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
+	identity, group := c.name(s, f.Stream)
 	keep := f.reach()
 	if first, ok := c.series[identity]; ok {
 		if keep == 0 || first.Keep == 0 {
@@ -194,11 +193,24 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 	return s, c.write(f, write)
 }
 
+// name gives a series its ID and those of its groups, and returns what the first two stand for.
+func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group string) {
+	identity, group = seriesIdentity(s, stream), groupIdentity(s.By, s.Tile, stream)
+	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
+	if len(s.By) > 1 {
+		s.Parent = c.Hash(groupIdentity(s.By[:1], s.Tile, stream), groupIDLength)
+	}
+	return identity, group
+}
+
 // own gives a series its IDs for itself. The error is that another one has one
 // of them.
 func (c *Compiler) own(f *Feature, s *state.Series, identity, group string) error {
-	tag := fmt.Sprintf("%s %06x", s.Group, s.Tag())
-	for id, text := range map[string]string{s.ID: identity, s.Group: group, tag: identity} {
+	names := map[string]string{s.ID: identity, s.Group: group, fmt.Sprintf("%s %06x", s.Group, s.Tag()): identity}
+	if s.Parent != "" {
+		names[fmt.Sprintf("%s %06x", s.Parent, state.EmbeddingTag(s.Group))] = group
+	}
+	for id, text := range names {
 		if first, ok := c.ids[id]; ok && first.identity != text {
 			return fmt.Errorf("the state of feature %q and that of %q have the same id %s by chance; change one of them, such as by its tile or the name of a field",
 				f.Name, first.feature, id)
@@ -250,8 +262,7 @@ func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s := &state.Series{
 		Stream: f.Stream.Name, By: by, Measure: state.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
 	}
-	identity, group := seriesIdentity(s, f.Stream), groupIdentity(s, f.Stream)
-	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
+	identity, group := c.name(s, f.Stream)
 	c.series[identity] = s
 	return s, c.own(f, s, identity, group)
 }
@@ -271,16 +282,21 @@ func (c *Compiler) Finish(r *Registry) {
 	}
 	keep := map[string]int64{} // of each group
 	for _, s := range r.Series {
-		switch longest, ok := keep[s.Group]; {
-		case s.Keep == 0:
-			keep[s.Group] = 0
-		case !ok || longest > 0:
-			stream, _ := r.Stream(s.Stream)
-			keep[s.Group] = max(longest, s.Keep+s.Tile+stream.MaxFuture.Milliseconds())
+		stream, _ := r.Stream(s.Stream)
+		for _, group := range []string{s.Group, s.Parent} {
+			switch longest, ok := keep[group]; {
+			case s.Keep == 0:
+				keep[group] = 0
+			case !ok || longest > 0:
+				keep[group] = max(longest, s.Keep+s.Tile+stream.MaxFuture.Milliseconds())
+			}
 		}
 	}
 	for _, s := range r.Series {
 		s.GroupKeep = keep[s.Group]
+		if s.Parent != "" {
+			s.ParentKeep = keep[s.Parent]
+		}
 		stream, _ := r.Stream(s.Stream)
 		s.Tiles = tilesKept(s, stream)
 	}
@@ -332,10 +348,10 @@ func derivation(rests string, stream *record.Stream) string {
 var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // groupIdentity is the text of which a group's name is the hash.
-func groupIdentity(s *state.Series, stream *record.Stream) string {
+func groupIdentity(by []string, tile int64, stream *record.Stream) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "group 1\nforever %t\n", s.Tile == 0)
-	for _, by := range s.By {
+	fmt.Fprintf(&b, "group 1\nforever %t\n", tile == 0)
+	for _, by := range by {
 		fmt.Fprintf(&b, "by %s %s\n", by, stream.Fields[stream.FieldIndex(by)].Type)
 	}
 	return b.String()

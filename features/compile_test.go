@@ -26,7 +26,8 @@ func TestFeaturesShareSeries(t *testing.T) {
 		{"windows in the same tiles", "COUNT(7d, tx, user)", "COUNT(30d, tx, user)", true},
 		{"windows in other tiles", "COUNT(7d, tx, user)", "COUNT(1d, tx, user)", false},
 		{"a chosen tile", "COUNT(7d, tx, user, tile=1h)", "COUNT(1d, tx, user)", true},
-		{"the order of by", "COUNT(7d, tx, user, device)", "COUNT(7d, tx, device, user)", true},
+		{"another parent", "COUNT(7d, tx, user, device)", "COUNT(7d, tx, device, user)", false},
+		{"the order of by behind the parent", "COUNT(7d, tx, user, device, ip)", "COUNT(7d, tx, user, ip, device)", true},
 		{"other entities", "COUNT(7d, tx, user)", "COUNT(7d, tx, device)", false},
 		{"other streams", "COUNT(7d, tx, user)", "COUNT(7d, login, user)", false},
 		{"other measures", "MIN(7d, tx, amount, user)", "MAX(7d, tx, amount, user)", false},
@@ -162,7 +163,7 @@ func TestSeriesIdentityIsFixed(t *testing.T) {
 	want := `series 1
 stream tx
 where "ok == true"
-by ip_c,user
+by user,ip_c
 measure sum
 field amount
 type decimal 2
@@ -172,10 +173,10 @@ derived ip_c "cidr(ip, 24)"
 	if got := features.SeriesIdentity(s, r.Streams[1]); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got, want := features.GroupIdentity(s, r.Streams[1]), "group 1\nforever false\nby ip_c string\nby user string\n"; got != want {
+	if got, want := features.GroupIdentity(s.By, s.Tile, r.Streams[1]), "group 1\nforever false\nby user string\nby ip_c string\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if s.ID != "lw-6N" || s.Group != "2DdI" {
+	if s.ID != "Hh_tJ" || s.Group != "7-Cw" {
 		t.Errorf("id %s, group %s", s.ID, s.Group)
 	}
 }
@@ -206,7 +207,7 @@ func TestChangedDerivedFieldHasFreshState(t *testing.T) {
 func TestStreamWrites(t *testing.T) {
 	r := defined.Features(t,
 		"a: COUNT(7d, tx, user)", "b: COUNT(30d, tx, user)", "c: AVG(7d, tx, amount, user, where='ok')",
-		"d: COUNT(7d, tx, user, device, where='ok')", "e: COUNT(1d, tx, device, user, where='(ok)')")
+		"d: COUNT(7d, tx, user, device, where='ok')", "e: COUNT(1d, tx, user, device, where='(ok)')")
 	tx, _ := r.Stream("tx")
 	var got []string
 	filters := map[*expr.Expr]bool{}
@@ -219,17 +220,17 @@ func TestStreamWrites(t *testing.T) {
 		got = append(got, line)
 	}
 	if !slices.IsSortedFunc(r.Writes(tx), func(a, b features.Write) int {
-		return orders.Or(slices.Compare(b.By, a.By), strings.Compare(a.Series.ID, b.Series.ID))
+		return orders.Or(slices.Compare(a.By, b.By), strings.Compare(a.Series.ID, b.Series.ID))
 	}) {
 		t.Error("the series of an entity are in no order")
 	}
 	slices.Sort(got)
 	want := []string{
+		"[0 1] count field -1 tile 3600000 where ok",
+		"[0 1] count field -1 tile 86400000 where ok",
 		"[0] count field -1 tile 86400000",
 		"[0] count_values field 5 tile 86400000 where ok",
 		"[0] sum field 5 tile 86400000 where ok",
-		"[1 0] count field -1 tile 3600000 where ok",
-		"[1 0] count field -1 tile 86400000 where ok",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -74,11 +74,11 @@ func (d *Derived) Combine(f *Feature) {
 	if keeps != nil {
 		f.Keep = slices.Min(keeps)
 	}
-	all := slices.Sorted(slices.Values(f.By))
+	f.OrderBy()
 	for _, part := range d.Of {
 		var places []int
-		for _, by := range slices.Sorted(slices.Values(part.By)) {
-			places = append(places, slices.Index(all, by))
+		for _, by := range part.By {
+			places = append(places, slices.Index(f.By, by))
 		}
 		d.keys = append(d.keys, places)
 	}
@@ -86,7 +86,7 @@ func (d *Derived) Combine(f *Feature) {
 
 // PartEntity is the text of a part's entity, made of the feature's.
 func (d *Derived) PartEntity(f *Feature, part int, entity string) string {
-	if len(d.keys[part]) == len(f.By) {
+	if slices.Equal(d.Of[part].By, f.By) {
 		return entity
 	}
 	values := state.SplitEntity(nil, entity)

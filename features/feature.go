@@ -17,7 +17,7 @@ type Feature struct {
 	Description string
 	Owner       string
 	Definition  string   // in the one-line form
-	By          []string // the entity's fields as the definition orders them
+	By          []string // the entity's fields in the order of its values, see state.EntityFields
 	ByTypes     []value.Type
 	Keep        time.Duration   // how far back a question may ask
 	Series      []*state.Series // all that the answer is made of, one for each read
@@ -119,4 +119,16 @@ func retainedBy(parts []*Feature) (list []state.Retained) {
 // see Answer.Uncertain.
 func (f *Feature) MayBeUncertain() bool {
 	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Layout().Forgets() })
+}
+
+// OrderBy puts By, and its types with it, in the order of an entity's values.
+func (f *Feature) OrderBy() {
+	types := map[string]value.Type{}
+	for i, name := range f.By {
+		types[name] = f.ByTypes[i]
+	}
+	f.By = state.EntityFields(slices.Clone(f.By))
+	for i, name := range f.By {
+		f.ByTypes[i] = types[name]
+	}
 }

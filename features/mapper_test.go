@@ -109,10 +109,10 @@ func TestMap(t *testing.T) {
 		`3@42 10.1.2.0/24 approx(device_id) tile 19675 num 0 member "d000001"`,
 		`3@42 d000001 count() tile 19675 num 1 member ""`,
 		`3@42 d000001 distinct(user_id) tile 19675 num 0 member "u000001"`,
-		`3@42 d000001|u000001 count() tile 472222 num 1 member ""`,
 		`3@42 u000001 max(score) tile 28333333 num 4602678819172646912 member ""`,
 		`3@42 u000001 sum(amount) tile 472222 num 16660 member ""`,
 		`3@42 u000001 touch(device_id) tile 1700000000000 num 1700000000000 member "d000001"`,
+		`3@42 u000001|d000001 count() tile 472222 num 1 member ""`,
 	})
 }
 
@@ -241,8 +241,8 @@ func TestMapSequence(t *testing.T) {
 	equalLines(t, operations(b), []string{
 		`3@42 d2 count() tile 19675 num 1 member ""`,
 		`3@42 d2 distinct(user_id) tile 19675 num 0 member "u2"`,
-		`3@42 d2|u2 count() tile 472222 num 1 member ""`,
 		`3@42 u2 touch(device_id) tile 1699999999000 num 1699999999000 member "d2"`,
+		`3@42 u2|d2 count() tile 472222 num 1 member ""`,
 	})
 	if b.Now != recorded+5 {
 		t.Errorf("now %d", b.Now)

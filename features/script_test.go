@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -171,7 +170,7 @@ func (s *script) eval(words []string) {
 		given[name] = text
 	}
 	var entity []byte
-	for i, by := range slices.Sorted(slices.Values(f.By)) {
+	for i, by := range f.By {
 		entity = state.AppendEntity(entity, i == 0, value.Value{Type: value.String, Str: []byte(given[by])})
 	}
 	if list, ok := given["members"]; ok {

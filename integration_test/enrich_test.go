@@ -120,7 +120,7 @@ func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *mod
 		differences = append(differences, "the event is not as it came: "+string(out.Value))
 	}
 	for _, f := range enrichment.Service.Features {
-		entity, ok := e.Entity(nil, slices.Sorted(slices.Values(f.By)))
+		entity, ok := e.Entity(nil, f.By)
 		got := value.Features[f.Name]
 		if !ok {
 			if string(got.Value) != "null" || got.Status != query.NotFound {

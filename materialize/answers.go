@@ -61,7 +61,7 @@ func (a *answers) plan(columns []Column, excludeCurrent bool) error {
 			a.asked[len(a.asked)-1].end = i + 1
 			continue
 		}
-		keys := slices.Sorted(slices.Values(f.By))
+		keys := f.By
 		at := slices.IndexFunc(a.keys, func(k []string) bool { return slices.Equal(k, keys) })
 		if at < 0 {
 			at = len(a.keys)

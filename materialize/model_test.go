@@ -21,7 +21,7 @@ import (
 // key.
 func entityOf(f *features.Feature, row map[string]string) (string, bool) {
 	var keys []string
-	for _, key := range slices.Sorted(slices.Values(f.By)) {
+	for _, key := range f.By {
 		if row[key] == "" {
 			return "", false
 		}

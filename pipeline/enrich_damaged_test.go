@@ -18,7 +18,7 @@ func TestEnrichFromDamagedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	paid, _ := b.registry.Feature("paid")
-	held, err := b.store.Inspect(ctx, paid.Series[0].Group, `u0\|0`) // a user of partition 0
+	held, err := b.store.Inspect(ctx, paid.Series[0], `u0\|0`) // a user of partition 0
 	if err != nil {
 		t.Fatal(err)
 	}

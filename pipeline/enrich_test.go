@@ -167,7 +167,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 		for _, f := range service.Features {
 			text = fmt.Appendf(text, "%s%q:", sep, f.Name)
 			sep = ","
-			entity, ok := event.Entity(nil, slices.Sorted(slices.Values(f.By)))
+			entity, ok := event.Entity(nil, f.By)
 			if !ok {
 				text = append(text, `{"value":null,"status":"NOT_FOUND"}`...)
 				continue

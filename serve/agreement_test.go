@@ -92,7 +92,7 @@ func TestEventsAndQuestionsAgree(t *testing.T) {
 		{"b", `"b": false`, "false"},
 		{"t", `"t": 1532496076032`, "1532496076032"},
 		{"t", `"t": "2018-07-25T13:21:16.0329+08:00"`, "1532496076032"},
-		{"t, s, i, d, b", `"s": "x", "t": 0, "b": true, "d": 1.5, "i": 2`, "true|1.5|2|x|0"},
+		{"t, s, i, d, b", `"s": "x", "t": 0, "b": true, "d": 1.5, "i": 2`, "0|true|1.5|2|x"},
 	} {
 		if got, ok := agree(t, by(t, test.by), test.keys); !ok || got != test.want {
 			t.Errorf("%s: %q (%t), want %q", test.keys, got, ok, test.want)

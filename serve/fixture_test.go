@@ -94,8 +94,8 @@ func stored() map[string]state.WindowState {
 		"touch d1": {Count: 3, After: 2, Capped: true},
 		"maxs d1":  cells(text("caf\u00e9 \"\x01\xff\\")),
 		"ever u1":  cells(value.Value{Type: value.Timestamp, Num: 1532496076032}),
-		// By every type, in the order of the names: b, d, i, s, t.
-		`typed true|166.6|-7|a\|b\\|1532496076032`: cells(one),
+		// By every type, in the order of By: t, s, i, d, b.
+		`typed 1532496076032|a\|b\\|-7|166.6|true`: cells(one),
 	}
 }
 

@@ -89,18 +89,12 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 	return x
 }
 
-// keysOf lists the keys of a feature in the order of their names.
+// keysOf lists the keys of a feature in the order of an entity's values.
 func keysOf(f *features.Feature) []key {
 	keys := make([]key, len(f.By))
 	for i, name := range f.By {
 		keys[i] = key{name: name, typ: f.ByTypes[i], scale: f.Key(name).Scale}
 	}
-	slices.SortFunc(keys, func(a, b key) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
 	return keys
 }
 

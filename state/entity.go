@@ -1,15 +1,29 @@
 package state
 
 import (
+	"slices"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-stream/weir/value"
 )
 
 // An entity is what a feature is about: the values of its by-fields, in the
-// order of the fields' names. Its text is the values joined by '|', with '|'
+// order of EntityFields. Its text is the values joined by '|', with '|'
 // and '\' escaped by '\', so that no two entities share a text. Long values are
 // shortened, see Shorten.
+//
+// The entity of the first value alone is the parent of one of several values. All
+// children of a parent are in its shard, for their state may be kept within its key.
+
+// EntityFields puts by-fields, which it changes, in the order of an entity's values: the first stays
+// the first, since it makes the parent, and the others follow by their names.
+func EntityFields(by []string) []string {
+	if len(by) > 1 {
+		slices.Sort(by[1:])
+	}
+	return by
+}
 
 // AppendEntity appends one more value of an entity's text.
 func AppendEntity(dst []byte, first bool, v value.Value) []byte {
@@ -28,8 +42,26 @@ func AppendEntity(dst []byte, first bool, v value.Value) []byte {
 	return dst
 }
 
-// EntityHash is the hash by which an entity finds its shard.
-func EntityHash(entity []byte) uint64 { return xxhash.Sum64(entity) }
+// EntityHash is the hash by which an entity finds its shard: that of its parent, if
+// it has one.
+func EntityHash(entity []byte) uint64 {
+	parent, _ := SplitParent(entity)
+	return xxhash.Sum64(parent)
+}
+
+// SplitParent splits an entity's text into that of its parent and the values that tell
+// it from the parent's other children. An entity of one value is its own parent, and has none.
+func SplitParent(entity []byte) (parent, child []byte) {
+	for i := 0; i < len(entity); i++ {
+		switch entity[i] {
+		case '\\':
+			i++
+		case '|':
+			return entity[:i], entity[i+1:]
+		}
+	}
+	return entity, nil
+}
 
 // Shard is the state shard, 0 to shards-1, of an entity with that hash.
 func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }

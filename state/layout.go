@@ -28,19 +28,22 @@ type layout struct {
 	exact bool // its windows have exact edges: its tile is a millisecond
 	// forgets says that it drops what is over the series' Max, and does not say so.
 	forgets bool
+	// associative says that states of some of the events each, merged in the order of those, are the
+	// state of all to the last bit.
+	associative bool
 	// cost estimates the bytes in Redis of an entity met once, and of one met in each
 	// of so many tiles; of Groups, those of one key.
 	cost func(s *Series, tiles int64) (once, full int64)
 }
 
 var layouts = [...]layout{
-	Tiles:       {name: "tiles", title: "tiles", cost: eachTile(5, 5)},
+	Tiles:       {name: "tiles", title: "tiles", associative: true, cost: eachTile(5, 5)},
 	MomentTiles: {name: "moments", title: "moments", cost: eachTile(18, 18)},
-	Extremes:    {name: "extremes", title: "extremes", cost: eachTile(14, 14)},
+	Extremes:    {name: "extremes", title: "extremes", associative: true, cost: eachTile(14, 14)},
 	Members:     {name: "members", title: "members", grows: true, cost: eachTile(14, 14)},
 	Sketches:    {name: "sketches", title: "sketches", grows: true, cost: eachTile(6, 12288)},
 	Filters:     {name: "filters", title: "filters", grows: true, cost: filterCost},
-	LastSeen:    {name: "last_seen", title: "last seen", exact: true, forgets: true, cost: eachOfMax(16)},
+	LastSeen:    {name: "last_seen", title: "last seen", exact: true, forgets: true, associative: true, cost: eachOfMax(16)},
 	Logs:        {name: "log", title: "log", grows: true, exact: true, cost: eachOfMax(25)},
 	DedupSet:    {name: "ids", title: "ids", cost: eachOfMax(10)},
 	Groups:      {name: "groups", title: "tiles by key", grows: true}, // its keys cost what their measure's layout does
@@ -89,3 +92,7 @@ func (l Layout) Forgets() bool { return layouts[l].forgets }
 func (s *Series) Cost(tiles int64) (once, full int64) {
 	return layouts[s.Measure.Layout()].cost(s, tiles)
 }
+
+// Associative says whether states of some of the events each, merged in the order of those,
+// are the state of all to the last bit.
+func (l Layout) Associative() bool { return layouts[l].associative }

@@ -19,7 +19,7 @@ type Series struct {
 	ID      string // 5 characters, a hash of what follows up to Tile
 	Stream  string
 	Where   string   // the filter in canonical form, empty for none
-	By      []string // the entity's fields, sorted
+	By      []string // the entity's fields, see EntityFields
 	Measure Measure
 	Field   string     // empty for measures of events
 	Type    value.Type // of the field; Timestamp for Earliest and Latest
@@ -37,6 +37,10 @@ type Series struct {
 	// Group names what all series with the same By are kept in of an entity,
 	// those in one tile for ever apart from the others.
 	Group string
+	// Parent is the Group by the first field of several alone: while the state of an entity is
+	// short it is embedded in what that group keeps of the entity's parent. Empty for
+	// entities of one field.
+	Parent string
 	// Keep is how far back, in milliseconds before the newest record, state
 	// can still be asked for; 0 is for ever. A series that several features
 	// share keeps what the longest needs.
@@ -45,6 +49,8 @@ type Series struct {
 	// asked for: the longest Keep plus tile of the series and how far their events may
 	// lie in the future. 0 is for ever.
 	GroupKeep int64
+	// ParentKeep is the GroupKeep of Parent.
+	ParentKeep int64
 	// Max is the number of values that LastSeen keeps of an entity, of events that
 	// its log does, of identities, of values that are expected in a tile of Filters,
 	// or of keys that Groups answer with, 0 being no limit.
@@ -73,11 +79,15 @@ func (s *Series) Layout() Layout {
 }
 
 // Tag is 24 bits by which the series is found in what its Group keeps of an
-// entity; their first byte is not 0. No two series of a group have the same.
+// entity; their first byte is neither 0 nor 255. No two series of a group have the same.
 func (s *Series) Tag() uint32 {
 	hash := xxhash.Sum64String(s.ID)
-	return uint32(1+hash>>16%255)<<16 | uint32(hash&0xffff)
+	return uint32(1+hash>>16%254)<<16 | uint32(hash&0xffff)
 }
+
+// EmbeddingTag is 24 bits by which what a group keeps of children is found in the key
+// of their parent; their first byte is 255. No two groups embedded in one have the same.
+func EmbeddingTag(group string) uint32 { return 0xff0000 | uint32(xxhash.Sum64String(group)&0xffff) }
 
 // TileOf is the index of the tile that holds the moment t, in milliseconds.
 func (s *Series) TileOf(t int64) int64 {

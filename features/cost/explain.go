@@ -54,7 +54,7 @@ type Entity struct {
 	// BytesFull that for one met in every tile that is kept, with one value for
 	// each tile where values are kept (or as many as the series' max).
 	//
-	//	bytes = 150 for each key
+	//	bytes = 150 for each key, 16 for an entity of several values while it is embedded
 	//	      + 8 for each series
 	//	      + 5 for each tile, 18 where it holds moments, 14 where it holds a value
 	//	      + 14 for each member, 16 for each value last seen
@@ -114,6 +114,7 @@ type Feature struct {
 // see Entity.
 const (
 	bytesKey    = 150
+	bytesChild  = 16 // an entity that is embedded in the key of its parent
 	bytesSeries = 8
 	bytesGroup  = 14 // a value by which a series is kept apart
 )
@@ -237,6 +238,15 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 	}
 }
 
+// bytesOf estimates what the group of a series takes of an entity besides the state, while
+// that is short.
+func bytesOf(s *state.Series) int64 {
+	if s.Parent != "" {
+		return bytesChild
+	}
+	return bytesKey
+}
+
 // explainEntity estimates the memory of one entity's series.
 func explainEntity(series []*state.Series) Entity {
 	p := Entity{By: series[0].By}
@@ -245,7 +255,7 @@ func explainEntity(series []*state.Series) Entity {
 		p.Series = append(p.Series, s.ID)
 		if !groups[s.Group] {
 			groups[s.Group] = true
-			p.BytesOnce += bytesKey
+			p.BytesOnce += bytesOf(s)
 			p.BytesFull += bytesKey
 		}
 		once, full := s.Cost(int64(s.Tiles))

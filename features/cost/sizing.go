@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -123,12 +124,13 @@ func ShardsFor(masters int) int {
 func atLeast(least int, n float64) int { return max(least, int(math.Ceil(n))) }
 
 // keysWritten is the number of keys that an event of a stream is written to, if
-// it has all fields and passes all filters: one for each group of its series.
+// it has all fields and passes all filters: one for each group of its series, but for those
+// that are embedded.
 func keysWritten(r *features.Registry, stream *record.Stream) int {
 	groups := map[string]bool{}
 	for _, s := range r.Series {
 		if s.Stream == stream.Name {
-			groups[s.Group] = true
+			groups[cmp.Or(s.Parent, s.Group)] = true
 		}
 	}
 	return len(groups)
@@ -164,7 +166,7 @@ func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 		e.By = s.By
 		if !slices.Contains(groups, s.Group) {
 			groups = append(groups, s.Group)
-			e.Bytes += bytesKey
+			e.Bytes += float64(bytesOf(s))
 		}
 		events := w.Events[s.Stream] / max(1, e.Number) * window.Milliseconds(s.Keep).Seconds()
 		e.Events = max(e.Events, events)
@@ -177,7 +179,7 @@ func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 // while it is kept.
 func seriesSize(s *state.Series, events float64) float64 {
 	alone := explainEntity([]*state.Series{s})
-	one := float64(alone.BytesOnce - bytesKey - bytesSeries)
+	one := float64(alone.BytesOnce - bytesOf(s) - bytesSeries)
 	all := float64(alone.BytesFull - bytesKey - bytesSeries)
 	if s.Keep == 0 {
 		return bytesSeries + all

@@ -57,6 +57,9 @@ A feature is ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, 
   the logs another 256 KiB; a ` + "`max`" + ` above the default takes as many times more. What would take more is made smaller, and the answer says so: an
   exact count of values becomes an estimate with its ` + "`standard_error`" + `, a HyperLogLog has fewer registers and a greater one, a filter a
   greater ` + "`false_positive_rate`" + `; lists, logs and categories are ` + "`capped`" + `.
+- **Several fields.** The order of the fields in ` + "`by`" + ` changes no answer, but what it costs: state of an entity of several values is
+  kept within that of its first value while it is short. Begin with the field that has the most values and that other
+  features go by too: ` + "`user, country`" + ` and not ` + "`country, user`" + `. Features whose ` + "`by`" + ` begin with different fields share no state.
 - **Long values.** Of a string of more than 256 bytes its begin is kept, and 22 characters that stand for a hash of all of it: long
   values stay different, and a question that names one finds it. ` + "`where`" + ` and other expressions see it whole. ` + "`max_bytes`" + ` of a
   field, or of a stream for its fields, is another length. Values in an entity's key have 256 bytes at the most.

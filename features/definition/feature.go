@@ -170,6 +170,7 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 				field.Name, field.Type, first.kind, first.feature)
 		}
 	}
+	f.OrderBy()
 }
 
 // measured reads the field that a kind takes, and returns its index.

@@ -37,7 +37,7 @@ func (r damagedReader) Read(_ context.Context, reads []state.Read) ([]state.Wind
 func TestDamagedState(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := defined.Features(t,
-		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, device, user)",
+		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, user, device)",
 		"share: {expr: count / devices, default: 0}",
 		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)")
 	damage := errors.New("damaged")
@@ -48,7 +48,7 @@ func TestDamagedState(t *testing.T) {
 	}{
 		"nothing":      {damagedReader{}, nil},
 		"the user":     {damagedReader{"ann": damage}, map[string]error{"count": damage, "exact": damage, "share": damage, "there": damage}},
-		"the pair":     {damagedReader{"d1|ann": damage}, map[string]error{"devices": damage, "share": damage}},
+		"the pair":     {damagedReader{"ann|d1": damage}, map[string]error{"devices": damage, "share": damage}},
 		"a member":     {damagedReader{"d2": damage}, map[string]error{"there": damage}},
 		"another user": {damagedReader{"bob": damage}, nil},
 		"a log":        {&memberReader{log: state.Log("\x09......")}, map[string]error{"exact": oldLog}},
@@ -59,7 +59,7 @@ func TestDamagedState(t *testing.T) {
 		for _, name := range names {
 			entity := "ann"
 			if f := defined.Feature(t, r, name); len(f.By) == 2 {
-				entity = "d1|ann"
+				entity = "ann|d1"
 			}
 			reading.Want(defined.Feature(t, r, name), entity, at)
 		}
@@ -106,7 +106,7 @@ func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.Wind
 func TestDroppedState(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000)
 	r := defined.Features(t,
-		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, device, user)",
+		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, user, device)",
 		"share: {expr: count / devices, default: 0}",
 		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)")
 	future := defined.Feature(t, r, "count").Stream.MaxFuture.Milliseconds()
@@ -119,7 +119,7 @@ func TestDroppedState(t *testing.T) {
 		"long ago": {lossyReader{"ann": at - 40*24*hour}, map[string]int64{}},
 		"a list":   {lossyReader{"ann": at - 2*hour}, map[string]int64{"count": at - 2*hour, "share": at - 2*hour}}, // of an hour: it is whole
 		"a member": {lossyReader{"d2": at - 24*hour}, map[string]int64{"there": at - 24*hour}},
-		"both":     {lossyReader{"ann": at - 2*hour, "d1|ann": at - hour}, map[string]int64{"count": at - 2*hour, "devices": at - hour, "share": at - hour}},
+		"both":     {lossyReader{"ann": at - 2*hour, "ann|d1": at - hour}, map[string]int64{"count": at - 2*hour, "devices": at - hour, "share": at - hour}},
 	} {
 		var reading Reading
 		reading.Reset(at)
@@ -127,7 +127,7 @@ func TestDroppedState(t *testing.T) {
 		for _, name := range names {
 			entity := "ann"
 			if f := defined.Feature(t, r, name); len(f.By) == 2 {
-				entity = "d1|ann"
+				entity = "ann|d1"
 			}
 			reading.Want(defined.Feature(t, r, name), entity, at)
 		}

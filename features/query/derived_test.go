@@ -84,7 +84,7 @@ func TestDerivedReads(t *testing.T) {
 	want = readsOf(want, feature("device_users_30d"), "d1", at)
 	var r Reading
 	r.Reset(at)
-	r.Want(feature("shared_and_declined"), `d1|u\|1`, at)
+	r.Want(feature("shared_and_declined"), `u\|1|d1`, at)
 	if diff := cmp.Diff(want, r.reads); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

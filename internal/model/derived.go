@@ -30,7 +30,7 @@ func newDerived(f *features.Feature, of *features.Derived) *derived {
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", of.Expr.Source, err))
 	}
-	return &derived{of, slices.Sorted(slices.Values(f.By)), expr}
+	return &derived{of, f.By, expr}
 }
 
 func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
@@ -43,7 +43,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 	var values []value.Value
 	for _, part := range d.Of {
 		var own []string
-		for _, name := range slices.Sorted(slices.Values(part.By)) {
+		for _, name := range part.By {
 			own = append(own, keys[name])
 		}
 		p := m.Answer(part, strings.Join(own, "|"), at)

@@ -43,9 +43,9 @@ func TestDerivedAnswer(t *testing.T) {
 	f.want("a", 62, map[string]string{"ok_rate": "0.3333333333333333", "above": "false", "left": "8.9", "level": "bad capped"})
 	f.want("b", 62, map[string]string{"ok_rate": "1", "above": "false", "left": "0.01", "level": "good"})
 	f.want("c", 62, map[string]string{"ok_rate": "0 nothing", "above": " nothing", "left": "10 nothing", "level": "none nothing"})
-	f.want("d2|a", 62, map[string]string{"of_device": "0.6666666666666666", "mixed": "1.6666666666666665"})
-	f.want(`d\|1|a`, 62, map[string]string{"of_device": "1", "mixed": "2"})
-	f.want("d3|a", 62, map[string]string{"of_device": " nothing", "mixed": "1"})
+	f.want("a|d2", 62, map[string]string{"of_device": "0.6666666666666666", "mixed": "1.6666666666666665"})
+	f.want(`a|d\|1`, 62, map[string]string{"of_device": "1", "mixed": "2"})
+	f.want("a|d3", 62, map[string]string{"of_device": " nothing", "mixed": "1"})
 }
 
 // What features answer from the store is what the model makes of its own

@@ -20,7 +20,7 @@ func (s *stream) shareLog(f *feature) {
 	if !f.Window.Exact {
 		return
 	}
-	key := strings.Join(slices.Sorted(slices.Values(f.By)), "|")
+	key := strings.Join(f.By, "|")
 	if s.logs[key] == nil {
 		s.logs[key] = &log{events: map[string][]int32{}}
 	}

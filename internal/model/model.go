@@ -102,7 +102,7 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	index := func(name string) int {
 		return slices.IndexFunc(f.Stream.Fields, func(field record.Field) bool { return field.Name == name })
 	}
-	for _, by := range slices.Sorted(slices.Values(f.By)) {
+	for _, by := range f.By {
 		a.by = append(a.by, index(by))
 	}
 	if f.Field != "" {

@@ -98,7 +98,7 @@ func TestAnswer(t *testing.T) {
 	})
 	f.want("a", -60, map[string]string{"count_1h": "0 nothing", "max_1h": " nothing", "count_ever": "3"})
 	f.want("c", 62, map[string]string{"count_1h": "0 nothing", "avg_1h": " nothing", "recent_1h": "0 nothing"})
-	f.want("d1|a", 62, map[string]string{"pair_1h": "1"})
+	f.want("a|d1", 62, map[string]string{"pair_1h": "1"})
 	// The window begins with a full minute.
 	f.want("a", 3599, map[string]string{"count_1h": "3"})
 	f.want("a", 3600, map[string]string{"count_1h": "2"})
@@ -110,7 +110,7 @@ func TestEntities(t *testing.T) {
 	f := newFixture(t)
 	f.apply(0, `"user":"b|","device":"d"`)
 	f.apply(0, `"user":"a"`)
-	for name, want := range map[string][]string{"count_1h": {"a", `b\|`}, "pair_1h": {`d|b\|`}, "paid_1h": nil} {
+	for name, want := range map[string][]string{"count_1h": {"a", `b\|`}, "pair_1h": {`b\||d`}, "paid_1h": nil} {
 		feature, _ := f.registry.Feature(name)
 		if got := f.model.Entities(feature); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)

@@ -61,8 +61,7 @@ func entityOf(k inspector.LongKey, registry *features.Registry) string {
 	for _, f := range registry.Features {
 		for _, s := range f.Series {
 			if s.Group == k.Group {
-				by := slices.Sorted(slices.Values(s.By))
-				return strings.Join(by, "|") + "=" + visible(k.Entity)
+				return strings.Join(s.By, "|") + "=" + visible(k.Entity)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
@@ -36,7 +37,7 @@ func TestGreatest(t *testing.T) {
 		t.Fatal(err)
 	}
 	users, _ := registry.Feature("users")
-	group := users.Series[0].Group
+	series := users.Series[0]
 	for name, client := range map[string]redis.UniversalClient{
 		"single": redistest.Shared(t).Client(t), "cluster": redistest.NewCluster(t).Client(t),
 	} {
@@ -46,9 +47,9 @@ func TestGreatest(t *testing.T) {
 			if err := s.Create(ctx); err != nil {
 				t.Fatal(err)
 			}
-			write := func(group, entity string, kib int) {
+			write := func(series *state.Series, entity string, kib int) {
 				t.Helper()
-				held, err := s.Inspect(ctx, group, entity)
+				held, err := s.Inspect(ctx, series, entity)
 				if err == nil {
 					err = client.Set(ctx, held.Key, strings.Repeat("x", kib<<10), 0).Err()
 				}
@@ -63,18 +64,18 @@ func TestGreatest(t *testing.T) {
 				}
 			}
 			expect("OK of 0 keys the longest has 0 KiB")
-			write(group, "small", 511)
+			write(series, "small", 511)
 			for _, entity := range []string{"a", "b", "c", "d"} {
-				write(group, entity, 2)
+				write(series, entity, 2)
 			}
-			held, err := s.Inspect(ctx, group, "foreign")
+			held, err := s.Inspect(ctx, series, "foreign")
 			if err != nil {
 				t.Fatal(err)
 			}
 			client.SAdd(ctx, held.Key, "of another type")
 			expect("OK of 6 keys the longest has 511 KiB")
-			write(group, "hot\n", 600)
-			write("gone", "x", 700)
+			write(series, "hot\n", 600)
+			write(&state.Series{Group: "gone"}, "x", 700)
 			const do = ": see with weir state what takes the room; give those features a smaller max, wider tiles, a shorter window or keep, or leave the entity out with where"
 			expect("WARN of 8 keys, that of x has 700 KiB; it holds state of features that are no longer defined"+do,
 				`WARN of 8 keys, that of device=hot\n has 600 KiB; it holds state of count, users`+do)

@@ -229,7 +229,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 // entityOf is the text of a feature's entity, made of the question's keys.
 func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	var text []byte
-	for i, name := range slices.Sorted(slices.Values(f.By)) {
+	for i, name := range f.By {
 		n := keys[name]
 		if n == nil {
 			return "", fmt.Errorf("feature %q asks by %s: the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
@@ -247,7 +247,7 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 // entityText is an entity for people.
 func entityText(f *features.Feature, entity string) string {
 	values := state.SplitEntity(nil, entity)
-	for i, name := range slices.Sorted(slices.Values(f.By)) {
+	for i, name := range f.By {
 		values[i] = name + "=" + values[i]
 	}
 	return strings.Join(values, ", ")

@@ -57,9 +57,12 @@ func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Sco
 		if err != nil {
 			return nil, err
 		}
-		held, err := s.Inspect(ctx, g.name, entity)
+		held, err := s.Inspect(ctx, all[g.name].series[0], entity)
 		if err != nil {
 			return nil, err
+		}
+		if held.ParentDamage != nil {
+			return list, fmt.Errorf("%s: drop what is damaged of the parent first", ofParent(held))
 		}
 		kept := salvage(all[g.name], held, scope.All)
 		if kept.Wrong == nil && (!scope.All || len(held.Packed) == 0) {

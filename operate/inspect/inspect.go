@@ -18,7 +18,7 @@ import (
 
 // Store is what is looked into.
 type Store interface {
-	Inspect(ctx context.Context, group, entity string) (inspector.Held, error)
+	Inspect(ctx context.Context, series *state.Series, entity string) (inspector.Held, error)
 	ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error)
 }
 
@@ -115,7 +115,7 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 		if err != nil {
 			return nil, err
 		}
-		held, err := s.Inspect(ctx, g.name, entity)
+		held, err := s.Inspect(ctx, all[g.name].series[0], entity)
 		if err != nil {
 			return nil, err
 		}
@@ -126,6 +126,8 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 		k := newKey(g, given, held, offsets, newest)
 		if held.Type != "" {
 			k.Damage = foreign(held)
+		} else if held.ParentDamage != nil {
+			k.Damage = ofParent(held)
 		} else if err := k.unpack(registry, plans, g, all[g.name], held.Packed); err != nil {
 			k.Damage = err.Error()
 		}
@@ -155,6 +157,11 @@ func find(registry *features.Registry, given map[string]string, names []string) 
 // foreign says what is wrong with a key that holds no string.
 func foreign(held inspector.Held) string {
 	return "it is a " + held.Type + ", which Weir has not written"
+}
+
+// ofParent says that the key of an entity's parent is damaged.
+func ofParent(held inspector.Held) string {
+	return fmt.Sprintf("what is kept with its parent cannot be told, for the key %s is damaged: %v", visible(held.Parent), held.ParentDamage)
 }
 
 // series is the series of the group with a tag, nil for none.

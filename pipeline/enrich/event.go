@@ -3,7 +3,6 @@ package enrich
 import (
 	"bytes"
 	"iter"
-	"slices"
 	"strconv"
 	"time"
 
@@ -47,7 +46,7 @@ func Plans(r *features.Registry) map[*record.Stream]*Plan {
 		plan := &Plan{stream: e.Stream.Name, topic: e.Topic}
 		for _, f := range e.Service.Features {
 			plan.features = append(plan.features, planned{
-				Feature: f, keys: slices.Sorted(slices.Values(f.By)), label: append(query.AppendString(nil, f.Name), ':'),
+				Feature: f, keys: f.By, label: append(query.AppendString(nil, f.Name), ':'),
 				through: f.FanOut() > 0,
 			})
 		}

@@ -81,6 +81,9 @@ func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
 				broken[tag] = err
 			}
 		}
+		if _, err := ChildOf(tag, body); err != nil && IsEmbedding(tag) {
+			broken[tag] = err
+		}
 		if series == nil || broken[tag] != nil {
 			return nil
 		}

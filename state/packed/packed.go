@@ -92,9 +92,18 @@ func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 // Compactor compacts what is packed. It has memory of its own and serves one
 // goroutine. Its zero value is ready.
 type Compactor struct {
-	pool  Pool
-	parts []part
-	body  []byte
+	// Children says which series the children have that are embedded under a tag; nil
+	// where they are not known: they stay as they are.
+	Children func(tag uint32) func(tag uint32) *state.Series
+	// Spilled are the children that the last compaction has left out, since they took too
+	// much together. They are to be appended to their own keys in the same step.
+	Spilled []Child
+
+	pool     Pool
+	parts    []part
+	body     []byte
+	children []Child
+	inner    *Compactor // of children
 }
 
 // part is what there is of one series.
@@ -144,6 +153,10 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Se
 	}
 	if growing > most {
 		dst = c.squeeze(dst[:start+headerSize], growing, most)
+	}
+	dst, err := c.appendChildren(dst, dead, now, nonce)
+	if err != nil {
+		return nil, err
 	}
 	if len(dst) == start+headerSize {
 		return dst[:start], nil
@@ -223,7 +236,11 @@ func packedLength(length int) uint32 {
 
 // take takes the parts of what is packed.
 func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) error {
+	c.Spilled = nil
 	return Sections(packed, func(tag uint32, body []byte) error {
+		if IsEmbedding(tag) {
+			return c.takeChild(tag, body)
+		}
 		i := slices.IndexFunc(c.parts, func(p part) bool { return p.tag == tag && p.series != nil })
 		if i < 0 {
 			i = len(c.parts)
@@ -246,5 +263,6 @@ func (c *Compactor) clear() {
 		}
 	}
 	clear(c.parts)
-	c.parts = c.parts[:0]
+	clear(c.children)
+	c.parts, c.children = c.parts[:0], c.children[:0]
 }

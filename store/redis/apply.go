@@ -45,6 +45,8 @@ type writer struct {
 	keeps  []int64 // different times that keys of a call are kept
 	lifeOf []byte  // by key of a call, which of them
 
+	child, sections []byte // packed of a child
+
 	args  []any    // of all calls of a pass
 	texts []string // that args point to
 	bytes []byte   // that texts stand in
@@ -224,7 +226,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	keys := w.combiner.keys
 	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[shard])
 	for i := range keys {
-		w.arg(w.store.appendEntityKey(w.bytes, shard, keys[i].series.Group, keys[i].entity))
+		w.arg(w.store.appendEntityKey(w.bytes, shard, keys[i].group, keys[i].entity))
 	}
 	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
@@ -265,29 +267,6 @@ func moved(at state.Position, s *state.PartitionRange, offset int64) state.Posit
 		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
 	}
 	return at
-}
-
-// pack writes the operations on one state key as one argument, and returns its
-// length.
-func (w *writer) pack(k *stateKey) int {
-	data, ops := w.bytes, w.combiner.ops
-	for i := k.first; i >= 0; i = ops[i].next {
-		if ops[i].packed {
-			continue
-		}
-		series := ops[i].Series
-		w.packer.Begin(series)
-		for j := i; j >= 0; j = ops[j].next {
-			if ops[j].Series == series {
-				w.packer.Add(&ops[j].Mutation)
-				ops[j].packed = true
-			}
-		}
-		data = w.packer.End(data)
-	}
-	n := len(data) - len(w.bytes)
-	w.arg(data)
-	return n
 }
 
 // receive takes in the replies. Of several calls for one shard, those behind
@@ -357,7 +336,7 @@ func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applie
 				return false, errReply
 			}
 			b.GreatestKey = max(b.GreatestKey, len(held))
-			w.addCandidate(c.shard, c.keys[i-1], held)
+			w.addCandidate(c.shard, *c.keys[i-1].(*string), held)
 		}
 		for _, m := range c.moves {
 			b.Ranges[m.source].Progress[c.shard] = m.to

@@ -23,7 +23,7 @@
 -- the progress, meets every refusal that does not depend on the data (a full
 -- memory, a replica, a failing disk); a key that holds no string is counted.
 
-local call, pcall, byte = redis.call, redis.pcall, string.byte
+local pcall = redis.pcall
 local progress, n = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- the next argument to read
 
@@ -84,26 +84,6 @@ local function expires(k, fresh)
   end
 end
 
--- Compacting pays where a key has doubled since it was compacted last, by several
--- appends: one that concerns many series is no shorter for being folded with one or
--- two others. A long key is compacted sooner, and whatever the appends, so that it
--- stays bounded: each byte appended still has no more than a few sent for it. How long
--- the key was then stands in its header; see package state. A look at that costs more
--- than the append, so there is one where the key has grown by another step, and of a
--- short key it takes all that is needed to compact it.
-local few, appends, step, short = 64, 6, 32, 512
-local long, growth = 65536, 262144
-
--- The value of a key that is worth compacting, nil of others.
-local function grown(key, size)
-  local value = size <= short and call('GET', key) or call('GETRANGE', key, '0', '3')
-  local header, l1, l2, l3 = byte(value, 1, 4)
-  local length = 0
-  if header == 0 then length = ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8) end
-  if size < length + math.min(length, math.max(growth, length / 2)) then return nil end
-  return #value == size and value or call('GET', key)
-end
-
 local answer, made = {0, ''}, {}
 for k = 2, #KEYS do
   local appended = ARGV[a]
@@ -114,8 +94,8 @@ for k = 2, #KEYS do
     if answer[1] == 1 then answer[2] = size.err end
   elseif size == #appended then
     made[k - 1] = true
-  elseif size >= few and not spared[k - 1] and (size >= appends * #appended or size >= long) and size % step < #appended then
-    local value = grown(KEYS[k], size)
+  elseif not spared[k - 1] then
+    local value = grown(KEYS[k], size, #appended)
     if value then
       answer[#answer + 1] = k - 1
       answer[#answer + 1] = value

@@ -1,8 +1,12 @@
 package redisstore
 
 import (
+	"bytes"
 	"strconv"
 	"unsafe"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // arg takes w.bytes with one argument appended. The argument is passed as a
@@ -18,6 +22,52 @@ func (w *writer) num(n int64) { w.arg(strconv.AppendInt(w.bytes, n, 10)) }
 func (w *writer) text(s string) {
 	w.texts = append(w.texts, s)
 	w.args = append(w.args, &w.texts[len(w.texts)-1])
+}
+
+// pack writes the operations on one state key as one argument, and returns its
+// length.
+func (w *writer) pack(k *stateKey) int {
+	data, ops := w.bytes, w.combiner.ops
+	for i := k.first; i >= 0; i = ops[i].next {
+		switch {
+		case ops[i].packed:
+		case ops[i].child == nil:
+			data = w.packSection(data, i, nil)
+		default:
+			data = w.packChild(data, i)
+		}
+	}
+	n := len(data) - len(w.bytes)
+	w.arg(data)
+	return n
+}
+
+// packSection appends the operations on the series of one of a key, of the same child.
+func (w *writer) packSection(dst []byte, first int32, child []byte) []byte {
+	ops := w.combiner.ops
+	series := ops[first].Series
+	w.packer.Begin(series)
+	for j := first; j >= 0; j = ops[j].next {
+		if ops[j].Series == series && bytes.Equal(ops[j].child, child) {
+			w.packer.Add(&ops[j].Mutation)
+			ops[j].packed = true
+		}
+	}
+	return w.packer.End(dst)
+}
+
+// packChild appends the operations on the child that one is on, and on its group.
+func (w *writer) packChild(dst []byte, first int32) []byte {
+	ops := w.combiner.ops
+	child, group := ops[first].child, ops[first].Series.Group
+	w.sections = w.sections[:0]
+	for j := first; j >= 0; j = ops[j].next {
+		if !ops[j].packed && ops[j].Series.Group == group && bytes.Equal(ops[j].child, child) {
+			w.sections = w.packSection(w.sections, j, child)
+		}
+	}
+	w.child = w.store.hashing.AppendChild(w.child[:0], child)
+	return packed.AppendChild(dst, packed.Child{Tag: state.EmbeddingTag(group), Name: w.child, Sections: w.sections})
 }
 
 // viewString is b as a string without a copy; b must not change while it is used.

@@ -16,17 +16,21 @@ type combiner struct {
 	table []int32 // open addressing over keys: index + 1, 0 for empty
 }
 
-// stateKey is one key of Redis with the operations on it.
+// stateKey is one key of Redis with the operations on it, those on children of its
+// entity included.
 type stateKey struct {
 	hash   uint64
-	series *state.Series // one of those of the key's group
+	group  string
 	entity []byte
+	keep   int64 // for how long after a record was written it may be asked for, in ms; 0 for ever
+	lapses bool  // what it holds may have an end, though this plan keeps it for ever
 	first  int32 // its operations, linked: index in ops, -1 for none
 	last   int32
 }
 
 type combined struct {
 	state.Mutation
+	child  []byte // the entity's text where that is a child of the key's, nil otherwise
 	next   int32
 	packed bool
 }
@@ -41,20 +45,26 @@ func (c *combiner) full() bool { return len(c.ops) >= callOps || c.bytes >= call
 
 // add takes an operation on an entity whose hash is known.
 func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
-	key := c.key(entity, hash, op)
+	group, keep, child := op.Series.Group, op.Series.GroupKeep, []byte(nil)
+	if op.Series.Parent != "" {
+		group, keep, child = op.Series.Parent, op.Series.ParentKeep, entity
+		entity, _ = state.SplitParent(entity)
+	}
+	key := c.key(entity, hash, group)
+	key.keep, key.lapses = keep, op.Series.Tile != 0
 	if op.Series.Measure.Combines() {
 		for i := key.first; i >= 0; i = c.ops[i].next {
-			if c.ops[i].Combine(op) {
+			if bytes.Equal(c.ops[i].child, child) && c.ops[i].Combine(op) {
 				return
 			}
 		}
 	}
-	c.append(key, op)
+	c.append(key, op, child)
 }
 
 // append adds an operation behind the others of its key.
-func (c *combiner) append(key *stateKey, op *state.Mutation) {
-	c.ops = append(c.ops, combined{Mutation: *op, next: -1})
+func (c *combiner) append(key *stateKey, op *state.Mutation, child []byte) {
+	c.ops = append(c.ops, combined{Mutation: *op, child: child, next: -1})
 	c.bytes += len(op.Member) + len(op.Key)
 	added := int32(len(c.ops) - 1)
 	if key.first < 0 {
@@ -65,12 +75,11 @@ func (c *combiner) append(key *stateKey, op *state.Mutation) {
 	key.last = added
 }
 
-// key finds or makes the state key of an operation.
-func (c *combiner) key(entity []byte, hash uint64, op *state.Mutation) *stateKey {
+// key finds or makes the state key of a group's entity.
+func (c *combiner) key(entity []byte, hash uint64, group string) *stateKey {
 	if len(c.table) < 2*(len(c.keys)+1) {
 		c.grow()
 	}
-	group := op.Series.Group
 	for i := range len(group) {
 		hash = bits.RotateLeft64(hash, 8) ^ uint64(group[i])*0x9e3779b97f4a7c15
 	}
@@ -78,11 +87,11 @@ func (c *combiner) key(entity []byte, hash uint64, op *state.Mutation) *stateKey
 	i := hash & mask
 	for ; c.table[i] != 0; i = (i + 1) & mask {
 		k := &c.keys[c.table[i]-1]
-		if k.hash == hash && k.series.Group == group && bytes.Equal(k.entity, entity) {
+		if k.hash == hash && k.group == group && bytes.Equal(k.entity, entity) {
 			return k
 		}
 	}
-	c.keys = append(c.keys, stateKey{hash: hash, series: op.Series, entity: entity, first: -1})
+	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, first: -1})
 	c.table[i] = int32(len(c.keys))
 	return &c.keys[len(c.keys)-1]
 }

@@ -25,7 +25,7 @@ import (
 type compactor struct {
 	candidates []candidate // to be compacted
 	compacted  []compacted
-	sent       []*redis.Cmd    // that replace, with the pipeline under way
+	sent       []replacement   // with the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
 	// damaged are keys that cannot be compacted, until when, in milliseconds since
 	// 1970, they are not asked for again: they may be long, and would come with
@@ -33,9 +33,11 @@ type compactor struct {
 	damaged map[string]int64
 
 	fresh packed.Compactor
-	known map[string]map[uint32]*state.Series
-	of    []*state.Series // what known was made of
-	dead  deadSeries
+	known map[string]map[uint32]*state.Series // by group and tag
+	// embedded are by their parent's group and tag those that have children in it, a series for each.
+	embedded map[string]map[uint32]*state.Series
+	of       []*state.Series // what known was made of
+	dead     deadSeries
 }
 
 // candidate is a key that is worth compacting, and what it held then.
@@ -48,12 +50,12 @@ type candidate struct {
 // compacted is what is to stand in the place of what a key held.
 type compacted struct {
 	candidate
-	packed []byte
+	packed  []byte
+	spilled []spill
 }
 
 // addCandidate notes that a key is worth compacting, and what it holds.
-func (c *compactor) addCandidate(shard int, key any, held string) {
-	text := *key.(*string)
+func (c *compactor) addCandidate(shard int, text, held string) {
 	if c.noted[text] {
 		return
 	}
@@ -70,8 +72,15 @@ func (c *compactor) learn(series []*state.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
 		return
 	}
-	c.of, c.known, c.fresh = series, map[string]map[uint32]*state.Series{}, packed.Compactor{}
+	c.of, c.fresh = series, packed.Compactor{}
+	c.known, c.embedded = map[string]map[uint32]*state.Series{}, map[string]map[uint32]*state.Series{}
 	for _, s := range series {
+		if s.Parent != "" {
+			if c.embedded[s.Parent] == nil {
+				c.embedded[s.Parent] = map[uint32]*state.Series{}
+			}
+			c.embedded[s.Parent][state.EmbeddingTag(s.Group)] = s
+		}
 		if c.known[s.Group] == nil {
 			c.known[s.Group] = map[uint32]*state.Series{}
 		}
@@ -89,18 +98,29 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 		if n < 0 {
 			n = len(rest)
 		}
-		args := []any{"evalsha", w.store.compact.Hash(), n}
+		args := []any{"evalsha", w.store.compact.Hash(), 0}
 		for _, f := range rest[:n] {
 			args = append(args, f.key)
 			delete(w.noted, f.key)
 		}
+		var spilledTo []string
 		for _, f := range rest[:n] {
-			args = append(args, len(f.held), proof(f.held), f.packed)
+			for _, s := range f.spilled {
+				args, spilledTo = append(args, s.key), append(spilledTo, s.key)
+			}
+		}
+		args[2] = n + len(spilledTo)
+		args = append(args, n)
+		for _, f := range rest[:n] {
+			args = append(args, len(f.held), proof(f.held), f.packed, len(f.spilled))
+			for _, s := range f.spilled {
+				args = append(args, s.sections, s.lives)
+			}
 		}
 		cmd := redis.NewCmd(ctx, args...)
 		cmd.SetFirstKeyPos(3)
 		shards, calls = append(shards, rest[0].shard), append(calls, cmd)
-		w.sent = append(w.sent, cmd)
+		w.sent = append(w.sent, replacement{cmd, rest[0].shard, spilledTo})
 		rest = rest[n:]
 	}
 	w.compacted = w.compacted[:0]
@@ -111,6 +131,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 // refused by the batch. What could not be compacted or replaced will be found a candidate
 // again, damaged keys after a while.
 func (w *writer) compact(ctx context.Context, b *state.Batch) error {
+	w.receiveSpilled()
 	candidates := w.candidates
 	w.candidates = nil
 	for _, cmd := range w.sent {
@@ -133,7 +154,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	}
 	now := housekeeping(b.Now)
 	for _, h := range candidates {
-		packed, err := w.fold(h, now)
+		done, err := w.fold(h, now)
 		if err != nil {
 			delete(w.noted, h.key)
 			w.rest(h.key)
@@ -142,9 +163,66 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 			}
 			continue
 		}
-		w.compacted = append(w.compacted, compacted{h, packed})
+		w.compacted = append(w.compacted, done)
 	}
 	return nil
+}
+
+// children says which series the children have that are embedded in a group.
+func (c *compactor) children(group string) func(tag uint32) func(tag uint32) *state.Series {
+	return func(tag uint32) func(tag uint32) *state.Series {
+		child := c.embedded[group][tag]
+		if child == nil {
+			return nil
+		}
+		return func(tag uint32) *state.Series { return c.known[child.Group][tag] }
+	}
+}
+
+// spills are the children that do not stay with a parent: their keys, for how many seconds those live, and
+// what is appended to them.
+func (w *writer) spills(h candidate, group string, children []packed.Child) (list []spill) {
+	parent := h.key[len(w.store.tags[h.shard])+len(group)+1:]
+	for _, c := range children {
+		of := w.embedded[group][c.Tag]
+		s := spill{
+			key:      string(w.store.hashing.AppendChildKey(nil, w.store.tags[h.shard], of.Group, parent, c.Name)),
+			sections: c.Sections,
+		}
+		if of.GroupKeep > 0 {
+			s.lives = keyspace.Lifetime(of.GroupKeep, w.store.slack)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// spill is what is appended to a child's own key.
+type spill struct {
+	key      string
+	lives    int64 // seconds, 0 for ever
+	sections []byte
+}
+
+// replacement is a call that puts what was compacted in its place.
+type replacement struct {
+	*redis.Cmd
+	shard int
+	keys  []string // of children that it spills to
+}
+
+// receiveSpilled takes in which children's keys are worth compacting.
+func (w *writer) receiveSpilled() {
+	for _, r := range w.sent {
+		reply, _ := r.Slice() // where it has failed, the parent is found again
+		for found := reply; len(found) > 2; found = found[2:] {
+			i, isNumber := found[1].(int64)
+			held, isText := found[2].(string)
+			if isNumber && isText && 1 <= i && i <= int64(len(r.keys)) {
+				w.addCandidate(r.shard, r.keys[i-1], held)
+			}
+		}
+	}
 }
 
 // damagedRest is for how long a damaged key is left alone: an operator may have
@@ -190,12 +268,15 @@ func (w *writer) spare(keys []stateKey, names []any) {
 }
 
 // fold compacts what a key holds.
-func (w *writer) fold(h candidate, now int64) ([]byte, error) {
-	known := w.known[w.groupOf(h)]
+func (w *writer) fold(h candidate, now int64) (compacted, error) {
+	group := w.groupOf(h)
+	known := w.known[group]
+	w.fresh.Children = w.children(group)
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	room := make([]byte, 0, len(h.held))
-	return w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.dead.has, now, nonce)
+	made, err := w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.dead.has, now, nonce)
+	return compacted{h, made, w.spills(h, group, w.fresh.Spilled)}, err
 }
 
 // groupOf is the group whose state a key holds.
@@ -252,7 +333,7 @@ func (w *writer) relieve(ctx context.Context) {
 	for i, key := range keys {
 		// Where it cannot be read, it is tried again with the batch.
 		if text := held[i].Val(); len(text) >= worthRelief {
-			w.addCandidate(shards[i], key, text)
+			w.addCandidate(shards[i], *key.(*string), text)
 		}
 	}
 }

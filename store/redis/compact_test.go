@@ -280,11 +280,11 @@ func compactTooLate(t *testing.T, before int) {
 			t.Fatal(err)
 		}
 		replace := func() int64 {
-			n, err := s.redis.Eval(ctx, compactSource, []string{key}, len(held), proof(held), stale).Int64()
-			if err != nil {
-				t.Fatal(err)
+			reply, err := s.redis.Eval(ctx, compactSource, []string{key}, 1, len(held), proof(held), stale.packed, 0).Int64Slice()
+			if err != nil || len(reply) != 1 {
+				t.Fatal(reply, err)
 			}
-			return n
+			return reply[0]
 		}
 		tend(t, s, writer())
 		if n := replace(); n != 0 {

@@ -49,13 +49,22 @@ func (w *writer) markDead(ctx context.Context, candidates []candidate) error {
 // holdsUnknown says whether compaction candidates hold a series that is not known, of which
 // something is true.
 func (w *writer) holdsUnknown(candidates []candidate, is func(tag uint32) bool) (met bool) {
-	for _, h := range candidates {
-		known := w.known[w.groupOf(h)]
+	var look func(group string, held []byte)
+	look = func(group string, held []byte) {
+		known := w.known[group]
 		// What is damaged is told where it is compacted.
-		_ = packed.Sections(h.held, func(tag uint32, _ []byte) error {
+		_ = packed.Sections(held, func(tag uint32, body []byte) error {
+			if children := w.embedded[group][tag]; children != nil {
+				child, err := packed.ChildOf(tag, body)
+				look(children.Group, child.Sections)
+				return err
+			}
 			met = met || known[tag] == nil && is(tag)
 			return nil
 		})
+	}
+	for _, h := range candidates {
+		look(w.groupOf(h), h.held)
 	}
 	return met
 }

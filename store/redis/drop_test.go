@@ -98,7 +98,7 @@ func TestDrop(t *testing.T) {
 				if err := test.damage(ctx, s.redis, key(s)); err != nil {
 					t.Fatal(err)
 				}
-				held, err := s.Inspect(ctx, events.Group, "d1")
+				held, err := s.Inspect(ctx, events, "d1")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -131,7 +131,7 @@ func TestDrop(t *testing.T) {
 				if err != nil || int64(len(counted[0].Buckets)) > test.days || len(counted[1].Buckets) != 6 || w.candidates != nil {
 					t.Errorf("counted are %+v, %v", counted, err)
 				}
-				held, _ = s.Inspect(ctx, events.Group, "d1")
+				held, _ = s.Inspect(ctx, events, "d1")
 				if len(held.Packed) > 1500 {
 					t.Errorf("%d bytes were not compacted", len(held.Packed))
 				}

@@ -82,10 +82,10 @@ const foreverLooked = 8 * 30 * 60 * 1000
 // renewed is for how long a key is kept as far as due is concerned, in ms; 0 for one that no
 // plan gives a time to live.
 func (k *stateKey) renewed() int64 {
-	if k.series.GroupKeep == 0 && k.series.Tile != 0 {
+	if k.keep == 0 && k.lapses {
 		return foreverLooked
 	}
-	return k.series.GroupKeep
+	return k.keep
 }
 
 // due says whether the key with a hash is to be given its time to live now, in
@@ -123,7 +123,7 @@ func (w *writer) lifetimes(keys []stateKey) {
 	w.keeps = w.keeps[:0]
 	of := w.lifeOf[:0]
 	for i := range keys {
-		keep := keys[i].series.GroupKeep
+		keep := keys[i].keep
 		n := slices.Index(w.keeps, keep)
 		if n < 0 {
 			n = len(w.keeps)

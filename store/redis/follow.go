@@ -2,10 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,17 +40,21 @@ func (s *Store) newFollowing(secret packed.Secret) *following {
 func (f *following) Extend(ctx context.Context, reads []state.Read) error {
 	reads = slices.DeleteFunc(slices.Clone(reads), func(r state.Read) bool { return f.of(&r) != nil })
 	lookups := f.store.lookups(nil, reads)
-	held, commands := make([]*redis.StringCmd, len(lookups)), make([]redis.Cmder, len(lookups))
-	for i, l := range lookups {
-		held[i] = redis.NewStringCmd(ctx, "get", l.key)
-		commands[i] = held[i]
+	var commands []redis.Cmder
+	var shards []int // by command
+	for i := range lookups {
+		commands = lookups[i].ask(ctx, commands)
+		for len(shards) < len(commands) {
+			shards = append(shards, f.store.shardOf(lookups[i].entity))
+		}
 	}
-	f.store.send(ctx, f.store.masters.write, commands, func(i int) int { return f.store.shardOf(lookups[i].entity) })
-	for i, l := range lookups {
-		if err := held[i].Err(); err != nil && !errors.Is(err, redis.Nil) && !keyspace.Foreign(err) {
+	f.store.send(ctx, f.store.masters.write, commands, func(i int) int { return shards[i] })
+	for i := range lookups {
+		l := &lookups[i]
+		if err := l.err(); err != nil {
 			return fmt.Errorf("read features: %w", err)
 		}
-		if err := f.take(reads, &l, held[i]); err != nil {
+		if err := f.take(reads, l); err != nil {
 			for _, r := range l.reads {
 				f.states[reads[r].Entity][reads[r].Series.ID] = damaged{err}
 			}
@@ -62,18 +64,16 @@ func (f *following) Extend(ctx context.Context, reads []state.Read) error {
 }
 
 // take takes in what a key holds; the error is that this is damaged.
-func (f *following) take(reads []state.Read, l *lookup, held *redis.StringCmd) error {
+func (f *following) take(reads []state.Read, l *lookup) error {
 	var states []wanted
 	for _, r := range l.reads {
 		states = f.want(states, &reads[r])
 	}
-	if err := keyspace.NotString(l.key, held.Err()); err != nil {
+	data, losses, _, err := l.reply() // it is only read
+	if err != nil {
 		return err
 	}
-	text := held.Val()                                       // empty where there is no such key
-	data := unsafe.Slice(unsafe.StringData(text), len(text)) // it is only read
-	var losses packed.Losses
-	err := packed.Sections(data, func(tag uint32, body []byte) error {
+	err = packed.Sections(data, func(tag uint32, body []byte) error {
 		for _, w := range states {
 			if w.tag == tag {
 				return w.state.Merge(body)

@@ -19,8 +19,9 @@ func TestInspect(t *testing.T) {
 		b.EveryShard = true
 		apply(t, s.newWriter(), b)
 		shard := state.Shard(state.EntityHash([]byte("d1")), s.Shards())
-		for group, kept := range map[string]bool{users.Group: false, ever.Group: true} {
-			h, err := s.Inspect(ctx, group, "d1")
+		for series, kept := range map[*state.Series]bool{users: false, ever: true} {
+			group := series.Group
+			h, err := s.Inspect(ctx, series, "d1")
 			if err != nil || h.Shard != shard || h.Key != string(keyspace.AppendKey(nil, s.tags[shard], group, []byte("d1"))) || len(h.Packed) == 0 {
 				t.Errorf("group %s: %+v, %v", group, h, err)
 			}
@@ -28,12 +29,12 @@ func TestInspect(t *testing.T) {
 				t.Errorf("group %s lives %v more", group, h.TimeToLive)
 			}
 		}
-		if h, err := s.Inspect(ctx, users.Group, "d2"); err != nil || h.Packed != nil || h.TimeToLive != 0 {
+		if h, err := s.Inspect(ctx, users, "d2"); err != nil || h.Packed != nil || h.TimeToLive != 0 {
 			t.Errorf("what is not there: %+v, %v", h, err)
 		}
-		h, _ := s.Inspect(ctx, users.Group, "d3")
+		h, _ := s.Inspect(ctx, users, "d3")
 		s.redis.SAdd(ctx, h.Key, "not ours")
-		if h, err := s.Inspect(ctx, users.Group, "d3"); err != nil || h.Type != "set" || h.Packed != nil {
+		if h, err := s.Inspect(ctx, users, "d3"); err != nil || h.Type != "set" || h.Packed != nil {
 			t.Errorf("a foreign key: %+v, %v", h, err)
 		}
 

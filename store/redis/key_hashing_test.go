@@ -33,7 +33,7 @@ func TestHashedEntities(t *testing.T) {
 			if err != nil || slices[0].Buckets[0].Value.Num != want || slices[1].Buckets[0].Value.Num != want {
 				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, slices, err, want)
 			}
-			held, err := s.Inspect(ctx, events.Group, entity)
+			held, err := s.Inspect(ctx, events, entity)
 			if err != nil || len(held.Packed) == 0 || strings.Contains(held.Key, entity) {
 				t.Errorf("%s is held as %q, %d bytes, %v", entity, held.Key, len(held.Packed), err)
 			}
@@ -47,7 +47,7 @@ func TestHashedEntities(t *testing.T) {
 				t.Errorf("%s is in shard %d, want %d", entity, held.Shard, want)
 			}
 		}
-		if held, err := New(s.redis, s.namespace, 3).Inspect(ctx, events.Group, "jane.doe"); err != nil || held.Packed != nil {
+		if held, err := New(s.redis, s.namespace, 3).Inspect(ctx, events, "jane.doe"); err != nil || held.Packed != nil {
 			t.Errorf("the state stands under the entity's own name: %q, %v", held.Key, err)
 		}
 	})

@@ -23,7 +23,8 @@ func (s *Store) remember(l *lookup, pending *state.Batch) {
 		}
 		l.ids = append(l.ids, id.Series)
 		if id.Series.Group != l.group {
-			l.idsKey = string(s.AppendKey(nil, id.Series, l.entity))
+			at := s.locate(id.Series, l.entity)
+			l.idsAt = &at
 		}
 	}
 }
@@ -37,8 +38,8 @@ func (l *lookup) overlay(held *states, packedIDs []byte, pending *state.Batch) e
 	ids.ready()
 	if err := ids.merge(packedIDs); err != nil {
 		key := l.key
-		if l.idsKey != "" {
-			key = l.idsKey
+		if l.idsAt != nil {
+			key = l.idsAt.key
 		}
 		return keyspace.NewError(key, fmt.Errorf("the ids: %w", err))
 	}

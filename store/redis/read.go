@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
-	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Read answers all reads with one pipeline, which is one round trip, or one to
@@ -93,19 +92,18 @@ func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *stat
 	return s.keyed(ctx)
 }
 
-// lookup is one state key to be read, and what reads it.
+// lookup is the state of a group of an entity to be read, and what reads it.
 type lookup struct {
-	key, group, entity string
+	location
+	reading
+	group, entity string
 
 	reads []int // indices
-	held  *redis.StringCmd
 
 	// ids are series that say which pending events have arrived at the entity.
-	// Where they stand in another key, idsKey, both are read at one moment.
-	ids     []*state.Series
-	idsKey  string
-	both    *redis.SliceCmd
-	lengths [2]*redis.IntCmd // of both keys
+	// Where they are kept elsewhere, at idsAt, all is read at one moment.
+	ids   []*state.Series
+	idsAt *location
 
 	lost error // why there is no master to ask
 }
@@ -119,15 +117,13 @@ var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
 // lookups gathers the reads by key, into room.
 func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 	var known places
-	var buf []byte
 	at, of := 0, make([]int, len(reads))
 	for i := range reads {
 		r := &reads[i]
 		// The read before is often of the same key.
 		if i == 0 || r.Entity != list[at].entity || r.Series.Group != list[at].group {
 			if at = known.find(list, entityKey{r.Series.Group, r.Entity}); at == len(list) {
-				buf = s.AppendKey(buf[:0], r.Series, r.Entity)
-				list = append(list, lookup{key: string(buf), group: r.Series.Group, entity: r.Entity})
+				list = append(list, lookup{location: s.locate(r.Series, r.Entity), group: r.Series.Group, entity: r.Entity})
 			}
 		}
 		of[i] = at
@@ -193,35 +189,84 @@ func (s *Store) shardOf(entity string) int {
 
 // ask appends the commands.
 func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder {
-	if l.idsKey == "" {
-		l.held = redis.NewStringCmd(ctx, "get", l.key)
-		return append(commands, l.held)
+	l.reading.keys = l.location.keys(l.keyRoom[:0])
+	if l.idsAt != nil {
+		l.reading.keys = l.idsAt.keys(l.reading.keys)
 	}
-	// An event that is applied between two commands would be in one reply and not
-	// in the other. To MGET, a key that holds no string is none; to STRLEN it is
-	// an error, as it is to GET.
-	l.both = redis.NewSliceCmd(ctx, "mget", l.key, l.idsKey)
-	l.lengths = [...]*redis.IntCmd{redis.NewIntCmd(ctx, "strlen", l.key), redis.NewIntCmd(ctx, "strlen", l.idsKey)}
-	return append(commands, l.lengths[0], l.lengths[1], l.both)
+	return l.reading.ask(ctx, commands)
 }
 
-// refused is why the keys cannot be read: that they hold no strings.
-func (l *lookup) refused() error {
-	if l.held != nil {
-		return keyspace.NotString(l.key, l.held.Err())
+// reply is what is held of the entity and of the losses of its parent, and where the ids are
+// kept. The error is that it cannot be told.
+func (l *lookup) reply() (held []byte, losses packed.Losses, ids []byte, err error) {
+	values, err := l.values()
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return errors.Join(keyspace.NotString(l.key, l.lengths[0].Err()), keyspace.NotString(l.idsKey, l.lengths[1].Err()))
+	held, losses, values, err = l.take(values)
+	if err != nil || l.idsAt == nil {
+		return held, losses, held, err
+	}
+	ids, _, _, err = l.idsAt.take(values)
+	return held, losses, ids, err
 }
 
-// reply is what the key holds, and what the ids' key does.
-func (l *lookup) reply() (packed, ids []byte) {
-	if l.held != nil {
-		text, _ := l.held.Result() // its error is that there is no such key
-		packed = unsafe.Slice(unsafe.StringData(text), len(text))
-		return packed, packed
+// share is what one master is asked for a question.
+type share struct {
+	master   *master
+	commands []redis.Cmder
+	gathered
+}
+
+// shareByMaster makes the commands of lookups, by the master that holds the key.
+func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *state.Batch) (shares []share) {
+	for i := range lookups {
+		l := &lookups[i]
+		if pending != nil {
+			s.remember(l, pending)
+		}
+		m, err := s.masters.of(ctx, l.key)
+		if err != nil {
+			l.lost = err
+			continue
+		}
+		at := 0
+		for at < len(shares) && shares[at].master != m {
+			at++
+		}
+		if at == len(shares) {
+			shares = append(shares, share{master: m, commands: make([]redis.Cmder, 0, len(lookups)-i)})
+		}
+		shares[at].commands = l.ask(ctx, shares[at].commands)
 	}
-	both := l.both.Val()
-	text, _ := both[0].(string)
-	idsText, _ := both[1].(string)
-	return []byte(text), []byte(idsText)
+	return shares
+}
+
+// err is why the keys were not read; nil where they were, whatever they hold.
+func (l *lookup) err() error {
+	if l.lost != nil {
+		return l.lost
+	}
+	return l.reading.err()
+}
+
+// unread tells the slices of what was not read, because its master did not answer.
+// The error is why a question cannot be answered even in part.
+func (s *Store) unread(ctx context.Context, lookups []lookup, slices []state.WindowState) error {
+	missing := 0
+	for i := range lookups {
+		switch err := lookups[i].err(); {
+		case errors.Is(err, state.ErrUnavailable):
+			missing++
+			for _, r := range lookups[i].reads {
+				slices[r].Err = err
+			}
+		case err != nil:
+			return err
+		}
+	}
+	if missing > 0 && missing == len(lookups) {
+		return s.down(ctx)
+	}
+	return nil
 }

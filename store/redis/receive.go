@@ -58,16 +58,17 @@ func (r *receiver) receive(l *lookup) {
 }
 
 func (r *receiver) take(l *lookup) error {
-	if err := l.refused(); err != nil {
+	packed, losses, packedIDs, err := l.reply() // they are only read
+	if err != nil {
 		return err
 	}
-	packed, packedIDs := l.reply() // they are only read
-	if len(packed) == 0 && r.pending == nil {
+	if len(packed) == 0 && len(losses) == 0 && r.pending == nil {
 		return nil
 	}
 	held := r.states(l.group)
 	defer held.empty()
 	held.lookAt(r, l)
+	held.losses = losses
 	if err := held.merge(packed); err != nil {
 		return keyspace.NewError(l.key, err)
 	}
@@ -231,4 +232,39 @@ func (s *states) empty() {
 		}
 	}
 	s.losses, s.secret = nil, packed.Secret{}
+}
+
+// Slices are long, and most have one bucket. Memory that was used a moment ago is in the caches of
+// the processor; what is allocated for each question is not.
+
+// recycled are lists of slices with nothing in them but room for a few buckets each.
+var recycled = sync.Pool{New: func() any { return new([]state.WindowState) }}
+
+// mostRecycled and mostBuckets bound the slices of a list, and the room in each, that are kept for the next
+// question: larger ones are rare.
+const mostRecycled, mostBuckets = 1 << 10, 8
+
+// newSlices are n slices with nothing in them.
+func newSlices(n int) []state.WindowState {
+	list := recycled.Get().(*[]state.WindowState)
+	if cap(*list) < n {
+		return make([]state.WindowState, n)
+	}
+	return (*list)[:n]
+}
+
+// Recycle takes back slices that were read, with which the caller is done.
+func (s *Store) Recycle(slices []state.WindowState) {
+	if len(slices) == 0 || cap(slices) > mostRecycled {
+		return
+	}
+	for i := range slices {
+		room := slices[i].Buckets
+		if cap(room) > mostBuckets {
+			room = nil
+		}
+		clear(room)
+		slices[i] = state.WindowState{Buckets: room[:0]}
+	}
+	recycled.Put(&slices)
 }

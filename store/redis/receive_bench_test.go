@@ -44,8 +44,8 @@ func BenchmarkReceive(b *testing.B) {
 	add(20_007)
 	add(20_007)
 	add(20_008)
-	l := lookup{held: redis.NewStringCmd(b.Context(), "get", "key")}
-	l.held.SetVal(string(data))
+	l := lookup{reading: reading{keys: []string{"key"}, one: redis.NewStringCmd(b.Context(), "get", "key")}}
+	l.one.SetVal(string(data))
 	var reads []state.Read
 	for _, s := range []*state.Series{events, amount, weight, smallest, biggest, users, recent} {
 		l.reads = append(l.reads, len(reads))

@@ -80,8 +80,8 @@ func TestReceiversAreUsedAgain(t *testing.T) {
 	}
 	used := new(receiver)
 	look := func(r *receiver, data []byte, reads []state.Read) string {
-		l := lookup{key: "key", group: events.Group, held: redis.NewStringCmd(t.Context(), "get", "key")}
-		l.held.SetVal(string(data))
+		l := lookup{group: events.Group, reading: reading{keys: []string{"key"}, one: redis.NewStringCmd(t.Context(), "get", "key")}}
+		l.one.SetVal(string(data))
 		for i := range reads {
 			l.reads = append(l.reads, i)
 		}

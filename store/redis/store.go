@@ -38,15 +38,20 @@ import (
 // format is the version of the layout of keys and values, and formatField where it
 // stands in the layout.
 const (
-	format      = 3
+	format      = 4
 	formatField = "format"
 )
 
+//go:embed grown.lua
+var grownSource string
+
 //go:embed apply.lua
-var applySource string
+var applyBody string
 
 //go:embed compact.lua
-var compactSource string
+var compactBody string
+
+var applySource, compactSource = grownSource + applyBody, grownSource + compactBody
 
 var _ store.Store = (*Store)(nil)
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +104,7 @@ func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what
 	t.Helper()
 	for i, a := range asked {
 		if !reflect.DeepEqual(want[i], got[i]) {
-			t.Errorf("%s: %s of %q at %d (-want +got):\n%s", what, a.feature.Definition, a.entity, a.at, cmp.Diff(want[i], got[i]))
+			t.Errorf("%s: %s of %q at %d (-want +got):\n%s", what, a.feature.Definition, a.entity, a.at, cmp.Diff(want[i], got[i], cmp.Exporter(func(reflect.Type) bool { return true })))
 		}
 	}
 }
@@ -178,7 +177,7 @@ func (c *conformance) pend() map[aggregate.Function]int {
 		}
 		for _, f := range c.registry.Features {
 			other := strings.TrimPrefix(`0|u\|2`, strings.Repeat("0|", 2-len(f.By)))
-			entity, ok := events[0].Entity(nil, slices.Sorted(slices.Values(f.By)))
+			entity, ok := events[0].Entity(nil, f.By)
 			for _, at := range []int64{events[0].Time, c.now} {
 				at = max(at, c.now-f.Keep.Milliseconds())
 				asked = append(asked, asking{feature: f, entity: other, at: at})

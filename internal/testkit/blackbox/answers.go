@@ -152,7 +152,7 @@ func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 func (c *Comparison) groups(r *features.Registry) map[string][]*features.Feature {
 	groups := map[string][]*features.Feature{}
 	for _, f := range r.Features {
-		by := strings.Join(slices.Sorted(slices.Values(f.By)), ",")
+		by := strings.Join(f.By, ",")
 		if f.Membership() == aggregate.MembersNeeded {
 			if by += " with members"; c.membersOf(f) == nil {
 				continue
@@ -256,7 +256,7 @@ func entityJSON(f *features.Feature, text string) json.RawMessage {
 	}
 	values := splitEntity(text)
 	entity := map[string]any{}
-	for i, by := range slices.Sorted(slices.Values(f.By)) {
+	for i, by := range f.By {
 		entity[by] = values[i]
 		if types[by] != value.String {
 			entity[by] = json.RawMessage(values[i])

@@ -32,17 +32,24 @@ func (s *Inspector) Drop(ctx context.Context, held Held, kept packed.Salvage, ke
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	before, after := packed.PackLoss(kept.Kept, kept.Tags, nonce)
-	proof := held.Type
-	if proof == "" {
-		sum := sha1.Sum(held.Packed)
-		proof = hex.EncodeToString(sum[:])
+	own := proof(held.own)
+	if held.Type != "" {
+		own = held.Type
 	}
 	ttl := int64(0)
 	if keep > 0 {
 		ttl = keyspace.Lifetime(keep, s.slack)
 	}
 	keys := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}
-	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, proof, before, after, packed.LossMoment, ttl).Text()
+	args := []any{own, before, after, packed.LossMoment, ttl}
+	if len(held.parent) > 0 {
+		left, err := packed.WithoutEmbedded(held.parent, held.tag, held.child, nonce)
+		if err != nil {
+			return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, keyspace.NewError(held.Parent, err))
+		}
+		keys, args = append(keys, held.Parent), append(args, proof(held.parent), left)
+	}
+	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, args...).Text()
 	if err != nil {
 		return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
 	}
@@ -50,4 +57,13 @@ func (s *Inspector) Drop(ctx context.Context, held Held, kept packed.Salvage, ke
 		return 0, ErrChanged
 	}
 	return strconv.ParseInt(reply, 10, 64)
+}
+
+// proof is what the script knows a key again by: the SHA-1 of what it holds, or that it is not there.
+func proof(held []byte) string {
+	if held == nil {
+		return "none"
+	}
+	sum := sha1.Sum(held)
+	return hex.EncodeToString(sum[:])
 }

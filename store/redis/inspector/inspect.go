@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -26,6 +27,15 @@ type Held struct {
 	// Type is that of the value in Redis, where it is no string and so no state:
 	// something else has written it. Empty else.
 	Type string
+	// Parent is the key of the entity's parent, where some of what is Packed is embedded. Empty
+	// where the entity has none.
+	Parent string
+	// ParentDamage is why it cannot be told what is embedded there, nil where it can.
+	ParentDamage error
+
+	own, parent []byte // what the keys hold
+	tag         uint32 // under which the entity is embedded
+	child       []byte // its name there
 }
 
 // Inspector looks at the keys of a namespace. It is safe for concurrent use.
@@ -42,26 +52,58 @@ func New(client redis.UniversalClient, namespace string, tags []string, hashing 
 	return &Inspector{redis: client, namespace: namespace, tags: tags, hashing: hashing, slack: slack}
 }
 
-// Inspect reads what a group holds of an entity, as it stands. It writes nothing.
-func (s *Inspector) Inspect(ctx context.Context, group, entity string) (Held, error) {
+// Inspect reads what the group of a series holds of an entity, as it stands. It writes nothing.
+func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity string) (Held, error) {
 	h := Held{Shard: state.Shard(state.EntityHash([]byte(entity)), len(s.tags))}
-	h.Key = string(s.hashing.AppendKey(nil, s.tags[h.Shard], group, []byte(entity)))
-	pipe := s.redis.Pipeline()
-	packed, lives := pipe.Get(ctx, h.Key), pipe.PTTL(ctx, h.Key)
+	h.Key = string(s.hashing.AppendKey(nil, s.tags[h.Shard], series.Group, []byte(entity)))
+	keys := []string{h.Key}
+	if series.Parent != "" {
+		parent, _ := state.SplitParent([]byte(entity))
+		h.Parent = string(s.hashing.AppendKey(nil, s.tags[h.Shard], series.Parent, parent))
+		h.tag, h.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, []byte(entity))
+		keys = append(keys, h.Parent)
+	}
+	// In one transaction: what is spilled between two commands would be in both or in none.
+	pipe := s.redis.TxPipeline()
+	values, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
+	for i, key := range keys {
+		values[i], lives[i] = pipe.Get(ctx, key), pipe.PTTL(ctx, key)
+	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	var err error
-	h.Packed, err = packed.Bytes()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return h, nil
-	case keyspace.Foreign(err):
-		h.Type, err = s.redis.Type(ctx, h.Key).Result()
+	for i, key := range keys {
+		value, err := values[i].Bytes()
+		switch {
+		case errors.Is(err, redis.Nil):
+			continue
+		case keyspace.Foreign(err) && i > 0:
+			h.ParentDamage, err = keyspace.ErrForeign, nil
+		case keyspace.Foreign(err):
+			h.Type, err = s.redis.Type(ctx, key).Result()
+		}
+		if err = errors.Join(err, lives[i].Err()); err != nil {
+			return h, fmt.Errorf("read key %q: %w", key, err)
+		}
+		h.take(i, value, max(0, lives[i].Val()))
 	}
-	if err = errors.Join(err, lives.Err()); err != nil {
-		return h, fmt.Errorf("read key %q: %w", h.Key, err)
-	}
-	h.TimeToLive = max(0, lives.Val())
 	return h, nil
+}
+
+// take takes what a key holds: the entity's own, or that of its parent.
+func (h *Held) take(i int, value []byte, lives time.Duration) {
+	if i == 0 {
+		h.own, h.Packed, h.TimeToLive = value, value, lives
+		return
+	}
+	h.parent = value
+	if h.ParentDamage == nil {
+		var err error
+		if h.Packed, _, err = packed.WithEmbedded(h.own, value, h.tag, h.child); err != nil {
+			h.Packed, h.ParentDamage = h.own, err
+		}
+	}
+	if len(h.own) == 0 && len(h.Packed) > 0 {
+		h.TimeToLive = lives
+	}
 }
 
 // ShardProgress reads the next offsets that a shard applies, and the greatest

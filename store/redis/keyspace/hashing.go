@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"hash"
 	"sync"
+
+	"github.com/weir-stream/weir/state"
 )
 
 const (
@@ -48,12 +50,16 @@ func (p *Hashing) AppendKey(dst []byte, tag, group string, entity []byte) []byte
 
 // appendHash appends the hash of an entity.
 func (p *Hashing) appendHash(dst, entity []byte) []byte {
+	return base64.RawURLEncoding.AppendEncode(dst, p.sum(entity))
+}
+
+// sum is the hash of an entity.
+func (p *Hashing) sum(entity []byte) []byte {
 	h := p.hashes.Get().(hash.Hash)
 	defer p.hashes.Put(h)
 	h.Reset()
 	h.Write(entity)
-	var sum [sha256.Size]byte
-	return base64.RawURLEncoding.AppendEncode(dst, h.Sum(sum[:0])[:hashBytes])
+	return h.Sum(make([]byte, 0, sha256.Size))[:hashBytes]
 }
 
 // Layout is what a namespace's layout says of them.
@@ -62,4 +68,24 @@ func (p *Hashing) Layout() string {
 		return notHashed
 	}
 	return p.mark
+}
+
+// AppendChild appends what tells an entity of several values from the other children of
+// its parent: its further values, or where entities are hashed the bytes of its hash.
+func (p *Hashing) AppendChild(dst, entity []byte) []byte {
+	if p == nil {
+		_, child := state.SplitParent(entity)
+		return append(dst, child...)
+	}
+	return append(dst, p.sum(entity)...)
+}
+
+// AppendChildKey appends the key of what a group keeps of a child, by the name of its
+// parent in keys and the child's as of AppendChild.
+func (p *Hashing) AppendChildKey(dst []byte, tag, group, parent string, child []byte) []byte {
+	dst = append(append(append(dst, tag...), group...), ':')
+	if p == nil {
+		return append(append(append(dst, parent...), '|'), child...)
+	}
+	return base64.RawURLEncoding.AppendEncode(dst, child)
 }
