@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
@@ -25,6 +26,32 @@ type committer struct {
 	mu      sync.Mutex
 	pending map[state.Partition]int64
 	closed  bool
+}
+
+// told is what was committed in a generation, all of it since a moment.
+type told struct {
+	generation *group.Generation
+	offsets    map[state.Partition]int64
+	since      time.Time
+}
+
+// retell is how often offsets are committed that have not moved: some brokers forget
+// them in time, and operators may have moved them.
+const retell = time.Minute
+
+// news is what is to be committed of offsets: those that moved, or all of them where
+// the last time is long ago, or was in another generation.
+func (t *told) news(g *group.Generation, offsets map[state.Partition]int64, now time.Time) map[state.Partition]int64 {
+	if t.generation != g || now.Sub(t.since) >= retell {
+		*t = told{generation: g, offsets: make(map[state.Partition]int64), since: now}
+	}
+	moved := make(map[state.Partition]int64)
+	for p, offset := range offsets {
+		if before, ok := t.offsets[p]; !ok || before != offset {
+			moved[p] = offset
+		}
+	}
+	return moved
 }
 
 func newCommitter(log *slog.Logger) *committer {
@@ -63,13 +90,18 @@ func (c *committer) signal() {
 
 func (c *committer) run() {
 	defer close(c.done)
+	var before told
 	for range c.wake {
 		c.mu.Lock()
 		pending, closed := c.pending, c.closed
 		c.pending = make(map[state.Partition]int64)
 		c.mu.Unlock()
-		if len(pending) > 0 {
-			err := c.generation.Load().Commit(context.Background(), pending)
+		generation := c.generation.Load()
+		if moved := before.news(generation, pending, time.Now()); len(moved) > 0 {
+			err := generation.Commit(context.Background(), moved)
+			if err == nil {
+				maps.Copy(before.offsets, moved)
+			}
 			// While the group forms its next generation it takes none; partitions go on meanwhile.
 			if err != nil && !errors.Is(err, kafka.RebalanceInProgress) && !errors.Is(err, kafka.IllegalGeneration) {
 				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too great until the next commit", "error", err)
