@@ -55,6 +55,7 @@ type Config struct {
 
 	CommitInterval   time.Duration // by default 1 s
 	RegisterInterval time.Duration // between two Register; by default 1 min
+	BalanceInterval  time.Duration // between two looks whether one worker can carry all partitions; by default 1 s
 	BindInterval     time.Duration // between two looks whether what is filled beside other state is whole; by default 2 s
 	ShutdownTimeout  time.Duration // for flushing when partitions are given up; by default 20 s
 
@@ -83,6 +84,7 @@ func (c Config) withDefaults() Config {
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 30*time.Second)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 3*time.Second)
 	c.RegisterInterval = cmp.Or(c.RegisterInterval, time.Minute)
+	c.BalanceInterval = cmp.Or(c.BalanceInterval, time.Second)
 	c.BindInterval = cmp.Or(c.BindInterval, 2*time.Second)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()

@@ -40,6 +40,9 @@ func (c *consumer) run(ctx context.Context) error {
 		c.mu.Unlock()
 		filled := c.refill(present, registry)
 		var binding sync.WaitGroup
+		if c.p.cfg.Workers > 1 {
+			binding.Go(func() { c.balance(pool.ctx, pool) })
+		}
 		binding.Go(func() { c.p.rebind(present, given, registry.Plan()) })
 		<-pool.ctx.Done()
 		c.mu.Lock() // whoever releases partitions now waits until they are flushed
@@ -80,7 +83,7 @@ func (c *consumer) release(partitions []state.Partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pool != nil {
-		c.pool.release(partitions, min(c.p.cfg.ShutdownTimeout, c.p.cfg.SessionTimeout/3))
+		c.pool.release(partitions, c.patience())
 	}
 	c.assigned = slices.DeleteFunc(c.assigned, func(id state.Partition) bool { return slices.Contains(partitions, id) })
 	for _, id := range partitions {
@@ -88,6 +91,11 @@ func (c *consumer) release(partitions []state.Partition) {
 		c.p.metrics.forget(id)
 	}
 	c.count()
+}
+
+// patience is how long partitions that are released may take to be flushed.
+func (c *consumer) patience() time.Duration {
+	return min(c.p.cfg.ShutdownTimeout, c.p.cfg.SessionTimeout/3)
 }
 
 // carries says whether there is any partition.

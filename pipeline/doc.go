@@ -11,11 +11,14 @@
 //	       +------- the batch comes back: progress, -------+
 //	                rewinds, offsets to commit
 //
+// While there is little to do one worker carries all partitions, so that what comes at
+// once is one fetch and one batch; see balance.go.
+//
 // While one batch is applied the other one grows, so batches are small when
 // there is little to do and large when there is much.
 //
 // How far a partition was applied stands in the store, with the state, for each
-// shard. The offsets committed to Kafka follow it about once a second, and only
+// shard. The offsets committed to Kafka follow it about once a second where they move, and only
 // serve those who look at the lag. A worker that starts on a partition, or is
 // told that the store went back in time, reads it from the lowest progress of
 // all shards; the writer passes over what a shard has already.

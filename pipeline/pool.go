@@ -32,6 +32,7 @@ type pool struct {
 	running sync.WaitGroup
 	workers []*worker // nil where none has begun
 	load    []int     // number of partitions, by worker
+	lately  load
 	of      map[state.Partition]int
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -36,11 +37,12 @@ type worker struct {
 	resumed    chan resumed // what recovery has found
 	recovering sync.WaitGroup
 
-	current *batch      // being filled
-	spare   *batch      // empty; nil while it is applied
-	due     bool        // every shard is to be moved with the next batch
-	settles *time.Timer // when a partition may be read that its plan has only just got
-	newest  int64       // timestamp of a record mapped, as far as it is believed, in ms
+	current *batch       // being filled
+	spare   *batch       // empty; nil while it is applied
+	due     bool         // every shard is to be moved with the next batch
+	fulls   atomic.Int64 // batches that were full
+	settles *time.Timer  // when a partition may be read that its plan has only just got
+	newest  int64        // timestamp of a record mapped, as far as it is believed, in ms
 
 	// What is being mapped: the records of one partition that came together.
 	fetched *fetch.Partition
@@ -234,6 +236,9 @@ func (w *worker) ready() bool {
 // submit gives the batch to the applying goroutine and goes on with the other one.
 func (w *worker) submit() {
 	b := w.current
+	if w.full() {
+		w.fulls.Add(1)
+	}
 	if w.due {
 		// Partitions without records are moved too, or rather looked after: the
 		// script says if a shard has gone back in time.

@@ -107,7 +107,7 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 			p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
 			other := &partition{Partition: state.Partition{Topic: "logins"}, position: 5, progress: make([]state.Position, 1)}
 			w := &worker{
-				poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+				cfg: &Config{MaxEvents: 10, MaxBytes: 10}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 				applier:    &applier{todo: make(chan *batch, 1), done: make(chan *batch, 2)},
 				partitions: map[state.Partition]*partition{p.Partition: p, other.Partition: other},
 				commit:     func(map[state.Partition]int64) {},

@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// What comes at once costs a fetch and a batch in each worker that carries a part of it,
+// whatever they hold. So one worker carries all partitions while it can, and all workers
+// share them while batches are full, which says that there is more than is applied.
+
+// balance follows the load until the context ends.
+func (c *consumer) balance(ctx context.Context, s *pool) {
+	tick := time.NewTicker(c.p.cfg.BalanceInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		c.mu.Lock() // the group takes or gives no partitions meanwhile
+		if ctx.Err() == nil {
+			s.balance(c.patience())
+		}
+		c.mu.Unlock()
+	}
+}
+
+// load is how much there was to do lately.
+type load struct {
+	full int64 // batches that were full until the last look
+	calm int   // looks without a full batch
+}
+
+// A look finds much to do where so many batches were full since the one before, and little
+// where none was for so many looks.
+const (
+	muchFull   = 8
+	littleCalm = 5
+)
+
+// look takes the number of batches that were full until now, and says whether that is much, or
+// whether there has been little for a while.
+func (l *load) look(full int64) (much, little bool) {
+	since := full - l.full
+	l.full = full
+	l.calm++
+	if since > 0 {
+		l.calm = 0
+	}
+	return since >= muchFull, l.calm >= littleCalm
+}
+
+// balance moves partitions between the workers as the load wants it. What is not flushed in
+// time is read again by its next worker.
+func (s *pool) balance(within time.Duration) {
+	full := int64(0)
+	for _, w := range s.workers {
+		if w != nil {
+			full += w.fulls.Load()
+		}
+	}
+	much, little := s.lately.look(full)
+	carrying := len(s.load) - countOf(s.load, 0)
+	switch all := s.carried(); {
+	case much && carrying == 1 && len(all) > 1:
+		s.p.log.Debug("all workers share the partitions", "partitions", len(all))
+		stay := (len(all) + len(s.load) - 1) / len(s.load)
+		s.release(all[stay:], within)
+		s.accept(all[stay:])
+	case little && carrying > 1 && s.p.health.err() == nil: // else there may be little as nothing is applied
+		s.p.log.Debug("one worker carries all partitions", "partitions", len(all))
+		first := s.of[all[0]]
+		others := slices.DeleteFunc(all, func(id state.Partition) bool { return s.of[id] == first })
+		s.release(others, within)
+		s.give(first, others)
+	}
+}
+
+// carried lists what the workers carry, so that each topic is spread over a list.
+func (s *pool) carried() []state.Partition {
+	all := make([]state.Partition, 0, len(s.of))
+	for id := range s.of {
+		all = append(all, id)
+	}
+	slices.SortFunc(all, func(a, b state.Partition) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Topic, b.Topic)) })
+	return all
+}
+
+// give has one worker carry partitions.
+func (s *pool) give(i int, partitions []state.Partition) {
+	for _, id := range partitions {
+		s.load[i]++
+		s.of[id] = i
+	}
+	s.send(i, change{take: partitions})
+}
+
+func countOf(list []int, value int) (n int) {
+	for _, v := range list {
+		if v == value {
+			n++
+		}
+	}
+	return n
+}
