@@ -23,7 +23,9 @@
 -- the progress, meets every refusal that does not depend on the data (a full
 -- memory, a replica, a failing disk); a key that holds no string is counted.
 
-local pcall = redis.pcall
+-- Locals are found sooner than what is global.
+local pcall, type = redis.pcall, type
+local KEYS, ARGV = KEYS, ARGV
 local progress, n = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- the next argument to read
 
@@ -86,29 +88,25 @@ end
 
 local answer, made = {0, ''}, {}
 for k = 2, #KEYS do
-  local appended = ARGV[a]
-  local size = pcall('APPEND', KEYS[k], appended)
+  local key, appended = KEYS[k], ARGV[a]
+  local size = pcall('APPEND', key, appended)
   a = a + 1
-  if type(size) == 'table' then
+  if size == #appended then
+    made[k - 1] = true
+    expires(k - 1, true)
+  elseif type(size) == 'table' then
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
-  elseif size == #appended then
-    made[k - 1] = true
-  elseif not spared[k - 1] then
-    local value = grown(KEYS[k], size, #appended)
+  elseif size >= few and not spared[k - 1] then
+    local value = grown(key, size, #appended)
     if value then
       answer[#answer + 1] = k - 1
       answer[#answer + 1] = value
     end
   end
 end
-local set = {}
 for i = a, #ARGV do
   local k = tonumber(ARGV[i])
-  set[k] = true
-  expires(k, made[k])
-end
-for k in pairs(made) do
-  if not set[k] then expires(k, true) end
+  if not made[k] then expires(k, false) end
 end
 return answer

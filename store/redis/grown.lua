@@ -13,10 +13,10 @@ local call, byte = redis.call, string.byte
 local few, appends, step, short = 64, 6, 32, 512
 local long, growth = 65536, 262144
 
--- The value of a key of some size that is worth compacting since so many bytes were appended,
+-- The value of a key of some size, a few at least, that is worth compacting since so many bytes were appended,
 -- nil of others.
 local function grown(key, size, appended)
-  if size < few or (size < appends * appended and size < long) or size % step >= appended then return nil end
+  if size < appends * appended and size < long or size % step >= appended then return nil end
   local value = size <= short and call('GET', key) or call('GETRANGE', key, '0', '3')
   local header, l1, l2, l3 = byte(value, 1, 4)
   local length = 0
