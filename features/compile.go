@@ -195,10 +195,10 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 
 // name gives a series its ID and those of its groups, and returns what the first two stand for.
 func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group string) {
-	identity, group = seriesIdentity(s, stream), groupIdentity(s.By, s.Tile, stream)
+	identity, group = seriesIdentity(s, stream), groupIdentity(s.By, stream)
 	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
 	if len(s.By) > 1 {
-		s.Parent = c.Hash(groupIdentity(s.By[:1], s.Tile, stream), groupIDLength)
+		s.Parent = c.Hash(groupIdentity(s.By[:1], stream), groupIDLength)
 	}
 	return identity, group
 }
@@ -257,7 +257,7 @@ const (
 )
 
 // remember makes the series of identities that the stream of a feature keeps of
-// an entity. It is kept with those that are forgotten one day.
+// an entity.
 func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s := &state.Series{
 		Stream: f.Stream.Name, By: by, Measure: state.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
@@ -348,9 +348,9 @@ func derivation(rests string, stream *record.Stream) string {
 var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // groupIdentity is the text of which a group's name is the hash.
-func groupIdentity(by []string, tile int64, stream *record.Stream) string {
+func groupIdentity(by []string, stream *record.Stream) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "group 1\nforever %t\n", tile == 0)
+	b.WriteString("group 2\n")
 	for _, by := range by {
 		fmt.Fprintf(&b, "by %s %s\n", by, stream.Fields[stream.FieldIndex(by)].Type)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -52,7 +51,7 @@ func TestMapRemembersIDs(t *testing.T) {
 	}
 }
 
-// The identities stand with what is forgotten one day, so that they expire.
+// The identities stand with all else that is kept of their entity.
 func TestSeriesOfIDs(t *testing.T) {
 	r := defined.Registry(t, rememberingDefinitions)
 	var ids []cost.Series
@@ -63,7 +62,7 @@ func TestSeriesOfIDs(t *testing.T) {
 		}
 	}
 	recent, ever := defined.Feature(t, r, "user_tx_1d").Series[0], defined.Feature(t, r, "user_tx").Series[0]
-	if len(ids) != 3 || ids[1].Group != recent.Group || ids[1].Group == ever.Group {
+	if len(ids) != 3 || ids[1].Group != recent.Group || ids[1].Group != ever.Group {
 		t.Fatalf("%+v", ids)
 	}
 	if diff := cmp.Diff(cost.Series{
@@ -75,13 +74,13 @@ func TestSeriesOfIDs(t *testing.T) {
 	if got := plan.Streams[0].Operations; got != 3+1+3 {
 		t.Errorf("%d operations", got)
 	}
-	// A device has a key for its lifetime, and one for the identities.
-	if got, want := plan.Entities[0].BytesFull, int64(2*150+2*8+5+1000*10); got != want {
+	// A device has a key for its lifetime and the identities.
+	if got, want := plan.Entities[0].BytesFull, int64(150+2*8+5+1000*10); got != want {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
-		if s.Measure == state.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != s.Keep+s.Tile+5*time.Minute.Milliseconds() {
-			t.Errorf("the key of a device's identities is kept for %d", s.GroupKeep)
+		if s.Measure == state.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != 0 {
+			t.Errorf("the key of a device's identities and its lifetime is kept for %d", s.GroupKeep)
 		}
 	}
 }

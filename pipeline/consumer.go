@@ -38,7 +38,7 @@ func (c *consumer) run(ctx context.Context) error {
 		c.pool = pool
 		pool.accept(c.assigned)
 		c.mu.Unlock()
-		filled := c.refill(present, registry)
+		filled, swept := c.refill(present, registry), c.sweep(present, registry)
 		var binding sync.WaitGroup
 		if c.p.cfg.Workers > 1 {
 			binding.Go(func() { c.balance(pool.ctx, pool) })
@@ -51,6 +51,7 @@ func (c *consumer) run(ctx context.Context) error {
 		c.mu.Unlock()
 		cancel()
 		filled()
+		swept()
 		binding.Wait()
 		if err != nil {
 			return err

@@ -53,3 +53,20 @@ func (c *consumer) carried() []state.Partition {
 	defer c.mu.Unlock()
 	return slices.Clone(c.assigned)
 }
+
+// sweeper is a store that does not drop by itself what is no longer kept of entities to
+// which nothing happens any more.
+type sweeper interface {
+	// Sweep drops what a plan with these series does not keep, until the context ends.
+	Sweep(ctx context.Context, plan *state.Plan, series []*state.Series)
+}
+
+// sweep has the store swept, if it needs that, until the context ends. It returns how to
+// wait for the end.
+func (c *consumer) sweep(ctx context.Context, registry *features.Registry) (wait func()) {
+	var sweeping sync.WaitGroup
+	if s, ok := c.p.cfg.Store.(sweeper); ok {
+		sweeping.Go(func() { s.Sweep(ctx, registry.Plan(), registry.Series) })
+	}
+	return sweeping.Wait
+}

@@ -53,6 +53,28 @@ func (p *Plan) Covers(other *Plan) bool {
 	return true
 }
 
+// Shortens says whether less is kept than another plan keeps of anything that both keep of
+// the events of a topic.
+func (p *Plan) Shortens(other *Plan, topic string) bool {
+	for key, kept := range p.Retained {
+		wanted, both := other.Retained[key]
+		if of, known := p.Topics[key]; both && !(known && of != topic) && !kept.covers(wanted) {
+			return true
+		}
+	}
+	return false
+}
+
+// KeepsForEver says whether anything is kept for ever.
+func (p *Plan) KeepsForEver() bool {
+	for _, kept := range p.Retained {
+		if kept.Keep == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Series are the IDs of the series that the plan keeps, sorted.
 func (p *Plan) Series() []string {
 	var ids []string

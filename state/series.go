@@ -34,8 +34,7 @@ type Series struct {
 	// Keys names how keys are made of the values of Per; empty: as their texts.
 	Keys string
 
-	// Group names what all series with the same By are kept in of an entity,
-	// those in one tile for ever apart from the others.
+	// Group names what all series with the same By are kept in of an entity.
 	Group string
 	// Parent is the Group by the first field of several alone: while the state of an entity is
 	// short it is embedded in what that group keeps of the entity's parent. Empty for
@@ -47,7 +46,7 @@ type Series struct {
 	Keep int64
 	// GroupKeep is for how long after a record was written its Group's state may be
 	// asked for: the longest Keep plus tile of the series and how far their events may
-	// lie in the future. 0 is for ever.
+	// lie in the future. 0 is for ever, as it is where any of them keeps for ever.
 	GroupKeep int64
 	// ParentKeep is the GroupKeep of Parent.
 	ParentKeep int64

@@ -52,6 +52,7 @@ features:
   seen: SEEN(7d, payment, user, device)
   through: COUNT(7d, payment, device, through=SET(7d, payment, user, device))
   by_device: COUNT(7d, payment, device)
+  pair: COUNT(7d, payment, user, device)
 services:
   risk: [spent, devices, ever, through]
 `
@@ -111,7 +112,7 @@ func TestLeastPrivileges(t *testing.T) {
 	if err := writer.WriteMessages(t.Context(), kafka.Message{Time: time.UnixMilli(first), Value: []byte("{")}); err != nil {
 		t.Fatal(err)
 	}
-	const question = `{"features":["spent","devices","last","ever","seen","through","by_device"],"members":{"seen":["d1"]},"entities":[{"user":"u1","device":"d1"}],"at":1767225899000%s}`
+	const question = `{"features":["spent","devices","last","ever","seen","through","by_device","pair"],"members":{"seen":["d1"]},"entities":[{"user":"u1","device":"d1"}],"at":1767225899000%s}`
 	ask := func(more string) string {
 		answer, err := http.Post(base+"/v1/query", "application/json", strings.NewReader(fmt.Sprintf(question, more)))
 		if err != nil {

@@ -100,11 +100,11 @@ func TestExplain(t *testing.T) {
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
 	// Of a user: a key with 32 tiles of the count, 27 of the sum and of its
-	// number, and three values; a key with what is kept for ever.
-	if got, want := p.Entities[2].BytesFull, int64(2*150+5*8+(32+27+27+1)*5+3*16); got != want {
+	// number, one that is kept for ever, and three values.
+	if got, want := p.Entities[2].BytesFull, int64(150+5*8+(32+27+27+1)*5+3*16); got != want {
 		t.Errorf("a user takes %d bytes, want %d", got, want)
 	}
-	if got, want := p.Entities[2].BytesOnce, int64(2*150+5*8+4*5+16); got != want {
+	if got, want := p.Entities[2].BytesOnce, int64(150+5*8+4*5+16); got != want {
 		t.Errorf("a user seen once takes %d bytes, want %d", got, want)
 	}
 	if got, want := p.Entities[1].BytesFull, int64(150+8+9*12288); got != want {
@@ -199,7 +199,7 @@ func TestExplainJSON(t *testing.T) {
 	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"operations":0},` +
 		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"operations":1}],` +
 		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":163,"bytes_full":203}],` +
-		`"series":[{"id":"VAgsA","group":"88w8","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
+		`"series":[{"id":"VAgsA","group":"ch8w","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
 		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

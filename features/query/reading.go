@@ -228,16 +228,21 @@ func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at in
 }
 
 // expired tells the answer of events whose state may have expired before it was to
-// be pruned. It is said only where that matters: the moment moves with the clock.
+// be pruned, or may have been swept from a key that lives for ever, which is no sooner. It
+// is said only where that matters: the moment moves with the clock.
 func expired(a *Answer, f *features.Feature, held int64) {
 	if held == state.MinTime {
 		return
 	}
 	for _, s := range f.Series {
-		if s.GroupKeep == 0 {
-			continue
+		since := state.MinTime
+		switch {
+		case s.GroupKeep > 0:
+			since = held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds()
+		case s.Keep > 0:
+			since = held - s.Keep
 		}
-		if since := held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds(); since > a.coveredSince {
+		if since > a.coveredSince {
 			a.since = max(a.since, since)
 		}
 	}

@@ -92,7 +92,7 @@ func TestDrop(t *testing.T) {
 			!strings.Contains(text, "  spent_1d complete since 2025-01-01T12:05:00.001Z\n") {
 			t.Errorf("%s: dropped was %+v\n%s", name, dropped, text)
 		}
-		if _, of := dropped[0].Lost["pays_ever"]; of {
+		if _, of := dropped[0].Lost["shop_pays"]; of {
 			t.Errorf("%s: a feature of another key is said to have lost something: %v", name, dropped[0].Lost)
 		}
 		text = shown(t, s, r)

@@ -236,8 +236,8 @@ func TestReadOfSome(t *testing.T) {
 		!slices.Equal(keys[0].Series[0].Features, []string{"spent_1d", "spent_2h", "spent_share"}) || len(keys[0].Unknown) != 0 {
 		t.Errorf("spent_share: %+v", keys)
 	}
-	// Two keys are three kinds of entities, and the user has a key kept for ever.
-	if keys := read(map[string]string{"user": "u1", "shop": "7"}); len(keys) != 4 || keys[0].Bytes == 0 || keys[1].Bytes == 0 ||
+	// Two keys are three kinds of entities.
+	if keys := read(map[string]string{"user": "u1", "shop": "7"}); len(keys) != 3 || keys[0].Bytes == 0 || keys[1].Bytes == 0 ||
 		*keys[0].Series[0].Entries[1].Value != "2" || keys[0].TimeToLive == nil || *keys[0].TimeToLive < 25*3600 {
 		t.Errorf("both: %+v", keys)
 	}
@@ -247,7 +247,7 @@ func TestReadOfSome(t *testing.T) {
 	// With fewer definitions, the rest is there and not known.
 	fewer := registry(t, streams+"  spent_1d: SUM(1d, pay, amount, user)\n")
 	keys, err := Read(t.Context(), s, fewer, map[string]string{"user": "u1"}, nil)
-	if err != nil || len(keys) != 1 || len(keys[0].Series) != 1 || len(keys[0].Unknown) != 4 {
+	if err != nil || len(keys) != 1 || len(keys[0].Series) != 1 || len(keys[0].Unknown) != 5 {
 		t.Errorf("fewer definitions: %+v, %v", keys, err)
 	}
 }

@@ -112,20 +112,16 @@ func (c *Compactor) appendChildren(dst []byte, dead func(tag uint32) bool, now i
 		if c.Children != nil {
 			series = c.Children(child.Tag)
 		}
-		if series == nil {
-			dst = AppendChild(dst, child)
-			start = len(dst)
-			continue
-		}
-		if c.inner == nil {
-			c.inner = new(Compactor)
-		}
-		compact, err := c.inner.Compact(nil, child.Sections, associative(series), dead, now, nonce)
-		if err != nil {
+		compact, err := c.compactChild(child, series, dead, now, nonce)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if len(compact) > 0 {
-			known = append(known, Child{child.Tag, child.Name, compact[headerSize:]})
+		case len(compact) == 0:
+		case series == nil:
+			dst = AppendChild(dst, Child{child.Tag, child.Name, compact})
+			start = len(dst)
+		default:
+			known = append(known, Child{child.Tag, child.Name, compact})
 		}
 	}
 	for _, child := range known {
@@ -136,6 +132,39 @@ func (c *Compactor) appendChildren(dst []byte, dead func(tag uint32) bool, now i
 		return dst[:start], nil
 	}
 	return dst, nil
+}
+
+// compactChild is what is kept of a child, whose series may not be known.
+func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Series, dead func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
+	if series == nil {
+		series = func(uint32) *state.Series { return nil }
+	}
+	if c.inner == nil {
+		c.inner = new(Compactor)
+	}
+	if c.Idle {
+		past, err := c.inner.past(child.Sections, series, now)
+		if err != nil {
+			return nil, err
+		}
+		given := dead
+		dead = func(tag uint32) bool { return past[tag] || given(tag) }
+	}
+	compact, err := c.inner.Compact(nil, child.Sections, associative(series), dead, now, nonce)
+	return compact[min(headerSize, len(compact)):], err
+}
+
+// past are the series of which nothing is kept any more at a moment.
+func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series, now int64) (map[uint32]bool, error) {
+	defer c.clear()
+	if err := c.take(sections, series); err != nil {
+		return nil, err
+	}
+	past := map[uint32]bool{}
+	for _, p := range c.parts {
+		past[p.tag] = p.series != nil && p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now))
+	}
+	return past, nil
 }
 
 // associative leaves out the series whose operations must be folded with all that came before,

@@ -95,6 +95,10 @@ type Compactor struct {
 	// Children says which series the children have that are embedded under a tag; nil
 	// where they are not known: they stay as they are.
 	Children func(tag uint32) func(tag uint32) *state.Series
+	// Idle has series of children dropped of which nothing is kept any more, whatever their
+	// layout. That takes more time, and it suffices to do it where an entity is idle:
+	// children of others are spilled in the end.
+	Idle bool
 	// Spilled are the children that the last compaction has left out, since they took too
 	// much together. They are to be appended to their own keys in the same step.
 	Spilled []Child

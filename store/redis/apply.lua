@@ -75,13 +75,13 @@ a = a + 1 + tonumber(ARGV[a])
 local lifeOf = ARGV[a]
 a = a + 1
 
--- A time to live is not made shorter: another plan may keep the key for longer.
+-- A time to live is not made shorter: another plan may keep the key for longer, or for ever.
 local function expires(k, fresh)
   local high, low = byte(lifeOf, 2 * k - 1, 2 * k)
   local seconds = ARGV[lives + high * 256 + low]
   if seconds == '0' then
     if not fresh then call('PERSIST', KEYS[1 + k]) end
-  elseif fresh or call('TTL', KEYS[1 + k]) < tonumber(seconds) then
+  elseif fresh or shorter(KEYS[1 + k], seconds) then
     call('EXPIRE', KEYS[1 + k], seconds)
   end
 end

@@ -23,7 +23,6 @@ type stateKey struct {
 	group  string
 	entity []byte
 	keep   int64 // for how long after a record was written it may be asked for, in ms; 0 for ever
-	lapses bool  // what it holds may have an end, though this plan keeps it for ever
 	first  int32 // its operations, linked: index in ops, -1 for none
 	last   int32
 }
@@ -51,7 +50,7 @@ func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 		entity, _ = state.SplitParent(entity)
 	}
 	key := c.key(entity, hash, group)
-	key.keep, key.lapses = keep, op.Series.Tile != 0
+	key.keep = keep
 	if op.Series.Measure.Combines() {
 		for i := key.first; i >= 0; i = c.ops[i].next {
 			if bytes.Equal(c.ops[i].child, child) && c.ops[i].Combine(op) {

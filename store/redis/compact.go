@@ -32,6 +32,9 @@ type compactor struct {
 	// each batch that appends to them.
 	damaged map[string]int64
 
+	// idleOnly says that candidates are of entities that nothing was written of for long.
+	idleOnly bool
+
 	fresh packed.Compactor
 	known map[string]map[uint32]*state.Series // by group and tag
 	// embedded are by their parent's group and tag those that have children in it, a series for each.
@@ -271,7 +274,7 @@ func (w *writer) spare(keys []stateKey, names []any) {
 func (w *writer) fold(h candidate, now int64) (compacted, error) {
 	group := w.groupOf(h)
 	known := w.known[group]
-	w.fresh.Children = w.children(group)
+	w.fresh.Children, w.fresh.Idle = w.children(group), w.idleOnly
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	room := make([]byte, 0, len(h.held))

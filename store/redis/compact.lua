@@ -33,7 +33,7 @@ local function spill(child, sections, seconds)
   if type(size) == 'table' then return end
   if seconds == '0' then
     call('PERSIST', key)
-  elseif call('TTL', key) < tonumber(seconds) then
+  elseif size == #sections or shorter(key, seconds) then
     call('EXPIRE', key, seconds)
   end
   local value = size >= few and size > #sections and grown(key, size, #sections)

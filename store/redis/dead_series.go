@@ -54,9 +54,13 @@ func (w *writer) holdsUnknown(candidates []candidate, is func(tag uint32) bool) 
 		known := w.known[group]
 		// What is damaged is told where it is compacted.
 		_ = packed.Sections(held, func(tag uint32, body []byte) error {
-			if children := w.embedded[group][tag]; children != nil {
+			if packed.IsEmbedding(tag) {
 				child, err := packed.ChildOf(tag, body)
-				look(children.Group, child.Sections)
+				if of := w.embedded[group][tag]; of != nil {
+					look(of.Group, child.Sections)
+				} else {
+					look("", child.Sections)
+				}
 				return err
 			}
 			met = met || known[tag] == nil && is(tag)

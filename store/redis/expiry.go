@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -79,22 +80,12 @@ func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(le
 // may have given it a time to live. An 8th of it is the time between, see due.
 const foreverLooked = 8 * 30 * 60 * 1000
 
-// renewed is for how long a key is kept as far as due is concerned, in ms; 0 for one that no
-// plan gives a time to live.
-func (k *stateKey) renewed() int64 {
-	if k.keep == 0 && k.lapses {
-		return foreverLooked
-	}
-	return k.keep
-}
+// renewed is for how long a key is kept as far as due is concerned, in ms.
+func (k *stateKey) renewed() int64 { return cmp.Or(k.keep, foreverLooked) }
 
 // due says whether the key with a hash is to be given its time to live now, in
-// milliseconds since 1970, if it is kept that many milliseconds, 0 for ever. The
-// lock is held.
+// milliseconds since 1970, if it is kept that many milliseconds. The lock is held.
 func (e *expiry) due(hash uint64, keep, now int64) bool {
-	if keep == 0 {
-		return false
-	}
 	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its places
 	spare, mixed := keep/8, hash^e.generation*odd
 	i := hash * odd >> (64 - bits.Len(uint(len(e.places)-1)))

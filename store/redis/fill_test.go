@@ -47,5 +47,8 @@ func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
 		if left := lives(0); left != -1 {
 			t.Errorf("what is kept for ever is kept for %v", left)
 		}
+		if left := lives(8 * day); left != -1 {
+			t.Errorf("what was kept for ever is kept for %v", left)
+		}
 	})
 }

@@ -69,7 +69,7 @@ func (f *following) take(reads []state.Read, l *lookup) error {
 	for _, r := range l.reads {
 		states = f.want(states, &reads[r])
 	}
-	data, losses, _, err := l.reply() // it is only read
+	data, losses, err := l.reply() // it is only read
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
--- Finds out whether a key that was appended to is worth compacting. It stands in front of
--- the scripts that append.
+-- Finds out whether a key that was appended to is worth compacting, and how long it lives. It
+-- stands in front of the scripts that append.
 
 local call, byte = redis.call, string.byte
 
@@ -23,4 +23,11 @@ local function grown(key, size, appended)
   if header == 0 then length = ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8) end
   if size < length + math.min(length, math.max(growth, length / 2)) then return nil end
   return #value == size and value or call('GET', key)
+end
+
+-- Says whether a key lives for less than so many seconds. One that lives for ever does not:
+-- a plan that is in use may need that. When none is, it is swept; see sweep.go.
+local function shorter(key, seconds)
+  local left = call('TTL', key)
+  return left >= 0 and left < tonumber(seconds)
 end

@@ -42,20 +42,19 @@ func (l *location) keys(list []string) []string {
 	return list
 }
 
-// take takes what is held off the front of what the keys hold. The error is that this is
-// damaged.
-func (l *location) take(values [][]byte) (held []byte, losses packed.Losses, rest [][]byte, err error) {
+// take is what is held by what the keys hold. The error is that this is damaged.
+func (l *location) take(values [][]byte) (held []byte, losses packed.Losses, err error) {
 	if l.parent == "" {
-		return values[0], nil, values[1:], nil
+		return values[0], nil, nil
 	}
 	if held, losses, err = packed.WithEmbedded(values[0], values[1], l.tag, l.child); err != nil {
 		err = keyspace.NewError(l.parent, err)
 	}
-	return held, losses, values[2:], err
+	return held, losses, err
 }
 
-// mostKeys are those of an entity's state and of its ids, with their parents'.
-const mostKeys = 4
+// mostKeys are those of an entity's state and its parent's.
+const mostKeys = 2
 
 // reading reads keys at one moment.
 type reading struct {

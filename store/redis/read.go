@@ -101,9 +101,7 @@ type lookup struct {
 	reads []int // indices
 
 	// ids are series that say which pending events have arrived at the entity.
-	// Where they are kept elsewhere, at idsAt, all is read at one moment.
-	ids   []*state.Series
-	idsAt *location
+	ids []*state.Series
 
 	lost error // why there is no master to ask
 }
@@ -190,25 +188,17 @@ func (s *Store) shardOf(entity string) int {
 // ask appends the commands.
 func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder {
 	l.reading.keys = l.location.keys(l.keyRoom[:0])
-	if l.idsAt != nil {
-		l.reading.keys = l.idsAt.keys(l.reading.keys)
-	}
 	return l.reading.ask(ctx, commands)
 }
 
-// reply is what is held of the entity and of the losses of its parent, and where the ids are
-// kept. The error is that it cannot be told.
-func (l *lookup) reply() (held []byte, losses packed.Losses, ids []byte, err error) {
+// reply is what is held of the entity and of the losses of its parent. The error is that it
+// cannot be told.
+func (l *lookup) reply() (held []byte, losses packed.Losses, err error) {
 	values, err := l.values()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	held, losses, values, err = l.take(values)
-	if err != nil || l.idsAt == nil {
-		return held, losses, held, err
-	}
-	ids, _, _, err = l.idsAt.take(values)
-	return held, losses, ids, err
+	return l.take(values)
 }
 
 // share is what one master is asked for a question.
@@ -223,7 +213,7 @@ func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *st
 	for i := range lookups {
 		l := &lookups[i]
 		if pending != nil {
-			s.remember(l, pending)
+			l.remember(pending)
 		}
 		m, err := s.masters.of(ctx, l.key)
 		if err != nil {

@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weir-stream/weir/state"
@@ -58,7 +60,7 @@ func (r *receiver) receive(l *lookup) {
 }
 
 func (r *receiver) take(l *lookup) error {
-	packed, losses, packedIDs, err := l.reply() // they are only read
+	packed, losses, err := l.reply() // they are only read
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func (r *receiver) take(l *lookup) error {
 		return keyspace.NewError(l.key, err)
 	}
 	if r.pending != nil {
-		if err := l.overlay(held, packedIDs, r.pending); err != nil {
+		if err := l.overlay(held, packed, r.pending); err != nil {
 			return err
 		}
 	}
@@ -232,6 +234,40 @@ func (s *states) empty() {
 		}
 	}
 	s.losses, s.secret = nil, packed.Secret{}
+}
+
+// remember notes the series that say which of the pending events have arrived. They are of
+// the group that is read: entities of another kind may have the same text.
+func (l *lookup) remember(pending *state.Batch) {
+	for i := range pending.Updates {
+		t := &pending.Updates[i]
+		id := pending.Identity(t)
+		if id != nil && id.Series.Group == l.group && string(t.Entity) == l.entity && !slices.Contains(l.ids, id.Series) {
+			l.ids = append(l.ids, id.Series)
+		}
+	}
+}
+
+// overlay applies what is pending to what is held, which is made of what is packed.
+func (l *lookup) overlay(held *states, data []byte, pending *state.Batch) error {
+	ids := states{secret: held.secret}
+	for _, s := range l.ids {
+		ids.look(s, false)
+	}
+	ids.ready()
+	if err := ids.merge(data); err != nil {
+		return keyspace.NewError(l.key, fmt.Errorf("the ids: %w", err))
+	}
+	packed.Overlay(pending, l.entity, func(s *state.Series) packed.State {
+		switch {
+		case s.Group != l.group:
+			return nil
+		case s.Measure == state.Identify:
+			return ids.of(s.Tag())
+		}
+		return held.of(s.Tag())
+	})
+	return nil
 }
 
 // Slices are long, and most have one bucket. Memory that was used a moment ago is in the caches of

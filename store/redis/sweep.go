@@ -1,0 +1,357 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// A key of a group that keeps anything for ever has no time to live, and while nothing is
+// appended to it, nothing compacts it. So it would keep what its other series held of an entity
+// that nothing happens to any more. A sweep walks through the keys of each master, slowly,
+// and compacts those that were not touched for longer than their series are kept. It finds
+// those too that were left for ever by definitions of the past.
+//
+// One processor of a namespace sweeps at a time. That two do for a moment, or that a walk
+// begins anew with another processor, changes nothing but what it costs: what is compacted
+// is put in its place as ever, if that is still there.
+
+const (
+	// sweepEach is the time between two steps of a walk. In each, a master is asked for
+	// about sweepScanned keys or, where it has found some, for what sweepRead of them hold.
+	// Either takes about a millisecond of it.
+	sweepEach    = time.Second
+	sweepScanned = 500
+	sweepRead    = 100
+	// sweepBytes is about how much is read in a step: a few keys may be long.
+	sweepBytes = 4 << 20
+	// sweepRound is how long a walk through all keys takes at least; sweepUntold where a
+	// server does not tell how long they were idle, so that all of them are read.
+	sweepRound  = time.Hour
+	sweepUntold = 24 * time.Hour
+	// sweepIdle is the longest time for which keys must have been idle: that begins anew
+	// when a server is started, and when a replica takes its master's place.
+	sweepIdle = 7 * 24 * time.Hour
+	// sweepLease is how long one who sweeps has that for itself; it is extended thrice as often.
+	sweepLease = 30 * time.Second
+	// sweepPlans is how often it is looked what the plans of the past have left.
+	sweepPlans = time.Hour
+)
+
+// sweepKey names who sweeps a namespace.
+func sweepKey(namespace string) string { return namespace + ":sweep" }
+
+// sweeper sweeps for a plan. It serves one goroutine.
+type sweeper struct {
+	*writer
+	plan    *state.Plan
+	series  []*state.Series
+	shards  map[string]int           // by tag
+	endless map[string]bool          // groups whose keys live for ever
+	idle    map[string]time.Duration // by group that forgets anything: for how long its keys must have been idle
+	longest time.Duration            // see sweepIdle
+	walks   map[*master]*walk
+	asked   time.Time // when it was last asked who sweeps
+	leads   bool      // this one does
+	looked  time.Time // when it was last looked what is left
+	left    bool      // by plans of the past, there may be keys that live for ever
+}
+
+// walk is how far the keys of a master were walked through.
+type walk struct {
+	cursor uint64
+	began  time.Time
+	untold bool       // how long keys were idle
+	idle   []sweptKey // found, and not read yet
+}
+
+// sweptKey is a key of a group.
+type sweptKey struct {
+	shard int
+	group string
+	key   string
+}
+
+// Sweep has entities to which nothing happens any more keep no more than a plan with these
+// series does, until the context ends. What is in its way passes, or is told where it is
+// in the way of events.
+func (s *Store) Sweep(ctx context.Context, plan *state.Plan, series []*state.Series) {
+	w := s.newSweeper(plan, series)
+	ticker := time.NewTicker(sweepEach)
+	defer ticker.Stop()
+	for {
+		w.step(ctx)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Store) newSweeper(plan *state.Plan, series []*state.Series) *sweeper {
+	w := &sweeper{
+		writer: s.newWriter(), plan: plan, series: series, longest: sweepIdle,
+		shards: map[string]int{}, endless: map[string]bool{}, idle: map[string]time.Duration{}, walks: map[*master]*walk{},
+	}
+	w.idleOnly = true
+	for shard, tag := range s.tags {
+		w.shards[tag] = shard
+	}
+	for _, series := range series {
+		w.note(series.Group, series.GroupKeep, series)
+		if series.Parent != "" {
+			w.note(series.Parent, series.ParentKeep, series)
+		}
+	}
+	return w
+}
+
+// note takes in that keys of a group, which are kept for so many ms, hold a series.
+func (w *sweeper) note(group string, keep int64, s *state.Series) {
+	w.endless[group] = keep == 0
+	if s.Keep > 0 {
+		seconds := keyspace.Lifetime(s.Keep+s.Tile, w.store.slack)
+		w.idle[group] = max(w.idle[group], time.Duration(seconds)*time.Second)
+	}
+}
+
+// step goes a step further at each master.
+func (w *sweeper) step(ctx context.Context) {
+	if !w.needed(ctx) || !w.elected(ctx) {
+		return
+	}
+	masters, err := w.store.masters.all(ctx, w.store.tags)
+	if err != nil {
+		return
+	}
+	found := false
+	for _, m := range masters {
+		if w.walks[m] == nil {
+			w.walks[m] = &walk{}
+		}
+		if m.err() == nil {
+			w.scan(ctx, m, w.walks[m])
+			found = found || len(w.walks[m].idle) > 0
+		}
+	}
+	if !found || !w.mayPrune(ctx) {
+		return
+	}
+	for _, m := range masters {
+		if m.err() == nil {
+			w.read(ctx, w.walks[m])
+		}
+	}
+	w.shorten(ctx)
+}
+
+// mayPrune says that no plan which is applied keeps more of anything than this one. While
+// definitions are replaced, that of the others may: what it keeps is not pruned before it is
+// no longer applied, and answers say so.
+func (w *sweeper) mayPrune(ctx context.Context) bool {
+	h, err := w.store.History(ctx)
+	if err != nil {
+		return false
+	}
+	for _, e := range h.PlanEpochs {
+		if e.Last < state.MaxTime || e.Version == "" || e.Version == w.plan.Version {
+			continue
+		}
+		if p := h.Plans[e.Version]; p == nil || w.plan.Shortens(p, e.Topic) {
+			return false
+		}
+	}
+	return true
+}
+
+// needed says whether any key may have to be swept: the plan has groups that live for ever
+// though they forget something, or one of the past kept anything for ever and more than this one does.
+func (w *sweeper) needed(ctx context.Context) bool {
+	if now := w.store.masters.now(); w.looked.IsZero() || now.Sub(w.looked) >= sweepPlans {
+		plans, _, _, err := w.store.allPlans(ctx)
+		if err != nil {
+			return false
+		}
+		w.looked, w.left = now, false
+		for _, p := range plans {
+			w.left = w.left || p.KeepsForEver() && !w.plan.Covers(p)
+		}
+	}
+	if w.left {
+		return true
+	}
+	for group := range w.idle {
+		if w.endless[group] {
+			return true
+		}
+	}
+	return false
+}
+
+// elected says whether this one is to sweep.
+func (w *sweeper) elected(ctx context.Context) bool {
+	now := w.store.masters.now()
+	if !w.asked.IsZero() && now.Sub(w.asked) < sweepLease/3 {
+		return w.leads
+	}
+	w.asked = now
+	key, seconds := sweepKey(w.store.namespace), int64(sweepLease/time.Second)
+	set := redis.NewStatusCmd(ctx, "set", key, w.store.name, "nx", "ex", seconds)
+	if w.leads = w.store.sendAbout(ctx, key, set) == nil; w.leads {
+		return true
+	}
+	get := redis.NewStringCmd(ctx, "get", key)
+	if w.store.sendAbout(ctx, key, get) == nil && get.Val() == w.store.name {
+		w.leads = w.store.sendAbout(ctx, key, redis.NewIntCmd(ctx, "expire", key, seconds)) == nil
+	}
+	return w.leads
+}
+
+// scan finds the next keys of a master that are to be read, unless there are some or the
+// round is over.
+func (w *sweeper) scan(ctx context.Context, m *master, at *walk) {
+	now, round := w.store.masters.now(), sweepRound
+	if at.untold {
+		round = sweepUntold
+	}
+	if len(at.idle) > 0 || at.cursor == 0 && !at.began.IsZero() && now.Sub(at.began) < round {
+		return
+	}
+	if at.cursor == 0 {
+		at.began = now
+	}
+	bounded, cancel := context.WithTimeout(ctx, w.store.masters.write)
+	defer cancel()
+	names, cursor, err := m.node.Scan(bounded, at.cursor, "{"+w.store.namespace+":*", sweepScanned).Result()
+	if err != nil {
+		if unanswered(err) && ctx.Err() == nil {
+			m.fail(err)
+		}
+		return
+	}
+	at.cursor = cursor
+	var endless, others []sweptKey
+	for _, name := range names {
+		switch k, ok := w.parse(name); {
+		case !ok:
+		case w.endless[k.group] && (w.left || w.idle[k.group] > 0):
+			endless = append(endless, k)
+		case !w.endless[k.group] && w.left:
+			others = append(others, k)
+		}
+	}
+	at.idle = w.idleOf(ctx, append(endless, w.withoutEnd(ctx, others)...), at)
+}
+
+// parse finds out what a key is of; false says that it holds no state of an entity.
+func (w *sweeper) parse(name string) (k sweptKey, ok bool) {
+	tag := name[:strings.IndexByte(name, '}')+1]
+	k.key = name
+	if k.shard, ok = w.shards[tag]; ok {
+		k.group, _, ok = strings.Cut(name[len(tag):], ":")
+	}
+	return k, ok
+}
+
+// withoutEnd are those of the keys that have no time to live.
+func (w *sweeper) withoutEnd(ctx context.Context, keys []sweptKey) []sweptKey {
+	lives := w.ask(ctx, keys, "ttl")
+	return w.those(keys, func(i int) bool { return lives[i].Err() == nil && lives[i].Val() == -1 })
+}
+
+// idleOf are those of the keys that were idle for long enough; all of them where
+// the server does not tell.
+func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []sweptKey {
+	idle := w.ask(ctx, keys, "object", "idletime")
+	at.untold = len(idle) == 0 && at.untold || slices.ContainsFunc(idle, func(c *redis.IntCmd) bool { return untold(c.Err()) })
+	return w.those(keys, func(i int) bool {
+		if err := idle[i].Err(); err != nil {
+			return untold(err)
+		}
+		least := w.longest
+		if of := w.idle[keys[i].group]; of > 0 {
+			least = min(least, of)
+		}
+		return time.Duration(idle[i].Val())*time.Second >= least
+	})
+}
+
+// untold says whether a server does not tell for how long keys were idle, since it counts
+// how often they are used instead (maxmemory-policy).
+func untold(err error) bool { return err != nil && strings.Contains(err.Error(), "LFU") }
+
+// ask asks something about each key.
+func (w *sweeper) ask(ctx context.Context, keys []sweptKey, words ...any) []*redis.IntCmd {
+	replies, commands := make([]*redis.IntCmd, len(keys)), make([]redis.Cmder, len(keys))
+	for i, k := range keys {
+		replies[i] = redis.NewIntCmd(ctx, append(slices.Clone(words), k.key)...)
+		replies[i].SetFirstKeyPos(int8(len(words)))
+		commands[i] = replies[i]
+	}
+	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return keys[i].shard })
+	return replies
+}
+
+// those are the keys of whose index something is true.
+func (w *sweeper) those(keys []sweptKey, is func(i int) bool) (list []sweptKey) {
+	for i, k := range keys {
+		if is(i) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// read reads what keys hold that were found, which makes them idle no longer.
+func (w *sweeper) read(ctx context.Context, at *walk) {
+	const once = 10
+	for keys, size := 0, 0; len(at.idle) > 0 && keys < sweepRead && size < sweepBytes; keys += once {
+		some := at.idle[:min(once, len(at.idle))]
+		at.idle = at.idle[len(some):]
+		held, commands := make([]*redis.StringCmd, len(some)), make([]redis.Cmder, len(some))
+		for i, k := range some {
+			held[i] = redis.NewStringCmd(ctx, "get", k.key)
+			commands[i] = held[i]
+		}
+		w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return some[i].shard })
+		for i, k := range some {
+			if held[i].Err() == nil { // else it is found again
+				size += len(held[i].Val())
+				w.addCandidate(k.shard, k.key, held[i].Val())
+			}
+		}
+	}
+}
+
+// shorten replaces what the keys hold that were read by what is still kept of it, where
+// that is shorter. State is pruned a while later than where events are applied, for a
+// partition of the entity may be that far behind others.
+func (w *sweeper) shorten(ctx context.Context) {
+	if len(w.candidates) == 0 {
+		return
+	}
+	now, err := w.store.Clock(ctx)
+	if err == nil {
+		err = w.compact(ctx, &state.Batch{Series: w.series, Now: now - w.store.slack.Milliseconds()})
+	}
+	if err != nil {
+		w.candidates, w.noted = nil, nil
+		return
+	}
+	w.compacted = slices.DeleteFunc(w.compacted, func(c compacted) bool {
+		kept := len(c.packed) >= len(c.held) && len(c.spilled) == 0
+		if kept {
+			delete(w.noted, c.key)
+		}
+		return kept
+	})
+	shards, calls := w.replace(ctx)
+	w.store.send(ctx, w.store.masters.write, calls, func(i int) int { return shards[i] })
+}
