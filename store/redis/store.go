@@ -16,7 +16,6 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,7 +60,6 @@ type Store struct {
 	*inspector.Inspector
 	redis      redis.UniversalClient
 	namespace  string
-	name       string   // among the stores of the namespace
 	tags       []string // by shard
 	apply      *redis.Script
 	compact    *redis.Script
@@ -99,7 +97,7 @@ func HashEntities(secret []byte) Option {
 // New returns the store of a namespace with its fixed number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
-		redis: client, namespace: namespace, name: rand.Text(), slack: defaultSlack, masters: newMasters(client),
+		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
 		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
 	}
 	for shard := range shards {

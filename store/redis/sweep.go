@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,7 @@ func sweepKey(namespace string) string { return namespace + ":sweep" }
 // sweeper sweeps for a plan. It serves one goroutine.
 type sweeper struct {
 	*writer
+	name    string // among all who may sweep
 	plan    *state.Plan
 	series  []*state.Series
 	shards  map[string]int           // by tag
@@ -97,7 +99,7 @@ func (s *Store) Sweep(ctx context.Context, plan *state.Plan, series []*state.Ser
 
 func (s *Store) newSweeper(plan *state.Plan, series []*state.Series) *sweeper {
 	w := &sweeper{
-		writer: s.newWriter(), plan: plan, series: series, longest: sweepIdle,
+		writer: s.newWriter(), name: rand.Text(), plan: plan, series: series, longest: sweepIdle,
 		shards: map[string]int{}, endless: map[string]bool{}, idle: map[string]time.Duration{}, walks: map[*master]*walk{},
 	}
 	w.idleOnly = true
@@ -203,12 +205,12 @@ func (w *sweeper) elected(ctx context.Context) bool {
 	}
 	w.asked = now
 	key, seconds := sweepKey(w.store.namespace), int64(sweepLease/time.Second)
-	set := redis.NewStatusCmd(ctx, "set", key, w.store.name, "nx", "ex", seconds)
+	set := redis.NewStatusCmd(ctx, "set", key, w.name, "nx", "ex", seconds)
 	if w.leads = w.store.sendAbout(ctx, key, set) == nil; w.leads {
 		return true
 	}
 	get := redis.NewStringCmd(ctx, "get", key)
-	if w.store.sendAbout(ctx, key, get) == nil && get.Val() == w.store.name {
+	if w.store.sendAbout(ctx, key, get) == nil && get.Val() == w.name {
 		w.leads = w.store.sendAbout(ctx, key, redis.NewIntCmd(ctx, "expire", key, seconds)) == nil
 	}
 	return w.leads
