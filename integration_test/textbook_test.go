@@ -46,7 +46,8 @@ func TestTextbook(t *testing.T) {
 	s.awaitApplied()
 
 	// The state is that of the documentation: a string for each entity and group
-	// of series, in the shard of the entity's hash, with a section for each series.
+	// of series, in the shard of the entity's hash, with a section for each series. That of a pair
+	// is embedded in that of the user.
 	for _, c := range []struct {
 		entity, feature string
 		tile            int64
@@ -57,14 +58,26 @@ func TestTextbook(t *testing.T) {
 		{"ud000001", "user_approved_amount_1d", textbookHour, "166.6"}, // in the same string
 		{"ud000001", "user_max_amount_30d", textbookDay, "166.6"},
 		{"ud000001", "user_tx_lifetime", 0, "1"},
-		{"d000001|ud000001", "user_device_tx_30d", textbookDay, "1"},
+		{"ud000001|d000001", "user_device_tx_30d", textbookDay, "1"},
 	} {
 		f, _ := s.registry.Feature(c.feature)
 		series := f.Series[0]
 		shard := state.Shard(state.EntityHash([]byte(c.entity)), shards)
-		key := keyspace.ShardTag(s.group, shard, shards) + series.Group + ":" + c.entity
+		group, entity, child := series.Group, c.entity, ""
+		if series.Parent != "" {
+			group = series.Parent
+			entity, child, _ = strings.Cut(entity, "|")
+		}
+		key := keyspace.ShardTag(s.group, shard, shards) + group + ":" + entity
+		data := []byte(server.Client(t).Get(ctx, key).Val())
+		if child != "" {
+			var err error
+			if data, _, err = packed.WithEmbedded(nil, data, state.EmbeddingTag(series.Group), []byte(child)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		held := packed.New(series)
-		err := packed.Sections([]byte(server.Client(t).Get(ctx, key).Val()), func(tag uint32, body []byte) error {
+		err := packed.Sections(data, func(tag uint32, body []byte) error {
 			if tag == series.Tag() {
 				return held.Merge(body)
 			}
