@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -44,7 +47,44 @@ func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server)
 			return fmt.Errorf("give slot %d to %s: %w", slot, to.addr, err)
 		}
 	}
+	return awaitEpoch(ctx, clients[to], clients)
+}
+
+// awaitEpoch waits until all servers know of the epoch in which one of them has taken a slot. One that does not may
+// take the slot back in the same epoch, and then it is by their IDs which of the two has it.
+func awaitEpoch(ctx context.Context, taker *redis.Client, clients map[*Server]*redis.Client) error {
+	taken, err := clusterInfo(ctx, taker, "cluster_my_epoch")
+	if err != nil {
+		return err
+	}
+	for _, client := range clients {
+		for {
+			known, err := clusterInfo(ctx, client, "cluster_current_epoch")
+			if err != nil {
+				return err
+			}
+			if known >= taken {
+				break
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
 	return nil
+}
+
+// clusterInfo is a number of CLUSTER INFO.
+func clusterInfo(ctx context.Context, client *redis.Client, name string) (int64, error) {
+	info, err := client.ClusterInfo(ctx).Result()
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(info, name+":")
+	text, _, _ := strings.Cut(rest, "\r\n")
+	return strconv.ParseInt(text, 10, 64)
 }
 
 // SlotOwner is the master that serves the slot of a key, as far as it knows; the others
