@@ -142,15 +142,16 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 	if c.inner == nil {
 		c.inner = new(Compactor)
 	}
+	var past map[uint32]bool
 	if c.Idle {
-		past, err := c.inner.past(child.Sections, series, now)
-		if err != nil {
+		var err error
+		if past, err = c.inner.past(child.Sections, series, now); err != nil {
 			return nil, err
 		}
-		given := dead
-		dead = func(tag uint32) bool { return past[tag] || given(tag) }
 	}
-	compact, err := c.inner.Compact(nil, child.Sections, associative(series), dead, now, nonce)
+	// What is known is not dead, also where it is not folded: who says so may say it of before.
+	gone := func(tag uint32) bool { return past[tag] || series(tag) == nil && dead(tag) }
+	compact, err := c.inner.Compact(nil, child.Sections, associative(series), gone, now, nonce)
 	return compact[min(headerSize, len(compact)):], err
 }
 

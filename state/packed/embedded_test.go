@@ -107,3 +107,33 @@ func TestLossesOfParents(t *testing.T) {
 		}
 	}
 }
+
+// A series that is known is not dropped from a child as dead, whether it is folded there or not: the list
+// of the dead may be of before it came back.
+func TestKnownSeriesOfChildrenAreNotDead(t *testing.T) {
+	for _, s := range everySeries() {
+		var packer Packer
+		packer.Begin(s)
+		packer.Add(randomOp(rand.New(rand.NewPCG(1, 1)), s))
+		parent := AppendChild(nil, Child{0xff0001, []byte("c"), packer.End(nil)})
+		for _, known := range []*state.Series{s, nil} {
+			compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return func(uint32) *state.Series { return known } }}
+			compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, func(uint32) bool { return true }, 0, Nonce{1})
+			if err != nil || (len(compact) > 0) != (known != nil) {
+				t.Errorf("%s, known: %t: %d bytes are left, %v", s.Measure, known != nil, len(compact), err)
+			}
+		}
+	}
+}
+
+// Children whose names are cut off are dropped with all of their group, and nothing else is.
+func TestSalvagedChildren(t *testing.T) {
+	const broken, sound = 0xff0001, 0xff0002
+	parent := AppendChild(nil, Child{sound, []byte("c"), nil})
+	kept := slices.Clone(parent)
+	parent = appendSection(parent, broken, []byte{9, 'c'})
+	got := Salvaged(parent, func(uint32) *state.Series { return nil })
+	if got.Wrong == nil || !slices.Equal(got.Tags, []uint32{broken}) || !bytes.Equal(got.Kept, kept) {
+		t.Errorf("%+v, want %x without %x", got, kept, broken)
+	}
+}
