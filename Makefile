@@ -23,9 +23,12 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 	mkdir -p dist/completions
 	for shell in bash zsh fish powershell; do ./weir completion $$shell > dist/completions/weir.$$shell || exit 1; done
 
+# The client brings its users nothing and Weir needs no client, so these are modules of their own.
+MODULES = client client/servertest docs/examples/go-rules
+
 test: ## all tests, on real servers where they can be had
 	go test ./...
-	cd client && go test ./...
+	for module in $(MODULES); do (cd $$module && go test -mod=mod ./...) || exit 1; done
 
 chart: ## lint and render Helm's chart, a module of its own
 	cd deploy/helm && go test -mod=mod ./...
@@ -41,7 +44,7 @@ java: build ## tests of the client for Java, against ./weir
 
 race: ## all tests under the race detector
 	go test -race ./...
-	cd client && go test -race ./...
+	for module in $(MODULES); do (cd $$module && go test -mod=mod -race ./...) || exit 1; done
 
 CASES ?= 5000
 explore: ## property tests with CASES random cases each (5000, some 12 minutes on two cores)
@@ -62,7 +65,7 @@ faults: ## random trials against a model, on real Kafka and Redis, for MINUTES (
 
 lint: ## golangci-lint, with the import directions (.golangci.yml)
 	golangci-lint run ./...
-	cd client && golangci-lint run ./...
+	for module in $(MODULES); do (cd $$module && golangci-lint run ./...) || exit 1; done
 
 bench: bench-micro bench-compare bench-questions ## all there is to measure; see bench/README.md
 

@@ -2,9 +2,6 @@ module github.com/weir-stream/weir
 
 go 1.26.0
 
-// The client is a module of its own, so that it brings its users nothing; here the two are of one commit.
-replace github.com/weir-stream/weir/client => ./client
-
 require (
 	github.com/DataDog/sketches-go v1.4.8
 	github.com/alicebob/miniredis/v2 v2.40.0
@@ -40,7 +37,6 @@ require (
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0
 	github.com/twmb/franz-go/pkg/sr v1.8.0
 	github.com/valyala/fastjson v1.6.10
-	github.com/weir-stream/weir/client v0.0.0-00010101000000-000000000000
 	go.opentelemetry.io/otel v1.44.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.44.0
 	go.opentelemetry.io/otel/sdk v1.44.0

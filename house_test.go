@@ -146,3 +146,16 @@ func TestEveryRoomIsDescribed(t *testing.T) {
 		}
 	}
 }
+
+// `go install …/cmd/weir@version` refuses a module whose go.mod has replace or exclude directives.
+func TestTheModuleCanBeInstalled(t *testing.T) {
+	text, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if word, _, _ := strings.Cut(line, " "); word == "replace" || word == "exclude" {
+			t.Errorf("go.mod has a line that keeps `go install` from it: %s", line)
+		}
+	}
+}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status says what a value rests on.
+// Status says what a value is based on.
 type Status string
 
 // The statuses.
@@ -13,74 +13,76 @@ const (
 	Present       Status = "PRESENT"         // computed from events in the window
 	NullValue     Status = "NULL_VALUE"      // events in the window, but no value
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
-	Incomplete    Status = "INCOMPLETE"      // of the window's events since CompleteSince only: the feature is younger than its window
+	Incomplete    Status = "INCOMPLETE"      // computed from events since CompleteSince only: the feature is younger than its window
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
 	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now: there is no value
 )
 
-// Statuses are all that this client knows. A later server may send others.
+// Statuses are all statuses that this client knows. A later server may send others.
 var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged, Unavailable}
 
-// Answer answers a question.
+// Answer is the answer to a question.
 type Answer struct {
 	At      time.Time
 	Pending []Outcome // of the pending events, in their order
 	Results []Result  // of the entities, in their order
 	Applied bool      // whether the record of WaitFor is in the results
-	// Replica is whether any of the state was read from a replica. What its master
-	// had applied Staleness before the reading is in the results.
+	// Replica says whether any of the state was read from a replica. Everything that its master had
+	// applied Staleness before the read is in the results.
 	Replica   bool
 	Staleness time.Duration
 }
 
-// Outcome is what a pending event was taken for.
+// Outcome says how a pending event was read.
 type Outcome struct {
 	Stream       string
 	Time         time.Time
 	Deduplicated bool // it was not counted again if it has arrived meanwhile
-	Late         bool // it came too late for some features, which do not count it
+	Late         bool // it was too late for some features, which do not count it
 }
 
-// Result is what is answered of one entity.
+// Result is the answer about one entity.
 type Result struct {
-	Entity   json.RawMessage    // as it was sent
+	Entity   json.RawMessage    // as sent
 	Features map[string]Feature // by their names
 }
 
-// Feature is what is answered of one feature. Times are those of events.
+// Feature is the answer for one feature. Times are event times.
 type Feature struct {
 	Value
 	Status Status
-	// From and To are the first and the last millisecond that the value covers;
-	// From is zero for a lifetime.
+	// From and To are the first and the last millisecond that the value covers; From is zero for a
+	// lifetime.
 	From, To time.Time
 	Exact    bool // exactly that of the events in the window
-	// StandardError is the relative one of an estimate, RelativeError how far
-	// off a value may lie at the most, as a share of it; FalsePositiveRate is the
-	// probability at the most with which a value that was not met is said to have
-	// been, Uncertain how much greater than stated the value may be: so many values
-	// were met after the moment, and perhaps in the window too.
+	// StandardError is the relative standard error of an estimate, and RelativeError bounds the
+	// relative error of a value. FalsePositiveRate bounds the probability that a value which was
+	// not met is said to have been. Uncertain is by how much the true value may exceed the stated
+	// one: that many values were met after the moment, and perhaps in the window too.
 	StandardError, RelativeError, FalsePositiveRate float64
 	Uncertain                                       int64
 	Capped                                          bool // more was met than the feature keeps
-	// CompleteSince is from when on the state holds all events; zero: all there
-	// ever were. The answer is whole unless its Status is Incomplete.
+	// CompleteSince is since when the state holds all events; zero if it holds all of them. The
+	// answer is complete unless its Status is Incomplete.
 	CompleteSince time.Time
-	Oldest        time.Time // with OutsideMaxAge, the oldest moment that can be asked for
-	// Members answer those that the question names, in their order; Value and
-	// Status are empty then.
+	// Filled is the share that a backfill has applied of what an Incomplete answer lacks; nil if no
+	// backfill is running.
+	Filled *float64
+	Oldest time.Time // with OutsideMaxAge, the oldest moment that can be asked for
+	// Members are the answers about the members that the question names, in order; Value and Status
+	// are empty then.
 	Members []Member
 }
 
-// Member is what is answered of one member.
+// Member is the answer about one member.
 type Member struct {
-	Member Value // as it was sent
+	Member Value // as sent
 	Met    bool
 	Status Status
 }
 
-// UnmarshalJSON reads a feature as the server writes it.
+// UnmarshalJSON decodes a feature of the server's answer.
 func (f *Feature) UnmarshalJSON(text []byte) error {
 	var wire struct {
 		Value             json.RawMessage
@@ -94,6 +96,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 		Uncertain         int64
 		Capped            bool
 		CompleteSince     *int64 `json:"complete_since"`
+		Filled            *float64
 		Oldest            *int64
 		Members           []struct {
 			Member json.RawMessage
@@ -107,7 +110,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 	*f = Feature{
 		Value: Value{wire.Value}, Status: wire.Status, From: moment(wire.From), To: moment(&wire.To), Exact: wire.Exact,
 		StandardError: wire.StandardError, RelativeError: wire.RelativeError, FalsePositiveRate: wire.FalsePositiveRate, Uncertain: wire.Uncertain,
-		Capped: wire.Capped, CompleteSince: moment(wire.CompleteSince), Oldest: moment(wire.Oldest),
+		Capped: wire.Capped, CompleteSince: moment(wire.CompleteSince), Filled: wire.Filled, Oldest: moment(wire.Oldest),
 	}
 	for _, m := range wire.Members {
 		f.Members = append(f.Members, Member{Value{m.Member}, m.Value, m.Status})
@@ -115,7 +118,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads an answer as the server writes it.
+// UnmarshalJSON decodes the server's answer.
 func (a *Answer) UnmarshalJSON(text []byte) error {
 	var wire struct {
 		At      int64
@@ -140,7 +143,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// moment is the time of milliseconds since 1970, in UTC; zero for nil.
+// moment converts milliseconds since 1970 to UTC; zero for nil.
 func moment(ms *int64) time.Time {
 	if ms == nil {
 		return time.Time{}

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Client asks one server, or several behind one address.
+// Client sends questions to one server, or to several behind one address.
 type Client struct {
 	address string
 	http    *http.Client
 	token   func(context.Context) (string, error) // nil for none
 	retries Retries
-	random  func() float64 // from 0 on and below 1
+	random  func() float64 // at least 0 and below 1
 }
 
-// Option is a choice of New.
+// Option is an option of New.
 type Option func(*Client)
 
 // WithToken sends a bearer token with each request.
@@ -28,25 +28,25 @@ func WithToken(token string) Option {
 	return WithTokens(func(context.Context) (string, error) { return token, nil })
 }
 
-// WithTokens asks for the bearer token of each request, for tokens that expire.
+// WithTokens calls a function for the bearer token of each request, for tokens that expire.
 func WithTokens(token func(context.Context) (string, error)) Option {
 	return func(c *Client) { c.token = token }
 }
 
-// WithHTTP sends requests with an HTTP client, such as one with certificates or
-// a Timeout. The default one keeps more connections than Go's own, and has no
-// timeout but that of the context.
+// WithHTTP sends requests with an HTTP client, for example one with certificates or a Timeout. The
+// default one keeps more connections open than Go's own, and has no timeout except that of the
+// context.
 func WithHTTP(h *http.Client) Option {
 	return func(c *Client) { c.http = h }
 }
 
-// WithRetries says how often, and how soon, a question is asked again.
+// WithRetries sets how often, and how soon, a question is retried.
 func WithRetries(r Retries) Option {
 	return func(c *Client) { c.retries = r }
 }
 
-// New makes a client of the server at an address such as http://localhost:8080.
-// It connects when it is asked.
+// New makes a client of the server at an address such as http://localhost:8080. It connects with
+// the first request.
 func New(address string, options ...Option) *Client {
 	c := &Client{address: strings.TrimSuffix(address, "/"), retries: DefaultRetries, random: rand.Float64}
 	for _, option := range options {
@@ -63,7 +63,7 @@ func New(address string, options ...Option) *Client {
 	return c
 }
 
-// Query asks a question. What the server refuses is an *Error.
+// Query sends a question. If the server refuses it, the error is an *Error.
 func (c *Client) Query(ctx context.Context, q Question) (*Answer, error) {
 	body, err := q.encode()
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Client) Query(ctx context.Context, q Question) (*Answer, error) {
 	return answer, nil
 }
 
-// Feature asks for one feature of one entity, at the present moment.
+// Feature asks for one feature of one entity at the present moment.
 func (c *Client) Feature(ctx context.Context, name string, e Entity) (Feature, error) {
 	answer, err := c.Query(ctx, Question{Features: []string{name}, Entities: []Entity{e}})
 	if err != nil {
@@ -92,8 +92,7 @@ func (c *Client) Feature(ctx context.Context, name string, e Entity) (Feature, e
 	return answer.Results[0].Features[name], nil
 }
 
-// post makes one attempt. A failure after which another may succeed is a
-// *transient.
+// post makes one attempt. A failure that may be retried is a *transient.
 func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address+path, bytes.NewReader(body))
 	if err != nil {
@@ -122,7 +121,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, er
 	return content, nil
 }
 
-// refusal is the error of a response that is not a 200.
+// refusal is the error for a response that is not a 200.
 func refusal(r *http.Response, content []byte) error {
 	var failure struct{ Error *Error }
 	if json.Unmarshal(content, &failure) != nil || failure.Error == nil {

@@ -7,10 +7,10 @@
 //	})
 //	n, ok := answer.Results[0].Features["device_tx_7d"].Int()
 //
-// A question writes nothing, so it is asked again where that may help: when the
-// connection fails, and when the server answers 503 and says after how long to
-// ask again. A Client may be used by many goroutines at once. The package is a
-// module of its own, which needs Go 1.22 or later and nothing but its standard library:
+// A question writes nothing, so it is retried where that may help: when the connection fails, and
+// when the server answers 503 and says when to retry. A Client may be used by many goroutines at
+// once. The package is a module of its own, which needs Go 1.22 or later and nothing but its
+// standard library:
 //
 //	go get github.com/weir-stream/weir/client
 package client

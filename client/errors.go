@@ -2,17 +2,17 @@ package client
 
 import "fmt"
 
-// Error is why the server has not answered.
+// Error is why the server did not answer.
 type Error struct {
 	Status  int  `json:"-"` // of HTTP
-	Code    Code // empty where it was not Weir that answered
+	Code    Code // empty if something other than Weir answered
 	Message string
 
 	Feature string // the feature concerned
 	Key     string // of the question or of an entity
 	Entity  *int   // index in the question's Entities
 	Event   *int   // index in the question's Pending
-	Reason  string // for which a pending event would be set aside
+	Reason  string // why a pending event would be set aside
 	Path    string // in the event, with dots
 	Nearest string // the name that was perhaps meant
 }
@@ -25,8 +25,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("weir: %s (%s)", e.Message, e.Code)
 }
 
-// Code says for programs what the message says for people. A server may have
-// codes that a client does not know.
+// Code identifies an error for programs. A server may have codes that a client does not know.
 type Code string
 
 // The codes.

@@ -34,7 +34,7 @@ func Example() {
 	// 0 0 NOT_FOUND
 }
 
-// The payment that must be decided about counts, before it is on the bus.
+// The pending payment counts before it is on the bus.
 func ExampleClient_Query_pending() {
 	weir := client.New(startServer())
 	payment := map[string]any{

@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 )
 
-// What a server answers to the questions of the examples.
+// These are a server's responses to the questions of the examples.
 const (
 	ofService = `{"at":1784980800000,"results":[
 		{"entity":{"device_id":"d000001","user_id":"u000001"},"features":{
@@ -24,7 +24,7 @@ const (
 		"feature":"device_tx_8d","nearest":"device_tx_7d"}}`
 )
 
-// answer answers the questions of the examples.
+// answer responds to the questions of the examples.
 func answer(w http.ResponseWriter, r *http.Request) {
 	var question struct {
 		Service  string
@@ -44,5 +44,5 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startServer serves on an address of this machine until the program ends.
+// startServer serves on a local address until the program ends.
 func startServer() (address string) { return httptest.NewServer(http.HandlerFunc(answer)).URL }

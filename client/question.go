@@ -6,45 +6,42 @@ import (
 	"time"
 )
 
-// Entity is whom is asked about: the values of the keys that the features need,
-// and of others. Values are what encoding/json takes; decimals keep their digits
-// as a json.Number.
+// Entity is an entity to ask about: the values of the keys that the features need; it may have
+// others. Values are encoded by encoding/json; a json.Number keeps the digits of decimals.
 type Entity map[string]any
 
 // Question asks for features of entities at a moment.
 type Question struct {
 	Features []string // names
-	Service  string   // a name, which stands for the service's features
-	Entities []Entity // at least one; each is answered by itself, in their order
-	// At is the moment, cut to milliseconds; if zero the present one, or that of
-	// the latest pending event.
+	Service  string   // asks for the service's features
+	Entities []Entity // at least one; each has a result, in order
+	// At is the moment of the question, truncated to milliseconds; if zero, the present, or the
+	// time of the latest pending event.
 	At time.Time
 
-	// Members are values of which all features asked for shall say whether the
-	// entities have met them.
+	// Members are values; the answer of each feature says which of them the entities have met.
 	Members []any
-	// MembersOf are such values of single features, by their names. There is
-	// either of both.
+	// MembersOf are such values for single features, by name. A question may have Members or
+	// MembersOf, not both.
 	MembersOf map[string][]any
-	// Pending are events that are not on the bus yet and shall count as if they
-	// were.
+	// Pending are events that are not on the bus yet and count as if they were.
 	Pending []Event
-	// WaitFor is a record that was written and shall count: the answer waits until
-	// it does, and says in Applied if it could not.
+	// WaitFor is a record that was written and must count: the answer waits for it, and Applied
+	// says whether it was applied in time.
 	WaitFor *Record
 }
 
-// Record is where a producer has written an event.
+// Record is the location at which a producer has written an event.
 type Record struct {
 	Topic     string
 	Partition int32
 	Offset    int64
-	// Timeout is how long the answer waits, cut to milliseconds; 100 ms if zero.
-	// The server waits for no longer than half of its time for a question.
+	// Timeout is how long the answer waits, truncated to milliseconds; 100 ms if zero. The server
+	// waits for at most half of its time for a question.
 	Timeout time.Duration
 }
 
-// MarshalJSON writes a record as the server takes it.
+// MarshalJSON encodes a record for the server.
 func (r *Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Topic     string `json:"topic"`
@@ -54,13 +51,13 @@ func (r *Record) MarshalJSON() ([]byte, error) {
 	}{r.Topic, r.Partition, r.Offset, r.Timeout.Milliseconds()})
 }
 
-// Event is an event as its record will stand on the topic of a stream.
+// Event is an event in the form of its future record on the topic of a stream.
 type Event struct {
 	Stream string `json:"stream"` // its name
-	Event  any    `json:"event"`  // what encoding/json makes the record of; a json.RawMessage stands as it is
+	Event  any    `json:"event"`  // encoded by encoding/json; a json.RawMessage is sent unchanged
 }
 
-// encode writes the question as the server takes it.
+// encode encodes the question for the server.
 func (q *Question) encode() ([]byte, error) {
 	wire := struct {
 		Features []string `json:"features,omitempty"`

@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// Retries says how a question is asked again after a connection failed, or
-// after a 503 that says when to.
+// Retries says how a question is retried after a connection failed, or after a 503 that says when
+// to retry.
 type Retries struct {
-	// Attempts is how often a question is asked at the most; 1 never asks again.
+	// Attempts is the greatest number of attempts; 1 never retries.
 	Attempts int
-	// First is the longest wait after the first attempt, Most the longest of all.
-	// Waits double, and chance takes up to all of one away, so that many clients
-	// do not come back at once. A 503 is waited for as long as it says, and one
-	// that says longer than Most is not waited for at all.
+	// First is the longest wait after the first attempt, Most the longest of all. Waits double, and
+	// are shortened by a random part, so that many clients do not come back at once. A 503 sets its
+	// own wait; if that is longer than Most, there is no retry.
 	First, Most time.Duration
 }
 
-// DefaultRetries is how a question is asked again where New is not told how.
+// DefaultRetries is the default of New.
 var DefaultRetries = Retries{Attempts: 3, First: 10 * time.Millisecond, Most: 2 * time.Second}
 
-// transient is a failure after which another attempt may succeed.
+// transient is a failure that may be retried.
 type transient struct {
 	err   error
 	after time.Duration // not before
@@ -33,8 +32,8 @@ type transient struct {
 func (t *transient) Error() string { return t.err.Error() }
 func (t *transient) Unwrap() error { return t.err }
 
-// persist makes attempts until one succeeds or no other would help. It does not
-// wait for what the context will not see.
+// persist makes attempts until one succeeds or retrying is pointless. It does not wait beyond the
+// context's deadline.
 func (c *Client) persist(ctx context.Context, attempt func() ([]byte, error)) ([]byte, error) {
 	for n := 1; ; n++ {
 		content, err := attempt()
@@ -65,8 +64,8 @@ func (r Retries) backoff(n int) time.Duration {
 	return min(wait, r.Most)
 }
 
-// broken is the failure of a connection. Time that has run out is none: another
-// attempt would take as long.
+// broken wraps the failure of a connection as transient. A timeout is not: another attempt would
+// take as long.
 func broken(ctx context.Context, err error) error {
 	var network net.Error
 	if ctx.Err() != nil || errors.As(err, &network) && network.Timeout() {
@@ -75,8 +74,7 @@ func broken(ctx context.Context, err error) error {
 	return &transient{err: err}
 }
 
-// retryAfter is after how long a server wants to be asked again, if it says it
-// in seconds.
+// retryAfter is the wait that a server asks for, if it is given in seconds.
 func retryAfter(r *http.Response) (time.Duration, bool) {
 	seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 16)
 	return time.Duration(seconds) * time.Second, err == nil

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// scripted answers one request after the other, and notes when.
+// scripted sends one response after the other, and notes the time of each request.
 type scripted struct {
 	began time.Time
 	next  []func(*http.Request) (*http.Response, error)
-	asked []time.Duration // since it began
+	asked []time.Duration // since the beginning
 }
 
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Each value is of some types, and of no others.
+// Each value converts to some types and to no others.
 func TestAccessors(t *testing.T) {
 	for _, test := range []struct {
 		json  string
@@ -14,7 +14,7 @@ func TestAccessors(t *testing.T) {
 		{`3`, "int float number time"},
 		{`-9223372036854775808`, "int float number time"},
 		{`166.60`, "float number"},
-		{`99999999999999999999`, "float number"}, // a sum may be as great
+		{`99999999999999999999`, "float number"}, // a sum may be that large
 		{`"3"`, "string"},
 		{`true`, "bool"},
 		{`null`, ""},

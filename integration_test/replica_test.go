@@ -1,19 +1,20 @@
 package integration_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/client"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// Questions are answered by a replica, which says how old its state may be; who
-// waits for an event gets it although the replica does not.
+// A replica answers questions and reports how old its state may be. A question that waits for an
+// event gets it although the replica lacks it.
 func TestReadFromReplica(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
@@ -26,8 +27,8 @@ func TestReadFromReplica(t *testing.T) {
 	}
 	w := s.start("processor,api", "--features", definitions, "--api.timeout", "1m")
 	w.awaitReady()
-	ask, now, written := client.New(w.url), time.Now(), 0
-	// write writes an event of u1 and asks for their number, waiting for it.
+	now, written := time.Now(), 0
+	// write writes an event of u1 and asks for the count, waiting for that event.
 	write := func() {
 		t.Helper()
 		event := fmt.Appendf(nil, `{"event_id":"e%d","timestamp":%d,"user_id":"u1","amount":1.50}`, written, now.UnixMilli())
@@ -36,17 +37,16 @@ func TestReadFromReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		written++
-		r := records[0]
-		n, answer := count(t, ask, client.Question{At: now, WaitFor: &client.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timeout: 20 * time.Second}})
-		if n != int64(written) || !answer.Applied || answer.Replica {
+		n, answer := count(t, w, question{At: now.UnixMilli(), WaitFor: waitFor(records[0])})
+		if n != int64(written) || !answer.Waited.Applied || answer.ReadFrom == "replica" {
 			t.Fatalf("who waits for event %d gets %d, %+v", written, n, answer)
 		}
 	}
 	fromReplica := func(what string, want func(n int64, staleness time.Duration) bool) {
 		t.Helper()
 		testkit.Eventually(t, 20*time.Second, what, func() (bool, string) {
-			n, answer := count(t, ask, client.Question{At: now})
-			return answer.Replica && want(n, answer.Staleness), fmt.Sprintf("%d events, %+v", n, answer)
+			n, answer := count(t, w, question{At: now.UnixMilli()})
+			return answer.ReadFrom == "replica" && want(n, time.Duration(answer.Staleness)*time.Millisecond), fmt.Sprintf("%d events, %+v", n, answer)
 		})
 	}
 	write()
@@ -63,20 +63,19 @@ func TestReadFromReplica(t *testing.T) {
 	link.Heal()
 	fromReplica("the replica has caught up", func(n int64, staleness time.Duration) bool { return n == 2 && staleness < time.Second })
 	replica.Kill()
-	if n, answer := count(t, ask, client.Question{At: now}); n != 2 || answer.Replica {
+	if n, answer := count(t, w, question{At: now.UnixMilli()}); n != 2 || answer.ReadFrom == "replica" {
 		t.Errorf("the master answers for the dead replica with %d, %+v", n, answer)
 	}
 	write()
 }
 
 // count asks for the number of events of u1.
-func count(t *testing.T, ask *client.Client, q client.Question) (int64, client.Answer) {
+func count(t *testing.T, w *weir, q question) (n int64, reply *blackbox.Reply) {
 	t.Helper()
-	q.Features, q.Entities = []string{"count"}, []client.Entity{{"user_id": "u1"}}
-	answer, err := ask.Query(t.Context(), q)
-	if err != nil {
+	q.Features = []string{"count"}
+	reply = queryUser(t, w, q)
+	if err := json.Unmarshal(reply.Results[0].Features["count"].Value, &n); err != nil {
 		t.Fatal(err)
 	}
-	n, _ := answer.Results[0].Features["count"].Int()
-	return n, *answer
+	return n, reply
 }

@@ -19,7 +19,7 @@ type weir struct {
 	url string
 }
 
-// What a process is asked, and what it answers.
+// These are a process's questions and answers.
 type (
 	question = blackbox.Question
 	answer   = blackbox.Answer
@@ -49,8 +49,7 @@ func startWeir(t testing.TB, args ...string) *weir {
 	return w
 }
 
-// get reads a path of the process's HTTP server; the status is 0 when it does
-// not answer.
+// get reads a path of the process's HTTP server; the status is 0 if it does not answer.
 func (w *weir) get(path string) (status int, body string) { return blackbox.Get(w.url + path) }
 
 // awaitReady waits until the process says that it is ready.
@@ -69,8 +68,8 @@ func (w *weir) awaitStatus(path string, want int) (body string) {
 	return body
 }
 
-// metric is the sum of a series over its labels; labels, if any, are a part of
-// its line that must be there, such as `outcome="late"`.
+// metric returns the sum of a metric over its labels; a non-empty labels is a part that its lines
+// must have, such as `outcome="late"`.
 func (w *weir) metric(name, labels string) float64 {
 	w.t.Helper()
 	_, text := w.get("/metrics")
@@ -81,8 +80,8 @@ func (w *weir) metric(name, labels string) float64 {
 	return sum
 }
 
-// awaitShared waits until these processors, and no others, carry all
-// partitions, and have begun to read them.
+// awaitShared waits until these processors, and no others, own all partitions and have begun to
+// read them.
 func awaitShared(t testing.TB, processors ...*weir) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, "the processors share the partitions", func() (bool, string) {
@@ -100,5 +99,5 @@ func awaitShared(t testing.TB, processors ...*weir) {
 	}
 }
 
-// rewinds is how often the process has found the store gone back in time.
+// rewinds returns how often the process has found that the store went back in time.
 func (w *weir) rewinds() int { return strings.Count(w.Log(), "the store went back in time") }

@@ -18,16 +18,16 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// patience is how long a rule engine under test waits for an answer that comes:
-// longer than a customer would, for the tests of a busy machine.
+// patience bounds how long a rule engine under test waits for an answer: longer than a customer
+// would, because the machine may be busy.
 const patience = 30 * time.Second
 
-// ruleEngine is an example: it makes decisions, lines of JSON, about payments
-// with the features of the Weir at an address, if that answers in time.
+// ruleEngine is an example: it decides about payments with the features of the Weir at an address,
+// if that answers in time, and returns decisions as lines of JSON.
 type ruleEngine func(t *testing.T, weir string, timeout time.Duration, payments []byte) (decisions []byte)
 
-// decideAll holds a rule engine to the decisions of the example, which are the
-// same for all, with Weir and without.
+// decideAll compares a rule engine's decisions with the expected ones, which are the same for all
+// engines, with and without Weir.
 func decideAll(t *testing.T, decide ruleEngine) {
 	const folder = "payments"
 	r := load(t, folder)
@@ -69,7 +69,9 @@ func decodeLines(t *testing.T, text []byte) (values []any) {
 
 func TestGoRules(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "go-rules")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./go-rules").CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	build.Dir = "go-rules" // a module of its own
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	decideAll(t, func(t *testing.T, weir string, timeout time.Duration, payments []byte) []byte {
@@ -98,8 +100,7 @@ func TestOPA(t *testing.T) {
 	})
 }
 
-// The policy is as OPA's own tools want it, and its tests, which need no Weir,
-// pass.
+// The policy passes the checks of OPA's own tools, and its tests, which need no Weir.
 func TestPolicy(t *testing.T) {
 	opa := findOPA(t)
 	run(t, nil, nil, opa, "fmt", "--fail", "opa")
@@ -115,7 +116,7 @@ func findOPA(t *testing.T) string {
 	return testkit.Command(t, "opa", "it, such as with `go install github.com/open-policy-agent/opa@latest`")
 }
 
-// run runs a program and returns what it prints.
+// run runs a program and returns its output.
 func run(t *testing.T, input []byte, env []string, program string, args ...string) []byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, args...)

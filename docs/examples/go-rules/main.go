@@ -1,6 +1,6 @@
-// go-rules decides about payments by the rules of a YAML file, over features
-// that it asks Weir for. It reads payments from standard input, each as its event
-// will stand on the bus, and writes a decision for each, a line of JSON.
+// go-rules decides about payments by the rules of a YAML file, with features from Weir. It reads
+// payments from standard input, each in the form of its event on the bus, and writes a decision for
+// each as a line of JSON.
 package main
 
 import (
@@ -41,11 +41,11 @@ func main() {
 // engine decides about payments.
 type engine struct {
 	weir    *client.Client
-	timeout time.Duration // for the features of a payment, with all attempts
+	timeout time.Duration // for the features of a payment, retries included
 	rules   *ruleSet
 }
 
-// run decides about each payment of a stream of JSON.
+// run decides about each payment in a stream of JSON.
 func (e *engine) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	payments, decisions := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -65,7 +65,7 @@ func (e *engine) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// decide decides about one payment, whether Weir answers or not.
+// decide decides about one payment, even if Weir does not answer.
 func (e *engine) decide(ctx context.Context, event json.RawMessage) (*decision, error) {
 	var payment struct {
 		ID     string `json:"event_id"`
@@ -94,7 +94,7 @@ func (e *engine) decide(ctx context.Context, event json.RawMessage) (*decision, 
 	return d, nil
 }
 
-// ask asks for the features of all rules at once, with the payment counted in.
+// ask asks for the features of all rules at once, with the payment as a pending event.
 func (e *engine) ask(ctx context.Context, who client.Entity, event json.RawMessage) (map[string]client.Feature, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()

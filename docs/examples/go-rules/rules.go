@@ -15,19 +15,19 @@ import (
 	"github.com/weir-stream/weir/client"
 )
 
-// severities are the decisions, the least severe first.
+// severities lists the decisions, the least severe first.
 var severities = []string{"approve", "review", "decline"}
 
-// ruleSet is what rules.yaml holds.
+// ruleSet is the content of rules.yaml.
 type ruleSet struct {
 	Service           string
 	Features          []string
 	Rules             []*rule
-	Unknown           string     // the decision where a feature is not known
+	Unknown           string     // the decision if a feature is not known
 	ApproveUnanswered *condition `yaml:"approve_unanswered"`
 }
 
-// rule is a condition, and what is decided where it holds.
+// rule is a condition and the decision if it holds.
 type rule struct {
 	Name     string
 	When     condition
@@ -38,10 +38,10 @@ type rule struct {
 type condition struct {
 	source  string
 	program *vm.Program
-	names   []string // that it uses
+	names   []string // names used in the expression
 }
 
-// parse reads rules and compiles them; the error names every mistake.
+// parse reads and compiles rules; the error lists every mistake.
 func parse(text []byte) (*ruleSet, error) {
 	set := new(ruleSet)
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -73,10 +73,10 @@ func checkDecision(where, decision string) error {
 	return nil
 }
 
-// UnmarshalYAML takes the expression as it is written; compile reads it.
+// UnmarshalYAML keeps the expression as text; compile parses it.
 func (c *condition) UnmarshalYAML(node *yaml.Node) error { return node.Decode(&c.source) }
 
-// compile checks the expression against the types of what it may use.
+// compile checks the expression against the types of the names it may use.
 func (c *condition) compile(where string, env map[string]any) (err error) {
 	if c.program, err = expr.Compile(c.source, expr.Env(env), expr.AsBool()); err != nil {
 		return fmt.Errorf("%s: %w", where, err)
@@ -86,15 +86,14 @@ func (c *condition) compile(where string, env map[string]any) (err error) {
 	return nil
 }
 
-// Visit notes the names in the expression.
+// Visit collects the names in the expression.
 func (c *condition) Visit(node *ast.Node) {
 	if name, ok := (*node).(*ast.IdentifierNode); ok {
 		c.names = append(c.names, name.Value)
 	}
 }
 
-// holds says whether the condition does; not so where something it uses is not
-// known.
+// holds evaluates the condition. It is false if a feature it uses is not known.
 func (c *condition) holds(env map[string]any) (bool, error) {
 	for _, name := range c.names {
 		if _, ok := env[name]; !ok {
@@ -105,8 +104,7 @@ func (c *condition) holds(env map[string]any) (bool, error) {
 	return value == true, err
 }
 
-// decision is what is decided about a payment, with the rules that say so and
-// the values they saw.
+// decision is the decision about a payment, with the rules that led to it and the values they saw.
 type decision struct {
 	Payment  string         `json:"payment"`
 	Decision string         `json:"decision"`
@@ -114,7 +112,7 @@ type decision struct {
 	Features map[string]any `json:"features"`
 }
 
-// add takes the decision of a rule that holds, if it is the most severe so far.
+// add takes over the verdict of a rule that holds, if it is the most severe so far.
 func (d *decision) add(reason, verdict string) {
 	d.Reasons = append(d.Reasons, reason)
 	if slices.Index(severities, verdict) > slices.Index(severities, d.Decision) {
@@ -122,7 +120,7 @@ func (d *decision) add(reason, verdict string) {
 	}
 }
 
-// decide asks all rules about an amount and its features.
+// decide applies all rules to an amount and its features.
 func (s *ruleSet) decide(amount float64, features map[string]client.Feature) (*decision, error) {
 	d := &decision{Decision: severities[0], Reasons: []string{}, Features: map[string]any{}}
 	for _, name := range s.Features {
@@ -148,7 +146,7 @@ func (s *ruleSet) decide(amount float64, features map[string]client.Feature) (*d
 	return d, nil
 }
 
-// decideUnanswered decides about an amount alone.
+// decideUnanswered decides by the amount alone.
 func (s *ruleSet) decideUnanswered(amount float64) (*decision, error) {
 	d := &decision{Decision: severities[0], Features: map[string]any{}}
 	open, err := s.ApproveUnanswered.holds(map[string]any{"amount": amount})
@@ -163,9 +161,9 @@ func (s *ruleSet) decideUnanswered(amount float64) (*decision, error) {
 	return d, nil
 }
 
-// known is the number that a feature tells. It is none where the feature is
-// OUTSIDE_MAX_AGE, younger than its window (INCOMPLETE), has a status that this
-// program has not heard of, or is not in the answer: that is not taken for a 0.
+// known returns a feature's number. ok is false if the feature is OUTSIDE_MAX_AGE, younger than its
+// window (INCOMPLETE), missing from the answer, or has a status that this program does not know:
+// none of these counts as 0.
 func known(f client.Feature) (float64, bool) {
 	switch f.Status {
 	case client.Present, client.NullValue, client.NotFound:

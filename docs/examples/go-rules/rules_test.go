@@ -27,7 +27,7 @@ func shipped(t *testing.T) *ruleSet {
 	return rules
 }
 
-// ordinary are the features of an ordinary payment, but for one.
+// ordinary returns the features of an ordinary payment, with one of them replaced.
 func ordinary(t *testing.T, name, feature string) map[string]client.Feature {
 	t.Helper()
 	features := map[string]client.Feature{}
@@ -89,7 +89,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Whatever keeps Weir from answering, small amounts pass and others do not.
+// When Weir does not answer, for any reason, small amounts pass and others do not.
 func TestUnanswered(t *testing.T) {
 	silent := make(chan struct{})
 	defer close(silent)

@@ -19,17 +19,17 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Answer is the value of one feature as HTTP gives it.
+// Answer is the value of one feature in an HTTP response.
 type Answer struct {
 	Value     json.RawMessage
 	Status    query.Status
 	Exact     bool
 	Uncertain int64
 	Capped    bool
-	// StandardError is relative; 0 where none is stated.
+	// StandardError is relative; 0 if the answer has none.
 	StandardError float64 `json:"standard_error"`
-	// Members are what is answered about the members that the question names;
-	// FalsePositiveRate is that of a true among them.
+	// Members are the answers about the members that the question names; FalsePositiveRate applies
+	// to each true among them.
 	Members           []Member
 	FalsePositiveRate float64 `json:"false_positive_rate"`
 
@@ -46,10 +46,46 @@ type Question struct {
 	Pending  json.RawMessage   `json:"pending,omitempty"`
 	// Members are named for each feature.
 	Members map[string][]json.RawMessage `json:"members,omitempty"`
+	WaitFor *Record                      `json:"wait_for,omitempty"`
+}
+
+// Record names a record that a question waits for.
+type Record struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Timeout   int64  `json:"timeout_ms"`
+}
+
+// Reply is the response to a question.
+type Reply struct {
+	Results   []struct{ Features map[string]Answer } // one for each entity, in the order of the question
+	Waited    struct{ Applied bool }                 // whether the results include the record of WaitFor
+	ReadFrom  string                                 `json:"read_from"` // "replica" if any of the state was read from one
+	Staleness int64                                  `json:"staleness_ms"`
 }
 
 // Ask asks the API at a URL and returns the answers by entity, each by feature.
 func Ask(url string, q Question) ([]map[string]Answer, error) {
+	reply, err := Query(url, q)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]map[string]Answer, len(reply.Results))
+	for i, r := range reply.Results {
+		answers[i] = r.Features
+		for name, a := range r.Features {
+			if a.Members != nil {
+				a.Status = a.Members[0].Status // all members have the same status
+				r.Features[name] = a
+			}
+		}
+	}
+	return answers, nil
+}
+
+// Query asks the API at a URL.
+func Query(url string, q Question) (*Reply, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -66,53 +102,39 @@ func Ask(url string, q Question) ([]map[string]Answer, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", response.Status, text)
 	}
-	var reply struct {
-		Results []struct{ Features map[string]Answer }
-	}
+	var reply Reply
 	if err := json.Unmarshal(text, &reply); err != nil {
 		return nil, err
 	}
-	answers := make([]map[string]Answer, len(reply.Results))
-	for i, r := range reply.Results {
-		answers[i] = r.Features
-		for name, a := range r.Features {
-			if a.Members != nil {
-				a.Status = a.Members[0].Status // all have the same
-				r.Features[name] = a
-			}
-		}
-	}
-	return answers, nil
+	return &reply, nil
 }
 
-// maxValues is the most that one question may ask for, as set by default.
+// maxValues is the default limit of values that one question may ask for.
 const maxValues = 10_000
 
-// Comparison holds answers of an API against the model's.
+// Comparison compares answers of an API with the model's.
 type Comparison struct {
 	T     testing.TB
 	URL   string // of the API
 	Model *model.Model
-	// Partly bears answers that say that their state is complete only since some
-	// moment that they cover.
+	// Partly accepts answers that are complete only since a moment within their coverage.
 	Partly bool
-	// Gaps bears such answers too, and compares them all the same: a log has lost
-	// records that the state still has.
+	// Gaps accepts such answers too, and compares them nevertheless: the log has lost records that
+	// the state still has.
 	Gaps bool
-	// Members are named for features that need some, by their field. Those that lack
-	// them here are not asked for.
+	// Members are named for features that need some, by their field. Features whose field is
+	// missing here are not asked for.
 	Members map[string][]value.Value
 
 	Compared, Wrong int
 	falsePositives
-	Incomplete map[string]int   // answers passed over, by feature
-	Complete   map[string]int   // of a feature with a birth, those compared
-	Since      map[string]int64 // by such a feature
+	Incomplete map[string]int   // answers skipped, by feature
+	Complete   map[string]int   // answers compared, by feature that is complete since a moment
+	Since      map[string]int64 // that moment, by feature
 }
 
-// All asks for every feature of every entity at the moments and compares the
-// answers. A feature is not asked for moments before those that it is kept for,
-// seen from clock.
+// All asks for every feature of every entity at the moments and compares the answers. It skips
+// moments before a feature's keep, counted back from clock.
 func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	c.T.Helper()
 	c.Incomplete, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int64{}
@@ -148,7 +170,8 @@ func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	}
 }
 
-// groups are the features whose entities are of the same fields, those that need members apart.
+// groups returns the features by their by-fields; features that need members have groups of their
+// own.
 func (c *Comparison) groups(r *features.Registry) map[string][]*features.Feature {
 	groups := map[string][]*features.Feature{}
 	for _, f := range r.Features {
@@ -163,7 +186,7 @@ func (c *Comparison) groups(r *features.Registry) map[string][]*features.Feature
 	return groups
 }
 
-// Shown is the number of differences that are told in full.
+// Shown bounds the differences that are printed in full.
 const Shown = 10
 
 func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int64) {
@@ -177,7 +200,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
 	}
 	var answers []map[string]Answer
-	testkit.Eventually(c.T, 2*time.Minute, "an answer", func() (bool, string) { // a busy machine is late
+	testkit.Eventually(c.T, 2*time.Minute, "an answer", func() (bool, string) { // a busy machine answers late
 		var err error
 		answers, err = Ask(c.URL, q)
 		if err == nil && slices.ContainsFunc(answers, unavailable) {
@@ -215,7 +238,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 	}
 }
 
-// unavailable says whether a Redis master did not answer for an entity.
+// unavailable reports whether a Redis master did not answer for an entity.
 func unavailable(answers map[string]Answer) bool {
 	for _, a := range answers {
 		if a.Status == query.Unavailable {
@@ -225,7 +248,7 @@ func unavailable(answers map[string]Answer) bool {
 	return false
 }
 
-// bearGap is an answer as it would be if it did not say that it may lack something.
+// bearGap returns an answer as it would be without its gap.
 func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	if got.Status == query.Incomplete {
 		got.Status = statusOf(want)
@@ -236,7 +259,7 @@ func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	return got
 }
 
-// statusOf is the status of a complete answer.
+// statusOf returns the status of a complete answer.
 func statusOf(r aggregate.Result) query.Status {
 	switch {
 	case !r.Found:
@@ -247,8 +270,8 @@ func statusOf(r aggregate.Result) query.Status {
 	return query.Present
 }
 
-// entityJSON is an entity as a question names it: the text's values under the
-// names of the fields, which are in their order.
+// entityJSON returns an entity as a question names it: the values in text, in the order of the
+// feature's fields, by field name.
 func entityJSON(f *features.Feature, text string) json.RawMessage {
 	types := map[string]value.Type{}
 	for i, by := range f.By {
@@ -264,7 +287,7 @@ func entityJSON(f *features.Feature, text string) json.RawMessage {
 	}
 	out, err := json.Marshal(entity)
 	if err != nil {
-		panic(err) // strings, and the texts of numbers and bools
+		panic(err) // cannot happen: only strings, numbers and bools
 	}
 	return out
 }

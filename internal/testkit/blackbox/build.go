@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Build builds the binary of Weir into a folder, with the race detector if wanted, and
-// returns its path.
+// Build builds the binary of Weir into a folder, optionally with the race detector, and returns its
+// path.
 func Build(dir string, race bool) (path string, err error) {
 	path = filepath.Join(dir, "weir")
 	args := []string{"build", "-o", path}

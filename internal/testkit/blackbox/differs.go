@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Differs says how an answer differs from the model's, "" if it does not.
+// Differs describes how an answer differs from the model's, "" if it does not.
 func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	want, status := r.Value, statusOf(r)
 	_, derived := f.Basis.(*features.Derived)
@@ -48,23 +48,23 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	return ""
 }
 
-// collisions are how many of a few values may fall together in a HyperLogLog, which is
-// much of them in shares: of 17 there are two with the same register once in 120 times.
+// collisions bounds how many of a few values may collide in a HyperLogLog, where each is a large
+// share: of 17 values, two share a register once in 120 times.
 const collisions = 3
 
-// tolerance is by how much a number may be off: by a share of it, or by a number.
+// tolerance is the error allowed in a number: relative and absolute.
 type tolerance struct{ share, number float64 }
 
-// estimated says whether an answer states the error of a set that has more values
-// than are kept, of which it then is an estimate.
+// estimated reports whether an answer is an estimate: it states the error of a set that has more
+// values than are kept.
 func estimated(got Answer, f *features.Feature, want value.Value) bool {
 	_, derived := f.Basis.(*features.Derived)
 	return !derived && !f.Window.Exact && f.Call.Max > 0 && want.Type == value.Int && want.Num > int64(f.Call.Max) &&
 		got.StandardError > 0
 }
 
-// precision says whether a feature's values have no error of their own, and by
-// which share they may be off: the stated error, or five standard errors.
+// precision reports whether a feature's values are exact, and otherwise the relative error allowed:
+// the stated error, or five standard errors.
 func precision(f *features.Feature) (exact bool, off float64) {
 	of, derived := f.Basis.(*features.Derived)
 	switch {
@@ -86,7 +86,7 @@ func inJSON(v value.Value) string {
 	case value.Null:
 		return "null"
 	case value.String:
-		return strconv.Quote(string(v.Str)) // of plain letters
+		return strconv.Quote(string(v.Str)) // only plain letters
 	case value.Location:
 		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Flt, v.Lon)
 	default:
@@ -114,8 +114,8 @@ func listInJSON(items []aggregate.Item, shape aggregate.Shape) string {
 	return "[" + strings.Join(texts, ",") + "]"
 }
 
-// sameValue compares exactly, but for floats, whose sums depend on the order,
-// and estimates, which may be off by a share.
+// sameValue compares exactly, except floats, whose sums depend on the order, and estimates, which
+// may differ by the tolerance.
 func sameValue(got string, want value.Value, t tolerance) bool {
 	if want.IsNull() {
 		return got == "null"
@@ -127,7 +127,7 @@ func sameValue(got string, want value.Value, t tolerance) bool {
 	return err == nil && t.near(n, want.Float64())
 }
 
-// near says whether a float may stand for another.
+// near reports whether two floats are nearly equal.
 func (t tolerance) near(got, want float64) bool {
 	return math.Abs(got-want) <= max(max(t.share, 1e-9)*math.Abs(want), t.number)
 }
@@ -143,7 +143,7 @@ func sameList(got string, items []aggregate.Item, shape aggregate.Shape, t toler
 	return json.Unmarshal([]byte(got), &a) == nil && json.Unmarshal([]byte(want), &b) == nil && alike(a, b, t)
 }
 
-// alike compares what JSON holds, numbers as floats.
+// alike compares JSON values, numbers as floats.
 func alike(got, want any, t tolerance) bool {
 	switch want := want.(type) {
 	case float64:

@@ -17,8 +17,8 @@ features:
   estimated: COUNT_DISTINCT(1d, pay, user, shop, method=hll)
 `
 
-// An estimate of few values may be off by some that share a register, one of many by five
-// standard errors, and a count by none.
+// An estimate of few values may be off by some that share a register, an estimate of many by five
+// standard errors; a count must be exact.
 func TestDiffersInEstimates(t *testing.T) {
 	registry, err := definition.Parse("test.yaml", []byte(estimates))
 	if err != nil {

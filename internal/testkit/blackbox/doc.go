@@ -1,4 +1,3 @@
-// Package blackbox looks at Weir from outside, for tests and trials that run its
-// binary: where a process listens, what its metrics say, and whether what it
-// answers over HTTP is what the model says.
+// Package blackbox inspects Weir from outside, for tests and trials that run its binary: the URL of
+// a process, its metrics, and whether its answers over HTTP equal the model's.
 package blackbox

@@ -8,26 +8,24 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/state"
 )
 
-// ReadCommitted reads a topic of so many partitions from its start to its end,
-// without what was rolled back, by partition. No transaction may be open in it.
+// ReadCommitted reads a topic with the given number of partitions from start to end, without
+// aborted records, by partition. No transaction may be open in the topic.
 func ReadCommitted(ctx context.Context, broker *kafkatest.Broker, topic string, partitions int) (map[int32][]*kgo.Record, error) {
-	asked := map[string][]kafka.OffsetRequest{}
+	var all []state.Partition
 	for p := range partitions {
-		asked[topic] = append(asked[topic], kafka.LastOffsetOf(p))
+		all = append(all, state.Partition{Topic: topic, ID: int32(p)})
 	}
-	reply, err := broker.Client().ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: asked})
+	ends, err := kafkatest.Ends(ctx, broker.Client(), all, kafka.ReadUncommitted)
 	if err != nil {
 		return nil, err
 	}
-	left := map[int32]int64{} // ends of the partitions that are not read
-	for _, p := range reply.Topics[topic] {
-		if p.Error != nil {
-			return nil, p.Error
-		}
-		if p.LastOffset > 0 {
-			left[int32(p.Partition)] = p.LastOffset
+	left := map[int32]int64{} // ends of the partitions not yet read
+	for p, end := range ends {
+		if end > 0 {
+			left[p.ID] = end
 		}
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.ConsumeTopics(topic),
@@ -36,7 +34,7 @@ func ReadCommitted(ctx context.Context, broker *kafkatest.Broker, topic string, 
 		return nil, err
 	}
 	defer client.Close()
-	all := map[int32][]*kgo.Record{}
+	records := map[int32][]*kgo.Record{}
 	for len(left) > 0 {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
@@ -47,9 +45,9 @@ func ReadCommitted(ctx context.Context, broker *kafkatest.Broker, topic string, 
 				delete(left, r.Partition)
 			}
 			if !r.Attrs.IsControl() {
-				all[r.Partition] = append(all[r.Partition], r)
+				records[r.Partition] = append(records[r.Partition], r)
 			}
 		})
 	}
-	return all, nil
+	return records, nil
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Member is what is answered about one member that a question names.
+// Member is the answer about one member that a question names.
 type Member struct {
 	Value  bool
 	Status query.Status
 }
 
-// membersOf are the members that the feature is asked about; nil for none.
+// membersOf returns the members that the feature is asked about; nil for none.
 func (c *Comparison) membersOf(f *features.Feature) []value.Value {
 	if f.Membership() != aggregate.MembersNeeded {
 		return nil
@@ -24,7 +24,7 @@ func (c *Comparison) membersOf(f *features.Feature) []value.Value {
 	return c.Members[f.Field]
 }
 
-// want is the model's answer.
+// want returns the model's answer.
 func (c *Comparison) want(f *features.Feature, entity string, at int64) aggregate.Result {
 	if members := c.membersOf(f); members != nil {
 		return c.Model.AnswerMembers(f, entity, at, members)
@@ -42,8 +42,8 @@ func (q *Question) name(f *features.Feature, members []value.Value) {
 	}
 }
 
-// differsInMembers is Differs for an answer about members. One that was not met may be taken
-// for one that was, where the answer says so; see falsePositives.
+// differsInMembers is Differs for an answer about members. If the answer states a false positive
+// rate, a member that did not occur may be reported as one that did; see falsePositives.
 func differsInMembers(got Answer, want aggregate.Result, status query.Status, exact bool) string {
 	same := len(got.Members) == len(want.Items) && got.Status == status && got.Exact == exact && got.Uncertain == want.Uncertain
 	for i := 0; same && i < len(want.Items); i++ {
@@ -57,8 +57,8 @@ func differsInMembers(got Answer, want aggregate.Result, status query.Status, ex
 		got.Members, got.Status, got.Exact, got.Uncertain, listInJSON(want.Items, aggregate.List), status, exact, want.Uncertain)
 }
 
-// falsePositives are the members that were taken for ones that were met, and how many the
-// answers say to expect at the most.
+// falsePositives counts the false positives among members, and how many the answers state to expect
+// at most.
 type falsePositives struct {
 	found    int
 	expected float64
@@ -75,7 +75,7 @@ func (p *falsePositives) note(got Answer, want aggregate.Result) {
 	}
 }
 
-// problem says whether they are more than chance has.
+// problem describes false positives in excess of chance, "" for none.
 func (p *falsePositives) problem() string {
 	if float64(p.found) <= 10+5*p.expected {
 		return ""

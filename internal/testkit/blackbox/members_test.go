@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A member that was met must be found; one that was not may be found where the answer states
-// the rate of that.
+// A member that occurred must be found; one that did not may be found only if the answer states a
+// false positive rate.
 func TestDiffersInMembers(t *testing.T) {
 	want := aggregate.Result{Found: true}
 	for _, met := range []int64{1, 0} {
@@ -40,7 +40,7 @@ func TestDiffersInMembers(t *testing.T) {
 	}
 }
 
-// More false positives than the answers state are a difference of all of them together.
+// More false positives than the answers state are a difference, counted over all answers.
 func TestFalsePositives(t *testing.T) {
 	want := aggregate.Result{Items: []aggregate.Item{{Value: value.Value{Type: value.Bool}}}}
 	for _, test := range []struct {

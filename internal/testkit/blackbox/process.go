@@ -11,8 +11,7 @@ import (
 
 var listens = regexp.MustCompile(`msg="weir runs".* listen=(\S+)`)
 
-// Listening is the URL at which a process answers, found in its log; ok is false
-// while it does not listen yet.
+// Listening returns the URL at which a process answers, from its log; ok is false until it listens.
 func Listening(log string) (url string, ok bool) {
 	found := listens.FindStringSubmatch(log)
 	if found == nil {
@@ -23,8 +22,7 @@ func Listening(log string) (url string, ok bool) {
 
 var broken = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
 
-// Broken is where a process says in its log that it panicked or has a data race; ""
-// if it does not.
+// Broken returns the part of a log that reports a panic or a data race; "" if there is none.
 func Broken(log string) string {
 	at := broken.FindStringIndex(log)
 	if at == nil {
@@ -33,7 +31,7 @@ func Broken(log string) string {
 	return log[at[0]:min(len(log), at[1]+3000)]
 }
 
-// Get reads a URL; the status is 0 when nobody answers.
+// Get reads a URL; the status is 0 if there is no answer.
 func Get(url string) (status int, body string) {
 	response, err := http.Get(url)
 	if err != nil {
@@ -47,8 +45,8 @@ func Get(url string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// Metric is the sum of a series over its labels in what /metrics says; labels, if
-// any, are a part of its line that must be there, such as `outcome="late"`.
+// Metric returns the sum of a metric over its labels in the text of /metrics; a non-empty labels is
+// a part that its lines must have, such as `outcome="late"`.
 func Metric(metrics, name, labels string) (sum float64, err error) {
 	for line := range strings.Lines(metrics) {
 		series, value, ok := strings.Cut(strings.TrimSpace(line), " ")

@@ -1,4 +1,4 @@
-package goclient_test
+package servertest
 
 import (
 	"context"
@@ -45,15 +45,15 @@ services:
   payment_risk: [device_tx_7d, user_amount_1d]
 `
 
-// now is the present moment of the tests.
+// now is the current time of the tests.
 var now = time.Date(2026, 7, 25, 12, 0, 0, 0, time.UTC)
 
-// clocked is a store that knows no progress.
+// clocked is a store whose clock shows now.
 type clocked struct{ *memory.Store }
 
 func (clocked) Clock(context.Context) (int64, error) { return now.UnixMilli(), nil }
 
-// handler serves a few transactions of a user.
+// handler serves a user with a few transactions.
 func handler() http.Handler {
 	r, err := definition.Parse("definitions.yaml", []byte(definitions))
 	if err != nil {
@@ -83,5 +83,5 @@ func handler() http.Handler {
 	})
 }
 
-// startServer serves on an address of this machine until the program ends.
+// startServer serves on a local address until the program ends.
 func startServer() (address string) { return httptest.NewServer(handler()).URL }

@@ -1,6 +1,6 @@
-// Package goclient_test tests the Go client against a server. They are two modules: the client
-// brings its users nothing, so its own tests know no server.
-package goclient_test
+// Package servertest tests the Go client against a server. They are separate modules: the client
+// must add no dependencies for its users, so its own tests cannot import the server.
+package servertest
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-stream/weir/client"
+	"github.com/weir-stream/weir/features/query"
 )
 
 func TestValuesOfEveryShape(t *testing.T) {
@@ -79,13 +81,14 @@ func TestValuesOfEveryShape(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	var got client.Feature
 	if err := json.Unmarshal([]byte(`{"value":null,"status":"OUTSIDE_MAX_AGE","from":1,"to":2,"exact":false,"standard_error":0.5,"relative_error":0.01,`+
-		`"false_positive_rate":0.25,"uncertain":3,"capped":true,"complete_since":4,"oldest":5,"later":"unknown"}`), &got); err != nil {
+		`"false_positive_rate":0.25,"uncertain":3,"capped":true,"complete_since":4,"filled":0.5,"oldest":5,"later":"unknown"}`), &got); err != nil {
 		t.Fatal(err)
 	}
 	ms := func(n int64) time.Time { return time.UnixMilli(n).UTC() }
+	filled := 0.5
 	want := client.Feature{
 		Status: client.OutsideMaxAge, From: ms(1), To: ms(2), StandardError: 0.5, RelativeError: 0.01, FalsePositiveRate: 0.25, Uncertain: 3, Capped: true,
-		CompleteSince: ms(4), Oldest: ms(5),
+		CompleteSince: ms(4), Filled: &filled, Oldest: ms(5),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b client.Value) bool { return a.IsNull() && b.IsNull() })); diff != "" {
 		t.Errorf("feature (-want +got):\n%s", diff)
@@ -196,7 +199,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What is no answer of Weir's is an error that says so.
+// A response that is not Weir's is an error that says so.
 func TestOtherServers(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -265,4 +268,15 @@ func codesIn(t *testing.T, file, pattern string) (codes []string) {
 		codes = append(codes, string(match[1]))
 	}
 	return codes
+}
+
+// The client knows exactly the statuses that the server may send.
+func TestEveryStatusIsKnown(t *testing.T) {
+	var known []query.Status
+	for _, s := range client.Statuses {
+		known = append(known, query.Status(s))
+	}
+	if diff := cmp.Diff(query.Statuses, known, cmpopts.SortSlices(func(a, b query.Status) bool { return a < b })); diff != "" {
+		t.Errorf("statuses (-server +client):\n%s", diff)
+	}
 }
