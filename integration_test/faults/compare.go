@@ -9,29 +9,32 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/integration_test/faults/servers"
+	"github.com/weir-stream/weir/integration_test/faults/workload"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
 )
 
-// compare compares every feature of every entity, at some moments, with what a plain loop over
-// the log gives; and the dead letters with what in the log is poison.
+// compare compares every feature of every entity, at several moments, with a plain loop over the
+// log, and the dead letters with the poison in the log.
 func (r *round) compare() {
-	_, registry := r.definitions(r.version)
+	registry := r.registry(r.version)
 	for _, p := range r.all() {
-		p.awaitVersion(registry.Version())
+		p.AwaitVersion(registry.Version())
 	}
 	r.ledger.take()
 	loop, clock, poison := r.ledger.loop(registry)
-	url := r.api.url()
-	reloaded := len(r.plan.Versions) > 1
+	url := r.api.URL()
+	reloaded := len(r.scenario.Versions) > 1
 	if reloaded {
 		r.awaitComplete(url, registry)
 	}
-	differences := newKit("comparison", r.failure)
-	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.plan.Interlude != nil, Members: members}
+	differences := servers.NewKit("comparison", r.failure)
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.scenario.Interlude != nil, Members: workload.Members}
 	c.All(registry, clock, r.moments(clock)...)
 	for name, n := range c.Incomplete {
-		if (strings.HasPrefix(name, "always_") || r.plan.Interlude == nil) && n > 0 {
+		if (strings.HasPrefix(name, "always_") || r.scenario.Interlude == nil) && n > 0 {
 			c.Wrong++
 			differences.Errorf("%d answers of %s, which was always kept or is backfilled, say that they are complete since %d only", n, name, c.Since[name])
 		}
@@ -49,7 +52,7 @@ func (r *round) compare() {
 	}
 }
 
-// missingLetters counts the places without a dead letter.
+// missingLetters counts the poison records without a dead letter.
 func (r *round) missingLetters(poison map[string]bool) (missing int) {
 	found := map[string]bool{}
 	for _, records := range r.read(deadLetters + r.suffix) {
@@ -74,29 +77,30 @@ const (
 	day  = 24 * hour
 )
 
-// moments are the present one, and some that have passed, at and around edges of tiles.
+// moments returns the current moment and several past ones, at and around tile edges.
 func (r *round) moments(clock int64) []int64 {
 	random := r.random("moments")
 	edge := state.FloorDiv(clock-random.Int64N(3*day), hour) * hour
 	return []int64{clock, edge, edge - 1, clock - random.Int64N(2*day), clock - random.Int64N(10*day)}
 }
 
-// entities are some whose features a round waits for, by their keys.
+// entities are the sample entities that a round waits for, by their keys.
 var entities = map[string]string{
 	"user": `{"user":"u0"}`, "card": `{"card":"c0"}`, "net": `{"net":"10.0.0.0/24"}`, "shop user": `{"shop":"s0","user":"u0"}`,
 }
 
-// awaitComplete waits until all processors have taken the definitions, and what is new in them
-// is backfilled. Where a log has lost records, only what was always kept is sure to be complete.
+// awaitComplete waits until all processors use the current definitions and have backfilled new
+// features. If a log has lost records, only features that were always defined are sure to become
+// complete.
 func (r *round) awaitComplete(url string, registry *features.Registry) {
 	names := map[string][]string{}
 	for _, f := range registry.Features {
-		if f.Membership() != aggregate.MembersNeeded && (r.plan.Interlude == nil || strings.HasPrefix(f.Name, "always_")) {
+		if f.Membership() != aggregate.MembersNeeded && (r.scenario.Interlude == nil || strings.HasPrefix(f.Name, "always_")) {
 			keys := strings.Join(slices.Sorted(slices.Values(f.By)), " ")
 			names[keys] = append(names[keys], f.Name)
 		}
 	}
-	wait(r.kit, 2*time.Minute, "features are complete", func() (bool, string) {
+	testkit.Eventually(r.kit, 2*time.Minute, "features are complete", func() (bool, string) {
 		for keys, names := range names {
 			q := blackbox.Question{Features: names, Entities: []json.RawMessage{json.RawMessage(entities[keys])}, At: time.Now().UnixMilli()}
 			answers, err := blackbox.Ask(url, q)

@@ -2,19 +2,19 @@ package main
 
 import "math/rand/v2"
 
-// lane is what a fault befalls. Faults of one lane come one after the other, those of
-// different lanes whenever it happens, also at once.
+// lane is the part of the system that a fault hits. Faults in one lane follow one another; faults
+// in different lanes may overlap.
 type lane string
 
 const (
 	processorLane lane = "processors"
 	redisLane     lane = "redis"
 	kafkaLane     lane = "kafka"
-	// interludeLane is for what happens once all is applied.
+	// interludeLane holds the faults that happen once everything is applied.
 	interludeLane lane = "interlude"
 )
 
-// fault is something bad that happens while events flow. When happen returns, all that it
+// fault is a failure that is injected while events flow. When happen returns, everything that it
 // stopped runs again.
 type fault struct {
 	name       string
@@ -23,7 +23,7 @@ type fault struct {
 	happen     func(r *round, random *rand.Rand)
 }
 
-// faults are all there are, each in a file of its own.
+// faults lists all faults; each has a file of its own.
 var faults = []*fault{
 	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions,
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,

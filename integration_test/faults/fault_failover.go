@@ -5,68 +5,57 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/weir-stream/weir/integration_test/faults/servers"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// The server fails over to a replica whose link broke before: it lacks the last writes.
+// The server fails over to a replica whose link broke before, so that the last writes are lost.
 var failOverLate = &fault{name: "failover that loses writes", lane: redisLane, topologies: []string{"single"}, happen: func(r *round, random *rand.Rand) {
-	s := r.redis.(*single)
-	replication := testkit.Proxy(r.kit, s.server.Addr())
-	replica := &node{Server: redistest.NewReplica(r.kit, replication.Addr())}
+	s := r.redis.(*servers.Single)
+	replication := testkit.Proxy(r.kit, s.Master(0).Addr())
+	replica := servers.NewReplica(r.kit, replication.Addr())
 	pause(random, 0, 500*time.Millisecond)
 	replication.Cut()
 	pause(random, 0, 2*time.Second)
-	s.server.kill()
-	replica.Promote()
-	s.server = replica
-	s.link.Retarget(replica.Addr())
+	s.Master(0).Kill()
+	s.FailOver(replica)
 }}
 
-// The master dies, and comes back before or after another has taken its place.
+// The master dies, and comes back before or after its replica is promoted.
 var killMaster = &fault{name: "master killed", lane: redisLane, topologies: []string{"sentinel", "cluster"}, happen: func(r *round, random *rand.Rand) {
-	n := r.redis.master(random.IntN(3))
-	n.kill()
+	n := r.redis.Master(random.IntN(3))
+	n.Kill()
 	pause(random, 0, 5*time.Second)
-	n.start()
-	r.redis.settled(r.kit)
+	n.Start()
+	r.redis.AwaitServing(r.kit)
 	r.awaitMended(n)
 }}
 
-// The master hangs. When it wakes up another may have its place, which it learns only after a
-// while: what it takes until then is lost.
+// The master hangs. When it wakes up, a replica may have been promoted; the master learns of that
+// only after a while, and what it accepts until then is lost.
 var hangMaster = &fault{name: "master hung", lane: redisLane, topologies: []string{"sentinel", "cluster"}, happen: func(r *round, random *rand.Rand) {
-	n := r.redis.master(random.IntN(3))
+	n := r.redis.Master(random.IntN(3))
 	n.Pause()
 	pause(random, 0, 6*time.Second)
 	n.Resume()
-	r.redis.settled(r.kit)
+	r.redis.AwaitServing(r.kit)
 }}
 
-// An operator has a replica take over: in a cluster without asking the master, which loses what
-// the replica lacks.
+// An operator promotes a replica. In a cluster this happens without the master's consent, and the
+// writes that the replica lacks are lost.
 var failOver = &fault{name: "failover", lane: redisLane, topologies: []string{"sentinel", "cluster"}, happen: func(r *round, random *rand.Rand) {
-	var how []any
-	var target string
-	switch side := r.redis.(type) {
-	case *sentinel:
-		target, how = side.watcher.Addr(), []any{"sentinel", "failover", sentinelName}
-	case *cluster:
-		for _, i := range random.Perm(len(side.servers)) {
-			if n := side.servers[i]; !n.isMaster() {
-				target, how = n.Addr(), []any{"cluster", "failover", []string{"takeover", "force"}[random.IntN(2)]}
-			}
-		}
-	}
-	client := redis.NewClient(&redis.Options{Addr: target, Protocol: 2})
-	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := client.Do(ctx, how...).Err(); err != nil {
-		return // there is no good replica at this moment, or a failover under way
+	var err error
+	switch side := r.redis.(type) {
+	case *servers.Sentinel:
+		err = side.FailOver(ctx)
+	case *servers.Cluster:
+		err = side.FailOver(ctx, side.Replica(random.IntN(3)), random.IntN(2) == 0)
+	}
+	if err != nil {
+		return // no healthy replica at this moment, or a failover is under way
 	}
 	pause(random, 200*time.Millisecond, time.Second)
-	r.redis.settled(r.kit)
+	r.redis.AwaitServing(r.kit)
 }}

@@ -7,24 +7,24 @@ import (
 
 var killProcessor = &fault{name: "processor killed", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	p := r.processors[random.IntN(len(r.processors))]
-	p.kill()
+	p.Kill()
 	pause(random, 0, 2*time.Second)
-	p.start()
+	p.Start()
 }}
 
-// A hang longer than the group's session is one that wakes up with a batch in its hands when
-// another has its partitions.
+// A processor that hangs for longer than the session timeout wakes up with a batch whose partitions
+// another processor owns by then.
 var hangProcessor = &fault{name: "processor hung", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	length := time.Duration(random.Int64N(int64(4 * time.Second)))
-	r.processors[random.IntN(len(r.processors))].hang(length)
+	r.processors[random.IntN(len(r.processors))].Hang(length)
 }}
 
 var killAllProcessors = &fault{name: "all processors killed", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	for _, p := range r.processors {
-		p.kill()
+		p.Kill()
 	}
 	pause(random, 0, time.Second)
 	for _, p := range r.processors {
-		p.start()
+		p.Start()
 	}
 }}

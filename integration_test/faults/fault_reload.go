@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// The processes take the next version of the definitions one after the other, the API before
-// them, between them or behind.
+// The processes load the next version of the definitions one after the other; the API may come
+// first, last or in between.
 var reloadDefinitions = &fault{name: "definitions reloaded", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	r.version++
 	all := r.all()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, p := range all {
-		p.put(r.version)
+		p.Put(r.definitions(r.version))
 		pause(random, 0, time.Second)
 	}
 }}

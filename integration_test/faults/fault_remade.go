@@ -5,22 +5,24 @@ import (
 	"os/exec"
 	"slices"
 	"time"
+
+	"github.com/weir-stream/weir/integration_test/faults/workload"
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// The topic of payments is deleted and made anew, with other events. An operator has the
-// processors go on with it, keeping the state.
+// The topic of payments is deleted and recreated, with other events. An operator lets the
+// processors continue with it and keep the state.
 var remakeTopic = &fault{name: "topic remade", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.ledger.take()
 	r.remake(random)
-	r.weir("progress", "set", payments+r.suffix, "--to", "start", "--yes")
+	r.weir("progress", "set", workload.Payments+r.suffix, "--to", "start", "--yes")
 }}
 
-// The same, and the operator makes the other choice: a namespace that begins anew, from the
-// logs that there are.
+// As above, but the operator chooses a new namespace, which starts from the logs that exist.
 var beginAnew = &fault{name: "topic remade and namespace begun anew", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.remake(random)
 	for _, p := range r.all() {
-		p.stop()
+		p.Stop()
 	}
 	r.retired = append(r.retired, r.all()...)
 	r.again = "-again"
@@ -28,13 +30,13 @@ var beginAnew = &fault{name: "topic remade and namespace begun anew", lane: inte
 	r.begin()
 }}
 
-// remake deletes the topic of payments and makes it anew, with some events or none.
+// remake deletes the topic of payments and recreates it, empty or with some events.
 func (r *round) remake(random *rand.Rand) {
 	r.killAllOrNone(random)
-	topic := payments + r.suffix
-	r.kafka.deleteTopic(topic)
-	r.kafka.createTopic(topic, r.plan.Partitions)
-	for _, p := range partitionsOf(topic, r.plan.Partitions) {
+	topic := workload.Payments + r.suffix
+	r.kafka.DeleteTopic(topic)
+	r.kafka.CreateTopic(topic, r.scenario.Partitions)
+	for _, p := range partitionsOf(topic, r.scenario.Partitions) {
 		r.ledger.diverge(p, 0)
 	}
 	if random.IntN(2) == 0 {
@@ -43,10 +45,10 @@ func (r *round) remake(random *rand.Rand) {
 	pause(random, 0, 2*time.Second)
 }
 
-// weir runs a command of the binary to its end, again while it fails.
+// weir runs a command of the binary, and repeats it until it succeeds.
 func (r *round) weir(args ...string) {
-	args = slices.Concat(args, r.settings(), []string{"--features", r.processors[0].file})
-	wait(r.kit, time.Minute, "weir "+args[0], func() (bool, string) {
+	args = slices.Concat(args, r.settings(), []string{"--features", r.processors[0].File})
+	testkit.Eventually(r.kit, time.Minute, "weir "+args[0], func() (bool, string) {
 		out, err := exec.Command(r.trials.binary, args...).CombinedOutput()
 		return err == nil, string(out)
 	})

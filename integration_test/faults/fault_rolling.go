@@ -7,8 +7,8 @@ import (
 
 var rollProcessors = &fault{name: "rolling restart", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	for _, p := range r.processors {
-		p.stop()
-		p.start()
+		p.Stop()
+		p.Start()
 		pause(random, 0, time.Second)
 	}
 }}
@@ -16,11 +16,11 @@ var rollProcessors = &fault{name: "rolling restart", lane: processorLane, happen
 // One more processor joins the group, and leaves it again.
 var scaleProcessors = &fault{name: "processor joins and leaves", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	p := r.newProcess("guest", "processor")
-	p.start()
+	p.Start()
 	pause(random, time.Second, 3*time.Second)
 	if random.IntN(2) == 0 {
-		p.kill()
+		p.Kill()
 	} else {
-		p.stop()
+		p.Stop()
 	}
 }}

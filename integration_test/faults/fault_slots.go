@@ -5,28 +5,18 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/integration_test/faults/servers"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // Slots of shards move from one master to another while they are written to.
 var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []string{"cluster"}, happen: func(r *round, random *rand.Rand) {
-	c := r.redis.(*cluster)
-	c.settled(r.kit)
-	masters := c.masters()
-	var servers []*redistest.Server
-	for _, n := range masters {
-		servers = append(servers, n.Server)
-	}
+	c := r.redis.(*servers.Cluster)
+	c.AwaitServing(r.kit)
 	for range 1 + random.IntN(4) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		tag := keyspace.ShardTag(r.namespace(), random.IntN(r.plan.Shards), r.plan.Shards)
-		slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
-		from, to := redistest.SlotOwner(ctx, tag, servers...), servers[random.IntN(len(servers))]
-		var err error
-		if from != nil && to != from {
-			err = redistest.MoveSlot(ctx, slot, from, to, servers...)
-		}
+		tag := keyspace.ShardTag(r.namespace(), random.IntN(r.scenario.Shards), r.scenario.Shards)
+		err := c.MoveSlot(ctx, tag, c.Master(random.IntN(3)))
 		cancel()
 		if err != nil {
 			r.kit.Fatal(err)

@@ -3,15 +3,17 @@ package main
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/weir-stream/weir/integration_test/faults/workload"
 )
 
-// A producer writes in a transaction and hangs: what comes behind waits until the broker rolls
-// it back, and none of it counts.
+// A producer writes in a transaction and hangs: later records wait until the broker aborts the
+// transaction, and none of its records count.
 var hangTransaction = &fault{name: "transaction hung", lane: kafkaLane, happen: func(r *round, random *rand.Rand) {
-	g := newGenerator(random, r.plan.Options)
-	events := make([]message, 1+random.IntN(50))
+	g := workload.NewGenerator(random, r.scenario.Options)
+	events := make([]workload.Message, 1+random.IntN(50))
 	for i := range events {
-		events[i] = g.next()
+		events[i] = g.Next()
 	}
 	timeout := time.Second + time.Duration(random.Int64N(int64(4*time.Second)))
 	release := r.writer.hang(events, timeout)

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 )
 
-// seedOfTest is a seed whose rounds have faults of all lanes, and a reload.
+// seedOfTest is a seed whose rounds have faults in every lane and a reload.
 const seedOfTest = 32
 
-// A short round on each kind of Redis, and one for each thing that befalls logs, of events and
-// faults that do not change: what fails here is Weir, or the trials themselves.
+// Short rounds run on each kind of Redis and with each fault of logs. Their events and faults are
+// fixed, so that a failure is one of Weir or of the trials.
 func TestRounds(t *testing.T) {
-	t.Setenv("WEIR_TEST_SOURCE", "local") // faults reach into files and processes
+	t.Setenv("WEIR_TEST_SOURCE", "local") // faults change files and processes
 	testkit.Command(t, "redis-server", "Redis 6.2 or later")
 	testkit.Command(t, "java", "a Java runtime, 17 or later")
 	binary, err := blackbox.Build(t.TempDir(), testkit.Race)
@@ -26,17 +27,21 @@ func TestRounds(t *testing.T) {
 	}
 	trials := newTrials(binary, false)
 	defer trials.close(false)
-	plans := map[string]*plan{}
-	interludes := []string{truncateLog.name, remakeTopic.name, beginAnew.name}
+	scenarios := map[string]*scenario{}
+	interludes := map[*fault]string{truncateLog: "single", remakeTopic: "single", beginAnew: "single"}
+	var names []string
+	for f := range interludes {
+		names = append(names, f.name)
+	}
 	for _, topology := range topologies {
-		plans[topology] = draw(seedOfTest, topology, interludes)
+		scenarios[topology] = draw(seedOfTest, topology, names)
 	}
-	for _, f := range []*fault{truncateLog, remakeTopic, beginAnew} {
-		p := draw(seedOfTest, "single", []string{reloadDefinitions.name})
+	for f, topology := range interludes {
+		p := draw(seedOfTest, topology, []string{reloadDefinitions.name})
 		p.Interlude = f
-		plans[f.name] = p
+		scenarios[f.name] = p
 	}
-	for name, p := range plans {
+	for name, p := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			shorten(p)
 			r := trials.play(p)
@@ -51,15 +56,15 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// shorten leaves some seconds of a round.
-func shorten(p *plan) {
+// shorten reduces a round to some seconds.
+func shorten(p *scenario) {
 	p.Length, p.Events = 6*time.Second, 1200
 	for l, events := range p.Lanes {
 		p.Lanes[l] = slices.DeleteFunc(events, func(e event) bool { return e.after > p.Length })
 	}
 }
 
-// A seed draws the same round each time, and the rounds of some dozen seeds have all there is.
+// A seed always draws the same round, and some dozen seeds together draw everything there is.
 func TestDraws(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(30) {
@@ -77,11 +82,11 @@ func TestDraws(t *testing.T) {
 			}
 		}
 		for _, version := range p.Versions {
-			if _, err := definition.Parse("drawn.yaml", []byte(definitionsText(version, "-x", p.Late))); err != nil {
+			if _, err := definition.Parse("drawn.yaml", []byte(workload.Definitions(version, "-x", p.Late))); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 			for _, f := range version {
-				name, _, _ := strings.Cut(f.text, "(")
+				name, _, _ := strings.Cut(f.Text, "(")
 				seen[name] = true
 			}
 		}
@@ -93,7 +98,7 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// Names that there are not are refused, with those that there are.
+// Unknown names are refused, and the message lists the known ones.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ topology, without, want string }{
 		{"", "", ""}, {"single", "redis killed,older copy", ""},

@@ -9,24 +9,25 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/state"
 )
 
-// ledger is all that counts: what the log holds that nobody rolled back, and what a log held
-// that is no more, as far as it was applied.
+// ledger holds every record that counts: the committed records of the logs, and those of deleted or
+// truncated logs that were applied.
 type ledger struct {
 	round   *round
 	records []*kgo.Record
-	next    map[state.Partition]int64 // offsets before which the ledger has what the logs hold
+	next    map[state.Partition]int64 // the next offset to take
 }
 
 func newLedger(r *round) *ledger { return &ledger{round: r, next: map[state.Partition]int64{}} }
 
-// take adds what the logs hold by now.
+// take adds the records written to the logs since the last take.
 func (l *ledger) take() {
-	for topic, n := range map[string]int{payments: l.round.plan.Partitions, logins: 1} {
+	for topic, n := range map[string]int{workload.Payments: l.round.scenario.Partitions, workload.Logins: 1} {
 		topic += l.round.suffix
 		byPartition := l.round.read(topic)
 		for _, p := range partitionsOf(topic, n) {
@@ -40,10 +41,10 @@ func (l *ledger) take() {
 	}
 }
 
-// diverge says that a log goes on otherwise from an offset on.
+// diverge notes that a log has other records from an offset on.
 func (l *ledger) diverge(p state.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
 
-// loop is the model of all records, its clock, and the places of poison.
+// loop returns the model of all records, its clock, and the places of poison.
 func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int64, poison map[string]bool) {
 	loop, poison = model.New(registry), map[string]bool{}
 	for _, r := range l.records {
@@ -60,11 +61,11 @@ func (l *ledger) loop(registry *features.Registry) (loop *model.Model, clock int
 	return loop, clock, poison
 }
 
-// read reads a topic to its end, without what was rolled back.
+// read reads a topic to its end, without aborted records.
 func (r *round) read(topic string) map[int32][]*kgo.Record {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	records, err := blackbox.ReadCommitted(ctx, r.kafka.Broker, topic, r.kafka.topics[topic])
+	records, err := blackbox.ReadCommitted(ctx, r.kafka.Broker, topic, r.topics()[topic])
 	if err != nil {
 		r.kit.Fatal(err)
 	}

@@ -1,3 +1,8 @@
+// Command faults puts Weir through random trials on real Kafka and Redis servers. In each round a
+// seed draws the servers, definitions, events and faults. Processes of the real binary handle the
+// events while the faults happen, and in the end every feature of every entity is compared with a
+// plain loop over the log. docs/faults.md says what is drawn and how to read the output.
+// to read what comes out.
 package main
 
 import (
@@ -35,7 +40,7 @@ func main() {
 	}
 }
 
-// check refuses names that there are not.
+// check refuses unknown names.
 func check(topology, without string) error {
 	if topology != "" && !slices.Contains(topologies, topology) {
 		return fmt.Errorf("no topology %q; there are %s", topology, strings.Join(topologies, ", "))
@@ -50,9 +55,9 @@ func check(topology, without string) error {
 
 func isComma(r rune) bool { return r == ',' }
 
-// run plays rounds until the time is over, or the one round of a seed.
+// run plays rounds until the time is over, or only the round of one seed.
 func run(length time.Duration, seed, from uint64, only, without string, race, keep bool) error {
-	if err := os.Setenv("WEIR_TEST_SOURCE", "local"); err != nil { // faults reach into files and processes
+	if err := os.Setenv("WEIR_TEST_SOURCE", "local"); err != nil { // faults change files and processes
 		return err
 	}
 	dir, err := os.MkdirTemp("", "weir-faults-")
@@ -65,7 +70,7 @@ func run(length time.Duration, seed, from uint64, only, without string, race, ke
 		return err
 	}
 	asked, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(asked, stop) // the first signal lets the round end, the second ends it
+	context.AfterFunc(asked, stop) // the first signal lets the round finish, the second stops it
 	t := newTrials(binary, keep)
 	defer t.close(false)
 	next := func() uint64 { s := from; from++; return s }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -13,28 +14,29 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/integration_test/faults/servers"
+	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
-	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// round is one round while it is played.
+// round is one round in progress.
 type round struct {
-	trials *trials
-	plan   *plan
-	kit    *kit
-	over   atomic.Bool // what fails from now on is the end's doing
+	trials   *trials
+	scenario *scenario
+	kit      *servers.Kit
+	over     atomic.Bool // later failures are caused by the shutdown
 
-	suffix     string // of topics, and the namespace
-	kafka      *broker
-	redis      redisSide
+	suffix     string // of topics and of the namespace
+	kafka      *servers.Broker
+	redis      servers.Redis
 	store      *redisstore.Store
-	processors []*process
-	api        *process
-	again      string     // behind the first namespace's name, that of the one which was begun anew
-	retired    []*process // of the first namespace
-	version    int        // of the definitions that were given out last
+	processors []*servers.Process
+	api        *servers.Process
+	again      string             // suffix of the new namespace, if one was begun anew
+	retired    []*servers.Process // processes of the first namespace
+	version    int                // of the definitions loaded last
 	writer     *writer
 	ledger     *ledger
 
@@ -45,16 +47,16 @@ type round struct {
 	res      result
 }
 
-func newRound(t *trials, p *plan) *round {
-	r := &round{trials: t, plan: p, faults: map[string]int{}}
-	r.kit = newKit(fmt.Sprint("round-", p.Seed), r.failure)
+func newRound(t *trials, p *scenario) *round {
+	r := &round{trials: t, scenario: p, faults: map[string]int{}}
+	r.kit = servers.NewKit(fmt.Sprint("round-", p.Seed), r.failure)
 	return r
 }
 
-// random is a source of random numbers for one use.
-func (r *round) random(use string) *rand.Rand { return random(r.plan.Seed, use) }
+// random returns a source of random numbers for one use.
+func (r *round) random(use string) *rand.Rand { return random(r.scenario.Seed, use) }
 
-// shownFailures is how many failures of a round are told.
+// shownFailures bounds the failures of a round that are printed.
 const shownFailures = 12
 
 func (r *round) failure(message string) {
@@ -78,23 +80,26 @@ func (r *round) happened(name string) {
 func (r *round) result() result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, res := r.plan, r.res
+	p, res := r.scenario, r.res
 	res.Seed, res.Topology, res.Partitions, res.Shards, res.Processors = p.Seed, p.Topology, p.Partitions, p.Shards, p.Processors
 	res.Faults, res.Failures = r.faults, r.failures
-	for _, process := range slices.Concat(r.retired, r.processors, []*process{r.api}) {
+	for _, process := range slices.Concat(r.retired, r.processors, []*servers.Process{r.api}) {
 		if process != nil {
-			res.Exits += process.exits
+			res.Exits += process.Exits()
 		}
 	}
 	return res
 }
 
-// play plays the round: servers, processes, events and faults, and the comparison.
+// play runs the round: servers, processes, events and faults, and the comparison.
 func (r *round) play() {
 	r.suffix = "-" + testkit.Namespace(r.kit)
 	r.kafka = r.trials.kafka()
-	r.kafka.createTopics(r.suffix, r.plan.Partitions)
-	defer r.kafka.deleteTopics()
+	topics := r.topics()
+	for topic, partitions := range topics {
+		r.kafka.CreateTopic(topic, partitions)
+	}
+	defer r.kafka.DeleteTopics(slices.Collect(maps.Keys(topics))...)
 	r.redis = r.trials.redis(r)
 	r.begin()
 	defer r.end()
@@ -105,37 +110,40 @@ func (r *round) play() {
 		return
 	}
 	r.awaitApplied()
-	if r.plan.Interlude != nil {
+	if r.scenario.Interlude != nil {
 		r.interlude()
 	}
 	r.compare()
 }
 
-// begin starts the processes, in a namespace that nobody has used.
+// begin starts the processes, in an unused namespace.
 func (r *round) begin() {
-	r.store = redisstore.New(r.redis.client(), r.namespace(), r.plan.Shards)
+	r.store = redisstore.New(r.redis.Client(), r.namespace(), r.scenario.Shards)
 	r.processors = nil
-	for i := range r.plan.Processors {
+	for i := range r.scenario.Processors {
 		r.processors = append(r.processors, r.newProcess(fmt.Sprint("processor", i, r.again), "processor"))
 	}
 	r.api = r.newProcess("api"+r.again, "api")
 	for _, p := range r.all() {
-		p.start()
+		p.Start()
 	}
 }
 
-func (r *round) namespace() string { return "faults" + r.suffix + r.again }
+// newProcess returns a process with the newest definitions, not yet started.
+func (r *round) newProcess(name, role string) *servers.Process {
+	return servers.NewProcess(r.kit, name, r.trials.binary, role, r.definitions(r.version), slices.Concat(r.settings(), r.scenario.settings())...)
+}
 
-func (r *round) all() []*process {
+func (r *round) all() []*servers.Process {
 	return append(r.processors[:len(r.processors):len(r.processors)], r.api)
 }
 
-// end ends the processes, and tells what they say of themselves that must not be.
+// end kills the processes, and reports panics and data races in their logs.
 func (r *round) end() {
 	for _, p := range append(r.retired, r.all()...) {
-		p.end()
-		if broken := blackbox.Broken(p.log()); broken != "" {
-			r.kit.Errorf("%s: %s", p.name, broken)
+		p.Kill()
+		if broken := blackbox.Broken(p.Log()); broken != "" {
+			r.kit.Errorf("%s: %s", p.Name, broken)
 		}
 	}
 }
@@ -147,7 +155,7 @@ func (r *round) flow() {
 	r.mu.Unlock()
 	var lanes sync.WaitGroup
 	lanes.Go(r.writer.run)
-	for name, events := range r.plan.Lanes {
+	for name, events := range r.scenario.Lanes {
 		random := r.random(string(name))
 		lanes.Go(func() {
 			for _, e := range events {
@@ -163,50 +171,55 @@ func (r *round) flow() {
 	lanes.Wait()
 }
 
-// interlude has something happen to the log that must find all of it applied, for what counts
-// to be certain, and goes on with some more events.
+// interlude injects a fault that changes a log, and writes some more events. All records must be
+// applied before, or which of them count would be uncertain.
 func (r *round) interlude() {
 	random := r.random("interlude")
-	r.plan.Interlude.happen(r, random)
-	r.happened(r.plan.Interlude.name)
+	r.scenario.Interlude.happen(r, random)
+	r.happened(r.scenario.Interlude.name)
 	for _, p := range r.processors {
-		p.start()
+		p.Start()
 	}
 	r.writer.more(1 + random.IntN(600))
 	r.awaitApplied()
 }
 
-// killAllOrNone lets the log change while processors run or while there are none.
+// killAllOrNone kills all processors in one case of three, so that the log changes with and without
+// processors running.
 func (r *round) killAllOrNone(random *rand.Rand) {
 	if random.IntN(3) > 0 {
 		return
 	}
 	for _, p := range r.processors {
-		p.kill()
+		p.Kill()
 	}
 }
 
-// sleepUntil waits until so long after the round's beginning.
+// sleepUntil sleeps until a time after the round's beginning.
 func (r *round) sleepUntil(after time.Duration) { time.Sleep(time.Until(r.began.Add(after))) }
 
-// pause waits for a random time between two.
+// pause sleeps for a random time between two bounds.
 func pause(random *rand.Rand, least, most time.Duration) {
 	time.Sleep(least + time.Duration(random.Int64N(int64(most-least)+1)))
 }
 
-// appliedWithin bounds how long all may take to be applied when nothing is broken any more.
+// appliedWithin bounds how long it takes to apply everything once all servers work again.
 const appliedWithin = 3 * time.Minute
 
+// operatorLooks is the interval at which an operator looks for hanging transactions.
+const operatorLooks = 2 * time.Second
+
 // awaitApplied waits until every shard has applied every partition to its end. Meanwhile an
-// operator ends transactions that the broker has forgotten.
+// operator aborts transactions that the broker has forgotten.
 func (r *round) awaitApplied() {
 	var looked time.Time
-	wait(r.kit, appliedWithin, "everything is applied", func() (bool, string) {
+	partitions := r.partitions()
+	testkit.Eventually(r.kit, appliedWithin, "everything is applied", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if time.Since(looked) > operatorLooks {
 			looked = time.Now()
-			n, err := r.kafka.abortHanging(ctx)
+			n, err := r.kafka.AbortHanging(ctx, partitions)
 			if err != nil {
 				return false, err.Error()
 			}
@@ -214,8 +227,7 @@ func (r *round) awaitApplied() {
 				r.happened("transaction forgotten by the broker")
 			}
 		}
-		partitions := r.kafka.partitions()
-		ends, err := r.kafka.ends(ctx)
+		ends, err := r.kafka.Ends(ctx, partitions)
 		if err != nil {
 			return false, err.Error()
 		}
@@ -234,31 +246,27 @@ func (r *round) awaitApplied() {
 	})
 }
 
-// tails are the ends of the processes' logs.
+// tails returns the last lines of the processes' logs.
 func (r *round) tails() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "transactions are open in %s", r.kafka.open())
+	fmt.Fprintf(&b, "transactions are open in %s", r.kafka.OpenTransactions(r.partitions()))
 	for _, p := range r.all() {
-		log := p.log()
-		fmt.Fprintf(&b, "\n%s says:\n%s", p.name, log[max(0, len(log)-600):])
+		log := p.Log()
+		fmt.Fprintf(&b, "\n%s says:\n%s", p.Name, log[max(0, len(log)-600):])
 	}
 	return b.String()
 }
 
-// definitions are a version of the definitions as a file has them, and compiled.
-func (r *round) definitions(version int) (string, *features.Registry) {
-	text := definitionsText(r.plan.Versions[version], r.suffix, r.plan.Late)
-	registry, err := definition.Parse(filepath.Join("seed", fmt.Sprint(r.plan.Seed)), []byte(text))
+// definitions returns a version of the definitions as text for a file.
+func (r *round) definitions(version int) string {
+	return workload.Definitions(r.scenario.Versions[version], r.suffix, r.scenario.Late)
+}
+
+// registry compiles a version of the definitions.
+func (r *round) registry(version int) *features.Registry {
+	registry, err := definition.Parse(filepath.Join("seed", fmt.Sprint(r.scenario.Seed)), []byte(r.definitions(version)))
 	if err != nil {
 		r.kit.Fatal(err)
 	}
-	return text, registry
-}
-
-// known are the partitions of a topic.
-func partitionsOf(topic string, n int) (all []state.Partition) {
-	for id := range n {
-		all = append(all, state.Partition{Topic: topic, ID: int32(id)})
-	}
-	return all
+	return registry
 }

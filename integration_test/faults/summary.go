@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// result is what is told of a round, as a line of JSON.
+// result is the report of a round, written as a line of JSON.
 type result struct {
 	Seed       uint64         `json:"seed"`
 	Topology   string         `json:"topology"`
@@ -16,23 +16,23 @@ type result struct {
 	Shards     int            `json:"shards"`
 	Processors int            `json:"processors"`
 	Features   int            `json:"features"`
-	Records    int            `json:"records"` // that count
+	Records    int            `json:"records"` // committed records
 	Faults     map[string]int `json:"faults"`
-	Exits      int            `json:"exits"` // processes that ended by themselves, and were started again
+	Exits      int            `json:"exits"` // processes that exited by themselves and were restarted
 	Compared   int            `json:"compared"`
-	// Incomplete are answers that say truthfully that they lack something.
+	// Incomplete counts answers that rightly report missing events.
 	Incomplete  int      `json:"incomplete"`
 	Differences int      `json:"differences"`
 	Seconds     float64  `json:"seconds"`
-	Failures    []string `json:"failures,omitempty"` // the first differences, and what else went wrong
+	Failures    []string `json:"failures,omitempty"` // the first differences and other failures
 }
 
-// summary adds rounds up.
+// summary adds up rounds.
 type summary struct {
 	rounds, failed, compared, incomplete, differences int
 
 	topologies, faults map[string]int
-	seeds              []uint64 // of rounds that failed
+	seeds              []uint64 // of failed rounds
 }
 
 func (s *summary) add(r result) {
@@ -53,7 +53,7 @@ func (s *summary) add(r result) {
 	}
 }
 
-// text says in some lines what came of all rounds.
+// text summarizes all rounds in some lines.
 func (s *summary) text(took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d rounds in %v (%s): %d values compared, %d differences; %d answers said that they are not complete\n",

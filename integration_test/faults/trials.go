@@ -7,23 +7,23 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/integration_test/faults/servers"
 )
 
-// trials are the rounds of a run, and the servers that are used for more than one of them.
+// trials are the rounds of a run and the servers they share.
 type trials struct {
 	binary string
 	keep   bool
-	kit    *kit // of the servers
+	kit    *servers.Kit // of the servers
 
 	mu      sync.Mutex
-	round   *round // that is played
-	broker  *broker
-	cluster *cluster
+	round   *round // in progress
+	broker  *servers.Broker
+	cluster *servers.Cluster
 }
 
 func newTrials(binary string, keep bool) *trials {
-	redis.SetLogger(silent{}) // failovers are no news here
+	redis.SetLogger(silent{}) // failovers are expected
 	t := &trials{binary: binary, keep: keep}
 	t.kit = t.newKit()
 	return t
@@ -33,9 +33,9 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// newKit is a kit whose failures are those of the round that is played.
-func (t *trials) newKit() *kit {
-	return newKit("servers", func(message string) {
+// newKit returns a kit that reports its failures to the current round.
+func (t *trials) newKit() *servers.Kit {
+	return servers.NewKit("servers", func(message string) {
 		t.mu.Lock()
 		r := t.round
 		t.mu.Unlock()
@@ -43,8 +43,8 @@ func (t *trials) newKit() *kit {
 	})
 }
 
-// play plays a round. After one that failed, the next has servers of its own.
-func (t *trials) play(p *plan) result {
+// play plays the round. After a failed round, the next one gets new servers.
+func (t *trials) play(p *scenario) result {
 	began := time.Now()
 	r := newRound(t, p)
 	t.mu.Lock()
@@ -60,44 +60,39 @@ func (t *trials) play(p *plan) result {
 	res := r.result()
 	res.Seconds = float64(time.Since(began).Round(100*time.Millisecond)) / float64(time.Second)
 	failed := len(res.Failures) > 0
-	r.kit.close(t.keep && failed)
+	r.kit.Close(t.keep && failed)
 	if failed {
 		t.close(t.keep)
 	}
 	return res
 }
 
-// close ends the servers, and takes their files away unless they are to be kept.
+// close stops the servers and removes their files unless keep is set.
 func (t *trials) close(keep bool) {
-	t.kit.close(keep)
+	t.kit.Close(keep)
 	t.kit, t.broker, t.cluster = t.newKit(), nil, nil
 }
 
-// kafka is the broker of all rounds.
-func (t *trials) kafka() *broker {
+// kafka returns the broker of all rounds.
+func (t *trials) kafka() *servers.Broker {
 	if t.broker == nil {
-		t.broker = newBroker(t.kit)
+		t.broker = servers.NewBroker(t.kit)
 	}
 	return t.broker
 }
 
-// redis is the Redis of a round.
-func (t *trials) redis(r *round) redisSide {
-	switch r.plan.Topology {
+// redis returns the Redis of a round.
+func (t *trials) redis(r *round) servers.Redis {
+	switch r.scenario.Topology {
 	case "sentinel":
-		return newSentinel(r.kit, r.random("redis"))
+		return servers.NewSentinel(r.kit, r.random("redis").IntN(2) == 0)
 	case "cluster":
 		if t.cluster == nil {
-			t.cluster = newCluster(t.kit)
+			t.cluster = servers.NewCluster(t.kit)
 		}
-		t.cluster.begin(r.kit)
+		t.cluster.Empty(r.kit)
 		return t.cluster
 	default:
-		return newSingle(r.kit, r.random("redis"))
+		return servers.NewSingle(r.kit, r.random("redis").IntN(3) > 0)
 	}
-}
-
-// wait waits until a condition holds, and fails the round if it does not in time.
-func wait(k *kit, most time.Duration, what string, condition func() (bool, string)) {
-	testkit.Eventually(k, most, what, condition)
 }

@@ -6,41 +6,43 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/integration_test/faults/workload"
 )
 
-// writer writes a round's events evenly over its time, some in transactions, some of which
-// are rolled back. What the log has of it in the end is read from the log: a producer does not
-// know what became of a request whose broker was killed.
+// writer writes a round's events evenly over its time, some of them in transactions that commit or
+// abort. The records that count are read back from the log: a producer cannot tell what became of a
+// request whose broker was killed.
 type writer struct {
 	round  *round
 	random *rand.Rand
-	events *generator
+	events *workload.Generator
 	plain  *kgo.Client
-	// transactional is made anew after a transaction that failed.
+	// transactional is recreated after a failed transaction.
 	transactional *kgo.Client
 }
 
 func newWriter(r *round) *writer {
 	random := r.random("writer")
-	return &writer{round: r, random: random, events: newGenerator(r.random("events"), r.plan.Options)}
+	return &writer{round: r, random: random, events: workload.NewGenerator(r.random("events"), r.scenario.Options)}
 }
 
-// chunk is how many events are written at once, at the most.
+// chunk bounds the events written at once.
 const chunk = 200
 
 func (w *writer) run() {
 	w.plain = w.client()
 	defer w.plain.Close()
-	plan := w.round.plan
-	for written := 0; written < plan.Events; {
-		n := min(plan.Events-written, 1+w.random.IntN(chunk))
-		w.round.sleepUntil(time.Duration(written) * plan.Length / time.Duration(plan.Events))
+	scenario := w.round.scenario
+	for written := 0; written < scenario.Events; {
+		n := min(scenario.Events-written, 1+w.random.IntN(chunk))
+		w.round.sleepUntil(time.Duration(written) * scenario.Length / time.Duration(scenario.Events))
 		if w.round.kit.Failed() {
 			return
 		}
-		records := make([]message, n)
+		records := make([]workload.Message, n)
 		for i := range records {
-			records[i] = w.events.next()
+			records[i] = w.events.Next()
 		}
 		w.write(records)
 		written += n
@@ -50,35 +52,35 @@ func (w *writer) run() {
 	}
 }
 
-// more writes some more events, none of them in transactions.
+// more writes n more events, none of them in transactions.
 func (w *writer) more(n int) {
 	w.plain = w.client()
 	defer w.plain.Close()
-	records := make([]message, n)
+	records := make([]workload.Message, n)
 	for i := range records {
-		records[i] = w.events.next()
+		records[i] = w.events.Next()
 	}
 	w.send(records)
 }
 
-// write writes events in one of the ways there are, again where that fails.
-func (w *writer) write(events []message) {
+// write writes events in one of several ways, and repeats a failed write.
+func (w *writer) write(events []workload.Message) {
 	switch w.random.IntN(5) {
 	case 0:
 		w.transact(events, kgo.TryCommit)
 	case 1:
 		w.transact(events, kgo.TryAbort)
 		w.round.happened("transaction aborted")
-		w.send(events) // the events themselves count, once
+		w.send(events) // now the events count once
 	default:
 		w.send(events)
 	}
 }
 
-// writeWithin bounds the writing of one chunk: no fault lasts as long.
+// writeWithin bounds the writing of one chunk; no fault lasts that long.
 const writeWithin = time.Minute
 
-func (w *writer) send(events []message) {
+func (w *writer) send(events []workload.Message) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	if err := w.plain.ProduceSync(ctx, w.records(events)...).FirstErr(); err != nil {
@@ -86,9 +88,9 @@ func (w *writer) send(events []message) {
 	}
 }
 
-// transact writes events in a transaction. One that fails is left as it is, for a producer of
-// the same name to end; its events are then written without.
-func (w *writer) transact(events []message, end kgo.TransactionEndTry) {
+// transact writes events in a transaction. A failed transaction is left for the next producer of
+// the same name to end; its events are then written without one.
+func (w *writer) transact(events []workload.Message, end kgo.TransactionEndTry) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	if w.transactional == nil {
@@ -108,8 +110,8 @@ func (w *writer) transact(events []message, end kgo.TransactionEndTry) {
 	}
 }
 
-// hang writes events in a transaction that nobody ends before the broker does.
-func (w *writer) hang(events []message, timeout time.Duration) (release func()) {
+// hang writes events in a transaction that only the broker ends, after its timeout.
+func (w *writer) hang(events []workload.Message, timeout time.Duration) (release func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	client := w.client(kgo.TransactionalID("hung"+w.round.suffix), kgo.TransactionTimeout(timeout))
@@ -119,16 +121,16 @@ func (w *writer) hang(events []message, timeout time.Duration) (release func()) 
 	return client.CloseAllowingRebalance
 }
 
-func (w *writer) records(events []message) []*kgo.Record {
+func (w *writer) records(events []workload.Message) []*kgo.Record {
 	records := make([]*kgo.Record, len(events))
 	for i, e := range events {
-		records[i] = &kgo.Record{Topic: e.topic + w.round.suffix, Key: e.key, Value: e.value, Timestamp: time.UnixMilli(e.timestamp)}
+		records[i] = &kgo.Record{Topic: e.Topic + w.round.suffix, Key: e.Key, Value: e.Value, Timestamp: time.UnixMilli(e.Timestamp)}
 	}
 	return records
 }
 
 func (w *writer) client(opts ...kgo.Opt) *kgo.Client {
-	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(w.round.kafka.link.Addr()), kgo.AlwaysRetryEOF(),
+	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(w.round.kafka.Link.Addr()), kgo.AlwaysRetryEOF(),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 100 * time.Millisecond }))...)
 	if err != nil {
 		w.round.kit.Fatal(err)

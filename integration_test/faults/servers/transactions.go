@@ -1,9 +1,8 @@
-package main
+package servers
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -12,32 +11,32 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Kafka 4.3 leaves transactions hanging when a broker starts that is the leader of all, as a
-// lone one is: partitions have no leader until the broker is let in again, and its coordinator,
-// which already aborts what is due, takes those for deleted
-// (KRaftMetadataCache.getPartitionLeaderEndpoint is empty for both). It then notes the
-// transaction as aborted without a marker in any log, and nobody will ever write one.
+// Kafka 4.3 leaves transactions hanging when a broker starts that leads all partitions, as a single
+// broker does. Until the broker is unfenced, partitions have no leader. Its coordinator already
+// aborts expired transactions, and takes those partitions for deleted
+// (KRaftMetadataCache.getPartitionLeaderEndpoint is empty for both). It then records the
+// transaction as aborted although no log has a marker, and no marker is ever written.
 
-// openTransaction is a transaction that a log holds open.
+// openTransaction is a transaction that is open in a log.
 type openTransaction struct {
 	partition state.Partition
 	producer  kmsg.DescribeProducersResponseTopicPartitionActiveProducer
 }
 
-// abortHanging aborts the transactions that logs hold open and no coordinator knows of, as
-// kafka-transactions.sh does with find-hanging and abort. It returns how many there were, by
-// producer.
-func (b *broker) abortHanging(ctx context.Context) (n int, err error) {
+// AbortHanging aborts the transactions that are open in the logs of partitions and unknown to every
+// coordinator, as kafka-transactions.sh does with find-hanging and abort. It returns how many there
+// were, by producer.
+func (b *Broker) AbortHanging(ctx context.Context, partitions []state.Partition) (n int, err error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()))
 	if err != nil {
 		return 0, err
 	}
 	defer client.Close()
-	open, err := b.openTransactions(ctx, client)
+	open, err := openTransactions(ctx, client, partitions)
 	if err != nil || len(open) == 0 {
 		return 0, err
 	}
-	known, err := knownToCoordinators(ctx, client) // after the logs: no new one is taken for hanging
+	known, err := knownToCoordinators(ctx, client) // after the logs, so that a new transaction is not taken for a hanging one
 	if err != nil {
 		return 0, err
 	}
@@ -54,10 +53,10 @@ func (b *broker) abortHanging(ctx context.Context) (n int, err error) {
 	return len(aborted), nil
 }
 
-// openTransactions are those of the partitions of the events.
-func (b *broker) openTransactions(ctx context.Context, client *kgo.Client) (open []openTransaction, err error) {
+// openTransactions returns the open transactions in the logs of partitions.
+func openTransactions(ctx context.Context, client *kgo.Client, partitions []state.Partition) (open []openTransaction, err error) {
 	request := kmsg.NewPtrDescribeProducersRequest()
-	for _, p := range b.partitions() {
+	for _, p := range partitions {
 		request.Topics = append(request.Topics, kmsg.DescribeProducersRequestTopic{Topic: p.Topic, Partitions: []int32{p.ID}})
 	}
 	reply, err := request.RequestWith(ctx, client)
@@ -79,7 +78,7 @@ func (b *broker) openTransactions(ctx context.Context, client *kgo.Client) (open
 	return open, nil
 }
 
-// knownToCoordinators are the producers whose transactions will be ended.
+// knownToCoordinators returns the producers whose transactions a coordinator will end.
 func knownToCoordinators(ctx context.Context, client *kgo.Client) (map[int64]bool, error) {
 	request := kmsg.NewPtrListTransactionsRequest()
 	request.StateFilters = []string{"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"}
@@ -90,7 +89,7 @@ func knownToCoordinators(ctx context.Context, client *kgo.Client) (map[int64]boo
 		}
 		reply := shard.Resp.(*kmsg.ListTransactionsResponse)
 		if err := kerr.ErrorForCode(reply.ErrorCode); err != nil {
-			return nil, err // a coordinator that still loads does not know
+			return nil, err // a coordinator that still loads knows no transactions
 		}
 		for _, t := range reply.TransactionStates {
 			known[t.ProducerID] = true
@@ -99,7 +98,7 @@ func knownToCoordinators(ctx context.Context, client *kgo.Client) (map[int64]boo
 	return known, nil
 }
 
-// abort writes the marker that is missing.
+// abort writes the missing marker.
 func (t openTransaction) abort(ctx context.Context, client *kgo.Client) error {
 	request := kmsg.NewPtrWriteTxnMarkersRequest()
 	request.Markers = []kmsg.WriteTxnMarkersRequestMarker{{
@@ -122,6 +121,3 @@ func (t openTransaction) abort(ctx context.Context, client *kgo.Client) error {
 	}
 	return nil
 }
-
-// operatorLooks is how often an operator looks for transactions that hang.
-const operatorLooks = 2 * time.Second

@@ -5,52 +5,54 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/weir-stream/weir/integration_test/faults/workload"
 )
 
 var topologies = []string{"single", "sentinel", "cluster"}
 
-// plan is all that a seed draws of a round. Only the moments depend on the machine.
-type plan struct {
+// scenario is everything that a seed draws for a round. Only the timing depends on the machine.
+type scenario struct {
 	Seed       uint64
 	Topology   string
 	Partitions int // of the topic of payments
 	Shards     int
 	Processors int
-	BatchMax   int // events of a batch
+	BatchMax   int // maximum events in a batch
 
 	Events  int
-	Length  time.Duration // of the time in which events are written and faults happen
-	Options eventOptions
+	Length  time.Duration // how long events are written and faults happen
+	Options workload.Options
 
-	// Versions of the definitions, the first at the beginning, each of the others taken by a
-	// fault. Of more than one, Always are the features that all have alike.
-	Versions [][]feature
-	Late     string // what becomes of late logins: count or dead_letter
+	// Versions of the definitions: a round starts with the first, and faults load the others. The
+	// features named always_… are the same in all versions.
+	Versions [][]workload.Feature
+	Late     string // how late workload.Logins are handled: count or dead_letter
 
-	Lanes map[lane][]event // what happens, in order
-	// Interlude is what happens to the log when all of it is applied, before some more events;
-	// nil for nothing.
+	Lanes map[lane][]event // faults in order
+	// Interlude changes the log once all of it is applied, before some more events are written; nil
+	// for none.
 	Interlude *fault
 }
 
-// event is a fault that is due.
+// event is a scheduled fault.
 type event struct {
-	after time.Duration // from the beginning
+	after time.Duration // since the beginning
 	fault *fault
 }
 
-// random is a source of random numbers of its own for each use of a seed.
+// random returns a source of random numbers for one use of a seed.
 func random(seed uint64, use string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(use))
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// draw draws a round. A topology, if not empty, stands for the one drawn; faults of the names
-// without are left out.
-func draw(seed uint64, topology string, without []string) *plan {
+// draw draws a round. A topology that is not empty replaces the drawn one; faults named in without
+// are left out.
+func draw(seed uint64, topology string, without []string) *scenario {
 	r := random(seed, "plan")
-	p := &plan{
+	p := &scenario{
 		Seed: seed, Topology: topologies[r.IntN(len(topologies))], Partitions: 1 + r.IntN(6),
 		Shards: []int{1, 3, 8, 16}[r.IntN(4)], Processors: 1 + r.IntN(3), BatchMax: []int{20, 100, 500}[r.IntN(3)],
 		Events: 2000 + r.IntN(4000), Length: time.Duration(10+r.IntN(8)) * time.Second,
@@ -62,7 +64,7 @@ func draw(seed uint64, topology string, without []string) *plan {
 	if p.Topology == "cluster" {
 		p.Shards = []int{3, 16, 24}[r.IntN(3)]
 	}
-	p.Options = drawOptions(random(seed, "options"))
+	p.Options = workload.DrawOptions(random(seed, "options"))
 	p.Lanes = drawFaults(random(seed, "faults"), p, without)
 	if interludes := fitting(interludeLane, p, without); len(interludes) > 0 && r.IntN(3) == 0 {
 		p.Interlude = interludes[r.IntN(len(interludes))]
@@ -76,12 +78,12 @@ func draw(seed uint64, topology string, without []string) *plan {
 			versions++
 		}
 	}
-	p.Versions = drawVersions(random(seed, "definitions"), versions)
+	p.Versions = workload.DrawVersions(random(seed, "definitions"), versions)
 	return p
 }
 
-// drawFaults draws for each lane what happens when.
-func drawFaults(r *rand.Rand, p *plan, without []string) map[lane][]event {
+// drawFaults draws the faults of each lane and their times.
+func drawFaults(r *rand.Rand, p *scenario, without []string) map[lane][]event {
 	lanes := map[lane][]event{}
 	for _, l := range []lane{processorLane, redisLane, kafkaLane} {
 		fit := fitting(l, p, without)
@@ -97,8 +99,8 @@ func drawFaults(r *rand.Rand, p *plan, without []string) map[lane][]event {
 	return lanes
 }
 
-// fitting are the faults of a lane that a round may have.
-func fitting(l lane, p *plan, without []string) (fit []*fault) {
+// fitting returns the faults of a lane that the round may have.
+func fitting(l lane, p *scenario, without []string) (fit []*fault) {
 	for _, f := range faults {
 		if f.lane == l && (f.topologies == nil || slices.Contains(f.topologies, p.Topology)) && !slices.Contains(without, f.name) {
 			fit = append(fit, f)

@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// feature is one definition in the one-line form.
-type feature struct{ name, text string }
+// Feature is one definition in the one-line form.
+type Feature struct{ Name, Text string }
 
-// streams are those of all rounds; SUFFIX is that of the round's topics, LATE what becomes of
-// late logins.
+// streams defines the streams of all rounds. SUFFIX stands for the suffix of the round's topics,
+// LATE for how late logins are handled.
 const streams = `streams:
   payment:
     topic: paymentsSUFFIX
@@ -43,8 +43,8 @@ const streams = `streams:
 features:
 `
 
-// windows are forms of windows; %s is what else the feature says. In those of the log all
-// events of an entity find a place.
+// windows are window types; %s stands for the rest of the feature. Windows over a log are large
+// enough for all events of an entity.
 var windows = []string{
 	"(1h, %s, keep=10d)",
 	"(1d, %s, keep=2d)",
@@ -65,14 +65,15 @@ var windows = []string{
 	"(rolling 1d last 3, %s, tile=exact, max=100000, keep=2d)",
 }
 
-// fieldOf are the fields of the streams by their type.
+// fieldOf lists the fields of the streams by type.
 var fieldOf = map[value.Type][]string{
 	value.String: {"shop", "ip"}, value.Int: {"units"}, value.Float: {"score"}, value.Decimal: {"amount"},
 	value.Bool: {"ok"}, value.Timestamp: {"moment"}, value.Location: {"place"},
 }
 
-// members are those that questions name, by the field: some that are met often, and one never.
-var members = map[string][]value.Value{
+// Members are the members that questions name, by field: some frequent ones, and one that never
+// occurs.
+var Members = map[string][]value.Value{
 	"shop":  {text("s0"), text("s5"), text("s11"), text("s12")},
 	"ip":    {text("10.0.0.0"), text("10.0.1.3"), text("10.0.4.7"), text("10.0.9.9")},
 	"units": {{Type: value.Int, Num: -3}, {Type: value.Int, Num: 5}, {Type: value.Int, Num: 77}},
@@ -80,32 +81,32 @@ var members = map[string][]value.Value{
 
 func text(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
 
-// parameters are what parameters of kinds are given.
+// parameters are the values of functions' parameters.
 var parameters = map[string]string{
 	"k": "3", "n": "2", "p": "0.3", "half_life": "1d", "unit": "1h", "bins": "[1, 3, 6]", "condition": "'units > 1'",
 	"error": "0.05", "fp": "0.01",
 }
 
-// secondDegree are features that rest on others of the same text.
+// secondDegree are multi-hop features; each inner feature is part of the same text.
 var secondDegree = []string{
 	"SUM(1d, payment, amount, SET(7d, payment, card, shop), max=12)",
 	"COUNT(1h, payment, SET(1d, payment, net, user, tile=exact, max=100000), keep=2d)",
 	"SET(7d, login, SET(1d, login, net, user), ip, max=30)",
 }
 
-// drawVersions draws versions of the definitions: a first one, and each of the others with
-// some features gone and some new. The features named always_… are in all of them.
-func drawVersions(r *rand.Rand, n int) [][]feature {
-	var always []feature
-	for i, f := range drawFeatures(r, 1) {
+// DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
+// and all features named always_….
+func DrawVersions(r *rand.Rand, n int) [][]Feature {
+	var always []Feature
+	for i, f := range drawFeatures(r) {
 		if i%2 == 0 {
-			always = append(always, feature{"always_" + f.name, f.text})
+			always = append(always, Feature{"always_" + f.Name, f.Text})
 		}
 	}
-	always = append(always, feature{"always_seen_by_user", "COUNT(lifetime, payment, user)"},
-		feature{"always_ratio", "{expr: always_seen_by_user / always_twice, default: 0}"}, feature{"always_twice", "COUNT(7d, payment, user)"})
-	pool := drawFeatures(r, 1)
-	var versions [][]feature
+	always = append(always, Feature{"always_seen_by_user", "COUNT(lifetime, payment, user)"},
+		Feature{"always_ratio", "{expr: always_seen_by_user / always_twice, default: 0}"}, Feature{"always_twice", "COUNT(7d, payment, user)"})
+	pool := drawFeatures(r)
+	var versions [][]Feature
 	for range n {
 		version := slices.Clone(always)
 		for _, f := range pool {
@@ -118,25 +119,23 @@ func drawVersions(r *rand.Rand, n int) [][]feature {
 	return versions
 }
 
-// drawFeatures draws for each kind there is so many features, of random windows and entities.
-func drawFeatures(r *rand.Rand, each int) (all []feature) {
-	for i, kind := range aggregate.All {
-		spec := kind.Spec()
+// drawFeatures draws a feature for every function, with random windows and entities.
+func drawFeatures(r *rand.Rand) (all []Feature) {
+	for i, function := range aggregate.All {
+		spec := function.Spec()
 		if spec.Members == aggregate.MembersNeeded {
-			spec.Types = []value.Type{value.String, value.Int} // those of members
+			spec.Types = []value.Type{value.String, value.Int} // the types that members have
 		}
-		for j := range each {
-			f := feature{fmt.Sprintf("f%d_%d", i, j), drawFeature(r, spec)}
-			for tries := 0; !f.compiles(); tries++ { // not every kind has every window
-				if tries == 1000 {
-					panic("no window fits " + spec.Name + ": " + f.text)
-				}
-				f.text = drawFeature(r, spec)
+		f := Feature{fmt.Sprintf("f%d", i), drawFeature(r, spec)}
+		for tries := 0; !f.compiles(); tries++ { // not every function allows every window
+			if tries == 1000 {
+				panic("no window fits " + spec.Name + ": " + f.Text)
 			}
-			all = append(all, f)
+			f.Text = drawFeature(r, spec)
 		}
+		all = append(all, f)
 	}
-	return append(all, feature{"second", secondDegree[r.IntN(len(secondDegree))]})
+	return append(all, Feature{"second", secondDegree[r.IntN(len(secondDegree))]})
 }
 
 func drawFeature(r *rand.Rand, spec aggregate.Spec) string {
@@ -173,17 +172,18 @@ func drawFeature(r *rand.Rand, spec aggregate.Spec) string {
 	return text
 }
 
-func (f feature) compiles() bool {
-	_, err := definition.Parse("drawn.yaml", []byte(definitionsText([]feature{f}, "", "count")))
+func (f Feature) compiles() bool {
+	_, err := definition.Parse("drawn.yaml", []byte(Definitions([]Feature{f}, "", "count")))
 	return err == nil
 }
 
-// definitionsText is a version of the definitions as a file.
-func definitionsText(version []feature, suffix, late string) string {
+// Definitions returns a version of the definitions as text for a file. The suffix is that of the
+// topics; late is how late logins are handled, count or dead_letter.
+func Definitions(version []Feature, suffix, late string) string {
 	b := strings.Builder{}
 	b.WriteString(strings.NewReplacer("SUFFIX", suffix, "LATE", late).Replace(streams))
 	for _, f := range version {
-		fmt.Fprintf(&b, "  %s: %s\n", f.name, f.text)
+		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Text)
 	}
 	return b.String()
 }

@@ -1,0 +1,143 @@
+package servers
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+)
+
+// Cluster is a Redis Cluster of three masters with a replica each, shared by all rounds.
+type Cluster struct {
+	servers []*Node
+	served  int                  // number of masters when all is well
+	redis   *redis.ClusterClient // the client of the round
+}
+
+// NewCluster starts the servers, which stop when the kit is closed.
+func NewCluster(k *Kit) *Cluster {
+	started := redistest.NewCluster(k)
+	for master := range started.Nodes {
+		started.AddReplica(k, master)
+	}
+	c := &Cluster{served: len(started.Nodes)}
+	for _, server := range slices.Concat(started.Nodes, started.Replicas) {
+		c.servers = append(c.servers, &Node{Server: server, AOF: true})
+	}
+	return c
+}
+
+// Empty deletes all keys and creates a client for a round.
+func (c *Cluster) Empty(k *Kit) {
+	c.AwaitServing(k)
+	c.redis = redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.addresses()})
+	k.Cleanup(func() { _ = c.redis.Close() })
+	err := c.redis.ForEachMaster(context.Background(), func(ctx context.Context, m *redis.Client) error { return m.FlushAll(ctx).Err() })
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (c *Cluster) addresses() (all []string) {
+	for _, n := range c.servers {
+		all = append(all, n.Addr())
+	}
+	return all
+}
+
+// Settings returns the flags that name all servers.
+func (c *Cluster) Settings() []string {
+	return []string{"--redis.mode", "cluster", "--redis.addresses", strings.Join(c.addresses(), ",")}
+}
+
+// Client returns the client of the round; see [Cluster.Empty].
+func (c *Cluster) Client() redis.UniversalClient { return c.redis }
+
+// Master returns the nth of the current masters.
+func (c *Cluster) Master(n int) *Node { return c.nth(n, c.masters()) }
+
+// Replica returns the nth of the servers that are not masters now.
+func (c *Cluster) Replica(n int) *Node {
+	masters := c.masters()
+	return c.nth(n, slices.DeleteFunc(slices.Clone(c.servers), func(s *Node) bool { return slices.Contains(masters, s) }))
+}
+
+func (c *Cluster) nth(n int, some []*Node) *Node {
+	if len(some) == 0 {
+		return c.servers[0]
+	}
+	return some[n%len(some)]
+}
+
+func (c *Cluster) masters() (all []*Node) {
+	for _, n := range c.servers {
+		if n.isMaster() {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// FailOver promotes a replica without the consent of its master, by a vote of the other masters or
+// at once; writes that the replica lacks are lost. It fails if the replica is not fit to be
+// promoted.
+func (c *Cluster) FailOver(ctx context.Context, replica *Node, vote bool) error {
+	how := "takeover"
+	if vote {
+		how = "force"
+	}
+	return command(ctx, replica.Addr(), "cluster", "failover", how)
+}
+
+// MoveSlot moves the slot of a hash tag to a master while it is written to. It does nothing if the
+// slot is there already or has no owner at the moment.
+func (c *Cluster) MoveSlot(ctx context.Context, tag string, to *Node) error {
+	var masters []*redistest.Server
+	for _, n := range c.masters() {
+		masters = append(masters, n.Server)
+	}
+	from := redistest.SlotOwner(ctx, tag, masters...)
+	if from == nil || from == to.Server {
+		return nil
+	}
+	slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
+	return redistest.MoveSlot(ctx, slot, from, to.Server, masters...)
+}
+
+// AwaitServing waits until all servers report the cluster as ok and each replica follows its
+// master.
+func (c *Cluster) AwaitServing(k *Kit) {
+	testkit.Eventually(k, time.Minute, "the cluster is ok", func() (bool, string) {
+		masters := 0
+		for _, n := range c.servers {
+			info, err := c.info(n)
+			if err != nil {
+				return false, err.Error()
+			}
+			if !strings.Contains(info, "cluster_state:ok") {
+				return false, n.Addr() + ": " + info
+			}
+			if ok, detail := n.linked(); !ok {
+				return false, detail
+			}
+			if n.isMaster() {
+				masters++
+			}
+		}
+		return masters == c.served, "masters: " + strconv.Itoa(masters)
+	})
+}
+
+func (c *Cluster) info(n *Node) (string, error) {
+	client := redis.NewClient(&redis.Options{Addr: n.Addr(), MaxRetries: -1})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	return client.ClusterInfo(ctx).Result()
+}
