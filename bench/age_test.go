@@ -8,13 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// age deletes the keys of Weir that would have expired at a moment, had the
-// events been applied as they happened: those of entities whose last event was
-// longer ago than keys of that kind live. In a month that is loaded within seconds
-// none gets to its end.
+// age deletes the keys of Weir that would have expired by now had the events been applied as they
+// happened: those of entities whose last event is older than the time to live of that kind of key.
+// A month that is loaded within seconds expires none.
 func age(b *testing.B, client *redis.Client, last entities, now time.Time) {
 	type stateKey struct{ key, entity string }
-	kinds := map[string][]stateKey{} // by what all keys of one time to live have in common
+	kinds := map[string][]stateKey{} // keys with the same time to live, by kind
 	lives := map[string]time.Duration{}
 	var cursor uint64
 	for first := true; first || cursor != 0; first = false {

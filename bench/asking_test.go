@@ -16,36 +16,37 @@ import (
 )
 
 const (
-	// askers is how many ask at the same time, manyAskers so many that there is always one who waits.
+	// askers is the number of concurrent clients; manyAskers keeps some client waiting at any time.
 	askers, manyAskers = 16, 64
-	// The ways to ask take turns of roundFor at each load, for a machine that others share is now fast and now slow.
+	// The ways of asking alternate in rounds of roundFor at each load, because the speed of a
+	// shared machine varies.
 	roundFor = time.Second
-	pace     = 1000 // questions a second, at which each way is asked as well
+	pace     = 1000 // questions a second, for the paced load of each way
 )
 
 var rounds = flag.Int("rounds", 5, "how many seconds each way to ask is measured at each load")
 
-// way is one way to ask: it does so once for the entities of a number.
+// way is one way of asking: ask sends a question about the entities of a number.
 type way struct {
 	name  string
 	ask   func(n uint64) error
 	redis *redis.Client // of the server that holds the answers
-	// cpu is the CPU time, in seconds, that the process has taken which answers.
+	// cpu returns the CPU time, in seconds, that the answering process has used.
 	cpu func(b *testing.B) float64
-	// profile writes a CPU profile of that process over a time; nil where there is none.
+	// profile writes a CPU profile of that process over a time; nil if it has none.
 	profile func(b *testing.B, file string, over time.Duration)
 }
 
-// asked is what became of asking in a way.
+// asked is the result of one way of asking.
 type asked struct {
 	way
-	one, some, many answers // where one asks, askers do and manyAskers do
-	paced           answers // of askers at a rate; none where the way is slower
+	one, some, many answers // with one client, askers and manyAskers
+	paced           answers // with askers clients at a rate; none if the way is slower
 
-	cpu, redisCPU float64 // µs a question where askers ask, of the process that answers and of Redis
+	cpu, redisCPU float64 // µs a question with askers clients, of the answering process and of Redis
 }
 
-// answers are how long questions took that were asked for a time.
+// answers are the latencies of the questions asked during a time.
 type answers struct {
 	took   []time.Duration
 	during time.Duration
@@ -53,10 +54,10 @@ type answers struct {
 
 func (a *answers) rate() float64 { return float64(len(a.took)) / a.during.Seconds() }
 
-// over is how many times the rate of others theirs is.
+// over returns the ratio of their rate to the rate of others.
 func (a *answers) over(others *answers) float64 { return a.rate() / others.rate() }
 
-// ask asks in some ways in turn.
+// ask measures several ways in turn.
 func ask(b *testing.B, ways []way) []asked {
 	list := make([]asked, len(ways))
 	for i, w := range ways {
@@ -73,7 +74,7 @@ func ask(b *testing.B, ways []way) []asked {
 	inTurn(func(round int, a *asked) { a.measure(b, round) })
 	inTurn(func(_ int, a *asked) { a.many.load(b, a.way, 0, manyAskers) })
 	inTurn(func(_ int, a *asked) {
-		if a.some.rate() >= pace { // one that is slower falls behind ever further
+		if a.some.rate() >= pace { // a slower way would fall behind further and further
 			a.paced.load(b, a.way, pace, askers)
 		}
 	})
@@ -84,7 +85,7 @@ func ask(b *testing.B, ways []way) []asked {
 	return list
 }
 
-// measure has askers ask for a round, and adds up what CPU time that took, in seconds.
+// measure asks for a round with askers clients, and adds the CPU time used, in seconds.
 func (a *asked) measure(b *testing.B, round int) {
 	var profiling sync.WaitGroup
 	defer profiling.Wait()
@@ -98,8 +99,8 @@ func (a *asked) measure(b *testing.B, round int) {
 	a.cpu, a.redisCPU = a.cpu+a.way.cpu(b)-cpu, a.redisCPU+redisCPU()-ofRedis
 }
 
-// load has some ask for a round, as fast as they can or at a rate, and adds how
-// long each question took. At a rate, a question's time begins when it is due.
+// load asks with a number of clients for a round, at a rate or, if it is 0, as fast as they can,
+// and adds the latency of each question. At a rate, latency counts from when the question is due.
 func (a *answers) load(b *testing.B, w way, rate, askers int) {
 	var mu sync.Mutex
 	var next atomic.Int64
@@ -147,8 +148,7 @@ func printAsked(b *testing.B, list []asked) {
 	}
 }
 
-// quantiles are the cells of a table for p50, p99 and p99.9, with dashes where
-// nothing was asked.
+// quantiles returns the table cells for p50, p99 and p99.9, with dashes if nothing was asked.
 func (a *answers) quantiles() string {
 	if len(a.took) == 0 {
 		return "-\t-\t-"

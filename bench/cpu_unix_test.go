@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// cpuSeconds is the CPU time of this process so far.
+// cpuSeconds returns the CPU time of this process so far.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it only fails for bad arguments
+		panic(err) // fails only for invalid arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// peakMiB is the most memory that a process that has ended held at a time.
+// peakMiB returns the peak memory of a process that has ended.
 func peakMiB(p *os.ProcessState) float64 {
 	peak := float64(p.SysUsage().(*syscall.Rusage).Maxrss)
 	if runtime.GOOS == "darwin" {

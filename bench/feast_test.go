@@ -20,10 +20,9 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// besideFeast has Feast's server answer questions like Weir's, out of a Redis of
-// its own, in turn with Weir's, and returns Weir and Feast for each number of
-// workers. WEIR_TEST_FEAST names a Python that has Feast with Redis; without it
-// there are none.
+// besideFeast measures Feast's server, with a Redis of its own, in turn with Weir, and returns the
+// results of both for each number of workers. WEIR_TEST_FEAST names a Python that has Feast with
+// Redis; without it the result is empty.
 func besideFeast(b *testing.B, weir way) (list []asked) {
 	python := os.Getenv("WEIR_TEST_FEAST")
 	if python == "" {
@@ -36,7 +35,7 @@ func besideFeast(b *testing.B, weir way) (list []asked) {
 		b.Fatal(err)
 	}
 	b.Setenv("REDIS", server.Addr())
-	b.Setenv("XDG_RUNTIME_DIR", f.repository) // for the control socket, which would be in the user's home
+	b.Setenv("XDG_RUNTIME_DIR", f.repository) // the control socket would be in the user's home
 	b.Setenv("FEAST_USAGE", "false")
 	f.run(b, "load.py", strconv.Itoa(questionUsers))
 	for _, workers := range []int{1, 2, 2*runtime.NumCPU() + 1} { // the last is what Feast recommends
@@ -45,13 +44,13 @@ func besideFeast(b *testing.B, weir way) (list []asked) {
 	return list
 }
 
-// feast is a feature repository, and the Python to use it with.
+// feast is a feature repository and the Python that runs it.
 type feast struct {
 	python, repository string
-	features           string // those of a question, in JSON
+	features           string // the features of a question, in JSON
 }
 
-// run runs a script of the repository, and returns what it prints.
+// run runs a script of the repository and returns its output.
 func (f *feast) run(b *testing.B, script string, args ...string) string {
 	var complaints strings.Builder
 	cmd := exec.CommandContext(b.Context(), f.python, append([]string{script}, args...)...)
@@ -63,16 +62,16 @@ func (f *feast) run(b *testing.B, script string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// feastListens tells where a server listens, and its process id.
+// feastListens matches the address and the process ID of a server in its log.
 var feastListens = regexp.MustCompile(`Listening at: http://(\S+) \((\d+)\)`)
 
-// measure starts a server, asks it and Weir, and stops it.
+// measure starts a server, measures it and Weir, and stops it.
 func (f *feast) measure(b *testing.B, store *redistest.Server, weir way, workers int) []asked {
-	// A worker that ends after so many requests, as it does by default, would
-	// break the connections that are kept alive.
+	// By default a worker ends after a number of requests, which would break kept-alive
+	// connections.
 	server := testkit.Start(b, f.python, "-m", "feast.cli.cli", "--chdir", f.repository, "serve", "--port", "0",
 		"--workers", strconv.Itoa(workers), "--max-requests", "0", "--no-access-log")
-	b.Cleanup(server.Stop) // its workers would outlive a kill
+	b.Cleanup(server.Stop) // its workers would survive a kill
 	testkit.Eventually(b, 2*time.Minute, "Feast's workers have started", func() (bool, string) {
 		log := server.Log()
 		return strings.Count(log, "Application startup complete") == workers, log
@@ -100,7 +99,7 @@ func (f *feast) measure(b *testing.B, store *redistest.Server, weir way, workers
 	return list
 }
 
-// check asks once and looks whether all is there.
+// check asks once and checks that the answer is complete.
 func (f *feast) check(b *testing.B, url string) {
 	response, err := http.Post(url+"/get-online-features", "application/json", bytes.NewReader(f.question(0)))
 	if err != nil {
@@ -111,14 +110,14 @@ func (f *feast) check(b *testing.B, url string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	const want = 3 * (3 + 20) // of three entities their keys and features
+	const want = 3 * (3 + 20) // keys and features of three entities
 	if got := strings.Count(string(text), `"PRESENT"`); got != want {
 		b.Fatalf("Feast has %d values of %d: %s", got, want, text)
 	}
 }
 
-// feastFeatures are Weir's, by the names that Feast has for them. Their list is
-// answered at half the cost of a feature service of the same.
+// feastFeatures returns Weir's features by their names in Feast. Feast answers a list at half the
+// cost of a feature service with the same features.
 func feastFeatures(b *testing.B) string {
 	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {
@@ -136,7 +135,7 @@ func feastFeatures(b *testing.B) string {
 	return string(text)
 }
 
-// question is one in JSON, about the same entities as Weir's of that number.
+// question returns the nth question in JSON, about the same entities as Weir's.
 func (f *feast) question(n uint64) []byte {
 	out := fmt.Appendf(nil, `{"features":%s,"entities":{`, f.features)
 	of := entitiesOf(n)

@@ -38,8 +38,8 @@ features:
   sum: SUM(7d, pay, amount, device)
 `
 
-// BenchmarkHotEntity gives one entity 200,000 events of as many values, and reports
-// what its key and a question about it come to.
+// BenchmarkHotEntity applies 200,000 events with as many distinct values to one entity, and reports
+// the size of its key and the cost of a question about it.
 func BenchmarkHotEntity(b *testing.B) {
 	for b.Loop() {
 		hot(b, 200_000)
@@ -97,7 +97,7 @@ func newStream(b *testing.B, r *features.Registry, stored store.Store, id int32)
 	return &stream{r.NewMapper(), stored.NewWriter(), partition, begin.To, 0, time.Now().UnixMilli()}
 }
 
-// apply applies a batch of n events, each of a user and an agent of its own.
+// apply applies a batch of n events, each with its own user and agent.
 func (s *stream) apply(b *testing.B, n int, device func(int64) string) {
 	batch := &state.Batch{Ranges: []state.PartitionRange{{Partition: s.partition, Progress: s.progress}}}
 	for range n {
@@ -115,7 +115,7 @@ func (s *stream) apply(b *testing.B, n int, device func(int64) string) {
 	}
 }
 
-// agent is what a long text begins with.
+// agent is a long prefix of values.
 var agent = strings.Repeat("a", 300)
 
 func hotDevice(int64) string { return "d" }
@@ -124,9 +124,8 @@ func evenDevice(n int64) string { return fmt.Sprintf("even%d", n%10_000) }
 
 func neighbour(n int64) string { return fmt.Sprintf("near%d", n%200) }
 
-// BenchmarkNeighbours asks about other entities of a hot entity's shard, and applies
-// events of theirs, while as many events a batch flow to that one, and while they flow
-// to 10,000 entities evenly.
+// BenchmarkNeighbours asks about other entities in a hot entity's shard and applies their events.
+// Meanwhile the same number of events a batch goes to the hot entity, or evenly to 10,000 entities.
 func BenchmarkNeighbours(b *testing.B) {
 	for name, device := range map[string]func(int64) string{"hot": hotDevice, "even": evenDevice} {
 		b.Run(name, func(b *testing.B) {
@@ -148,7 +147,7 @@ func neighbours(b *testing.B, device func(int64) string) {
 		b.Fatal(err)
 	}
 	load, near := newStream(b, r, stored, 0), newStream(b, r, stored, 1)
-	for load.offset < 60_000 { // until the hot one is as long as it gets
+	for load.offset < 60_000 { // until the hot entity has reached its full size
 		load.apply(b, 2000, device)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -179,7 +178,7 @@ func neighbours(b *testing.B, device func(int64) string) {
 	}
 }
 
-// askOne asks for all features of an entity but those that need a member.
+// askOne asks for all features of an entity except those that need a member.
 func askOne(b *testing.B, r *features.Registry, stored store.Store, entity string, now int64) {
 	var reading query.Reading
 	reading.Reset(now)
@@ -199,7 +198,7 @@ func askOne(b *testing.B, r *features.Registry, stored store.Store, entity strin
 	}
 }
 
-// longestKey is the length of the longest key.
+// longestKey returns the length of the longest key.
 func longestKey(b *testing.B, client redis.UniversalClient) (most int64) {
 	keys, err := client.Keys(b.Context(), "*:d").Result()
 	if err != nil {

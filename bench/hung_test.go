@@ -17,8 +17,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// BenchmarkHungMaster asks about entities of two masters of three, while all answer and
-// while the third hangs; and about one of theirs and one of the third at once.
+// BenchmarkHungMaster asks about entities of two masters of three, while all answer and while the
+// third hangs, and about an entity of theirs together with one of the third.
 func BenchmarkHungMaster(b *testing.B) {
 	for b.Loop() {
 		hungMaster(b)
@@ -88,8 +88,8 @@ func report(b *testing.B, what string, times []time.Duration) {
 	b.ReportMetric(times[len(times)*99/100].Seconds()*1000, "p99-ms/"+what)
 }
 
-// unavailable asks for all features of entities but those that need a member, and says
-// whether any has no answer for now.
+// unavailable asks for all features of entities except those that need a member, and reports
+// whether any is unavailable.
 func unavailable(b *testing.B, r *features.Registry, stored store.Store, now int64, entities ...string) (away bool) {
 	var reading query.Reading
 	reading.Reset(now)

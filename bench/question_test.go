@@ -14,8 +14,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// BenchmarkQuestion is a question of BenchmarkQuestions without HTTP, one after the other: what
-// Weir allocates, and the CPU time that its process takes.
+// BenchmarkQuestion asks the questions of BenchmarkQuestions without HTTP, one after the other. It
+// shows what Weir allocates, and the CPU time of its process.
 func BenchmarkQuestion(b *testing.B) {
 	client := redistest.New(b, redistest.Options{}).Client(b)
 	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
@@ -41,12 +41,12 @@ func BenchmarkQuestion(b *testing.B) {
 	b.ReportMetric((cpuSeconds()-began)/float64(b.N)*1e6, "cpu-µs/op")
 }
 
-// body is a request's.
+// body is a request body.
 type body struct{ *bytes.Reader }
 
 func (body) Close() error { return nil }
 
-// nowhere takes responses and keeps their status.
+// nowhere drops responses and keeps their status.
 type nowhere struct {
 	header http.Header
 	status int

@@ -61,17 +61,15 @@ services:
 `
 
 const (
-	questionUsers  = 25_000 // and as many cards, and twice as many devices: 100,000 entities
+	questionUsers  = 25_000 // as many cards, twice as many devices: 100,000 entities
 	questionShards = 16
 )
 
-// BenchmarkQuestions asks for 20 features of 3 entities each, over HTTP, and
-// beside that has go-redis read the same keys in a pipeline and do nothing with
-// them, or send bytes that were fixed before: what net/http and go-redis leave
-// to be had. All take turns. Weir answers in a process of its own; who asks does no more than write
-// requests and read responses off a connection. Feast's server, where there is
-// one, is asked for as many features of as many entities. Run it once:
-// -benchtime 1x.
+// BenchmarkQuestions asks for 20 features of 3 entities each over HTTP. For comparison, go-redis
+// reads the same keys in a pipeline and drops them, or a server sends fixed bytes: the least that
+// net/http and go-redis cost. All alternate. Weir answers in a process of its own; the client only
+// writes requests and reads responses on a connection. Feast's server, if there is one, is asked
+// for as many features of as many entities. Run it once: -benchtime 1x.
 func BenchmarkQuestions(b *testing.B) {
 	for b.Loop() {
 		questions(b)
@@ -116,7 +114,7 @@ func questions(b *testing.B) {
 	}
 }
 
-// allocationsOf is how many heap objects the API allocates for a question.
+// allocationsOf returns the heap objects that the API allocates for a question.
 func allocationsOf(b *testing.B, a *api, w way) float64 {
 	const n = 2_000
 	_, before := a.usage(b)
@@ -129,7 +127,7 @@ func allocationsOf(b *testing.B, a *api, w way) float64 {
 	return float64(after-before) / n
 }
 
-// entitiesOf are the users, devices and cards of a question.
+// entitiesOf returns the users, devices and cards of a question.
 func entitiesOf(n uint64) (list [3][3]string) {
 	for i := range list {
 		user := (n + uint64(i)*7919) % questionUsers
@@ -138,7 +136,7 @@ func entitiesOf(n uint64) (list [3][3]string) {
 	return list
 }
 
-// question is one in JSON.
+// question returns the nth question in JSON.
 func question(n uint64) []byte {
 	var out bytes.Buffer
 	out.WriteString(`{"service":"all","entities":[`)
@@ -152,7 +150,7 @@ func question(n uint64) []byte {
 	return out.Bytes()
 }
 
-// readKeys reads keys in a pipeline, and does nothing with what they hold.
+// readKeys reads keys in a pipeline and drops their values.
 func readKeys(ctx context.Context, client *redis.Client, keys []string) error {
 	pipe := client.Pipeline()
 	for _, key := range keys {
@@ -162,7 +160,7 @@ func readKeys(ctx context.Context, client *redis.Client, keys []string) error {
 	return err
 }
 
-// questionKeys are the keys in which the answers to a question stand.
+// questionKeys returns the keys that hold the answers to a question.
 func questionKeys(n uint64, r *features.Registry) (keys []string) {
 	for _, e := range entitiesOf(n) {
 		for i, by := range []string{"user_id", "device_id", "card_id"} {

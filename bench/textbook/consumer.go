@@ -23,7 +23,7 @@ type Consumer struct {
 	Group   string
 	Topics  []string
 	Redis   redis.UniversalClient
-	// Applied is told of every pipeline that was written, by its messages.
+	// Applied is called with the messages of every pipeline that was written.
 	Applied func([]kafka.Message)
 }
 
@@ -61,7 +61,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 }
 
-// fetch waits for a message and takes those that come soon after it.
+// fetch waits for a message and takes those that follow shortly.
 func fetch(ctx context.Context, reader *kafka.Reader) ([]kafka.Message, error) {
 	first, err := reader.FetchMessage(ctx)
 	if err != nil {

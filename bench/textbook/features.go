@@ -25,8 +25,8 @@ type Event struct {
 
 const day = 24 * time.Hour
 
-// apply puts an event's commands into the pipeline. Windows and tiles are those
-// that `weir explain` states for the shipped definitions.
+// apply adds an event's commands to the pipeline. Windows and tiles are those that `weir explain`
+// states for the shipped definitions.
 func apply(ctx context.Context, pipe redis.Pipeliner, e *Event) {
 	switch e.Type {
 	case "transaction":
@@ -82,7 +82,7 @@ func applyLogin(ctx context.Context, pipe redis.Pipeliner, e *Event) {
 	pipe.SAdd(ctx, t.key, e.UserID)
 	t.expire(ctx, pipe)
 
-	// The sliding window of the cookbooks: values by the time last met.
+	// The sliding window of the cookbooks: values scored by the time last seen.
 	key := "user_devices_30d:" + e.UserID
 	pipe.ZAddGT(ctx, key, redis.Z{Score: float64(e.Timestamp), Member: e.DeviceID})
 	pipe.ZRemRangeByScore(ctx, key, "-inf", strconv.FormatInt(e.Timestamp-(30*day).Milliseconds(), 10))
@@ -101,13 +101,13 @@ func applyLogin(ctx context.Context, pipe redis.Pipeliner, e *Event) {
 	}
 }
 
-// tile is one key, and when nothing asks for it any more.
+// tile is a key and the time after which it is no longer read.
 type tile struct {
 	key  string
 	ends time.Time
 }
 
-// tile is that of an event: feature:entity:tile, kept for a window.
+// tile returns the tile of an event, with the key feature:entity:tile, kept for a window.
 func (e *Event) tile(feature, entity string, width, window time.Duration) tile {
 	n := e.Timestamp / width.Milliseconds()
 	return tile{
@@ -118,7 +118,7 @@ func (e *Event) tile(feature, entity string, width, window time.Duration) tile {
 
 func (t tile) expire(ctx context.Context, pipe redis.Pipeliner) { pipe.ExpireAt(ctx, t.key, t.ends) }
 
-// segment is the /24 network of an IPv4 address, empty for what is none.
+// segment returns the /24 network of an IPv4 address, empty if ip is none.
 func segment(ip string) string {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || !addr.Is4() {
@@ -131,7 +131,7 @@ func segment(ip string) string {
 	return prefix.String()
 }
 
-// Transactions is what user_tx_lifetime answers for a user.
+// Transactions returns a user's user_tx_lifetime.
 func Transactions(ctx context.Context, client redis.Cmdable, user string) (int64, error) {
 	n, err := client.Get(ctx, "user_tx_lifetime:"+user).Int64()
 	if err == redis.Nil {
