@@ -6,8 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// SchemaRegistry makes the client of the Schema Registry; nil where none is named.
-// The error names the setting that TLS cannot work with.
+// SchemaRegistry makes the client of the Schema Registry; nil if none is configured. The error
+// names the setting that TLS cannot work with.
 func (c *Config) SchemaRegistry() (*sr.Client, error) {
 	r := c.Registry
 	encryption, err := r.TLS.config("registry.tls")
@@ -19,7 +19,7 @@ func (c *Config) SchemaRegistry() (*sr.Client, error) {
 	return sr.NewClient(sr.URLs(r.URL), sr.UserAgent("weir"), sr.HTTPClient(&http.Client{Transport: transport, Timeout: r.Timeout}), sr.PreReq(r.login))
 }
 
-// login shows a request's sender; what files hold is read anew.
+// login authenticates a request; credentials in files are read again.
 func (r Registry) login(req *http.Request) error {
 	if r.Username != "" {
 		password, err := secret("registry.password_file", r.PasswordFile, r.Password)

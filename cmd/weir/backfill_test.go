@@ -15,7 +15,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// An operator fills by hand what is new, beside processors that do not, and is told how far it is.
+// An operator backfills new features by hand, while processors have backfill switched off, and sees
+// the progress.
 func TestBackfillByHand(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	file := filepath.Join(t.TempDir(), "features.yaml")

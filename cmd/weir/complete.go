@@ -22,7 +22,7 @@ func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// complete suggests what may stand next in a question: the features of the
+// complete suggests what may be next in a question: the features of the
 // server's catalogue, and once there are some, the keys that they need.
 func (q *inquiry) complete(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	catalogue, err := q.catalogue(cmd.Context())

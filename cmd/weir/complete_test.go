@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// suggestions are what a shell is told that asks for completions.
+// suggestions returns the completions that a shell gets.
 func suggestions(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := weir(t, append([]string{"__completeNoDesc"}, args...)...)

@@ -11,18 +11,18 @@ import (
 	"github.com/weir-stream/weir/internal/credentials"
 )
 
-// connection is how a command reaches a server that wants to know who asks.
+// connection is how a command reaches a server that requires authentication.
 type connection struct {
 	tokenFile, ca, cert, key string
-	// anyServer takes the server for the right one whatever it shows.
+	// anyServer accepts any server certificate.
 	anyServer bool
 
 	token  string
 	client *http.Client
 }
 
-// add gives a command the flags. There is none for a token itself, which
-// anybody on the machine could read from the command line.
+// add adds the flags to a command. There is none for a token itself, because any user of the
+// machine could read it from the command line.
 func (c *connection) add(flags *pflag.FlagSet) {
 	flags.StringVar(&c.tokenFile, "token-file", "", "file whose first line is the token to show, such as api.tokens_file")
 	flags.StringVar(&c.ca, "ca", "", "PEM file of the authorities that sign the server's certificate (default the system's)")
@@ -58,8 +58,7 @@ func (c *connection) load() error {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = t
-	// Another host, to which a server may send on, is not to learn the token; no
-	// server of Weir's does.
+	// The token must not be sent to another host by a redirect; no Weir server redirects.
 	c.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return nil
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// The demo forgets the events that are applied: many more than fit, as fast as
-// they are taken, need no more memory than a few.
+// The demo drops applied events: far more events than fit into memory, written as fast as they are
+// accepted, need no more of it than a few.
 func TestDemoMemoryIsBounded(t *testing.T) {
 	events, most := 80_000, int64(350_000) // kB
 	if testkit.Race {
-		events, most = 8_000, math.MaxInt64 // the race detector keeps several times what the program does
+		events, most = 8_000, math.MaxInt64 // the race detector uses several times the program's memory
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A change is told between folders and from a revision of git, and is a gate for CI.
+// weir diff compares folders or a git revision, and serves as a gate in CI.
 func TestDiff(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

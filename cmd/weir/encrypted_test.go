@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// logins are the ways to log in at a broker: the listener's address, and the
-// section kafka of the settings but for its brokers. The issuer may be nil.
+// logins returns the ways to log in at a broker: for each the listener's address and the kafka
+// section of the settings, without brokers. The issuer may be nil.
 func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Issuer) map[string][2]string {
 	cert, key := authority.Issue("client")
 	sasl := func(mechanism string) [2]string {
@@ -33,8 +33,8 @@ func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Is
 	return all
 }
 
-// Processor, API and the operator's commands work with a broker and a Redis that
-// take encrypted connections only, from clients that they know.
+// Processor, API and the operator's commands work with a broker and a Redis that accept only
+// encrypted connections of known clients.
 func TestOverEncryptedConnections(t *testing.T) {
 	authority, stranger := auth.NewAuthority(t), auth.NewAuthority(t)
 	issuer := auth.NewIssuer(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// enriching are the flags of a process whose transactions are enriched.
+// enriching returns the flags of a process that enriches transactions.
 func enriching(t *testing.T, topics map[string]int) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "features.yaml")

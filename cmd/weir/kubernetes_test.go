@@ -21,7 +21,7 @@ import (
 
 const kubernetes = "../../deploy/kubernetes/"
 
-// manifest is what these tests look at in a document for Kubernetes.
+// manifest has the fields that these tests read from a Kubernetes document.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -80,7 +80,7 @@ type probe struct {
 	Get *struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// UnmarshalYAML takes the probes, whose keys begin with a small letter.
+// UnmarshalYAML decodes the probes, whose keys begin with a lower-case letter.
 func (c *container) UnmarshalYAML(n *yaml.Node) error {
 	type plain container
 	var probes struct {
@@ -103,8 +103,8 @@ type kustomization struct {
 	} `yaml:"configMapGenerator"`
 }
 
-// manifests reads a folder's kustomization and the documents that it names, of
-// bases too.
+// manifests reads a folder's kustomization and the documents it names, including those of its
+// bases.
 func manifests(t *testing.T, folder string) (k kustomization, all []manifest) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(read(t, filepath.Join(folder, "kustomization.yaml"))), &k); err != nil {
@@ -139,8 +139,8 @@ func documents(t *testing.T, path string) (all []manifest) {
 	}
 }
 
-// What the manifests run is what the binary understands: its flags, its settings,
-// its port and its paths, and time enough to stop.
+// The binary understands the flags, settings, port and paths in the manifests, and they give it
+// enough time to stop.
 func TestKubernetesRunsWeir(t *testing.T) {
 	for folder, deployments := range map[string][]string{
 		"base": {"weir-processor", "weir-api"}, "examples/sidecar": {"rule-engine"},
@@ -167,7 +167,7 @@ func TestKubernetesRunsWeir(t *testing.T) {
 	}
 }
 
-// What Helm's chart renders, as its own tests write it down, holds to the same.
+// The same holds for the rendered Helm chart, as committed by the chart's tests.
 func TestHelmRunsWeir(t *testing.T) {
 	for name, workloads := range map[string][]string{
 		"default": {"Deployment/weir-api", "Deployment/weir-processor"},
@@ -228,7 +228,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 			t.Errorf("%s: ports %v, but %s listens on %s", m.Metadata.Name, c.Ports, file, cfg.API.Listen)
 		}
 		probes := map[string]probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe}
-		if spec.InitContainers != nil { // the readiness of a sidecar's pod is the rule engine's
+		if spec.InitContainers != nil { // a sidecar's pod is ready when the rule engine is
 			probes = map[string]probe{"/healthz": c.StartupProbe}
 		}
 		for path, p := range probes {
@@ -252,7 +252,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 	}
 }
 
-// What refers to deployments and pods refers to those that there are.
+// References to deployments and pods name existing ones.
 func TestKubernetesReferences(t *testing.T) {
 	_, all := manifests(t, kubernetes+"overlays/keda")
 	pods, seen := map[string]manifest{}, map[string]int{}
@@ -302,7 +302,7 @@ func TestKubernetesReferences(t *testing.T) {
 	}
 }
 
-// checkHosts asks a container under all names that a Service has.
+// checkHosts sends requests to a container under all names that a Service has.
 func checkHosts(t *testing.T, c container, service string) {
 	t.Helper()
 	for _, variable := range c.Env {
@@ -322,8 +322,7 @@ func checkHosts(t *testing.T, c container, service string) {
 	}
 }
 
-// The autoscaler watches the lag of the group and of all the topics that the
-// processors read.
+// The autoscaler uses the lag of the group on all topics that the processors read.
 func TestKubernetesScalesByTheLag(t *testing.T) {
 	cfg, err := config.Load(kubernetes+"base/weir.yaml", nil)
 	if err != nil {
@@ -349,8 +348,8 @@ func TestKubernetesScalesByTheLag(t *testing.T) {
 	}
 }
 
-// The image holds the settings and definitions where its command looks for them,
-// and asks itself as its own command can.
+// The image holds settings and definitions where its command expects them, and weir accepts the
+// arguments of its command and health check.
 func TestImage(t *testing.T) {
 	file := read(t, "../../Dockerfile")
 	for _, want := range []string{

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 )
 
-// garbage is how much of it may gather, in percent of what is live: Weir keeps
-// little in memory, and would collect a hundred times a second at Go's 100.
+// garbage is the GC percentage: Weir keeps little in memory, and would collect a hundred times a
+// second at Go's default of 100.
 const garbage = 400
 
 func main() {
@@ -26,7 +26,7 @@ func main() {
 		debug.SetGCPercent(garbage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal finds the default behaviour: it ends the process at once.
+	// A second signal has the default effect: it ends the process at once.
 	context.AfterFunc(ctx, stop)
 
 	command := newRootCommand()
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// exitCode is 1, but for findings that a gate in CI is to tell from failures.
+// exitCode is 1, except for findings that a gate in CI must distinguish from failures.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*losesState](err); ok {
 		return 2
@@ -44,8 +44,8 @@ func exitCode(err error) int {
 	return 1
 }
 
-// message is what is said about an error. Findings stand as they are, a line
-// each, for editors to jump to their places.
+// message formats an error. Findings are unchanged, one on each line, so that editors can jump to
+// them.
 func message(err error) string {
 	if _, ok := errors.AsType[definition.Findings](err); ok {
 		return err.Error()

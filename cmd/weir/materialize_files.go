@@ -53,7 +53,7 @@ func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []ma
 	return inputs, nil
 }
 
-// filesOf are the files of a name, a folder or a pattern, in the order of their names.
+// filesOf are the files of a name, a folder or a pattern, sorted by name.
 func filesOf(pattern string) (files []string, err error) {
 	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
 		pattern = filepath.Join(pattern, "*")
@@ -105,7 +105,7 @@ func (o *materializeOptions) openSpine() (*materialize.Spine, error) {
 	return materialize.NewSpine(t, o.timeColumn)
 }
 
-// format is that of the output, empty where its name says none.
+// format is the format of the output, empty if its name has none.
 func (o *materializeOptions) format() string {
 	if o.output == source.Stdin {
 		return o.outputFormat
@@ -114,7 +114,7 @@ func (o *materializeOptions) format() string {
 	return format
 }
 
-// writer finds what writes the output by its format.
+// writer finds the writer for the output's format.
 func (o *materializeOptions) writer() (func(io.Writer, []materialize.Column) (materialize.Writer, error), error) {
 	_, compression := source.FormatOf(o.output)
 	switch format := o.format(); {
@@ -131,8 +131,8 @@ func (o *materializeOptions) writer() (func(io.Writer, []materialize.Column) (ma
 	}
 }
 
-// whole writes the output, a file that is there only once all of it is. It is compressed
-// as its name says.
+// whole writes the output to a file that appears only when it is complete. It is compressed
+// according to its name.
 func (o *materializeOptions) whole(write func(io.Writer) error) error {
 	if o.output == source.Stdin {
 		buffered := bufio.NewWriterSize(o.stdout, 1<<16)

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// barEvery and lineEvery are how often progress is shown: a bar that moves
-	// on a terminal, and lines elsewhere.
+	// barEvery and lineEvery are how often progress is shown: an updating bar on a terminal, lines
+	// elsewhere.
 	barEvery  = 200 * time.Millisecond
 	lineEvery = 10 * time.Second
 	barWidth  = 30
 )
 
-// progress shows how far a training set is.
+// progress shows the progress of a training set.
 type progress struct {
 	screen io.Writer
 	bar    bool
@@ -41,7 +41,7 @@ func newProgress(screen io.Writer, clock func() time.Time) *progress {
 	return p
 }
 
-// show shows how far things are, if it is time.
+// show shows the progress, if it is due.
 func (p *progress) show(is materialize.Progress) {
 	now := p.clock()
 	if is.Reading != p.reading {
@@ -70,7 +70,7 @@ func (p *progress) show(is materialize.Progress) {
 	fmt.Fprintln(p.screen, line)
 }
 
-// end says what was done in the end.
+// end prints the final summary.
 func (p *progress) end(s materialize.Summary, err error) {
 	if p.bar {
 		fmt.Fprint(p.screen, "\r\x1b[K")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A command's own flags are shown before the settings, which are fifty.
+// A command's own flags come before the fifty settings.
 func TestUsage(t *testing.T) {
 	const settings = "\n\nSettings of weir.yaml, whose variables in the environment begin with WEIR_:\n"
 	for command, test := range map[string]struct{ own, setting string }{

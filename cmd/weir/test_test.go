@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// heredocs are the files that a page writes with cat, by their names; those that it
-// appends to begin with what is there.
+// heredocs returns the files that a page writes with cat, by name; appended text follows what the
+// file already holds.
 func heredocs(t *testing.T, page string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -23,8 +23,8 @@ func heredocs(t *testing.T, page string) map[string]string {
 	return files
 }
 
-// The tutorial's feature passes the tutorial's test beside the shipped ones, and fails it
-// once it is another.
+// The tutorial's feature passes the tutorial's test together with the shipped ones, and fails it
+// after a change.
 func TestTutorialsTest(t *testing.T) {
 	dir := t.TempDir()
 	shipped, err := filepath.Glob("../../config/features/*.yaml")

@@ -21,14 +21,14 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// fakeCollector takes spans by OTLP over HTTP.
+// fakeCollector receives spans by OTLP over HTTP.
 type fakeCollector struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	resource map[string]string // attributes of the process that sent the last spans
 	spans    map[string][]*wire.Span
-	text     strings.Builder // all that was sent
+	text     strings.Builder // everything that was sent
 }
 
 func newFakeCollector(t *testing.T) *fakeCollector {
@@ -58,7 +58,7 @@ func newFakeCollector(t *testing.T) *fakeCollector {
 	return c
 }
 
-// attributes are attributes as text.
+// attributes returns attributes as text.
 func attributes(list []*common.KeyValue) map[string]string {
 	byKey := map[string]string{}
 	for _, a := range list {
@@ -72,8 +72,8 @@ func attributes(list []*common.KeyValue) map[string]string {
 	return byKey
 }
 
-// A payment's trace leads to the batch that applied it, and the trace of who asks
-// to the question and its read.
+// A payment's trace leads to the batch that applied it, and a client's trace to the question and
+// its read.
 func TestRunSendsSpans(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	c := newFakeCollector(t)
@@ -115,8 +115,8 @@ func TestRunSendsSpans(t *testing.T) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.spans, "history") // whether the question before has read it depends on how long ago that was
-	// Of traces that begin here none are kept.
+	delete(c.spans, "history") // present only if the previous question was long enough ago
+	// No traces that begin here are sampled.
 	if len(c.spans) != 3 || len(c.spans["apply"]) != 1 || len(c.spans["read"]) != 1 || len(c.spans["GET /v1/features/{name}"]) != 1 {
 		t.Fatalf("the spans are %v", c.spans)
 	}
@@ -141,7 +141,7 @@ func TestRunSendsSpans(t *testing.T) {
 	}
 }
 
-// A collector that is away holds nothing up.
+// An unreachable collector delays nothing.
 func TestRunWithoutItsCollector(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--tracing.endpoint", "http://127.0.0.1:1", "--tracing.sample_ratio", "1"}, flags...)...)

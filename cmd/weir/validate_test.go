@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 )
 
-// Definitions are looked up in the latest schema of each topic.
+// Definitions are checked against the latest schema of each topic.
 func TestValidateWithRegistry(t *testing.T) {
 	fake := srfake.New(srfake.WithAuth("Bearer secret"))
 	t.Cleanup(fake.Close)

@@ -33,8 +33,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// The names that releases are built with are those of variables: the linker
-// says nothing of those that are not.
+// The names in the release flags are those of variables: the linker ignores unknown ones silently.
 func TestReleaseFlags(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "weir")
 	flags := "-X main.release=9.8.7 -X main.commit=abc -X main.date=2026-01-02T03:04:05Z"

@@ -15,8 +15,8 @@ func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redis
 	if err != nil {
 		return nil, err
 	}
-	// Where there are several masters, a question about all waits for one that hangs
-	// for a part of its time only.
+	// If there are several masters, a question to all waits for a hanging one only for a part of
+	// its time.
 	question := cfg.API.Timeout
 	if cfg.Redis.Mode == "cluster" {
 		question /= 8
@@ -25,8 +25,8 @@ func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redis
 	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
 }
 
-// OpenReplicas makes the client of the replicas that questions are read from, and
-// what has a store read there; nil where all is read from masters.
+// OpenReplicas makes the client of the replicas that questions are read from, and the store's
+// option to read there; nil if everything is read from masters.
 func OpenReplicas(cfg *config.Config, log *slog.Logger) (client *redis.ClusterClient, reading []redisstore.Option, err error) {
 	client, err = cfg.RedisReplicas()
 	if err != nil || client == nil {

@@ -1,4 +1,4 @@
-// Package connect reaches Kafka and the state in Redis as the settings say.
+// Package connect opens the connections to Kafka and Redis that the settings describe.
 package connect
 
 import (
@@ -25,8 +25,8 @@ func KafkaClient(cfg *config.Config) (*kafka.Client, error) {
 	return &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}, nil
 }
 
-// TopicNames are the topics that a processor needs, dead letters last. The error
-// says that one would be taken for another.
+// TopicNames are the topics that a processor needs, dead letters last. It fails if two would be the
+// same.
 func TopicNames(r *features.Registry, dead string) ([]string, error) {
 	for _, e := range r.Enrichments {
 		if e.Topic == dead {
@@ -39,7 +39,7 @@ func TopicNames(r *features.Registry, dead string) ([]string, error) {
 	return append(slices.Compact(names), dead), nil
 }
 
-// PartitionsOf is the number of a topic's partitions, 0 where it is not there.
+// PartitionsOf is the number of a topic's partitions, 0 if it does not exist.
 func PartitionsOf(found *kafka.MetadataResponse, topic string) int {
 	for _, t := range found.Topics {
 		if t.Name == topic {
@@ -56,8 +56,7 @@ func (e MissingTopicsError) Error() string {
 	return fmt.Sprintf("no topic %s: create it, or set kafka.create_topics", strings.Join(e, ", "))
 }
 
-// FindTopics looks the topics up. It is a missingTopicsError if there are some
-// that the brokers do not have.
+// FindTopics looks the topics up. The error is a MissingTopicsError if the brokers lack some.
 func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kafka.MetadataResponse, error) {
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
@@ -78,15 +77,15 @@ func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kaf
 	return found, nil
 }
 
-// TopicSettings are those about topics.
+// TopicSettings are the settings of topics.
 type TopicSettings struct {
 	Create                  bool   // those that are missing
 	DeadLetters             string // the topic of dead letters
 	Partitions, Replication int    // of topics that are created; -1 for the brokers' default
 }
 
-// EnsureTopics creates the topics that are missing, if the settings allow it;
-// those of enriched events with as many partitions as what they are made of has.
+// EnsureTopics creates missing topics, if the settings allow it; topics of enriched events get as
+// many partitions as their source.
 func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSettings, r *features.Registry) error {
 	names, err := TopicNames(r, settings.DeadLetters)
 	if err != nil {
@@ -117,7 +116,7 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 		return fmt.Errorf("create topics: %w", err)
 	}
 	for _, name := range missing {
-		// Another process may have been quicker.
+		// Another process may have been faster.
 		if err := made.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
 			return fmt.Errorf("create topic %s: %w", name, err)
 		}
@@ -125,7 +124,7 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 	return nil
 }
 
-// Isolation is that with which events are read.
+// Isolation is the isolation with which events are read.
 func Isolation(cfg *config.Config) fetch.Isolation {
 	if cfg.Kafka.Isolation == "read_uncommitted" {
 		return fetch.ReadUncommitted

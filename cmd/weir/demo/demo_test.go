@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/internal/embedded"
 )
 
-// The broker of a demo forgets what is over its retention, however long it runs.
+// The demo's broker drops records beyond its retention, however long it runs.
 func TestTopicsForget(t *testing.T) {
 	broker, err := embedded.Kafka(nil)
 	if err != nil {

@@ -36,11 +36,11 @@ func (o *demoOptions) eventsOf(r *features.Registry) (generate.Options, error) {
 type past struct {
 	events []generate.Event // not yet written
 	count  int64            // of all
-	frauds []generate.Story // that the features of the definitions show
+	frauds []generate.Story // that features of the definitions show
 }
 
-// newPast makes the events of the days before a moment, with the frauds among them that services of
-// the definitions show.
+// newPast makes the events of the days before a moment, including the frauds that services of the
+// definitions show.
 func (o *demoOptions) newPast(r *features.Registry, made generate.Options, now time.Time) past {
 	if o.days == 0 {
 		return past{}
@@ -54,7 +54,8 @@ func (o *demoOptions) newPast(r *features.Registry, made generate.Options, now t
 	return p
 }
 
-// shows says whether there is the service of a fraud, and it needs no other keys than the fraud names.
+// shows says whether the definitions have the service of a fraud, and it needs only the keys that
+// the fraud names.
 func shows(r *features.Registry, fraud generate.Story) bool {
 	i := slices.IndexFunc(r.Services, func(s *features.Service) bool { return s.Name == fraud.Service })
 	return i >= 0 && !slices.ContainsFunc(r.Services[i].Features, func(f *features.Feature) bool {
@@ -93,7 +94,7 @@ func (d *running) write(ctx context.Context, events []generate.Event) error {
 	return nil
 }
 
-// handled is the number of events that the processor is done with.
+// handled is the number of events that the processor has finished.
 func (d *running) handled() int64 {
 	s := d.node.Stats()
 	return s.Applied + s.Dead + s.Unmatched

@@ -12,7 +12,7 @@ type Build struct {
 	Revision string // hash of the commit; empty where it is not known
 }
 
-// metric tells which version a process runs, always 1.
+// metric is 1, labelled with the version of the process.
 func (b Build) metric() prometheus.Collector {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "weir_build_info",

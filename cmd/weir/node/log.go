@@ -11,8 +11,7 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// NewLogger writes the process's log as the settings say, from a level on that
-// may be changed.
+// NewLogger makes the process's logger according to the settings; its level may be changed.
 func NewLogger(w io.Writer, cfg config.Log) (*slog.Logger, *LogLevel) {
 	level := &LogLevel{}
 	// The settings allow the four names that slog has, and no others.
@@ -25,31 +24,31 @@ func NewLogger(w io.Writer, cfg config.Log) (*slog.Logger, *LogLevel) {
 	return slog.New(slog.NewTextHandler(w, options)), level
 }
 
-// LogLevel is the least weight of what is logged now.
+// LogLevel is the current level of the log.
 type LogLevel struct {
 	slog.LevelVar
 	settings slog.Level
 }
 
-// more logs one weight more than until now, down to debug.
+// more lowers the level by one step, down to debug.
 func (l *LogLevel) more() {
 	const step = slog.LevelInfo - slog.LevelDebug
 	l.Set(max(slog.LevelDebug, l.Level()-step))
 }
 
-// reset logs what the settings say.
+// reset restores the level of the settings.
 func (l *LogLevel) reset() { l.Set(l.settings) }
 
-// tell says which level is in force, at a weight that it lets through.
+// tell logs the current level, at a level that is not filtered.
 func (l *LogLevel) tell(log *slog.Logger) {
 	log.Log(context.Background(), max(l.Level(), slog.LevelInfo), "log level is changed", "to", l.Level())
 }
 
-// LogRedis logs what the Redis client says of its own accord.
+// LogRedis logs the Redis client's own messages.
 func LogRedis(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
 
-// redisLog takes what the Redis client says of its own accord: connections
-// lost and found again, which are told of where they matter.
+// redisLog receives the Redis client's own messages: lost and restored connections, which are
+// reported where they matter.
 type redisLog struct{ log *slog.Logger }
 
 func (l redisLog) Printf(_ context.Context, format string, args ...any) {

@@ -5,11 +5,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// poolMetrics tells Prometheus of the connections to Redis.
+// poolMetrics are the metrics of the connections to Redis.
 type poolMetrics struct {
 	client   redis.UniversalClient
-	replicas *redis.ClusterClient // nil where questions are read from masters
-	// unavailable is how many masters do not answer, and how many state shards they hold.
+	replicas *redis.ClusterClient // nil if questions are read from masters
+	// unavailable is the number of masters that do not answer, and of their shards.
 	unavailable func() (masters, shards int)
 }
 
@@ -27,7 +27,7 @@ var (
 		"State shards of the Redis masters that do not answer this process.", nil, nil)
 )
 
-// Describe sends what there is to tell.
+// Describe sends the descriptions of the metrics.
 func (m poolMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- poolConnections
 	to <- poolWaits
@@ -36,7 +36,7 @@ func (m poolMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- shardsUnavailable
 }
 
-// Collect sends it as it stands.
+// Collect sends the current values.
 func (m poolMetrics) Collect(to chan<- prometheus.Metric) {
 	collectPool(to, "master", m.client.PoolStats())
 	masters, shards := m.unavailable()
@@ -47,8 +47,8 @@ func (m poolMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectPool sends what a client tells. It keeps some connections apart for
-// pipelines, in which most is sent.
+// collectPool sends the values of a client. It keeps separate connections for pipelines, which most
+// requests use.
 func collectPool(to chan<- prometheus.Metric, client string, s *redis.PoolStats) {
 	total, idle, hits, misses := s.TotalConns, s.IdleConns, s.Hits, s.Misses
 	if p := s.PipelineStats; p != nil {

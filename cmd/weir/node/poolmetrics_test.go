@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// The connections to masters and to replicas are told apart, and those are among
-// them that carry pipelines.
+// The metrics separate connections to masters from those to replicas, and include those of
+// pipelines.
 func TestConnectionsToReplicas(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, master.Addr())
@@ -36,7 +36,7 @@ func TestConnectionsToReplicas(t *testing.T) {
 	if err := client.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	stats := replicas.PoolStats() // it makes connections of its own
+	stats := replicas.PoolStats() // it opens connections of its own
 	want := `
 # HELP weir_redis_connections Connections to Redis by client (master; replica, which reads questions from replicas) and state: idle, in_use.
 # TYPE weir_redis_connections gauge

@@ -12,15 +12,15 @@ import (
 	"github.com/weir-stream/weir/serve/access"
 )
 
-// profiles serves the profiles of the process, on a listener of its own: they tell
-// more than a client of the API should know, and take long.
+// profiles serves the profiles of the process on a listener of its own: they reveal more than a
+// client of the API should know, and take long.
 type profiles struct {
 	http     http.Server
 	listener net.Listener
 }
 
-// startProfiles serves profiles on an address; without a host that is this machine
-// alone. It is nil without an address. Answered are requests to known hosts.
+// startProfiles serves profiles on an address; without a host, on this machine only. It is nil
+// without an address. Only requests to known hosts are answered.
 func startProfiles(address string, hosts access.Hosts, log *slog.Logger) (*profiles, error) {
 	if address == "" {
 		return nil, nil
@@ -40,7 +40,7 @@ func startProfiles(address string, hosts access.Hosts, log *slog.Logger) (*profi
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	p := &profiles{http: http.Server{
 		Handler: hosts.Only(mux), ReadHeaderTimeout: 5 * time.Second,
-		// A profile takes as long as it is asked to: nothing bounds the writing.
+		// A profile takes as long as requested, so writing has no timeout.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}}
 	if p.listener, err = net.Listen("tcp", net.JoinHostPort(host, port)); err != nil {
@@ -57,7 +57,7 @@ func (p *profiles) Run(ctx context.Context) {
 	p.close()
 }
 
-// close ends what is being profiled.
+// close ends running profiles.
 func (p *profiles) close() {
 	if p != nil {
 		_ = p.http.Close()

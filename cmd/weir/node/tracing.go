@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lastMoment gets, once the context has ended, until when a process may take to
-// stop: as long as questions have for it, and events where there is a processor.
+// lastMoment receives, once the context has ended, the moment until which the process may take to
+// stop: the time for questions, and for events if there is a processor.
 func (n *Node) lastMoment(ctx context.Context) <-chan time.Time {
 	patience := n.lastAnswers
 	if n.processor != nil {
@@ -17,8 +17,7 @@ func (n *Node) lastMoment(ctx context.Context) <-chan time.Time {
 	return moment
 }
 
-// flushSpans sends the spans that are left, those of the last batches and
-// questions among them.
+// flushSpans sends the remaining spans, including those of the last batches and questions.
 func (n *Node) flushSpans(until time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()

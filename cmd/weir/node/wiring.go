@@ -18,8 +18,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// wiring is what the settings make of a process. A node takes all that it has of
-// them from here, so that a test can tell whether each setting has its place.
+// wiring is the result of the settings. A node takes everything from the settings through it, so
+// that a test can check that each setting is used.
 type wiring struct {
 	build       Build
 	redis       redis.UniversalClient
@@ -29,19 +29,19 @@ type wiring struct {
 	definitions []string
 	asking      serve.Config
 	listen      string
-	profilesAt  string // where profiles are served; empty for nowhere
+	profilesAt  string // address of the profiles; empty for none
 	spans       tracing.Config
-	lastAnswers time.Duration // how long questions have once the process ends
+	lastAnswers time.Duration // time for questions when the process ends
 
-	// Of a processor; zero without the role.
+	// Parts of a processor; zero without that role.
 	kafka      *kafka.Client
 	applying   pipeline.Config
 	registry   schemas.Config
 	topics     connect.TopicSettings
-	lastEvents time.Duration // how long events have once the process ends
+	lastEvents time.Duration // time for events when the process ends
 }
 
-// newWiring makes the parts of a process. Nothing is asked of Kafka and Redis yet.
+// newWiring makes the parts of a process. It makes no requests to Kafka and Redis yet.
 func newWiring(cfg *config.Config, roles Roles, b Build, log *slog.Logger) (*wiring, error) {
 	access, err := newGuard(cfg.API, log)
 	if err != nil {
@@ -76,8 +76,8 @@ func newWiring(cfg *config.Config, roles Roles, b Build, log *slog.Logger) (*wir
 	return w, nil
 }
 
-// addStore makes the store of the state, and lets questions read from replicas
-// where the settings say so.
+// addStore makes the store of the state, and lets questions read from replicas if the settings say
+// so.
 func (w *wiring) addStore(cfg *config.Config, roles Roles, log *slog.Logger) (err error) {
 	var reading []redisstore.Option
 	if roles.API {
@@ -116,7 +116,7 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 	return nil
 }
 
-// closeRedis ends the connections to Redis.
+// closeRedis closes the connections to Redis.
 func (w *wiring) closeRedis() error {
 	err := w.redis.Close()
 	if w.replicas != nil {
@@ -125,7 +125,7 @@ func (w *wiring) closeRedis() error {
 	return err
 }
 
-// noteMaster tells of a Redis master that does not answer, or does again.
+// noteMaster logs a Redis master that does not answer, or answers again.
 func noteMaster(log *slog.Logger) func(address string, err error) {
 	return func(address string, err error) {
 		if err != nil {

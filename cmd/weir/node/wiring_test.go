@@ -25,8 +25,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-// A setting that no part of the process gets is none: set to another value than its
-// default, each one changes what a process is made of.
+// Every setting must reach some part of the process: any value other than the default changes what
+// a process is made of.
 func TestEverySettingIsWired(t *testing.T) {
 	values := otherValues(t)
 	for _, key := range settingKeys(reflect.TypeFor[config.Config](), "") {
@@ -51,13 +51,13 @@ func TestEverySettingIsWired(t *testing.T) {
 	}
 }
 
-// setting is a value that is not the default, and the settings that it needs.
+// setting is a value other than the default, and further settings that it needs.
 type setting struct {
 	value any
 	with  map[string]any
 }
 
-// otherValues are those that cannot be made out of the default, or not alone.
+// otherValues returns the values that cannot be derived from the default alone.
 func otherValues(t *testing.T) map[string]setting {
 	authority := auth.NewAuthority(t)
 	cert, key := authority.Issue("weir")
@@ -159,7 +159,7 @@ func otherValues(t *testing.T) map[string]setting {
 	return values
 }
 
-// tokenServer gives tokens that say what they were asked with.
+// tokenServer issues tokens that contain the request's path and credentials.
 func tokenServer(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -169,7 +169,8 @@ func tokenServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// firstOfLogin is the first message of a login at a broker, without what chance adds to it, or why there is none.
+// firstOfLogin returns the first message of a login at a broker without its random part, or the
+// error.
 func firstOfLogin(t *testing.T, login sasl.Mechanism) string {
 	if login == nil {
 		return ""
@@ -179,7 +180,7 @@ func firstOfLogin(t *testing.T, login sasl.Mechanism) string {
 	return fmt.Sprint(login.Name(), text, err)
 }
 
-// settingKeys are the keys of all settings.
+// settingKeys returns the keys of all settings.
 func settingKeys(t reflect.Type, prefix string) (keys []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -193,7 +194,7 @@ func settingKeys(t reflect.Type, prefix string) (keys []string) {
 	return keys
 }
 
-// otherThan is a value that differs from a setting's default.
+// otherThan returns a value other than a setting's default.
 func otherThan(t *testing.T, key string) any {
 	v := reflect.ValueOf(*config.Default())
 	for name := range strings.SplitSeq(key, ".") {
@@ -218,7 +219,7 @@ func otherThan(t *testing.T, key string) any {
 	return nil
 }
 
-// made describes what settings make of a process, or why they make none.
+// made describes the process that the settings make, or the error.
 func made(t *testing.T, settings map[string]any) string {
 	t.Helper()
 	var text strings.Builder
@@ -274,8 +275,8 @@ func made(t *testing.T, settings map[string]any) string {
 	return d.String()
 }
 
-// describing writes what values hold, unexported fields and what they point to as
-// well, but not settings themselves and nothing that has a life of its own.
+// describing writes the content of values, through unexported fields and pointers. It leaves out
+// the settings themselves, and clients and loggers.
 type describing struct {
 	strings.Builder
 	seen map[uintptr]bool

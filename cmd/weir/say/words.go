@@ -1,4 +1,4 @@
-// Package say is how commands put things to people.
+// Package say formats counts and the like for the output of commands.
 package say
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// Summary says how much a registry holds.
+// Summary says what a registry contains.
 func Summary(r *features.Registry) string {
 	return fmt.Sprintf("%s of %s in %s, %s", Number(len(r.Features), "feature"), Number(len(r.Streams), "stream"),
 		Number(len(r.Series), "state series"), Number(len(r.Services), "service"))
