@@ -5,21 +5,20 @@ import (
 	"math/bits"
 )
 
-// FloatSum is an exact sum of floats, from which summands can be taken back: a whole
-// number of the least float there is, 2^-1074, in two's complement. It holds only the
-// words between its least and its greatest bit, three for amounts of money. The zero
-// FloatSum is 0.
+// FloatSum is an exact sum of floats that also supports subtraction: an integer multiple of the
+// least float, 2^-1074, in two's complement. It stores only the words between its lowest and its
+// highest bit, three for amounts of money. The zero FloatSum is 0.
 type FloatSum struct {
-	first int // how many words of zeros lie before those held
+	first int // number of zero words before those held
 	words []uint64
 }
 
 const wordBits = 64
 
-// Add adds a float that is finite.
+// Add adds a finite float.
 func (s *FloatSum) Add(f float64) { s.add(f, f < 0) }
 
-// Sub takes a float back that is finite.
+// Sub subtracts a finite float.
 func (s *FloatSum) Sub(f float64) { s.add(f, f >= 0) }
 
 // add adds a float's magnitude, or subtracts it.
@@ -50,8 +49,8 @@ func (s *FloatSum) add(f float64, minus bool) {
 	}
 }
 
-// hold makes room for two words, and for one above them into which no sum of less than
-// 2^63 floats carries over.
+// hold makes room for two words, and for one above them: no sum of fewer than 2^63 floats carries
+// beyond it.
 func (s *FloatSum) hold(word int) {
 	if s.words == nil {
 		s.first, s.words = word, make([]uint64, 3)
@@ -65,8 +64,7 @@ func (s *FloatSum) hold(word int) {
 	}
 }
 
-// Float is the nearest float, of two that are as near the even one; infinite for what
-// lies beyond the floats.
+// Float is the nearest float, ties to even; infinite if the sum is beyond all floats.
 func (s *FloatSum) Float() float64 {
 	n := len(s.words)
 	if n == 0 {
@@ -98,7 +96,7 @@ func (s *FloatSum) Float() float64 {
 	if top > 0 {
 		leading |= word(top-1) >> (wordBits - zeros)
 		if s.anyBelow(top-1, wordBits-zeros) {
-			leading |= 1 // it counts for the rounding only: floats have 53 bits
+			leading |= 1 // used only for rounding: floats have 53 bits
 		}
 	}
 	f := scaled(float64(leading), wordBits*(s.first+top)-zeros-1074)
@@ -108,8 +106,8 @@ func (s *FloatSum) Float() float64 {
 	return f
 }
 
-// anyBelow says whether a bit is set below some of a word. It is the same for the
-// number and its negative.
+// anyBelow says whether any bit below one of a word is set. It is the same for a number and its
+// negative.
 func (s *FloatSum) anyBelow(word, bit int) bool {
 	if s.words[word]<<(wordBits-bit) != 0 {
 		return true
@@ -122,7 +120,7 @@ func (s *FloatSum) anyBelow(word, bit int) bool {
 	return false
 }
 
-// scaled is f·2^exponent, of which math.Ldexp takes several times as long.
+// scaled is f·2^exponent, several times faster than math.Ldexp.
 func scaled(f float64, exponent int) float64 {
 	if exponent < -1022 || exponent > 1023 {
 		return math.Ldexp(f, exponent)

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawFloat draws a finite float: any, amounts of money, and such as lie at the edges.
+// drawFloat draws a finite float: any, amounts of money, and extreme ones.
 func drawFloat(t *rapid.T) float64 {
 	return rapid.OneOf(
 		rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64),
@@ -20,10 +20,9 @@ func drawFloat(t *rapid.T) float64 {
 	).Draw(t, "float")
 }
 
-// A sum is the float that is nearest to what the summands are together, in whatever
-// order they come and go.
+// A sum is the float nearest to the exact sum, in whatever order summands are added and subtracted.
 func TestFloatSumsAreExact(t *testing.T) {
-	const precision = 2300 // bits: all that there are of a sum
+	const precision = 2300 // bits; as many as a sum can have
 	rapid.Check(t, func(t *rapid.T) {
 		var sum FloatSum
 		var held []float64

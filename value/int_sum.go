@@ -2,8 +2,8 @@ package value
 
 import "math/bits"
 
-// IntSum is a sum of ints of 64 bits, from which summands can be taken back: of less than
-// 2^63 it does not leave its 128 bits. The zero IntSum is 0.
+// IntSum is a sum of 64-bit ints that also supports subtraction. With fewer than 2^63 summands it
+// fits into its 128 bits. The zero IntSum is 0.
 type IntSum struct {
 	high int64
 	low  uint64
@@ -16,7 +16,7 @@ func (s *IntSum) Add(n int64) {
 	s.high += n>>63 + int64(carry)
 }
 
-// Sub takes an int back.
+// Sub subtracts an int.
 func (s *IntSum) Sub(n int64) {
 	var borrow uint64
 	s.low, borrow = bits.Sub64(s.low, uint64(n), 0)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A sum is that of math/big, in whatever order summands come and go.
+// A sum equals that of math/big, in whatever order summands are added and subtracted.
 func TestIntSumsEqualBigInts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var sum IntSum

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Number is a decimal number taken apart: digits times 10^exp.
+// Number is a parsed decimal number: digits times 10^exp.
 type Number struct {
 	digits   uint64 // without trailing zeros
 	Exp      int
@@ -17,10 +17,10 @@ type Number struct {
 	wide     bool // more digits than fit
 }
 
-// maxExp is where exponents stop to matter.
+// maxExp is where exponents no longer matter.
 const maxExp = 1 << 20
 
-// ParseNumber reads a number in the syntax of JSON.
+// ParseNumber parses a number in JSON's syntax.
 func ParseNumber(text []byte) (n Number, ok bool) {
 	end := ScanNumber(text, 0)
 	if end != len(text) || end == 0 {
@@ -87,10 +87,10 @@ func parseExponent(text []byte) int {
 // Fit says how a number fits into an integer.
 type Fit uint8
 
-// How a number may fit.
+// The ways to fit.
 const (
 	Exact    Fit = iota // nothing is lost
-	Fraction            // digits are left behind the point
+	Fraction            // fractional digits are left
 	Overflow            // it is beyond 64 bits
 )
 
@@ -140,9 +140,9 @@ var pow10 = func() (p [19]int64) {
 // MaxScale is the greatest scale of a decimal.
 const MaxScale = uint8(len(pow10) - 1)
 
-// DecimalLiteral is the number that was written in an expression: the shortest
-// one with the same float, which is the one written if that had no more than
-// 15 digits. It is an int where it has no fraction.
+// DecimalLiteral is the number written in an expression, given as a float: the shortest number with
+// the same float, which is the one written if that had at most 15 digits. It is an Int if it has no
+// fraction.
 func DecimalLiteral(f float64) Value {
 	n, _ := ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
 	scale := max(0, -n.Exp)
@@ -157,7 +157,7 @@ func DecimalLiteral(f float64) Value {
 	return Value{Type: Float, Flt: f}
 }
 
-// Multiply is a·b, not ok where that overflows.
+// Multiply is a·b; ok is false on overflow.
 func Multiply(a, b int64) (int64, bool) {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	// The signed product's high half: Hacker's Delight, 8-3.
@@ -165,20 +165,20 @@ func Multiply(a, b int64) (int64, bool) {
 	return int64(low), signed == int64(low)>>63
 }
 
-// Plus is a+b, not ok where that overflows.
+// Plus is a+b; ok is false on overflow.
 func Plus(a, b int64) (int64, bool) {
 	c := a + b
 	return c, (c > a) == (b > 0)
 }
 
-// Minus is a-b, not ok where that overflows.
+// Minus is a-b; ok is false on overflow.
 func Minus(a, b int64) (int64, bool) {
 	c := a - b
 	return c, (c < a) == (b > 0)
 }
 
-// Rescale is an Int or Decimal at a greater or equal scale, not ok where it does not
-// fit into 64 bits.
+// Rescale is an Int or Decimal at a greater or equal scale; ok is false if it does not fit into 64
+// bits.
 func Rescale(v *Value, scale uint8) (int64, bool) {
 	if v.Wide() || scale == v.Scale {
 		return v.Num, !v.Wide()
@@ -192,7 +192,7 @@ func RescaleBig(v *Value, scale uint8) *big.Int {
 	return n.Mul(n, big.NewInt(pow10[scale-v.Scale]))
 }
 
-// CompareExact orders two of Int, Decimal and Timestamp.
+// CompareExact orders two values of type Int, Decimal or Timestamp.
 func CompareExact(a, b *Value) int {
 	scale := max(a.Scale, b.Scale)
 	x, ok1 := Rescale(a, scale)
@@ -203,7 +203,7 @@ func CompareExact(a, b *Value) int {
 	return cmp.Compare(x, y)
 }
 
-// ScanNumber is the end of the number that starts at i, -1 where none does.
+// ScanNumber is the end of the number that starts at i, -1 if none does.
 func ScanNumber(data []byte, i int) int {
 	digits := func() bool {
 		start := i
@@ -236,12 +236,11 @@ func ScanNumber(data []byte, i int) int {
 	return i
 }
 
-// IsDigit says whether a byte is a decimal digit of ASCII.
+// IsDigit says whether a byte is an ASCII decimal digit.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// ParseFloat reads a number in the syntax of JSON as a float, not ok where it is
-// too great. There is no negative zero: it would be a value of its own among the
-// members of a set.
+// ParseFloat parses a number in JSON's syntax as a float; ok is false if it is too great. Negative
+// zero becomes zero: it would be a separate member of a set.
 func ParseFloat(text []byte) (float64, bool) {
 	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	return f + 0, err == nil && !math.IsInf(f, 0)

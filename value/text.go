@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParseText is the value of a type and scale whose text AppendText has written;
-// null where it has not.
+// ParseText parses a text that AppendText wrote for a value of that type and scale; it returns null
+// for any other text.
 func ParseText(t Type, scale uint8, text string) Value {
 	v, err := Value{Type: t, Scale: scale}, error(nil)
 	switch t {

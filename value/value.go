@@ -1,4 +1,4 @@
-// Package value holds typed values: their text, their order and their arithmetic.
+// Package value holds typed values: their text, order and arithmetic.
 package value
 
 import (
@@ -38,13 +38,13 @@ func ParseType(name string) (Type, bool) {
 	return Null, false
 }
 
-// Numeric says whether values of the type can be added up.
+// Numeric says whether values of the type can be added.
 func (t Type) Numeric() bool { return t == Int || t == Float || t == Decimal }
 
 // Value is one typed scalar. The zero Value is null.
 type Value struct {
 	Type  Type
-	Scale uint8 // Decimal: digits behind the point
+	Scale uint8 // Decimal: fractional digits
 	// Num is an Int; a Decimal times 10^Scale; a Timestamp in milliseconds
 	// since 1970; a Bool as 0 or 1.
 	Num int64
@@ -58,8 +58,8 @@ type Value struct {
 // IsNull says whether there is no value.
 func (v Value) IsNull() bool { return v.Type == Null }
 
-// Float64 is the value as a float: decimals unscaled, timestamps in
-// milliseconds. It is 0 for what is no number.
+// Float64 is the value as a float: decimals unscaled, timestamps in milliseconds. It is 0 if the
+// value is not a number.
 func (v Value) Float64() float64 {
 	switch {
 	case v.Type == Float:
@@ -73,9 +73,8 @@ func (v Value) Float64() float64 {
 	}
 }
 
-// AppendText appends the value as plain text: the form in which it stands in
-// an entity's key and among the members of a set. Decimals keep no trailing
-// zeros, so equal numbers have equal text.
+// AppendText appends the value as plain text, its form in an entity's key and among the members of
+// a set. Decimals have no trailing zeros, so equal numbers have equal text.
 func (v Value) AppendText(dst []byte) []byte {
 	if v.Wide() {
 		return v.appendWide(dst)
@@ -100,8 +99,8 @@ func (v Value) AppendText(dst []byte) []byte {
 	}
 }
 
-// AppendDecimal appends unscaled / 10^scale without trailing zeros behind the
-// point: 16660 at scale 2 is 166.6.
+// AppendDecimal appends unscaled / 10^scale without trailing fractional zeros: 16660 at scale 2 is
+// 166.6.
 func AppendDecimal(dst []byte, unscaled int64, scale uint8) []byte {
 	if unscaled == 0 {
 		return append(dst, '0')
@@ -115,8 +114,8 @@ func AppendDecimal(dst []byte, unscaled int64, scale uint8) []byte {
 	return appendPoint(dst, strconv.AppendUint(digits[:0], magnitude, 10), scale)
 }
 
-// appendPoint appends digits with a point before the last ones, of which there are as
-// many as the scale, without trailing zeros behind it.
+// appendPoint appends digits with a decimal point before the last `scale` ones, without trailing
+// zeros after it.
 func appendPoint(dst, text []byte, scale uint8) []byte {
 	for scale > 0 && text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
@@ -137,7 +136,7 @@ func appendPoint(dst, text []byte, scale uint8) []byte {
 	return append(dst, text...)
 }
 
-// Compare orders two values of one type; it is negative where a comes first.
+// Compare orders two values of one type; it is negative if a comes first.
 func Compare(a, b Value) int {
 	switch a.Type {
 	case Float:
@@ -151,8 +150,8 @@ func Compare(a, b Value) int {
 	}
 }
 
-// Add is the sum of two numbers of one type and scale. Ints and decimals are added in
-// 128 bits. A sum that has reached the bounds of its type stays there, see Saturated.
+// Add is the sum of two numbers of one type and scale. Ints and decimals are added in 128 bits. A
+// sum that has reached the bounds of its type stays there, see Saturated.
 func Add(a, b Value) Value {
 	if a.Type != Float {
 		return addSums(a, b)
@@ -163,8 +162,8 @@ func Add(a, b Value) Value {
 	return a
 }
 
-// Saturated says whether a sum has left the range of its type, 128 bits for an Int or
-// Decimal; what it was is not known any more.
+// Saturated says whether a sum has left the range of its type, 128 bits for an Int or Decimal; its
+// value is lost.
 func (v Value) Saturated() bool {
 	if v.Type == Float {
 		return math.IsInf(v.Flt, 0)
@@ -172,8 +171,7 @@ func (v Value) Saturated() bool {
 	return v.Carry != 0 && (v.is(greatestSum) || v.is(leastSum))
 }
 
-// Finite is the value, or the greatest float of its sign for one that has left their
-// range.
+// Finite is the value, or the greatest float of its sign if it is infinite.
 func (v Value) Finite() Value {
 	v.Flt = max(-math.MaxFloat64, min(math.MaxFloat64, v.Flt))
 	return v

@@ -5,19 +5,18 @@ import (
 	"math/big"
 )
 
-// A sum of ints or decimals is of 128 bits, so that one that leaves 64 bits and comes
-// back is exact. The number is Num + Carry·2^64 modulo 2^128, signed: all that fits
-// into 64 bits has no carry, and nothing but a sum, or what is computed from sums, has
-// one.
+// Sums of ints or decimals have 128 bits, so one that exceeds 64 bits and comes back is exact. The
+// number is Num + Carry·2^64 modulo 2^128, signed: anything that fits into 64 bits has no carry,
+// and only sums and values computed from them have one.
 
-// The bounds of sums. A sum that has reached one stays there, so that its answer says
-// so whatever is added; it takes more than 2^64 events.
+// The bounds of sums. A sum that has reached one stays there, whatever is added, so that its answer
+// can say so; it takes more than 2^64 events.
 var (
 	greatestSum = sumOf(math.MaxInt64, math.MaxUint64)
 	leastSum    = sumOf(math.MinInt64, 0)
 )
 
-// words are the number's, most significant first.
+// words are the number's words, most significant first.
 func (v Value) words() (high int64, low uint64) { return v.Carry + v.Num>>63, uint64(v.Num) }
 
 // sumOf is the number, without a type, of two words.
@@ -32,7 +31,7 @@ func (v Value) Wide() bool { return v.Carry != 0 }
 func addSums(a, b Value) Value {
 	if a.Carry|b.Carry == 0 {
 		sum := a.Num + b.Num
-		if (a.Num^sum)&(b.Num^sum) < 0 { // it has another sign than both
+		if (a.Num^sum)&(b.Num^sum) < 0 { // its sign differs from both
 			a.Carry = 1 | b.Num>>63
 		}
 		a.Num = sum
@@ -60,7 +59,7 @@ func addSums(a, b Value) Value {
 	return a
 }
 
-// is says whether two numbers are the same.
+// is says whether two numbers are equal.
 func (v Value) is(w Value) bool { return v.Num == w.Num && v.Carry == w.Carry }
 
 // Big is the Num of an Int or Decimal, with its carry.
@@ -70,8 +69,7 @@ func (v Value) Big() *big.Int {
 	return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(low))
 }
 
-// OfBig is an Int, or a Decimal of a scale, that is n or n/10^scale; not ok where that
-// does not fit into 128 bits.
+// OfBig is an Int n, or a Decimal n/10^scale; ok is false if that does not fit into 128 bits.
 func OfBig(t Type, scale uint8, n *big.Int) (v Value, ok bool) {
 	if n.BitLen() > 127 {
 		return Value{}, false
@@ -82,7 +80,7 @@ func OfBig(t Type, scale uint8, n *big.Int) (v Value, ok bool) {
 	return v, true
 }
 
-// appendWide is AppendText of what does not fit into 64 bits.
+// appendWide is AppendText for values that do not fit into 64 bits.
 func (v Value) appendWide(dst []byte) []byte {
 	n := v.Big()
 	if v.Type != Decimal {
@@ -94,7 +92,7 @@ func (v Value) appendWide(dst []byte) []byte {
 	return appendPoint(dst, n.Abs(n).Append(nil, 10), v.Scale)
 }
 
-// wideFloat is the nearest float to an Int or Decimal that does not fit into 64 bits.
+// wideFloat is the float nearest to an Int or Decimal that does not fit into 64 bits.
 func (v Value) wideFloat() float64 {
 	f, _ := new(big.Float).SetInt(v.Big()).Float64()
 	return f / float64(pow10[v.Scale])

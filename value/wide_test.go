@@ -23,7 +23,7 @@ func wideInt(t *rapid.T, n *big.Int) Value {
 	return v
 }
 
-// Numbers of 128 bits are added, ordered, written and rounded as those of math/big.
+// Numbers of 128 bits are added, ordered, written and rounded like those of math/big.
 func TestWideNumbersEqualBigInts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawNumber(t, "a"), drawNumber(t, "b")

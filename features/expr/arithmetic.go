@@ -9,7 +9,7 @@ import (
 
 // operation is one of + - * / %.
 type operation struct {
-	exact  func(a, b value.Value) (value.Value, bool) // nil: by floats
+	exact  func(a, b value.Value) (value.Value, bool) // nil: computed in floats
 	floats func(a, b float64) float64
 }
 
@@ -22,7 +22,7 @@ var (
 	arithmetics = map[string]operation{"+": addition, "-": subtract, "*": times, "/": divide, "%": remainder}
 )
 
-// typ is the type of the operation's result.
+// typ is the type of the result.
 func (o operation) typ(a, b value.Type) (value.Type, bool) {
 	switch {
 	case a != value.Null && !a.Numeric() || b != value.Null && !b.Numeric():
@@ -63,8 +63,8 @@ func arithmetic(f *frame, op operation, a, b value.Value) value.Value {
 // exactType is Int for two ints, else Decimal.
 func exactType(a, b value.Value) value.Type { return max(a.Type, b.Type) }
 
-// Ints and decimals are computed in 64 bits, and where that does not do in 128, which
-// is as wide as sums are. Not ok is what is wider still.
+// Ints and decimals are computed in 64 bits or, if these do not suffice, in 128, the width of sums.
+// ok is false if the result is wider.
 
 func addExact(a, b value.Value) (value.Value, bool) { return exactly(a, b, value.Plus, (*big.Int).Add) }
 
@@ -72,7 +72,7 @@ func subtractExact(a, b value.Value) (value.Value, bool) {
 	return exactly(a, b, value.Minus, (*big.Int).Sub)
 }
 
-// exactly computes what has the greater of two scales.
+// exactly computes in the greater of two scales.
 func exactly(a, b value.Value, narrow func(x, y int64) (int64, bool), wide func(z, x, y *big.Int) *big.Int) (value.Value, bool) {
 	scale := max(a.Scale, b.Scale)
 	x, ok1 := value.Rescale(&a, scale)
@@ -105,7 +105,7 @@ func remainderExact(a, b value.Value) (value.Value, bool) {
 		return value.Value{}, true
 	case a.Wide() || b.Wide():
 		return value.OfBig(value.Int, 0, new(big.Int).Rem(a.Big(), b.Big()))
-	case b.Num == -1: // the least int has no opposite
+	case b.Num == -1: // the least int cannot be negated
 		return value.Value{Type: value.Int}, true
 	}
 	return value.Value{Type: value.Int, Num: a.Num % b.Num}, true

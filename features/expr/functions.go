@@ -15,11 +15,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// function is one of the expression language. All are null for a null.
+// function is a function of the expression language. All are null for a null.
 type function struct {
 	takes  value.Type // of the first argument; Null takes any
-	option string     // what a second argument, a literal int, is; empty for none
-	max    int64      // of the option, from 0
+	option string     // the name of a second argument, a literal int; empty for none
+	max    int64      // greatest value of the option; the least is 0
 	gives  value.Type
 	apply  func(f *frame, v value.Value, option int) value.Value
 }
@@ -28,7 +28,7 @@ type function struct {
 //
 //	cidr(ip, bits)  the network of an IP address: cidr("10.1.2.3", 24) is
 //	                "10.1.2.0/24". Of an IPv4 address, bits above 32 are 32;
-//	                what is no IP address has none: null
+//	                what is not an IP address has none: null
 //	lower(s)        in lower case
 //	upper(s)        in upper case
 //	trim(s)         without white space at its ends
@@ -87,11 +87,11 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 	}}, nil
 }
 
-// maxText bounds the strings that expressions make: fields derived from fields
-// could double them without end.
+// maxText bounds the strings that expressions make: fields derived from fields could double them
+// without end.
 const maxText = 64 << 10
 
-// held is the text that was appended to the frame's from start.
+// held is the text that was appended to the frame's since start.
 func (f *frame) held(start int) value.Value {
 	if len(f.text) > maxText {
 		return f.fail(errLong)

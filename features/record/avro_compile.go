@@ -8,14 +8,13 @@ import (
 	"github.com/hamba/avro/v2"
 )
 
-// avroCompiler makes the types that a schema's records are read by.
+// avroCompiler makes the types that read a schema's records.
 type avroCompiler struct {
-	passed map[avro.Schema]*avroType // named types that nobody looks at; they may hold themselves
+	passed map[avro.Schema]*avroType // unused named types; they may be recursive
 }
 
-// compileAvro makes the type by which records of a schema are read for a tree. Of
-// the reader's schema, which may be nil, other names of fields are taken, and the
-// defaults of fields that the schema lacks.
+// compileAvro makes the type that reads records of a schema for a tree. From the reader's schema,
+// which may be nil, it takes aliases of fields and the defaults of fields that the schema lacks.
 func compileAvro(s, reader avro.Schema, tree *Node) *avroType {
 	c := &avroCompiler{passed: map[avro.Schema]*avroType{}}
 	return c.compile(s, reader, tree)
@@ -106,8 +105,7 @@ func (c *avroCompiler) record(t *avroType, s, reader *avro.RecordSchema) {
 	}
 }
 
-// readerField is the reader's field that a writer's field is, by its name or by one
-// of its other names; nil for none.
+// readerField is the reader's field for a writer's field, by its name or an alias; nil for none.
 func readerField(reader *avro.RecordSchema, name string) *avro.Field {
 	if reader == nil {
 		return nil
@@ -123,8 +121,8 @@ func readerField(reader *avro.RecordSchema, name string) *avro.Field {
 	return fields[i]
 }
 
-// avroRecordOf is the record of the reader's schema, or of its union, that a
-// writer's record is read as; nil for none.
+// avroRecordOf is the record of the reader's schema, or of its union, that a writer's record is
+// read as; nil for none.
 func avroRecordOf(reader avro.Schema) *avro.RecordSchema {
 	if reader == nil {
 		return nil
@@ -142,18 +140,17 @@ func avroRecordOf(reader avro.Schema) *avro.RecordSchema {
 	return nil
 }
 
-// avroDefault is a value that a record of a schema without its field has.
+// avroDefault is the value of a field that a record's schema lacks.
 type avroDefault struct {
 	slot  int
 	datum Datum
 }
 
-// defaultOf adds the default of a field as the values of a node and of those below
-// it.
+// defaultOf appends the default of a field as the values of a node and of those below it.
 func defaultOf(list []avroDefault, s avro.Schema, def any, n *Node) []avroDefault {
 	s = plainAvro(s)
 	if u, ok := s.(*avro.UnionSchema); ok {
-		s = plainAvro(u.Types()[0]) // that a union's default is of
+		s = plainAvro(u.Types()[0]) // a union's default has its first type
 	}
 	d := Datum{Unit: avroUnits[avroLogical(s)]}
 	switch v := def.(type) {

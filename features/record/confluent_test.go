@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
-// What Confluent's own serializers for Python have written is read; testdata/confluent.py
-// made the file.
+// Records written by Confluent's own serializers for Python are read; testdata/confluent.py made
+// the file.
 func TestRecordsOfConfluentsSerializers(t *testing.T) {
 	var golden struct {
 		Schemas    map[string]string
@@ -107,7 +107,7 @@ streams:
 			t.Errorf("message %d:\n%s, want\n%s", i, got, want)
 		}
 	}
-	// One of another message of the schema has no time.
+	// A record of another message of the schema has no time.
 	other := recordOf(golden.Protobuf[2])
 	other.Partition.Topic = "messages"
 	for range 2 { // the schema first

@@ -8,18 +8,18 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Datum is a value as it stands in a record, before a field gives it a type.
+// Datum is a value in a record, before a field gives it a type.
 type Datum struct {
 	Kind Kind
-	// Unit is that of a Number which its format knows to be a moment; it goes before
-	// the unit that a field names.
+	// Unit is the unit of a Number that its format knows to be a timestamp; it takes precedence
+	// over the field's unit.
 	Unit TimeUnit
-	// Text is of a Number what JSON would write, of a String or an Untyped its
-	// content; whether it is valid UTF-8 the field looks that reads it.
+	// Text is for a Number what JSON would write, for a String or an Untyped its content; the field
+	// that reads it checks that it is valid UTF-8.
 	Text []byte
 }
 
-// Kind is what a Datum is.
+// Kind is the kind of a Datum.
 type Kind uint8
 
 // The kinds.
@@ -30,12 +30,12 @@ const (
 	False
 	Number
 	String
-	// Untyped is a text of which the format does not know the type, as the cell of
-	// a CSV: it is read as whatever the field takes.
+	// Untyped is a text without a type in its format, such as the cell of a CSV: it is read as
+	// whatever type the field takes.
 	Untyped
 	Object
 	Array
-	// NotFinite is a float that is no number, or infinite.
+	// NotFinite is a float that is NaN or infinite.
 	NotFinite
 )
 
@@ -45,13 +45,13 @@ var kindNames = [...]string{
 
 func (k Kind) String() string { return kindNames[k] }
 
-// isText says whether it is a text, whether or not the format knows its type.
+// isText says whether it is a text, typed or not.
 func (d *Datum) isText() bool { return d.Kind == String || d.Kind == Untyped }
 
 // isNumber says whether it may be a number.
 func (d *Datum) isNumber() bool { return d.Kind == Number || d.Kind == Untyped }
 
-// number is the number that it is.
+// number is its value as a number.
 func (d *Datum) number() (value.Number, bool) {
 	if !d.isNumber() {
 		return value.Number{}, false
@@ -59,7 +59,7 @@ func (d *Datum) number() (value.Number, bool) {
 	return value.ParseNumber(d.Text)
 }
 
-// float is the number that it is as a float.
+// float is its value as a float.
 func (d *Datum) float() (float64, bool) {
 	if !d.isNumber() || d.Kind == Untyped && !d.writtenAsNumber() {
 		return 0, false
@@ -67,12 +67,12 @@ func (d *Datum) float() (float64, bool) {
 	return value.ParseFloat(d.Text)
 }
 
-// writtenAsNumber says whether the text is a number as JSON writes them.
+// writtenAsNumber says whether the text is a number in JSON's syntax.
 func (d *Datum) writtenAsNumber() bool {
 	return len(d.Text) > 0 && value.ScanNumber(d.Text, 0) == len(d.Text)
 }
 
-// truth is the bool that it is.
+// truth is its value as a bool.
 func (d *Datum) truth() (truth, ok bool) {
 	switch d.Kind {
 	case True, False:
@@ -88,7 +88,7 @@ func (d *Datum) truth() (truth, ok bool) {
 	return false, false
 }
 
-// value is the value without a field. Objects and arrays have none.
+// value is its value if there is no field. Objects and arrays have none.
 func (d *Datum) value() value.Value {
 	switch d.Kind {
 	case True, False:
@@ -113,8 +113,7 @@ func (d *Datum) value() value.Value {
 	return value.Value{}
 }
 
-// describe says in a message what was found: numbers by themselves, the others by
-// their kinds.
+// describe says in a message what was found: numbers by value, everything else by kind.
 func (d *Datum) describe() string {
 	if d.Kind != Number && (d.Kind != Untyped || !d.writtenAsNumber()) {
 		return d.Kind.String()
@@ -126,14 +125,14 @@ func (d *Datum) describe() string {
 	return string(d.Text)
 }
 
-// textMemory is where scanners keep texts that do not stand in the record as they are: appended
-// to text, and taken by hold.
+// textMemory holds the texts that scanners build because they are not in the record as such: append
+// to text, then call hold.
 type textMemory struct{ text []byte }
 
-// reset gives up all texts.
+// reset discards all texts.
 func (m *textMemory) reset() { m.text = m.text[:0] }
 
-// hold keeps what was appended to text, and is what was appended.
+// hold keeps the appended text, and returns what was appended.
 func (m *textMemory) hold(text []byte) []byte {
 	from := len(m.text)
 	m.text = text

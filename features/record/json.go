@@ -21,9 +21,8 @@ func (jsonFormat) NewScanner(tree *Node) Scanner    { return &jsonScanner{tree: 
 // maxDepth is how deep values may be nested, as in encoding/json.
 const maxDepth = 10000
 
-// jsonScanner goes over a record once, strictly and without building a tree: it
-// accepts exactly what encoding/json accepts, and of a key that stands twice in
-// an object the last one counts, as there.
+// jsonScanner scans a record once, strictly and without building a tree: it accepts exactly what
+// encoding/json accepts and, as there, the last value of a repeated key counts.
 type jsonScanner struct {
 	tree   *Node
 	data   []byte
@@ -75,7 +74,7 @@ func (s *jsonScanner) space() {
 	}
 }
 
-// value scans a value and keeps it if n is not nil.
+// value scans a value and stores it if n is not nil.
 func (s *jsonScanner) value(n *Node) bool {
 	if n != nil {
 		clear(s.values[n.slot+1 : n.until])
@@ -128,7 +127,7 @@ func (s *jsonScanner) value(n *Node) bool {
 	return true
 }
 
-// content is the content of a string that stands between its quotes.
+// content is the content of a string between its quotes.
 func (s *jsonScanner) content(start, end int, escaped bool) []byte {
 	text := s.data[start:end:end]
 	if !escaped {
@@ -147,7 +146,7 @@ func (s *jsonScanner) word(w string) bool {
 	return true
 }
 
-// members scans an object or an array up to the mark that closes it.
+// members scans an object or an array up to the closing bracket.
 func (s *jsonScanner) members(n *Node, closing byte) bool {
 	if s.depth++; s.depth > maxDepth {
 		return false
@@ -180,8 +179,8 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 	return true
 }
 
-// name scans the name of an object's member and the colon behind it, and finds
-// the member below n, nil for none.
+// name scans the name of an object's member and the colon after it, and finds the member below n,
+// nil for none.
 func (s *jsonScanner) name(n *Node) (child *Node, ok bool) {
 	if s.peek() != '"' {
 		return nil, false
@@ -208,7 +207,7 @@ func (s *jsonScanner) name(n *Node) (child *Node, ok bool) {
 	return child, true
 }
 
-// plain are the bytes of strings that stand for themselves.
+// plain are the bytes that strings contain unescaped.
 var plain = func() (p [256]bool) {
 	for c := range p {
 		p[c] = c >= ' ' && c != '"' && c != '\\'
@@ -255,8 +254,8 @@ func (s *jsonScanner) scanString() (escaped, ok bool) {
 
 func isHex(c byte) bool { return value.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// appendUnescaped appends the content of a string whose escapes are sound.
-// Half a surrogate pair becomes U+FFFD, as in encoding/json.
+// appendUnescaped appends the content of a string whose escapes are valid. Half a surrogate pair
+// becomes U+FFFD, as in encoding/json.
 func appendUnescaped(dst, text []byte) []byte {
 	dst = slices.Grow(dst, len(text))
 	for i := 0; i < len(text); i++ {

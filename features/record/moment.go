@@ -13,11 +13,10 @@ const (
 	lastMoment  = 253402300799999
 )
 
-// timestampUnits are the units of timestamps that are numbers, by their
-// exponents of a second.
+// timestampUnits are the units of numeric timestamps, as powers of ten of a second.
 var timestampUnits = map[string]int{"s": 0, "ms": -3, "us": -6, "ns": -9}
 
-// TimeUnit is what a number counts since 1970, as far as its format knows.
+// TimeUnit is the unit of a number since 1970, if its format knows it.
 type TimeUnit uint8
 
 // The units.
@@ -31,7 +30,7 @@ const (
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// known is the moment that a number stands for by its own unit.
+// known is the timestamp of a number in its own unit.
 func (d *Datum) known() (int64, value.Fit) {
 	n, ok := d.number()
 	if !ok {
@@ -47,7 +46,7 @@ func (d *Datum) known() (int64, value.Fit) {
 	return inRange(n.Scaled(3 * (1 - int(d.Unit))))
 }
 
-// usualUnit is that of a timestamp whose field names none.
+// usualUnit is the unit of a timestamp whose field names none.
 func (d *Datum) usualUnit() string {
 	if d.Kind == String || d.Kind == Untyped && !d.writtenAsNumber() {
 		return "rfc3339"
@@ -85,9 +84,9 @@ func (d *Datum) moment(unit string) (int64, value.Fit) {
 	return inRange(n.Scaled(timestampUnits[unit] + 3))
 }
 
-// plainDateTime reads a date and time of the year 1 to 9999 in UTC without a fraction of a
-// second, "2006-01-02 15:04:05", for which time.Parse takes some ten times as long. What
-// is not ok may be one all the same, or none.
+// plainDateTime parses a date and time in UTC of the years 1 to 9999, without fractions of a
+// second, "2006-01-02 15:04:05", in about a tenth of time.Parse's time. If ok is false, the text
+// may still be one in another form.
 func plainDateTime(text []byte) (ms int64, ok bool) {
 	if len(text) != len(time.DateTime) {
 		return 0, false
@@ -101,12 +100,12 @@ func plainDateTime(text []byte) (ms int64, ok bool) {
 		ok = ok && int64(least) <= n && n <= int64(most)
 		return n
 	}
-	year, month, day := number(0, 4, 1, 9999), number(5, 7, 1, 12), number(8, 10, 1, 28) // days that all months have
+	year, month, day := number(0, 4, 1, 9999), number(5, 7, 1, 12), number(8, 10, 1, 28) // days that every month has
 	hour, minute, second := number(11, 13, 0, 23), number(14, 16, 0, 59), number(17, 19, 0, 59)
 	if !ok || text[4] != '-' || text[7] != '-' || text[10] != ' ' || text[13] != ':' || text[16] != ':' {
 		return 0, false
 	}
-	// The days since 1970, by Howard Hinnant's days_from_civil: years begin in March.
+	// Days since 1970 by Howard Hinnant's days_from_civil: years begin in March.
 	if month <= 2 {
 		year--
 		month += 12

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A date and time is read as time.Parse reads it, or left to it.
+// plainDateTime parses what time.Parse does, or leaves it to it.
 func TestPlainDateTimes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-62135596800, 253402300799).Draw(t, "at"), 0).UTC()

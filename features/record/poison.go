@@ -2,26 +2,26 @@ package record
 
 import "strings"
 
-// Reason says in one word why a record cannot be used.
+// Reason is why a record cannot be used, in one word.
 type Reason string
 
 // The reasons.
 const (
-	Malformed        Reason = "malformed" // it is not of its stream's format
+	Malformed        Reason = "malformed" // it is not in its stream's format
 	WrongType        Reason = "wrong_type"
 	MissingField     Reason = "missing_field"
 	InvalidUTF8      Reason = "invalid_utf8"
 	MissingTimestamp Reason = "missing_timestamp"
 	BadTimestamp     Reason = "bad_timestamp"
 	FutureTimestamp  Reason = "future_timestamp"
-	BadExpression    Reason = "expression" // one cannot be computed for the event
+	BadExpression    Reason = "expression" // an expression fails for the event
 	Oversized        Reason = "oversized"
-	// UnusableSchema is of a record whose schema is not in the registry, or is none
-	// of its stream's format.
+	// UnusableSchema means that a record's schema is not in the registry, or not one of its
+	// stream's format.
 	UnusableSchema Reason = "unusable_schema"
-	// BrokenBatch is of a whole batch of the log that cannot be decoded.
+	// BrokenBatch means a whole record batch that cannot be decoded.
 	BrokenBatch Reason = "broken_batch"
-	// Late is no poison: it marks dead letters of streams with LateToDeadLetter.
+	// Late is not poison: it marks dead letters of streams with LateToDeadLetter.
 	Late Reason = "late"
 )
 
@@ -33,15 +33,15 @@ func Reasons() []Reason {
 	}
 }
 
-// Poison is a record that cannot be used, whenever it is tried again.
+// Poison is a record that cannot be used, however often it is tried.
 type Poison struct {
 	Reason  Reason
-	Stream  string // empty where no stream was found for it
+	Stream  string // empty if no stream was found for it
 	Path    string // in the record, with dots; empty for the whole record
 	Message string
 }
 
-// Error is the message with what it is about before it.
+// Error is the message, prefixed with what it is about.
 func (p *Poison) Error() string {
 	var b strings.Builder
 	if p.Stream != "" {

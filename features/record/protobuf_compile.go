@@ -8,15 +8,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// protoMessage reads the fields of a message that somebody looks at.
+// protoMessage reads the used fields of a message.
 type protoMessage struct {
-	node    *Node // where the message is an object; nil for one that stands for a value
+	node    *Node // if the message is an object; nil if it is a value
 	fields  []*protoField
 	lacking []protoDefault
 }
 
-// protoDefault is the value of a field that a message does not have, where its presence is not
-// tracked or a default is declared.
+// protoDefault is the value of a missing field whose presence is not tracked or that declares a
+// default.
 type protoDefault struct {
 	slot  int
 	datum Datum
@@ -27,12 +27,12 @@ type protoField struct {
 	number  protowire.Number
 	kind    protoreflect.Kind
 	wire    protowire.Type
-	node    *Node // nil for one that is looked at for its oneof alone
+	node    *Node // nil for one that matters only for its oneof
 	list    bool
 	symbols map[int64][]byte // of an enum
-	others  []*Node          // of the same oneof, which hold nothing once the field was met
+	others  []*Node          // of the same oneof, which are unset once the field is set
 	message *protoMessage
-	value   protoValue // of a message that is a value as it stands
+	value   protoValue // of a message that is itself a value
 	entries *protoEntries
 }
 
@@ -42,7 +42,7 @@ type protoEntries struct {
 	values []*protoField // by the node's children
 }
 
-// protoValue is what the bytes of a message mean that is one value.
+// protoValue is how the bytes of a message that is one value are read.
 type protoValue uint8
 
 const (
@@ -58,7 +58,7 @@ var protoValues = map[protoreflect.FullName]protoValue{
 	"confluent.type.Decimal":    protoDecimal,
 }
 
-// protoTransparent are the messages whose fields stand for the message itself.
+// protoTransparent are the messages whose fields are read as those of the message around them.
 var protoTransparent = map[protoreflect.FullName]bool{
 	"google.protobuf.DoubleValue": true, "google.protobuf.FloatValue": true, "google.protobuf.Int64Value": true,
 	"google.protobuf.UInt64Value": true, "google.protobuf.Int32Value": true, "google.protobuf.UInt32Value": true,
@@ -69,7 +69,7 @@ var protoTransparent = map[protoreflect.FullName]bool{
 
 const protoNull protoreflect.FullName = "google.protobuf.NullValue"
 
-// compileProto makes what reads a message for the nodes below n.
+// compileProto compiles a message for the nodes below n.
 func compileProto(d protoreflect.MessageDescriptor, n *Node) *protoMessage {
 	m := &protoMessage{node: n}
 	transparent := protoTransparent[d.FullName()]
@@ -96,7 +96,7 @@ func compileProto(d protoreflect.MessageDescriptor, n *Node) *protoMessage {
 	return m
 }
 
-// protoOthers are the nodes of the fields that are not there when a field is.
+// protoOthers are the nodes of the fields that a set field unsets.
 func protoOthers(fd protoreflect.FieldDescriptor, n *Node, transparent bool) (nodes []*Node) {
 	oneof := fd.ContainingOneof()
 	if oneof == nil || oneof.IsSynthetic() {
@@ -138,7 +138,7 @@ func compileProtoMap(fd protoreflect.FieldDescriptor, n *Node) *protoEntries {
 	return e
 }
 
-// protoSymbols are the names of an enum's values; of several names of a number the first.
+// protoSymbols are the names of an enum's values, the first if a number has several.
 func protoSymbols(d protoreflect.EnumDescriptor) map[int64][]byte {
 	symbols := map[int64][]byte{}
 	for i := range d.Values().Len() {
@@ -150,7 +150,7 @@ func protoSymbols(d protoreflect.EnumDescriptor) map[int64][]byte {
 	return symbols
 }
 
-// appendProtoDefault adds what a message without a field has in its place.
+// appendProtoDefault appends the value of a field that a message lacks.
 func appendProtoDefault(list []protoDefault, fd protoreflect.FieldDescriptor, f *protoField) []protoDefault {
 	if f.list || fd.IsMap() || fd.Message() != nil || fd.HasPresence() && !fd.HasDefault() {
 		return list
@@ -184,8 +184,8 @@ func protoDefaultOf(fd protoreflect.FieldDescriptor, f *protoField) Datum {
 	return Datum{Kind: Number, Text: strconv.AppendInt(nil, def.Int(), 10)}
 }
 
-// symbol is the value of an enum with a number: its name, or the number where the schema has
-// none. Its text may be written to dst.
+// symbol is the enum value with a number: its name, or the number if the schema has none. Its text
+// may be written to dst.
 func (f *protoField) symbol(n int64, dst []byte) Datum {
 	if name := f.symbols[n]; name != nil {
 		return Datum{Kind: String, Text: name}
@@ -196,7 +196,7 @@ func (f *protoField) symbol(n int64, dst []byte) Datum {
 	return Datum{Kind: Number, Text: strconv.AppendInt(dst, n, 10)}
 }
 
-// protoWires are how fields of a kind are written, if not as an integer of variable length.
+// protoWires are the wire types of kinds that are not varints.
 var protoWires = map[protoreflect.Kind]protowire.Type{
 	protoreflect.StringKind: protowire.BytesType, protoreflect.BytesKind: protowire.BytesType, protoreflect.MessageKind: protowire.BytesType,
 	protoreflect.GroupKind:   protowire.StartGroupType,

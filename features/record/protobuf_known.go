@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// known reads a message that is one value: a moment, a duration in seconds, or a decimal. It
+// known reads a message that is one value: a timestamp, a duration in seconds, or a decimal. It
 // ends at to.
 func (s *protoScanner) known(f *protoField, body []byte, to int) bool {
 	var m protoKnown
@@ -33,17 +33,17 @@ func (s *protoScanner) known(f *protoField, body []byte, to int) bool {
 	return true
 }
 
-// mostProtoScale bounds the digits behind the point of a decimal.
+// mostProtoScale bounds the fractional digits of a decimal.
 const mostProtoScale = 255
 
-// protoKnown are the fields of a message that is one value: numbers by their fields' numbers, from
-// 1, and the bytes of field 1.
+// protoKnown are the fields of a message that is one value: numbers by field number, from 1, and
+// the bytes of field 1.
 type protoKnown struct {
 	numbers [3]int64
 	bytes   []byte
 }
 
-// read reads all fields; what it returns is less than zero for an error of protowire.
+// read reads all fields; a negative result is an error of protowire.
 func (m *protoKnown) read(body []byte) int {
 	for len(body) > 0 {
 		number, wire, n := protowire.ConsumeTag(body)
@@ -68,10 +68,10 @@ func (m *protoKnown) read(body []byte) int {
 
 const nanosPerMilli = 1_000_000
 
-// appendMillis appends a moment in milliseconds, rounding finer ones down.
+// appendMillis appends a timestamp in milliseconds, rounding finer ones down.
 func appendMillis(dst []byte, seconds, nanos int64) []byte {
 	if seconds > math.MaxInt64/2000 || seconds < math.MinInt64/2000 {
-		return append(strconv.AppendInt(dst, seconds, 10), "000"...) // of no year that there is
+		return append(strconv.AppendInt(dst, seconds, 10), "000"...) // out of range of all years
 	}
 	return strconv.AppendInt(dst, seconds*1000+int64(int32(nanos))/nanosPerMilli, 10)
 }

@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// protoScanner goes over a message once by what its descriptor was compiled to. It takes what
-// Protocol Buffers take: fields in any order, of one that comes twice the last, of messages all
-// together; fields that are not known, or written in another way than the schema has it, are passed
-// over.
+// protoScanner scans a message once by its compiled descriptor. It accepts what Protocol Buffers
+// accept: fields in any order, the last of a repeated scalar, repeated messages merged; unknown
+// fields, and those not encoded as the schema says, are skipped.
 type protoScanner struct {
 	textMemory
 	program *protoMessage
@@ -43,12 +42,12 @@ func (s *protoScanner) fail(problem string) bool {
 	return false
 }
 
-// fails says what an error of protowire was.
+// fails records an error of protowire.
 func (s *protoScanner) fails(n int) bool {
-	if n == -1 { // its code for what ends too early
+	if n == -1 { // its code for input that ends too early
 		return s.fail("the record ends within a field")
 	}
-	return s.fail(strings.TrimLeft(strings.TrimPrefix(protowire.ParseError(n).Error(), "proto:"), " \u00a0")) // as the build has it
+	return s.fail(strings.TrimLeft(strings.TrimPrefix(protowire.ParseError(n).Error(), "proto:"), " \u00a0")) // the prefix varies by build
 }
 
 // message reads the fields of a message up to its end, or to the tag that ends a group.
@@ -75,7 +74,7 @@ func (s *protoScanner) message(m *protoMessage, end int, group protowire.Number)
 	return group == 0 || s.fail("the record ends within a group")
 }
 
-// begin puts what a message is before its fields are read, unless parts of it were met before.
+// begin sets what a message is before its fields are read, unless parts of it were read before.
 func (s *protoScanner) begin(m *protoMessage) {
 	if m.node != nil {
 		s.values[m.node.slot] = Datum{Kind: Object}
@@ -87,7 +86,7 @@ func (s *protoScanner) begin(m *protoMessage) {
 	}
 }
 
-// find is the field of a number if it may be written so; nil for one to pass over.
+// find is the field with a number, if this wire type is allowed for it; nil for one to skip.
 func (m *protoMessage) find(number protowire.Number, wire protowire.Type) *protoField {
 	for _, f := range m.fields {
 		if f.number == number && (f.wire == wire || f.list && wire == protowire.BytesType) {
@@ -106,8 +105,7 @@ func (s *protoScanner) skip(number protowire.Number, wire protowire.Type, end in
 	return true
 }
 
-// field reads the value of a field behind its tag. What is written of a list, one item or several
-// of them packed, is passed over.
+// field reads the value of a field after its tag. Items of a list, single or packed, are skipped.
 func (s *protoScanner) field(f *protoField, wire protowire.Type, end int) bool {
 	for _, other := range f.others {
 		clear(s.values[other.slot:other.until])
@@ -126,7 +124,7 @@ func (s *protoScanner) field(f *protoField, wire protowire.Type, end int) bool {
 	return s.number(f, end)
 }
 
-// bytes reads a field that is written as its length and so many bytes.
+// bytes reads a length-delimited field.
 func (s *protoScanner) bytes(f *protoField, end int) bool {
 	body, n := protowire.ConsumeBytes(s.data[s.pos:end])
 	if n < 0 {
@@ -147,7 +145,7 @@ func (s *protoScanner) bytes(f *protoField, end int) bool {
 	return true
 }
 
-// number reads a field that is written as a number.
+// number reads a numeric field.
 func (s *protoScanner) number(f *protoField, end int) bool {
 	bits, ok := s.bits(f.wire, end)
 	if ok {
@@ -156,7 +154,7 @@ func (s *protoScanner) number(f *protoField, end int) bool {
 	return ok
 }
 
-// bits reads a number as it is written.
+// bits reads the raw bits of a number.
 func (s *protoScanner) bits(wire protowire.Type, end int) (bits uint64, ok bool) {
 	n := 0
 	switch wire {
@@ -176,7 +174,7 @@ func (s *protoScanner) bits(wire protowire.Type, end int) (bits uint64, ok bool)
 	return bits, true
 }
 
-// datum is what a number means in a field.
+// datum is the value of a number in a field.
 func (s *protoScanner) datum(f *protoField, bits uint64) Datum {
 	switch f.kind {
 	case protoreflect.BoolKind:
@@ -205,8 +203,7 @@ func (s *protoScanner) float(f float64, bits int) Datum {
 	return Datum{Kind: Number, Text: s.hold(appendFloat(s.text, f, bits))}
 }
 
-// appendProtoInt appends the integer that a kind means by what is written; of more bits than the
-// kind has the low ones count.
+// appendProtoInt appends the integer that a kind encodes in bits; excess high bits are ignored.
 func appendProtoInt(dst []byte, kind protoreflect.Kind, bits uint64) []byte {
 	switch kind {
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
@@ -229,9 +226,9 @@ const (
 	protoEntry protowire.Number = 2
 )
 
-// entry reads an entry of a map up to its end; of a key that stands twice the last one counts. Key
-// and value may stand in any order, and either may be left out for its default, so the entry is
-// gone over for the key first, and again for the value of a key that somebody looks at.
+// entry reads an entry of a map up to its end; the last value of a repeated key counts. Key and
+// value may be in any order, and either may be omitted for its default, so the entry is read for
+// the key first, and again for the value if the key is used.
 func (s *protoScanner) entry(f *protoField, end int) bool {
 	s.values[f.node.slot] = Datum{Kind: Object}
 	from, key := s.pos, protoKeyDefault(f.entries.key.kind)
@@ -271,7 +268,7 @@ func (s *protoScanner) entryValue(f *protoField, end int) bool {
 	})
 }
 
-// entryFields has each field of an entry read behind its tag.
+// entryFields calls read for each field of an entry, after its tag.
 func (s *protoScanner) entryFields(end int, read func(protowire.Number, protowire.Type) bool) bool {
 	for s.pos < end {
 		number, wire, n := protowire.ConsumeTag(s.data[s.pos:end])
@@ -314,7 +311,7 @@ func protoKeyDefault(kind protoreflect.Kind) []byte {
 	return protoZero
 }
 
-// key reads a key of a map as the text that paths have for it.
+// key reads a key of a map as the text that paths use for it.
 func (s *protoScanner) key(f *protoField, end int) ([]byte, bool) {
 	if f.wire == protowire.BytesType {
 		key, n := protowire.ConsumeBytes(s.data[s.pos:end])

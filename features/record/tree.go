@@ -1,8 +1,8 @@
 package record
 
-// Node is a place in the records of a topic that a stream looks at. The nodes of
-// a topic make a tree, whose root is the record itself; a scanner puts the value
-// that it finds for a node into the node's slot.
+// Node is a path in the records of a topic that a stream reads. The nodes of a topic form a tree,
+// whose root is the record itself; a scanner puts the value that it finds for a node into the
+// node's slot.
 type Node struct {
 	name     string
 	children []*Node
@@ -33,7 +33,7 @@ func (n *Node) child(name []byte) *Node {
 	return nil
 }
 
-// number gives slots to n and all below it, from the first free one.
+// number assigns slots to n and all nodes below it, from the first free one.
 func (n *Node) number(free int) int {
 	n.slot = free
 	free++
