@@ -12,16 +12,16 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Derived is the basis of a feature that is an expression over the answers of
-// others, its parts. It has no state: it reads what they read, with them.
+// Derived is the basis of a feature that is an expression over the answers of others, its parts. It
+// has no state of its own: its parts' reads are its reads.
 type Derived struct {
 	Of   []*Feature // the parts, in the order in which Expr takes their values
 	Expr *expr.Expr
-	// Default stands for a null result of Expr.
+	// Default replaces a null result of Expr.
 	Default value.Value
 
-	// keys are by part the places of its keys among the feature's own, both in the
-	// order of their names.
+	// keys holds for each part the indexes of its keys among the feature's own, both ordered by
+	// name.
 	keys [][]int
 }
 
@@ -55,8 +55,7 @@ func (d *Derived) key(_ *Feature, name string) (key record.Field) {
 	return key
 }
 
-// Combine gives a feature with this basis the keys, the series and the past of its
-// parts.
+// Combine sets the keys, the series and the Keep of a feature with this basis from its parts.
 func (d *Derived) Combine(f *Feature) {
 	f.Basis = d
 	var keeps []time.Duration
@@ -84,7 +83,7 @@ func (d *Derived) Combine(f *Feature) {
 	}
 }
 
-// PartEntity is the text of a part's entity, made of the feature's.
+// PartEntity is the entity text of a part, made from that of the feature.
 func (d *Derived) PartEntity(f *Feature, part int, entity string) string {
 	if slices.Equal(d.Of[part].By, f.By) {
 		return entity

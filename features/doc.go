@@ -1,5 +1,4 @@
-// Package features is the feature language: definitions compile to a Registry,
-// which says what every event writes (see Mapper) and what every feature needs of
-// state. Package definition reads the definitions, record the events, and query
-// answers questions.
+// Package features is the feature language. Definitions compile to a Registry, which says what each
+// event writes (see Mapper) and what each feature reads. Package definition reads the definitions,
+// package record decodes the events, and package query answers questions.
 package features

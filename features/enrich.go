@@ -6,15 +6,15 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// Enrichment says where the events of a stream are written with the features
-// of a service as of each.
+// Enrichment says to which topic the events of a stream are written with the features of a service,
+// each as of its event.
 type Enrichment struct {
 	Stream  *record.Stream
 	Service *Service
 	Topic   string
 }
 
-// Enrichment is that of a stream, nil where it has none.
+// Enrichment returns that of a stream, or nil if it has none.
 func (r *Registry) Enrichment(s *record.Stream) *Enrichment {
 	for _, e := range r.Enrichments {
 		if e.Stream == s {

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// For tests, which stand outside: definitions know this package.
+// For external tests: package definition imports this one.
 var (
 	SeriesIdentity = seriesIdentity
 	GroupIdentity  = groupIdentity

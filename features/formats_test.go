@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// transactionSchema is what a record like transaction is written with.
+// transactionSchema is the writer's schema of a record like transaction.
 const transactionSchema = `{"type": "record", "name": "Transaction", "fields": [
   {"name": "event_id", "type": "string"}, {"name": "timestamp", "type": {"type": "long", "logicalType": "timestamp-millis"}},
   {"name": "type", "type": "string"}, {"name": "user_id", "type": "string"}, {"name": "device_id", "type": ["null", "string"]},
@@ -50,7 +50,7 @@ func protobufTransaction() (data []byte) {
 	return protowire.AppendFixed64(protowire.AppendTag(data, 10, protowire.Fixed64Type), math.Float64bits(0.5))
 }
 
-// inFormat is the decoder of mapperDefinitions, of records in another format.
+// inFormat makes a decoder of mapperDefinitions for records in another format.
 func inFormat(t testing.TB, format string) *record.Decoder {
 	t.Helper()
 	text := strings.ReplaceAll(mapperDefinitions, "    topic: events\n", "    topic: events\n    format: "+format+"\n")

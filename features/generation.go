@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Serving is the registry as its features are to be read: from the generations of their
-// series that a history says are the most complete. Nil is no history.
+// Serving returns the registry whose features read the generations of their series that are the
+// most complete according to a history. Nil means that there is no history.
 func (r *Registry) Serving(h *state.History) *Registry {
 	if h == nil || r.plan == nil {
 		return r
@@ -17,9 +17,8 @@ func (r *Registry) Serving(h *state.History) *Registry {
 	return r.Keeping(h.Serving(r.plan), h)
 }
 
-// Keeping is the registry over the generations of a plan, see state.Plan: its events write
-// all of them, and each of its features reads those that a history says are the most
-// complete.
+// Keeping returns the registry over the generations of a plan (see state.Plan): events write all
+// generations, and each feature reads those that are the most complete according to a history.
 func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 	if len(p.Generations) == 0 {
 		return r
@@ -54,15 +53,15 @@ func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 	return &over
 }
 
-// generations puts those that a plan keeps in the place of series.
+// generations replaces series by the generations that a plan keeps of them.
 type generations struct {
 	plan     *state.Plan
 	history  *state.History
 	series   map[*state.Series][]*state.Series
-	features map[*Feature]*Feature // what was made of each
+	features map[*Feature]*Feature // what each became
 }
 
-// of are the generations of a series that are kept.
+// of lists the generations that are kept of a series.
 func (g *generations) of(s *state.Series) []*state.Series {
 	if kept, made := g.series[s]; made {
 		return kept
@@ -81,8 +80,8 @@ func (g *generations) of(s *state.Series) []*state.Series {
 	return kept
 }
 
-// writes are what an event writes of an entity, once for each generation: an event is written
-// alike in all that there are of a series.
+// writes repeats what an event writes for an entity for each generation: all generations of a
+// series receive the same events.
 func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 	layers := 1
 	for _, s := range w.all() {
@@ -103,7 +102,7 @@ func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 				layer.log = &log
 			}
 		}
-		if w.ids != nil { // whatever is written is remembered by its identity, twice is as good as once
+		if w.ids != nil { // identities are remembered whatever is written; once is enough
 			kept := g.of(w.ids)
 			layer.ids = kept[min(i, len(kept)-1)]
 		}
@@ -112,7 +111,7 @@ func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 	return all
 }
 
-// feature is one that reads the most complete generations.
+// feature returns a copy of the feature that reads the most complete generations.
 func (g *generations) feature(f *Feature) *Feature {
 	if made := g.features[f]; made != nil {
 		return made

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// DefaultCategories is how many categories a feature has values for from tiles,
-// unless its definition says otherwise.
+// DefaultCategories is how many categories a feature answers from tiles unless its definition says
+// otherwise.
 const DefaultCategories = 100
 
 // Fold computes the feature from the events of its window; see aggregate.Function.
@@ -17,8 +17,7 @@ func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 	return f.Kind.Fold(f.Call, at, events)
 }
 
-// Merge computes the feature from what its series hold in tiles; see
-// aggregate.Mergeable.
+// Merge computes the feature from the tiles of its series; see aggregate.Mergeable.
 func (f *Feature) Merge(slices []state.WindowState, at int64) (r aggregate.Result) {
 	if kind := f.Kind.(aggregate.Mergeable); f.Per == "" {
 		r = kind.Merge(f.Call, at, slices)

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Registry is what definitions compile to. It is never changed once loaded.
+// Registry is what definitions compile to. It is immutable once loaded.
 type Registry struct {
 	Streams  []*record.Stream // by name
 	Features []*Feature       // by name
 	Services []*Service       // by name
 	Series   []*state.Series
-	// Enrichments are those of the streams that have one, in their order.
+	// Enrichments are those of the streams that have one, in the order of the streams.
 	Enrichments []*Enrichment
 
 	writes  map[*record.Stream][]entityWrites // what an event of each does; see Mapper
@@ -25,7 +25,7 @@ type Registry struct {
 
 // entityWrites are the series that one stream keeps of one entity.
 type entityWrites struct {
-	by     []int // fields that make the entity, in the order of their names
+	by     []int // fields that make the entity, sorted by name
 	series []seriesWrite
 	log    *logWrite     // nil where no feature needs the events themselves
 	ids    *state.Series // nil where the events' identities are not remembered
@@ -34,21 +34,21 @@ type entityWrites struct {
 // logWrite is the log that a stream keeps of an entity.
 type logWrite struct {
 	series  *state.Series
-	every   bool // some feature counts every event, and not only filtered ones
+	every   bool // some feature counts every event, filtered or not
 	columns []logColumn
 }
 
-// logColumn is a column of a log, of a field, a filter or a condition.
+// logColumn is a column of a log: a field, a filter or a condition.
 type logColumn struct {
 	state.Column
 	field int        // -1 for an expression
 	where *expr.Expr // nil for a field
-	// filters says that some feature takes the events for which where is true,
-	// so that they are to be kept.
+	// filters says that some feature takes the events for which where is true, so these must be
+	// kept.
 	filters bool
 }
 
-// seriesWrite is one series that an event of the stream writes.
+// seriesWrite is one series that events of the stream write.
 type seriesWrite struct {
 	series *state.Series
 	where  *expr.Expr // nil takes every event
@@ -56,10 +56,10 @@ type seriesWrite struct {
 	condition *expr.Expr
 	field     int                                    // of the measure; -1 for none
 	per       int                                    // field whose values are the keys; -1 for none
-	key       func(dst []byte, v value.Value) []byte // makes them; nil: they are texts
+	key       func(dst []byte, v value.Value) []byte // makes the keys; nil: they are the values' texts
 }
 
-// Service is a named list of features that is asked for as one.
+// Service is a named list of features that are asked for together.
 type Service struct {
 	Name     string
 	Features []*Feature

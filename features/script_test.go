@@ -23,17 +23,17 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A script in testdata/scripts says what features answer after events, in lines
-// that need no knowledge of the code; streams.yaml there has its streams.
+// A script in testdata/scripts says what features answer after events, in lines that can be read
+// without knowing the code. streams.yaml there defines its streams.
 //
 //	feature NAME: DEFINITION
 //	event TIME FIELD=VALUE…
 //	eval TIME FEATURE FIELD=VALUE… [members=VALUE,…]
 //	expect VALUE [STATUS] [capped] [within ERROR] [from TIME] [to TIME]
 //
-// A time is of one day, 10:00 or 10:00:00.5, of a day after it, 10:00+1d, or of
-// any day, 2026-03-29T01:00, all in UTC. A value is JSON, in which a timestamp is such a time. A float is right if it
-// rounds to the digits that are written. The status is PRESENT by default.
+// A time is on a base day (10:00 or 10:00:00.5), a day after it (10:00+1d), or any day
+// (2026-03-29T01:00), all in UTC. A value is JSON, in which a timestamp is written as such a time.
+// A float matches if it rounds to the digits written. The default status is PRESENT.
 type script struct {
 	*testing.T
 	line     int
@@ -224,7 +224,7 @@ func (s *script) expect(text string) {
 	}
 }
 
-// covers checks an edge of the window that was asked for.
+// covers checks one edge of the covered window.
 func (s *script) covers(edge, text string) {
 	s.Helper()
 	want, got := s.moment(text), s.answer.To
@@ -236,7 +236,7 @@ func (s *script) covers(edge, text string) {
 	}
 }
 
-// answered is an answer's value as the script writes it.
+// answered is an answer's value as scripts write it.
 func answered(a query.Answer) any {
 	if a.Items == nil {
 		return scalar(a.Value)
@@ -286,7 +286,7 @@ func scalar(v value.Value) any {
 	}
 }
 
-// agrees compares what a script wants with a value.
+// agrees compares the value that a script expects with an answer's.
 func agrees(want, got any) bool {
 	switch want := want.(type) {
 	case []any:

@@ -7,15 +7,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Through is the basis of a feature that goes through a list (multi-hop): the
-// members of a set are the entities that the second hop is about, all of them
-// together. The feature's keys are those of Set, its series those of both hops, and
-// all else is of Each.
+// Through is the basis of a feature that goes through a list (multi-hop): the members of a set are
+// the entities of the second hop, which is answered for all of them together. The feature's keys
+// are those of Set, its series those of both hops, and everything else is that of Each.
 type Through struct {
 	Set  *Feature // answers with the list of members
-	Name string   // of Set where it is a feature of its own; empty for a call
+	Name string   // of Set if it is a named feature; empty for a call
 	Each *Feature // what is asked of the members; it is by their field
-	Max  int      // how many members are asked about, the first of the list
+	Max  int      // how many members are asked about, from the list's start
 }
 
 // Parts are both hops.

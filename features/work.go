@@ -5,15 +5,14 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// Work is what one event of a stream does, if it has all fields and passes all
-// filters.
+// Work is the work for one event of a stream that has all fields and passes all filters.
 type Work struct {
 	Entities   int // that it touches
 	Filters    int // filters and conditions that are evaluated
-	Operations int // on state
+	Operations int // mutations of state
 }
 
-// Work is what an event of a stream does.
+// Work counts the work for an event of a stream.
 func (r *Registry) Work(s *record.Stream) Work {
 	w := Work{Entities: len(r.writes[s])}
 	filters := map[*expr.Expr]bool{}

@@ -5,7 +5,7 @@ import "github.com/weir-stream/weir/value"
 // everyType are the types of all fields.
 var everyType = append(append([]value.Type{}, anyType...), value.Location)
 
-// fieldOf lists the values of the events that are not null, in their order.
+// fieldOf lists the non-null values of the events, in order.
 func fieldOf(events []Sample) []value.Value {
 	var values []value.Value
 	for _, e := range events {
@@ -16,7 +16,7 @@ func fieldOf(events []Sample) []value.Value {
 	return values
 }
 
-// integer and float are results of their types.
+// integer and float make results of their types.
 func integer(n int64) value.Value { return value.Value{Type: value.Int, Num: n} }
 
 func float(f float64) value.Value { return value.Value{Type: value.Float, Flt: f} }

@@ -1,6 +1,6 @@
 package aggregate
 
-// firstK lists the earliest values of a field, the first of all first.
+// firstK lists the earliest values of a field, earliest first.
 type firstK struct{}
 
 func (firstK) Spec() Spec {

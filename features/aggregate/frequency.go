@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// frequency is the different values of a field, each with its number of events.
+// frequency lists the distinct values of a field, each with its number of events.
 type frequency struct {
 	items  []Item // by the values' texts; nil for none
 	capped bool   // there are more than Call.Max: these are the first
@@ -32,7 +32,7 @@ func frequencies(c Call, events []Sample) frequency {
 	return f.upTo(c.Max)
 }
 
-// valueCounts are those of the groups of a slice, whose keys are texts.
+// valueCounts are the counts in the groups of a slice whose keys are texts.
 func valueCounts(c Call, s state.WindowState) frequency {
 	var f frequency
 	for _, g := range s.Groups {
@@ -48,7 +48,7 @@ func (f frequency) upTo(most int) frequency {
 	return f
 }
 
-// rank puts the most frequent value first.
+// rank sorts by frequency, the most frequent value first.
 func (f frequency) rank() {
 	slices.SortFunc(f.items, func(a, b Item) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), value.Compare(a.Value, b.Value))

@@ -2,7 +2,7 @@ package aggregate
 
 import "github.com/weir-stream/weir/value"
 
-// Shape is what a value looks like.
+// Shape is the shape of a value.
 type Shape uint8
 
 // The shapes.
@@ -14,20 +14,19 @@ const (
 	Categories       // one value for each category
 )
 
-// String is the shape's name, empty for a scalar.
+// String is the shape's name; empty for a scalar.
 func (s Shape) String() string { return [...]string{"", "list", "counts", "bins", "categories"}[s] }
 
-// Item is one member of a value that is not a scalar.
+// Item is one element of a value that is not a scalar.
 type Item struct {
 	Value    value.Value // of List, Counts and Categories
 	Category value.Value // of Categories
-	// From and To bound a range of Bins, To being outside of it; a null leaves
-	// the range open.
+	// From and To bound a range of Bins; To is exclusive. A null leaves that side open.
 	From, To value.Value
 	Count    int64 // of Counts and Bins
 }
 
-// listOf makes the result of a list; it is found if it has a member.
+// listOf makes the result of a list; it is found if it has an element.
 func listOf(values []value.Value) Result {
 	var items []Item
 	for _, v := range values {

@@ -2,7 +2,7 @@ package aggregate
 
 import "slices"
 
-// lastK lists the latest values of a field, the last of all first.
+// lastK lists the latest values of a field, latest first.
 type lastK struct{}
 
 func (lastK) Spec() Spec {

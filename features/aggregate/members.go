@@ -5,19 +5,18 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Membership says whether a question may name members: values of the function's
-// field, of each of which the answer says whether the window holds it.
+// Membership says whether a question may name members, that is, values of the function's field; the
+// answer then says for each whether the window holds it.
 type Membership uint8
 
 // The memberships.
 const (
-	NoMembers     Membership = iota // the function has none
-	MembersMay                      // asked with members, it answers about them, and else with its value
-	MembersNeeded                   // there is no answer without
+	NoMembers     Membership = iota // questions cannot name members
+	MembersMay                      // with members, the answer is about them; without, it is the value
+	MembersNeeded                   // questions must name members
 )
 
-// asked is the result of a call with members: for each of them, in their order,
-// whether it was met.
+// asked is the result of a call with members: whether each of them, in order, was met.
 func (c Call) asked(found bool, met func(text []byte) bool) Result {
 	r := Result{Found: found}
 	var text []byte
@@ -32,7 +31,7 @@ func (c Call) asked(found bool, met func(text []byte) bool) Result {
 	return r
 }
 
-// askedOf is asked of the values of events.
+// askedOf answers for the values of events.
 func (c Call) askedOf(events []Sample) Result {
 	var texts []string
 	for _, v := range fieldOf(events) {
@@ -41,8 +40,8 @@ func (c Call) askedOf(events []Sample) Result {
 	return c.askedAmong(texts)
 }
 
-// askedOfSample is asked of the members of a slice. Of a value that is not among
-// them, and that a sample would not have kept, it is not known whether it was met.
+// askedOfSample answers for the members of a slice. If a value is not among them and a sample would
+// not have kept it, it is unknown whether it was met.
 func (c Call) askedOfSample(s *state.WindowState) Result {
 	r := c.askedAmong(s.Members)
 	for i := 0; s.Bound > 0 && i < len(r.Items) && !r.Capped; i++ {
@@ -51,7 +50,7 @@ func (c Call) askedOfSample(s *state.WindowState) Result {
 	return r
 }
 
-// askedAmong is asked of the texts of the values that were met.
+// askedAmong answers for the texts of the values that were met.
 func (c Call) askedAmong(texts []string) Result {
 	values := make(map[string]bool, len(texts))
 	for _, text := range texts {

@@ -8,11 +8,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A feature with one value for each category folds or merges the events of each
-// by themselves. Of more than Call.Max categories it answers with those whose
-// texts come first, byte by byte, each complete.
+// A feature with one value for each category folds or merges the events of each category
+// separately. If there are more than Call.Max categories, it answers for those whose texts sort
+// first, byte by byte, each with all its events.
 
-// FoldPer folds the events of each category. Events without one are passed over.
+// FoldPer folds the events of each category. Events without one are skipped.
 func FoldPer(k Function, c Call, at int64, events []Sample) Result {
 	of := map[string][]Sample{}
 	for _, e := range events {
@@ -26,8 +26,8 @@ func FoldPer(k Function, c Call, at int64, events []Sample) Result {
 	})
 }
 
-// MergePer merges what the groups of the function's series hold, whose keys are the
-// texts of categories of a type and scale.
+// MergePer merges what the groups of the function's series hold; their keys are the texts of
+// categories of the given type and scale.
 func MergePer(k Mergeable, c Call, t value.Type, scale uint8, at int64, s []state.WindowState) Result {
 	of := map[string][]state.WindowState{}
 	for i := range s {

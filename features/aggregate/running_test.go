@@ -10,8 +10,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// What goes on with a window says at each step what the Fold of its events does, to the
-// last bit.
+// A running value equals the Fold of the window's events at each step, to the last bit.
 func TestRunningEqualsFold(t *testing.T) {
 	found := 0
 	for _, k := range All {
@@ -23,12 +22,12 @@ func TestRunningEqualsFold(t *testing.T) {
 		t.Run(k.Spec().Name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := drawCall(t, k.Spec())
-				c.Members = nil // those who name members are not answered so
+				c.Members = nil // questions with members are not answered this way
 				events := rapid.SliceOfN(samples(c), 0, 40).Draw(t, "events")
 				slices.SortStableFunc(events, func(a, b Sample) int { return int(a.Time - b.Time) })
 				for i := range events {
 					if v := &events[i].Value; v.Type == value.Float {
-						v.Flt *= 0.1 // which sums in another order would show
+						v.Flt *= 0.1 // so that another order of adding would show
 					}
 				}
 				running, from, to := incremental.Running(c), 0, 0
@@ -37,7 +36,7 @@ func TestRunningEqualsFold(t *testing.T) {
 						given := events[to]
 						given.Value.Str = slices.Clone(given.Value.Str)
 						running.Add(&given)
-						clear(given.Value.Str) // the log's memory is used again
+						clear(given.Value.Str) // the log's memory is reused
 						to++
 					} else {
 						running.Remove(&events[from])
@@ -55,7 +54,7 @@ func TestRunningEqualsFold(t *testing.T) {
 	}
 }
 
-// Sums of floats are the same in whatever order the events come.
+// Sums of floats do not depend on the order of events.
 func TestFloatSumsHaveNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var events []Sample

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A sum does not depend on the order of what is added, however far it goes.
+// A sum does not depend on the order of its terms, however large it gets.
 func TestSumsBeyond64Bits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Call{Type: value.Decimal, Scale: 18}
@@ -33,7 +33,7 @@ func TestSumsBeyond64Bits(t *testing.T) {
 	})
 }
 
-// The examples by which it was found that sums of 64 bits do not do.
+// Examples that showed that sums of 64 bits do not suffice.
 func TestSumsOfLargeValues(t *testing.T) {
 	events := func(t value.Type, scale uint8, nums ...int64) (list []Sample) {
 		for _, num := range nums {
@@ -61,7 +61,7 @@ func TestSumsOfLargeValues(t *testing.T) {
 	}
 }
 
-// Floats that leave their range are the bound, and the answer says so.
+// Float sums out of range saturate, and the answer says so.
 func TestFloatSumsSaturate(t *testing.T) {
 	float := func(f float64) Sample { return Sample{Value: value.Value{Type: value.Float, Flt: f}} }
 	r := sum{}.Fold(Call{Type: value.Float}, 0, []Sample{float(math.MaxFloat64), float(math.MaxFloat64), float(-1e308)})

@@ -1,7 +1,7 @@
 package aggregate
 
-// All lists the functions. Nothing else names them: the loader, the documentation
-// and the conformance tests read this table.
+// All lists the functions. It is the only list of them: the loader, the documentation and the
+// conformance tests read it.
 var All = []Function{
 	count{},
 	sum{},
@@ -43,8 +43,8 @@ var All = []Function{
 	speed{},
 }
 
-// Find returns the function of that name and method, an empty method being the
-// default one: that of the first function with the name.
+// Find returns the function with that name and method. An empty method means the default one, that
+// of the first function with the name.
 func Find(name, method string) (Function, bool) {
 	for _, k := range All {
 		s := k.Spec()

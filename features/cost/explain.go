@@ -1,5 +1,5 @@
-// Package cost says what definitions cost: what an event writes, what a question
-// reads, what an entity takes in the store, and what a workload needs.
+// Package cost computes what definitions cost: what an event writes, what a question reads, how
+// many bytes an entity takes in the store, and what a workload needs.
 package cost
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Explanation says what definitions cost: what every event writes, what every
-// question reads and what every entity takes in Redis.
+// Explanation is the cost of definitions: what every event writes, what every question reads, and
+// what every entity takes in Redis.
 type Explanation struct {
 	Streams  []Stream  `json:"streams"`
 	Entities []Entity  `json:"entities"`
@@ -22,37 +22,35 @@ type Explanation struct {
 	Features []Feature `json:"features"`
 }
 
-// Stream is what one event of a stream does.
+// Stream is the cost of one event of a stream.
 type Stream struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
-	// Entities is the number of entities that an event touches, Filters the
-	// number of filters and conditions evaluated and Operations that of operations on state,
-	// if the event has all fields and passes all filters.
+	// Entities is the number of entities that an event changes, Filters the number of filters and
+	// conditions evaluated, and Operations the number of mutations, if the event has all fields and
+	// passes all filters.
 	Entities   int `json:"entities"`
 	Filters    int `json:"filters"`
 	Operations int `json:"operations"`
-	// RememberIDs is for how long entities remember the ids of its events; empty
-	// for not at all.
+	// RememberIDs is how long entities remember the ids of its events; empty if they do not.
 	RememberIDs string      `json:"remember_ids,omitempty"`
-	Enrich      *Enrichment `json:"enrich,omitempty"` // nil where its events are not written on
+	Enrich      *Enrichment `json:"enrich,omitempty"` // nil if its events are not enriched
 }
 
-// Enrichment says where the events of a stream are written, and with the
-// features of which service.
+// Enrichment says to which topic the events of a stream are written, and with the features of which
+// service.
 type Enrichment struct {
 	Service string `json:"service"`
 	Topic   string `json:"topic"`
 }
 
-// Entity is what Redis holds of one entity: all series over the same
-// fields.
+// Entity is what Redis holds of one entity: all series over the same fields.
 type Entity struct {
 	By     []string `json:"by"`
 	Series []string `json:"series"`
-	// BytesOnce is the estimate for an entity of which there is one event,
-	// BytesFull that for one met in every tile that is kept, with one value for
-	// each tile where values are kept (or as many as the series' max).
+	// BytesOnce is the estimate for an entity with one event, BytesFull for one with events in
+	// every tile that is kept, with one value for each tile where values are kept (or as many as
+	// the series' max).
 	//
 	//	bytes = 150 for each key, 16 for an entity of several values while it is embedded
 	//	      + 8 for each series
@@ -70,17 +68,17 @@ type Entity struct {
 	BytesFull int64 `json:"bytes_full"`
 }
 
-// Series is one state series.
+// Series is one series of state.
 type Series struct {
 	ID      string   `json:"id"`
-	Group   string   `json:"group"` // whose series share a key of each entity
+	Group   string   `json:"group"` // its series share one key for each entity
 	Stream  string   `json:"stream"`
 	By      []string `json:"by"`
 	Measure string   `json:"measure"`
 	Field   string   `json:"field,omitempty"`
-	Per     string   `json:"per,omitempty"` // by whose values it is kept apart
+	Per     string   `json:"per,omitempty"` // the field by whose values it is split
 	Where   string   `json:"where,omitempty"`
-	// Condition must hold besides Where.
+	// Condition is required in addition to Where.
 	Condition string   `json:"condition,omitempty"`
 	State     string   `json:"state"`
 	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile for ever
@@ -91,7 +89,7 @@ type Series struct {
 	Features  []string `json:"features"`            // that share it; none of ids
 }
 
-// Feature is what one question for a feature costs.
+// Feature is the cost of one question for a feature.
 type Feature struct {
 	Name          string   `json:"name"`
 	Description   string   `json:"description,omitempty"`
@@ -100,26 +98,27 @@ type Feature struct {
 	Parts         []string `json:"parts,omitempty"` // of a derived feature
 	State         []string `json:"state"`
 	Series        []string `json:"series"`
-	Keys          int      `json:"keys"`              // that a question reads, of as many entities as it may look at
-	FanOut        int      `json:"fan_out,omitempty"` // how many entities more it may look at
+	Keys          int      `json:"keys"`              // that a question reads at most, over all entities
+	FanOut        int      `json:"fan_out,omitempty"` // how many further entities it may read
 	RoundTrips    int      `json:"round_trips"`
 	Exact         bool     `json:"exact"`
 	StandardError float64  `json:"standard_error,omitempty"`
 	RelativeError float64  `json:"relative_error,omitempty"`
-	// FalsePositiveRate is what fp allows; it is the greatest of a feature's parts.
+	// FalsePositiveRate is the rate that fp allows; for a feature with parts, the greatest of
+	// theirs.
 	FalsePositiveRate float64 `json:"false_positive_rate,omitempty"`
 }
 
-// Estimates of Redis memory in bytes, besides what the layouts take (state.Series.Cost);
-// see Entity.
+// Estimates of Redis memory in bytes, in addition to what the layouts take (state.Series.Cost); see
+// Entity.
 const (
 	bytesKey    = 150
 	bytesChild  = 16 // an entity that is embedded in the key of its parent
 	bytesSeries = 8
-	bytesGroup  = 14 // a value by which a series is kept apart
+	bytesGroup  = 14 // a value by which a series is split
 )
 
-// Explain works out what definitions cost.
+// Explain computes the cost of definitions.
 func Explain(r *features.Registry) *Explanation {
 	p := &Explanation{}
 	for _, s := range r.Streams {
@@ -209,9 +208,8 @@ func explainFeature(f *features.Feature) Feature {
 	return p
 }
 
-// explainReads adds what the feature, or its parts, or its hops, read of a number
-// of entities: the number of Redis keys by what tells them apart, which are the
-// groups. Of names the entities.
+// explainReads adds what the feature, its parts or its hops read of a number of entities. Keys
+// counts Redis keys by what distinguishes them, the group and the entity's name.
 func explainReads(f *features.Feature, p *Feature, keys map[string]int, of string, entities int) {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
@@ -238,7 +236,7 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 	}
 }
 
-// bytesOf estimates what the group of a series takes of an entity besides the state, while
+// bytesOf estimates what the group of a series takes of an entity besides the state, as long as
 // that is short.
 func bytesOf(s *state.Series) int64 {
 	if s.Parent != "" {

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write anew the files that tests compare with")
 
-// The shipped definitions' plan is written down: a series' ID in it must not
-// change, or stores lose its state.
+// The explanation of the shipped definitions is recorded. The series' IDs in it must not change, or
+// stores lose their state.
 func TestExplainText(t *testing.T) {
 	r, err := definition.Load("../../config/features")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestExplainText(t *testing.T) {
 	}
 }
 
-// What becomes of a stream's events besides features stands with it.
+// The explanation of a stream also says where its events are written besides state.
 func TestExplainStreams(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(`
 streams:
@@ -99,8 +99,8 @@ func TestExplain(t *testing.T) {
 	}, p.Streams); diff != "" {
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
-	// Of a user: a key with 32 tiles of the count, 27 of the sum and of its
-	// number, one that is kept for ever, and three values.
+	// A user has a key with 32 tiles of the count, 27 of the sum and of its number, one that is
+	// kept forever, and three values.
 	if got, want := p.Entities[2].BytesFull, int64(150+5*8+(32+27+27+1)*5+3*16); got != want {
 		t.Errorf("a user takes %d bytes, want %d", got, want)
 	}
@@ -110,8 +110,8 @@ func TestExplain(t *testing.T) {
 	if got, want := p.Entities[1].BytesFull, int64(150+8+9*12288); got != want {
 		t.Errorf("a segment takes %d bytes, want %d", got, want)
 	}
-	// The filters of 12 days are for 100 values each at half of a tenth of a
-	// hundredth, 15.8 bits a value.
+	// The filters of 12 days hold 100 values each, at half of a tenth of a hundredth: 15.8 bits a
+	// value.
 	if got, want := p.Entities[0].BytesFull, int64(150+8+12*198); got != want {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
@@ -171,8 +171,8 @@ func TestExplainTilesByKey(t *testing.T) {
 	}
 	for _, want := range []string{
 		"tx        transactions  1         2        8           -         -           -\n",
-		// A key, eight series, 9 days of each: of 100 devices, and of one range each;
-		// of the ratio's two, of moments and of values; and the log.
+		// One key with eight series of 9 days each (of 100 devices, and of one range each; two of
+		// the ratio, of moments and of values) and the log.
 		fmt.Sprintf("user    8       %d               %d\n", 150+8*8+3*(5+14)+2*5+18+14+25, 150+8*8+100*(9*5+14)+2*(9*5+14)+2*9*5+9*18+9*14+1000*25),
 		"rough    tiles by key  1     1      ±2%    QUANTILE(",
 		"sharp    log           1     1      yes    QUANTILE(",
@@ -206,7 +206,7 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
-// TestShippedDefinitions holds the definitions to what is promised of them.
+// TestShippedDefinitions checks what the documentation promises of the shipped definitions.
 func TestShippedDefinitions(t *testing.T) {
 	r, err := definition.Load("../../config/features")
 	if err != nil {

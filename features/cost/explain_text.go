@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// WriteText writes the plan as tables for the reader at a terminal.
+// WriteText writes the explanation as tables for a terminal.
 func (p *Explanation) WriteText(w io.Writer) error {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "OPERATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
@@ -66,7 +66,7 @@ func (p *Explanation) WriteText(w io.Writer) error {
 
 func percent(f float64) string { return strconv.FormatFloat(100*f, 'g', 3, 64) + "%" }
 
-// table writes rows whose columns stand under each other.
+// table writes rows with aligned columns.
 type table struct{ *tabwriter.Writer }
 
 // section begins a new table, with columns of its own.

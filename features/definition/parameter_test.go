@@ -61,8 +61,8 @@ func TestParametersOfTheCall(t *testing.T) {
 	}
 }
 
-// Only what some feature counts is kept in the log: a filter takes events, a
-// condition takes none. One expression may be both, of two features.
+// The log keeps only what some feature counts: a filter selects events, a condition does not. One
+// expression may be both, for two features.
 func TestConditionIsNoFilter(t *testing.T) {
 	ratio := `ratio: RATIO(7d, tx, user, condition='fee > 1', where='ok', tile=exact)`
 	for _, test := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// compiledSchema is the schema as an editor has it.
+// compiledSchema is the schema as an editor loads it.
 func compiledSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
@@ -36,7 +36,7 @@ func compiledSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate says what the schema, or the reader of YAML, finds in a file.
+// validate returns what the schema, or the YAML parser, finds in a file.
 func validate(t *testing.T, s *jsonschema.Schema, file string) error {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -67,7 +67,7 @@ func validate(t *testing.T, s *jsonschema.Schema, file string) error {
 func TestSchemaTakesGoodDefinitions(t *testing.T) {
 	s := compiledSchema(t)
 	good, _ := filepath.Glob("testdata/good/*.yaml")
-	shipped, _ := filesOf(hostFiles{}, "../../config/features") // no tests, which stand there too
+	shipped, _ := filesOf(hostFiles{}, "../../config/features") // without tests, which lie there too
 	if len(good) == 0 || len(shipped) == 0 {
 		t.Fatalf("found %d and %d files", len(good), len(shipped))
 	}
@@ -78,8 +78,8 @@ func TestSchemaTakesGoodDefinitions(t *testing.T) {
 	}
 }
 
-// unseen lists the bad definitions whose fault is not in their shape: in what
-// names stand for, in expressions, or in one-line forms.
+// unseen lists the bad definitions whose mistake is not in their shape: in references, expressions
+// or one-line forms.
 const unseen = "testdata/unseen_by_schema.txt"
 
 func TestSchemaRefusesBadDefinitions(t *testing.T) {
@@ -124,7 +124,7 @@ func TestSchemaInTheDocumentation(t *testing.T) {
 	}
 }
 
-// Every key of the loader is a key of the schema and the other way round.
+// The schema has exactly the keys of the loader.
 func TestSchemaHasTheLoadersKeys(t *testing.T) {
 	var s struct {
 		Properties map[string]any

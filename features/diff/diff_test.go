@@ -36,7 +36,7 @@ func load(t *testing.T, text string) *features.Registry {
 	return r
 }
 
-// Each change says what it means, what of the state goes on, and what services lose.
+// Each change says what it means, how much state goes on, and what services lose.
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		change []string // pairs of what is replaced
@@ -122,8 +122,7 @@ cost
 	}
 }
 
-// What stays is what the state's own history says: an unchanged feature needs nothing
-// that the plan before it did not keep.
+// An unchanged feature needs nothing that the plan before did not keep.
 func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	r := load(t, before)
 	for _, f := range r.Features {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/features/window"
 )
 
-// WriteText writes the difference for people: + is new, - is gone, ~ is another.
+// WriteText writes the difference for people: + is added, - removed, ~ changed.
 func (d *Difference) WriteText(w io.Writer) error {
 	var b strings.Builder
 	section := func(name string, changes []Change) {
@@ -55,7 +55,7 @@ func (c *Change) mark() string {
 	}
 }
 
-// said is what becomes of a feature, in one line.
+// said is the change of a feature, on one line.
 func (f *Feature) said() string {
 	text := "gone"
 	if !f.Gone {

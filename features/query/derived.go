@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// derive answers a derived feature by its parts.
+// derive answers a derived feature from its parts.
 func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, at int64, c *Completeness) {
 	d := newDerivation(of.Expr.Clone(), len(of.Of))
 	from, to := Covers(f, at, r.now)
@@ -20,27 +20,26 @@ func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, a
 	d.end(a, f, of, at, r.now)
 }
 
-// derivation makes the answer of a derived feature of those of its parts. The value is
-// found where that of any part is, and null where the expression cannot be computed.
-// Where a part could not be read there is none, whatever the default. It is whole if
-// each part is.
+// derivation computes the answer of a derived feature from those of its parts. The value is found
+// if that of any part is, and null if the expression cannot be computed. If a part could not be
+// read there is no value, whatever the default. The answer is complete if each part is.
 type derivation struct {
 	expr   *expr.Expr
 	values []value.Value
-	whole  Answer // as far as all parts are
+	whole  Answer // as complete as all parts
 }
 
 func newDerivation(of *expr.Expr, parts int) *derivation {
 	return &derivation{expr: of, values: make([]value.Value, parts)}
 }
 
-// begin begins an answer that covers event times, those of its parts together.
+// begin begins an answer that covers the event times of all parts together.
 func (d *derivation) begin(a *Answer, from, to int64) {
 	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
 	d.whole = *a
 }
 
-// take takes in the answer of a part.
+// take adds the answer of a part.
 func (d *derivation) take(a *Answer, part int, p *Answer) {
 	d.values[part] = p.Value
 	d.whole.restOn(p)

@@ -32,7 +32,7 @@ func TestListsInJSON(t *testing.T) {
 	}
 }
 
-// An estimate says how far it may be off.
+// An estimate states its error.
 func TestErrorsInJSON(t *testing.T) {
 	got := (&Answer{Value: value.Value{Type: value.Int, Num: 7}, Status: Present, From: state.MinTime, To: 5, CompleteSince: state.MinTime, RelativeError: 0.01}).AppendJSON(nil)
 	if want := `{"value":7,"status":"PRESENT","from":null,"to":5,"exact":false,"relative_error":0.01}`; string(got) != want {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// BenchmarkExact is a question for ten exact features of one entity, whose log
-// holds 500 events.
+// BenchmarkExact asks for ten exact features of one entity whose log holds 500 events.
 func BenchmarkExact(b *testing.B) {
 	text := `
 streams:

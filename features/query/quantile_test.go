@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// A million distinct values, over many tiles: every quantile lies within the
-// error that the answer states, and the state stays small.
+// With a million distinct values over many tiles, every quantile lies within the error that the
+// answer states, and the state stays small.
 func TestQuantilesOfAMillionValues(t *testing.T) {
 	const values, prime = 1_000_000, 1_000_003
 	var definitions []string
@@ -32,7 +32,7 @@ features:
 	const start = int64(1_700_002_800_000)
 	n := int64(1)
 	for i := range int64(prime - 1) {
-		// All residues but 0 come, each once, in no order.
+		// Takes all residues but 0, each once, in a scattered order.
 		if n = n * 5 % prime; n <= values {
 			rec.Offset = i
 			rec.Value = fmt.Appendf(rec.Value[:0], `{"ts":%d,"user":"u","amount":%d.%02d,"rate":%g}`,

@@ -31,7 +31,7 @@ func TestStateIsKeptForTheWindow(t *testing.T) {
 	}
 }
 
-// Logs of several entities that are taken together have a session each.
+// Logs of several entities taken together have a session each.
 func TestWindowsOfSeveralEntities(t *testing.T) {
 	f := defined.Features(t, "f: LAST_K(session 30m, tx, device, user, k=9)").Features[0]
 	log := func(device string, minutes ...int64) *eventLog {

@@ -9,25 +9,23 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Calendar is the window since the beginning of the hour, day, week or month
-// that the clocks of a time zone show at the moment asked for. A day on which
-// they are put back over its midnight begins with the first one, an hour that
-// they show twice begins twice, and where they are put forward over a beginning
-// it is that moment.
+// Calendar is the window since the beginning of the hour, day, week or month on the clocks of a
+// time zone at the moment of the question. If clocks are put back across midnight, the day begins
+// with the first midnight; an hour that is shown twice begins twice; if clocks are put forward
+// across a beginning, it is the moment of that change.
 type Calendar struct {
 	Unit string
 	Zone *time.Location
-	// First is the day with which a week begins.
+	// First is the first day of a week.
 	First time.Weekday
 
-	// grid is the widest duration such that all windows begin at a multiple of
-	// it, and longest how long one may last: see survey.
+	// grid is the greatest duration such that all windows begin at a multiple of it, longest the
+	// greatest length of a window; see survey.
 	grid, longest time.Duration
 }
 
-// CalendarUnits are the units, each with the part of it that all units of its
-// kind are made of, its greatest length where no clock is changed and the width
-// of tiles that suits it.
+// CalendarUnits are the units, each with the greatest duration that divides all its windows, its
+// greatest length without a clock change, and its default tile width.
 var CalendarUnits = map[string]struct{ part, longest, tile time.Duration }{
 	"hour":  {time.Hour, time.Hour, time.Minute},
 	"day":   {Day, Day, time.Hour},
@@ -35,10 +33,10 @@ var CalendarUnits = map[string]struct{ part, longest, tile time.Duration }{
 	"month": {Day, 31 * Day, Day},
 }
 
-// Weekdays are the names with which a week's first day is chosen.
+// Weekdays are the names of the days that a week can begin with.
 var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// NewCalendar makes the windows of a unit, one of calendarUnits.
+// NewCalendar makes the windows of a unit, one of CalendarUnits.
 func NewCalendar(unit string, zone *time.Location, first time.Weekday) Calendar {
 	c := Calendar{Unit: unit, Zone: zone, First: first}
 	c.survey()
@@ -53,7 +51,7 @@ func (c Calendar) String() string {
 	return text
 }
 
-// Reach is how long a window may last.
+// Reach is the greatest length of a window.
 func (c Calendar) Reach() time.Duration { return c.longest }
 
 func (c Calendar) begin(at, _ int64) int64 {
@@ -65,7 +63,7 @@ func (c Calendar) begin(at, _ int64) int64 {
 		if again := c.Unit == "hour" && opening == changed.UnixMilli(); changed.IsZero() || opening > changed.UnixMilli() || again {
 			return opening
 		}
-		// The unit began before the clocks were changed last, or by that.
+		// The unit began before the last clock change, or with it.
 		before := changed.Add(-time.Millisecond)
 		if c.floor(wallClock(before)) < unit {
 			return changed.UnixMilli()
@@ -74,24 +72,24 @@ func (c Calendar) begin(at, _ int64) int64 {
 	}
 }
 
-// offset is by how much a time's clock is ahead of UTC, in milliseconds.
+// offset is how far a time's clock is ahead of UTC, in milliseconds.
 func offset(t time.Time) int64 {
 	_, seconds := t.Zone()
 	return int64(seconds) * 1000
 }
 
-// wallClock is what a time's clock shows, as milliseconds since it showed the
-// beginning of 1970.
+// wallClock is the time that a zone's clock shows, as milliseconds since it showed the beginning of
+// 1970.
 func wallClock(t time.Time) int64 { return t.UnixMilli() + offset(t) }
 
-// floor is the beginning of the unit that holds what a clock shows.
+// floor is the beginning of the unit that contains a wall clock time.
 func (c Calendar) floor(wall int64) int64 {
 	const hour, dayLong = int64(time.Hour / time.Millisecond), int64(Day / time.Millisecond)
 	switch c.Unit {
 	case "hour":
 		return state.FloorDiv(wall, hour) * hour
 	case "week":
-		// 1970 began with a Thursday.
+		// 1970 began on a Thursday.
 		days := state.FloorDiv(wall, dayLong)
 		return (state.FloorDiv(days+int64(time.Thursday-c.First), 7)*7 - int64(time.Thursday-c.First)) * dayLong
 	case "month":
@@ -102,8 +100,7 @@ func (c Calendar) floor(wall int64) int64 {
 	}
 }
 
-// survey finds grid and longest: it looks at all changes of the zone's clocks
-// from 1970 to 2100.
+// survey computes grid and longest from all clock changes of the zone from 1970 to 2100.
 func (c *Calendar) survey() {
 	unit := CalendarUnits[c.Unit]
 	c.grid, c.longest = unit.part, unit.longest
@@ -125,7 +122,7 @@ func (c *Calendar) survey() {
 	}
 }
 
-// divisor is the greatest one of both.
+// divisor is the greatest common divisor.
 func divisor(a, b time.Duration) time.Duration {
 	for b != 0 {
 		a, b = b, a%b
@@ -133,7 +130,7 @@ func divisor(a, b time.Duration) time.Duration {
 	return max(a, -a)
 }
 
-// DefaultTile is the width of tiles where none is chosen.
+// DefaultTile is the tile width if none is chosen.
 func (c Calendar) DefaultTile() time.Duration {
 	tile := NiceTiles[0]
 	for _, nice := range NiceTiles {
@@ -144,7 +141,7 @@ func (c Calendar) DefaultTile() time.Duration {
 	return tile
 }
 
-// CheckTile says what is wrong with a width of tiles, nil for nothing.
+// CheckTile says what is wrong with a tile width, nil for nothing.
 func (c Calendar) CheckTile(tile time.Duration) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:
@@ -159,8 +156,8 @@ func (c Calendar) CheckTile(tile time.Duration) error {
 	return nil
 }
 
-// ParseZone finds a time zone by its name in the IANA database. The machine's own is
-// none: what a feature means must not depend on where it is asked for.
+// ParseZone finds a time zone by its name in the IANA database. It does not accept the machine's
+// local zone: what a feature means must not depend on where it is asked for.
 func ParseZone(name string) (*time.Location, error) {
 	z, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "local") || name == "" {
@@ -169,7 +166,7 @@ func ParseZone(name string) (*time.Location, error) {
 	return z, nil
 }
 
-// ParseWeekday finds a day of the week by its name.
+// ParseWeekday finds a day of the week by name.
 func ParseWeekday(name string) (time.Weekday, bool) {
 	i := slices.Index(Weekdays, strings.ToLower(name))
 	return time.Weekday(i), i >= 0

@@ -10,8 +10,7 @@ import (
 // Day is the d of durations: 24 hours, whatever the calendar.
 const Day = 24 * time.Hour
 
-// Longest bounds every duration, so that moments and sums of durations stay
-// far from the ends of their types.
+// Longest bounds every duration, so that moments and sums of durations cannot overflow.
 const Longest = 36500 * Day
 
 var durationUnits = []struct {
@@ -21,8 +20,8 @@ var durationUnits = []struct {
 	{"w", 7 * Day}, {"d", Day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond},
 }
 
-// ParseDuration reads a duration in ms, s, m, h, d and w: 7d, 90m, 1h30m. The
-// units of a compound one must fall.
+// ParseDuration reads a duration in ms, s, m, h, d and w: 7d, 90m, 1h30m. The units of a compound
+// duration must be descending.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("bad duration %q: write whole numbers with ms, s, m, h, d or w, such as 7d or 90m", text)
 	var total time.Duration
@@ -64,10 +63,10 @@ func FormatDuration(d time.Duration) string {
 	return "0s"
 }
 
-// Milliseconds is a number of milliseconds as a duration.
+// Milliseconds converts milliseconds to a duration.
 func Milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// DurationUnitNames are the units from the widest to the narrowest.
+// DurationUnitNames are the units from the largest to the smallest.
 func DurationUnitNames() []string {
 	names := make([]string, len(durationUnits))
 	for i, u := range durationUnits {

@@ -10,12 +10,11 @@ import (
 // Size; the first event after it begins the next one. After the end of one and
 // before the beginning of the next no window is open.
 //
-// Windows of an entity that never rests for Size hang on each other back to its
-// first event, which is not kept. So they are followed from the last rest. Time
-// is divided into stretches of MaxLength from 1970-01-01T00:00Z on; where there
-// was no rest since the beginning of the stretch before that of the moment, a
-// window begins with the first event since then, and the answer says that it is
-// capped.
+// Windows of an entity without a rest of Size depend on each other back to its first event, which
+// may not be kept. So they are computed from the last rest. Time is divided into stretches of
+// MaxLength from 1970-01-01T00:00Z on; if there was no rest since the beginning of the stretch
+// before that of the moment, a window begins with the first event since then, and the answer is
+// marked as capped.
 type Fixed struct{ Size, MaxLength time.Duration }
 
 func (f Fixed) String() string {
@@ -47,7 +46,7 @@ func (f Fixed) Open(at, since int64, times []int64) (from, told int64, sure bool
 	case at < end:
 		return from, told, sure
 	case !sure && at-previous >= size:
-		return previous + size, told, true // wherever the last one began, it has ended by then
+		return previous + size, told, true // the last one has ended by then, wherever it began
 	default:
 		return end, told, sure
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Rolling is a window of one length that ends at the moment asked for. In tiles
-// it ends with the tile of the moment.
+// Rolling is a window of one length that ends at the moment of the question. In tiles it ends with
+// the tile of the moment.
 type Rolling struct{ Size time.Duration }
 
 func (r Rolling) String() string { return FormatDuration(r.Size) }
@@ -21,13 +21,13 @@ func (r Rolling) begin(at, tile int64) int64 {
 	return (state.FloorDiv(at, tile)+1)*tile - r.Size.Milliseconds()
 }
 
-// DefaultTile is the width of tiles where none is chosen.
+// DefaultTile is the tile width if none is chosen.
 func (r Rolling) DefaultTile() time.Duration { return defaultTile(r.Size) }
 
-// CheckTile says what is wrong with a width of tiles, nil for nothing.
+// CheckTile says what is wrong with a tile width, nil for nothing.
 func (r Rolling) CheckTile(tile time.Duration) error { return checkTile(r.Size, tile) }
 
-// lifetime is all there ever was: the form of a window without one.
+// lifetime is the type of a window without a beginning.
 type lifetime struct{}
 
 func (lifetime) String() string { return "lifetime" }
@@ -36,10 +36,10 @@ func (lifetime) Reach() time.Duration { return 0 }
 
 func (lifetime) begin(int64, int64) int64 { return math.MinInt64 }
 
-// DefaultTile is the width of tiles where none is chosen.
+// DefaultTile is the tile width if none is chosen.
 func (lifetime) DefaultTile() time.Duration { return 0 }
 
-// CheckTile says what is wrong with a width of tiles, nil for nothing.
+// CheckTile says what is wrong with a tile width, nil for nothing.
 func (lifetime) CheckTile(tile time.Duration) error {
 	if tile != 0 {
 		return errors.New("tile does not apply to a lifetime, which has no tiles")

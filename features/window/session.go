@@ -2,10 +2,9 @@ package window
 
 import "time"
 
-// Session is the window since the last Gap or more in which the entity had no
-// event, up to the moment asked for; where that is a Gap away from the entity's
-// last event, no session is open. Of one that lasts longer than MaxLength only
-// so much is looked at, and the answer says that it is capped.
+// Session is the window since the last gap of Gap or more without an event of the entity, up to the
+// moment of the question; if that is a Gap after the entity's last event, no session is open. Of a
+// session longer than MaxLength only the last MaxLength counts, and the answer is marked as capped.
 type Session struct{ Gap, MaxLength time.Duration }
 
 func (s Session) String() string {
@@ -21,8 +20,7 @@ func (s Session) Open(at, _ int64, times []int64) (from, told int64, sure bool) 
 	return from, from - s.Gap.Milliseconds() + 1, sure
 }
 
-// begin is the first millisecond of the session at a moment, or where the last
-// one ended.
+// begin is the first millisecond of the session at a moment, or the end of the last session.
 func (s Session) begin(at int64, times []int64) (from int64, sure bool) {
 	gap, earliest := s.Gap.Milliseconds(), at-s.MaxLength.Milliseconds()+1
 	i := len(times) - 1
@@ -41,13 +39,13 @@ func (s Session) begin(at int64, times []int64) (from int64, sure bool) {
 	return times[i], true
 }
 
-// DefaultMaxLength is how far back the beginning of a window is looked for that
-// begins with an event, for a window of that length or gap.
+// DefaultMaxLength is how far back the beginning of a window that begins with an event is looked
+// for, given its length or gap.
 func DefaultMaxLength(length time.Duration) time.Duration {
 	return max(Day, 10*min(length, Longest/10))
 }
 
-// maxLength is the option as it stands in one line, empty for the default.
+// maxLength formats the option for one line, empty for the default.
 func maxLength(length, given time.Duration) string {
 	if given == DefaultMaxLength(length) {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// maxTiles bounds the tiles of one window: every answer reads all of them.
+// maxTiles bounds the tiles of one window, because every answer reads all of them.
 const maxTiles = 20_000
 
 // NiceTiles are the widths that a finding proposes.
@@ -20,9 +20,9 @@ var NiceTiles = []time.Duration{
 	Day, 2 * Day, 5 * Day, 7 * Day, 10 * Day, 15 * Day, 30 * Day,
 }
 
-// defaultTile is one unit below the window's: days for windows of whole days
-// but one, hours for one day, minutes for whole hours, seconds for whole
-// minutes, and 100ms for whole seconds. Other windows have none: it is 0.
+// defaultTile is one unit smaller than the window's: days for windows of several whole days, hours
+// for one day, minutes for whole hours, seconds for whole minutes, and 100ms for whole seconds.
+// Other windows have none: it is 0.
 func defaultTile(window time.Duration) time.Duration {
 	switch {
 	case window == Day:
@@ -58,7 +58,7 @@ func checkTile(window, tile time.Duration) error {
 	return nil
 }
 
-// fitting are the nearest tiles below and above a width that divide the window.
+// fitting are the nearest tile widths below and above a width that divide the window.
 func fitting(window, tile time.Duration) string {
 	var below, above time.Duration
 	for _, nice := range append(slices.Clip(NiceTiles), window) {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Tumbling is the one of windows of one length, which follow on each other from
-// 1970-01-01T00:00Z, that holds the moment asked for, up to that moment.
+// Tumbling is the current one of consecutive windows of one length, which start at
+// 1970-01-01T00:00Z, up to the moment of the question.
 type Tumbling struct{ Size time.Duration }
 
 func (t Tumbling) String() string { return "tumbling " + FormatDuration(t.Size) }
@@ -20,8 +20,8 @@ func (t Tumbling) begin(at, _ int64) int64 {
 	return state.FloorDiv(at, size) * size
 }
 
-// DefaultTile is the width of tiles where none is chosen.
+// DefaultTile is the tile width if none is chosen.
 func (t Tumbling) DefaultTile() time.Duration { return defaultTile(t.Size) }
 
-// CheckTile says what is wrong with a width of tiles, nil for nothing.
+// CheckTile says what is wrong with a tile width, nil for nothing.
 func (t Tumbling) CheckTile(tile time.Duration) error { return checkTile(t.Size, tile) }
