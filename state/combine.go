@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Combine makes one operation of two on the same entity and says whether it could:
-// they must be on the same series and the same key, and do what one can do.
+// Combine merges a mutation into this one and says whether it could: both must be on the same
+// entity, series and key, and one mutation must be able to express both.
 func (m *Mutation) Combine(op *Mutation) bool {
 	if m.Series != op.Series && m.Series.ID != op.Series.ID {
 		return false
@@ -20,10 +20,10 @@ func (m *Mutation) Combine(op *Mutation) bool {
 	return combine != nil && combine(m, op)
 }
 
-// Combines says whether an operation may stand for several events.
+// Combines says whether one mutation may represent several events.
 func (m Measure) Combines() bool { return measures[m].combine != nil }
 
-// addNumbers adds the number of one operation to that of the other.
+// addNumbers adds the number of one mutation to that of the other.
 func addNumbers(into, op *Mutation) bool {
 	if into.Series.Type != value.Float {
 		return addCounts(into, op)
@@ -35,20 +35,20 @@ func addNumbers(into, op *Mutation) bool {
 	return true
 }
 
-// addCounts is addNumbers for integers, whatever the type of the field.
+// addCounts is addNumbers for integers, whatever the field's type.
 func addCounts(into, op *Mutation) bool {
 	if into.Tile != op.Tile {
 		return false
 	}
 	sum := into.Num + op.Num
 	if (sum > into.Num) != (op.Num > 0) && op.Num != 0 {
-		return false // where it overflows is for the state to say
+		return false // the state handles overflow
 	}
 	into.Num = sum
 	return true
 }
 
-// chooseNumber keeps the number that an order says, see measure.order.
+// chooseNumber keeps the number that an order prefers; see measure.order.
 func chooseNumber(order int) func(into, op *Mutation) bool {
 	return func(into, op *Mutation) bool {
 		if into.Tile != op.Tile {
@@ -87,7 +87,7 @@ func keepLatest(into, op *Mutation) bool {
 	return true
 }
 
-// onceIsEnough is of what does not matter whether it is met again in its tile.
+// onceIsEnough is for values that matter only once in a tile.
 func onceIsEnough(into, op *Mutation) bool {
 	return into.Tile == op.Tile && bytes.Equal(into.Member, op.Member)
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// An entity is what a feature is about: the values of its by-fields, in the
-// order of EntityFields. Its text is the values joined by '|', with '|'
-// and '\' escaped by '\', so that no two entities share a text. Long values are
-// shortened, see Shorten.
+// An entity is what a feature is about: the values of its by-fields, in the order of EntityFields.
+// Its text is the values joined by '|', with '|' and '\' escaped by '\', so no two entities have
+// the same text. Long values are shortened, see Shorten.
 //
-// The entity of the first value alone is the parent of one of several values. All
-// children of a parent are in its shard, for their state may be kept within its key.
+// The entity of the first value alone is the parent of an entity of several values. All children of
+// a parent are in its shard, because their state may be embedded in its key.
 
-// EntityFields puts by-fields, which it changes, in the order of an entity's values: the first stays
-// the first, since it makes the parent, and the others follow by their names.
+// EntityFields sorts by-fields in place into the order of an entity's values: the first stays
+// first, because it names the parent; the others follow by name.
 func EntityFields(by []string) []string {
 	if len(by) > 1 {
 		slices.Sort(by[1:])
@@ -42,15 +41,14 @@ func AppendEntity(dst []byte, first bool, v value.Value) []byte {
 	return dst
 }
 
-// EntityHash is the hash by which an entity finds its shard: that of its parent, if
-// it has one.
+// EntityHash is the hash that determines an entity's shard: that of its parent, if it has one.
 func EntityHash(entity []byte) uint64 {
 	parent, _ := SplitParent(entity)
 	return xxhash.Sum64(parent)
 }
 
-// SplitParent splits an entity's text into that of its parent and the values that tell
-// it from the parent's other children. An entity of one value is its own parent, and has none.
+// SplitParent splits an entity's text into its parent's and the values that distinguish it from the
+// parent's other children. An entity of one value is its own parent, and child is empty.
 func SplitParent(entity []byte) (parent, child []byte) {
 	for i := 0; i < len(entity); i++ {
 		switch entity[i] {
@@ -63,11 +61,10 @@ func SplitParent(entity []byte) (parent, child []byte) {
 	return entity, nil
 }
 
-// Shard is the state shard, 0 to shards-1, of an entity with that hash.
+// Shard is the shard, 0 to shards-1, of an entity with that hash.
 func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }
 
-// SplitEntity appends the values of an entity's text to dst, each as it stands
-// there.
+// SplitEntity appends the values of an entity's text to dst, still escaped.
 func SplitEntity(dst []string, text string) []string {
 	start := 0
 	for i := 0; i < len(text); i++ {

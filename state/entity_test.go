@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// The values of an entity's text put together again are the text.
+// The values of an entity's text, joined again, are the text.
 func TestSplitEntity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune(`a|\`))), 1, 4).Draw(t, "values")

@@ -1,10 +1,9 @@
 package state
 
-// Filter tells values that were met from those that were not.
+// Filter distinguishes values that were met from values that were not.
 type Filter interface {
-	// Has says whether a value, by its text, was met. It is true for each that was.
+	// Has says whether a value, given as text, was met. It is always true for one that was.
 	Has(text []byte) bool
-	// FalsePositiveRate is the probability at the most with which Has is true for
-	// a value that was not met.
+	// FalsePositiveRate bounds the probability that Has is true for a value that was not met.
 	FalsePositiveRate() float64
 }

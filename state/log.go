@@ -9,11 +9,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// The log of an entity is what exact windows are computed from: a header and a
-// record for each event, in the order of their times, those of one time in the
-// order in which they came. One log serves
-// all features of an entity in a stream; a record holds the columns that they
-// need of it and no others:
+// Exact windows are computed from the log of an entity: a header and a record for each event,
+// ordered by time, and by arrival within one time. One log serves all features of an entity in a
+// stream; a record holds only the columns that they need:
 //
 //	header   version (1 byte), greatest time that a cap has cut off (6 bytes)
 //	record   length of the rest (varint), time (6 bytes), columns
@@ -21,10 +19,9 @@ import (
 //	         type), then nothing, a zigzag varint, 8 bytes, a varint length and as
 //	         many bytes, or 16 bytes
 //
-// A record says by its tags what it holds, so definitions may gain columns at
-// any time and processors with different definitions write into one log. A
-// null has no column. Times are big-endian milliseconds plus 2^47, so that
-// those before 1970 have a place too.
+// The tags of a record say what it holds, so definitions may add columns at any time, and
+// processors with different definitions can write into one log. A null has no column. Times are
+// big-endian milliseconds plus 2^47, so that times before 1970 can be stored.
 
 const (
 	logVersion    = 1
@@ -32,10 +29,10 @@ const (
 	logTimeBias   = int64(1) << 47
 )
 
-// LogHeader begins a new log, from which nothing was cut off.
+// LogHeader begins a new log, from which nothing was dropped.
 var LogHeader = string(append([]byte{logVersion}, make([]byte, logHeaderSize-1)...))
 
-// wire is the form in which a column's value stands.
+// wire is how the value of a column is encoded.
 type wire uint8
 
 const (
@@ -46,37 +43,36 @@ const (
 	wirePair               // 16 bytes, two floats' bits
 )
 
-// wires are the forms of the types; a filter that took the event is a Null.
+// wires are the encodings by type; a Null is a filter that selected the event.
 var wires = [...]wire{
 	value.Null: wireFlag, value.String: wireBytes, value.Int: wireVarint, value.Float: wireFixed, value.Decimal: wireVarint,
 	value.Bool: wireVarint, value.Timestamp: wireVarint, value.Location: wirePair,
 }
 
-// Column is one column of a log: a field, or a filter whose column is there
-// where it takes the event.
+// Column is one column of a log: a field, or a filter, whose column is present if it selects the
+// event.
 type Column struct {
 	tag   uint32
 	Type  value.Type // Null for a filter
 	Scale uint8
 }
 
-// NewColumn makes the column of that type whose identity has that hash; 21 bits
-// of the hash are used. Two columns of one log must not have the same tag.
+// NewColumn makes a column of that type whose identity has that hash, of which 21 bits are used. No
+// two columns of one log may have the same tag.
 func NewColumn(hash uint32, t value.Type, scale uint8) Column {
 	return Column{tag: hash<<3&0xffffff | uint32(wires[t]), Type: t, Scale: scale}
 }
 
-// Tag tells the column from the others of its log.
+// Tag distinguishes the column from the others of its log.
 func (c Column) Tag() uint32 { return c.tag }
 
-// AppendLogTime begins a record without its length.
+// AppendLogTime begins a record, without its length.
 func AppendLogTime(dst []byte, time int64) []byte {
 	t := uint64(time + logTimeBias)
 	return append(dst, byte(t>>40), byte(t>>32), byte(t>>24), byte(t>>16), byte(t>>8), byte(t))
 }
 
-// AppendLogColumn appends a column of a record; nothing for a null in a column
-// that holds values.
+// AppendLogColumn appends a column of a record; nothing for a null in a column with values.
 func AppendLogColumn(dst []byte, c Column, v value.Value) []byte {
 	if v.IsNull() && c.Type != value.Null {
 		return dst
@@ -85,11 +81,11 @@ func AppendLogColumn(dst []byte, c Column, v value.Value) []byte {
 	return appendWire(dst, wires[c.Type], v)
 }
 
-// AppendValue appends a value that is not null such that ReadValue reads it.
+// AppendValue appends a non-null value in the encoding of ReadValue.
 func AppendValue(dst []byte, v value.Value) []byte { return appendWire(dst, wires[v.Type], v) }
 
-// ReadValue reads the only value in b, of a type and scale. Its string aliases b.
-// The error is that AppendValue has not written it.
+// ReadValue reads the only value in b, of a type and scale. Its string aliases b. It fails on
+// anything that AppendValue has not written.
 func ReadValue(t value.Type, scale uint8, b []byte) (value.Value, error) {
 	v, rest, err := readColumn(b, wires[t])
 	if err == nil && len(rest) > 0 {
@@ -121,14 +117,13 @@ func AppendLogRecord(dst, record []byte) []byte {
 	return append(dst, record...)
 }
 
-// Log is the log of an entity as it stands in the store; the zero Log is empty.
+// Log is the log of an entity as stored; the zero Log is empty.
 type Log []byte
 
-// errLog is what a log is that this code cannot have written.
+// errLog is the error for bytes that this code cannot have written.
 var errLog = errors.New("the log is damaged")
 
-// CutOff is the greatest time of an event that a cap has cut off; ok is false
-// where nothing was.
+// CutOff is the greatest time of an event that a cap dropped; ok is false if none was.
 func (l Log) CutOff() (time int64, ok bool) {
 	if len(l) < logHeaderSize {
 		return 0, false
@@ -137,8 +132,8 @@ func (l Log) CutOff() (time int64, ok bool) {
 	return time, time != -logTimeBias
 }
 
-// LogTime is the time, in milliseconds, with which a record without its length
-// begins; see AppendLogTime.
+// LogTime is the time, in milliseconds, at the start of a record without its length; see
+// AppendLogTime.
 func LogTime(b []byte) int64 {
 	return int64(uint64(b[0])<<40|uint64(b[1])<<32|uint64(b[2])<<24|uint64(b[3])<<16|uint64(b[4])<<8|uint64(b[5])) - logTimeBias
 }
@@ -149,8 +144,8 @@ type LogRecord struct {
 	columns []byte
 }
 
-// Record reads the record that stands so many bytes behind the first one; size is what
-// it takes. Behind the last one, size is 0.
+// Record reads the record that starts that many bytes after the first one; size is its length, 0
+// after the last record.
 func (l Log) Record(behind int) (r LogRecord, size int, err error) {
 	if len(l) <= logHeaderSize+behind {
 		return r, 0, nil
@@ -164,8 +159,7 @@ func (l Log) Record(behind int) (r LogRecord, size int, err error) {
 	return LogRecord{Time: LogTime(record), columns: record[6:]}, n + int(length), nil
 }
 
-// Records calls visit with the records in the order in which they stand, until
-// it returns false.
+// Records calls visit with the records in stored order, until it returns false.
 func (l Log) Records(visit func(LogRecord) bool) error {
 	if len(l) == 0 {
 		return nil
@@ -185,8 +179,8 @@ func (l Log) Records(visit func(LogRecord) bool) error {
 	}
 }
 
-// Column finds a column's value; ok says whether the record has the column.
-// A string aliases the log.
+// Column finds the value of a column; ok says whether the record has the column. A string aliases
+// the log.
 func (r LogRecord) Column(c Column) (v value.Value, ok bool, err error) {
 	for rest := r.columns; len(rest) > 0; {
 		if len(rest) < 3 {
@@ -205,7 +199,7 @@ func (r LogRecord) Column(c Column) (v value.Value, ok bool, err error) {
 	return value.Value{}, false, nil
 }
 
-// readColumn reads the value of a column in one of the forms.
+// readColumn reads the value of a column in one of the encodings.
 func readColumn(b []byte, w wire) (v value.Value, rest []byte, err error) {
 	switch w {
 	case wireFlag:

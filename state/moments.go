@@ -1,20 +1,18 @@
 package state
 
-// Moments are the number of some values, their mean, and the sum of the squares
-// of their distances from it. They are merged by the formula of Chan, Golub and
-// LeVeque ("Updating Formulae and a Pairwise Algorithm for Computing Sample
-// Variances", 1979), which does not cancel where values are great and near each
-// other, as a sum of squares would. The order of merging changes no more than
-// the last digits.
+// Moments are the number of some values, their mean, and the sum of the squares of their distances
+// from it. They are merged by the formula of Chan, Golub and LeVeque ("Updating Formulae and a
+// Pairwise Algorithm for Computing Sample Variances", 1979), which does not cancel for great values
+// near each other, as a sum of squares would. The order of merging affects only the last digits.
 type Moments struct {
 	N             int64
 	Mean, Squares float64
 }
 
-// MomentsOf are those of one value.
+// MomentsOf are the moments of one value.
 func MomentsOf(x float64) Moments { return Moments{N: 1, Mean: x} }
 
-// Add are the moments of the values of both.
+// Add merges the moments of two sets of values.
 func (m Moments) Add(o Moments) Moments {
 	if m.N == 0 || o.N == 0 {
 		return Moments{N: m.N + o.N, Mean: m.Mean + o.Mean, Squares: m.Squares + o.Squares}

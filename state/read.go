@@ -6,77 +6,73 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// ErrUnavailable is what errors are about a part of the store that cannot be
-// reached now, while others can.
+// ErrUnavailable is the cause of errors about a part of the store that cannot be reached now, while
+// others can.
 var ErrUnavailable = errors.New("this part of the store cannot be reached")
 
-// Read is what a question wants of one series of one entity.
+// Read is what a question needs of one series of one entity.
 type Read struct {
 	Series *Series
 	Entity string // the entity's text
-	// First and Last are the tiles wanted, both included. For LastSeen a tile
-	// is one millisecond.
+	// First and Last are the tiles wanted, inclusive. For LastSeen a tile is one millisecond.
 	First, Last int64
-	// Total says that one bucket with what all tiles wanted hold together will do:
-	// their sum, or the least or the greatest of them. A store may give the tiles.
+	// Total says that one bucket with the total of all tiles is enough: their sum, or the least or
+	// the greatest of them. A store may return the tiles nonetheless.
 	Total bool
 }
 
 // WindowState is what a series holds of one entity in the tiles wanted.
 type WindowState struct {
-	// Buckets are, for Tiles and Extremes, those that hold something, by rising tile; for
-	// Read.Total perhaps one for all.
+	// Buckets are, for Tiles and Extremes, the non-empty ones, by ascending tile; for Read.Total
+	// perhaps one for all.
 	Buckets []Bucket
 	Members []string // Members: the values met, in no order
-	// Bound is, for Members, the hash from which on some values of the tiles wanted
-	// are not kept: of those below it all are there. It is 0 where all are.
+	// Bound is, for Members, the hash at and above which some values of the tiles are missing;
+	// below it all are there. It is 0 if none are missing.
 	Bound uint64
 	// StandardError is the relative standard error of Count for Sketches.
 	StandardError float64
-	// Count is, for Sketches, the estimated number of distinct values, for
-	// LastSeen the number of values last met in the tiles wanted, and for
-	// Identities that of identities.
+	// Count is the estimated number of distinct values for Sketches, the number of values last met
+	// in the tiles for LastSeen, and the number of identities for Identities.
 	Count int64
-	// After is, for LastSeen, the number of values met again after the last
-	// tile wanted: whether they were met in the tiles wanted too is not known.
+	// After is, for LastSeen, the number of values met again after the last tile: it is unknown
+	// whether they were also met in the tiles wanted.
 	After int64
 	Log   Log // Logs: the whole log
-	// Filter is, for Filters, what was met in the tiles wanted; nil for nothing.
+	// Filter is, for Filters, what was met in the tiles; nil for nothing.
 	Filter Filter
-	// Moments are, for Spreads, those of all values in the tiles wanted.
+	// Moments are, for Spreads, those of all values in the tiles.
 	Moments Moments
-	// Groups are what Groups hold under each key that has something in the tiles
-	// wanted, by rising key. Of more than Series.Max keys there are as many and
-	// one or more others: the first ones are complete.
+	// Groups are what Groups hold under each key with content in the tiles, by ascending key. If
+	// there are more than Series.Max keys, it has the first Max keys, which are complete, and at
+	// least one further key.
 	Groups []Group
-	// Capped says that LastSeen keeps as many values as it may: others may have
-	// been put out; and of Groups that some keys were dropped for their bytes: the
-	// others are complete.
+	// Capped says that LastSeen holds its greatest number of values, so others may have been
+	// dropped, or that Groups dropped some keys to save bytes; the remaining ones are complete.
 	Capped bool
-	// LostUntil is the greatest timestamp, in ms, of a record of which the slice may
-	// lack what it did, because an operator has dropped damaged state; nil for none.
+	// LostUntil is the greatest timestamp, in ms, of a record whose effect the slice may lack,
+	// because an operator dropped damaged state; nil for none.
 	LostUntil *int64
-	// Err is why nothing is known of the slice, nil where it was read: its key is
-	// damaged, or it is an ErrUnavailable. Nothing else is set with it.
+	// Err is why nothing is known of the slice, nil if it was read: its key is damaged, or it is an
+	// ErrUnavailable. No other field is set with it.
 	Err error
 }
 
-// Group is what is held under one key.
+// Group is the content of one key.
 type Group struct {
 	Key string
 	WindowState
 }
 
-// Bucket is the content of one tile: an Int for counts, a Timestamp for Earliest
-// and Latest, a value of the field's type for the others.
+// Bucket is the content of one tile: an Int for counts, a Timestamp for Earliest and Latest, a
+// value of the field's type otherwise.
 type Bucket struct {
 	Tile  int64
 	Value value.Value
 }
 
-// Unite is what a series holds of several entities together. Logs, which have
-// edges of their own, are not united, and neither are estimates and LastSeen,
-// which hold numbers and not what they counted.
+// Unite merges what a series holds of several entities. It does not unite logs, whose windows have
+// edges of their own, nor estimates and LastSeen, which hold numbers and not what they counted.
 func Unite(slices []WindowState) WindowState {
 	var all WindowState
 	met := map[string]bool{}

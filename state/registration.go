@@ -2,23 +2,24 @@ package state
 
 import "time"
 
-// Registration says that a consumer group applies a plan. Within a group its protocol decides who has a partition. Two
-// groups with different plans would take the partitions of one namespace from each other without end: the one that began
-// last has them.
+// Registration says that a consumer group applies a plan. Within a group its protocol decides who
+// has a partition. Two groups with different plans would take the partitions of one namespace from
+// each other without end, so the group that began last has them.
 type Registration struct {
 	Plan  *Plan
 	Group string
-	// Begins says that a processor of the group has just begun with the plan. One that goes on with it does not
-	// take back what another group has taken since.
+	// Begins says that a processor of the group has just begun with the plan. A processor that
+	// continues with it does not take back what another group has taken since.
 	Begins bool
 	At     time.Time // zero for now, by the store's clock
 }
 
-// Rival is a group that applies another plan than one's own, and began with it later.
+// Rival is a group that applies another plan than one's own, and began later.
 type Rival struct {
 	Group, Version string
 	Began          time.Time
 }
 
-// RivalInUse is for how long after it was registered last a plan goes before those that began earlier.
+// RivalInUse is how long after its last registration a plan takes precedence over those that began
+// earlier.
 const RivalInUse = 3 * time.Minute

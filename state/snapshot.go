@@ -2,20 +2,19 @@ package state
 
 import "context"
 
-// Snapshot is what a store holds of some entities at one moment, and what it
-// will hold as more events are applied, which are added in memory and nowhere
-// else. It serves one goroutine.
+// Snapshot is the state of some entities as of one moment, in memory. Events are added to it as the
+// store will apply them; the store does not change. It serves one goroutine.
 type Snapshot interface {
-	// Add adds what an event of a batch does to an entity.
+	// Add applies an event of a batch to an entity.
 	Add(b *Batch, t *EntityUpdate)
-	// Read answers a read of a series and an entity that are followed. The slice
-	// holds until the next Add.
+	// Read answers a read of a state that the snapshot holds. The answer is valid until
+	// the next Add.
 	Read(r *Read) WindowState
-	// Copy is what reads look at, all of it followed, as it is now; what is added
-	// to the one is not to the other.
+	// Copy copies the states that reads look at, all of which the snapshot holds. The
+	// copy and the original change independently.
 	Copy(reads []Read) Snapshot
-	// Extend follows also what further reads look at, as the store holds it now.
-	// What is followed already stays as it is. The error is that of the store;
-	// nothing of what is followed is of use then.
+	// Extend adds the states that further reads look at, as the store holds them now.
+	// States that the snapshot holds already stay as they are. After an error of the
+	// store the whole snapshot is unusable.
 	Extend(ctx context.Context, reads []Read) error
 }

@@ -17,7 +17,7 @@ func filterSeries(most int, rate float64) *state.Series {
 	return &state.Series{ID: "seen0", Measure: state.Seen, Tile: day, Max: most, Rate: rate}
 }
 
-// valueOf is the n-th of different values.
+// valueOf is the n-th of a series of distinct values.
 func valueOf(n int) []byte { return binary.BigEndian.AppendUint64([]byte("v"), uint64(n)) }
 
 func meet(held State, s *state.Series, tile int64, from, to int) {
@@ -26,8 +26,8 @@ func meet(held State, s *state.Series, tile int64, from, to int) {
 	}
 }
 
-// No value that was met is ever missed, whatever the sizes, the rates, the
-// order, and the merging of packed states, even of two that both have layers.
+// No value that was met is ever missed, whatever the sizes, the rates, the order, and the merging
+// of packed states, even of two that both have layers.
 func TestNoFalseNegatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := filterSeries(rapid.IntRange(1, 300).Draw(t, "max"), rapid.SampledFrom([]float64{0.5, 0.1, 0.003, 1e-6, 1e-12, 0}).Draw(t, "rate"))
@@ -35,7 +35,7 @@ func TestNoFalseNegatives(t *testing.T) {
 		met := map[int64]int{}
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			other, tile := New(s), rapid.Int64Range(0, 2).Draw(t, "tile")
-			from := met[tile] / 2 // half of them once more
+			from := met[tile] / 2 // half of them again
 			met[tile] += rapid.IntRange(0, 900).Draw(t, "values")
 			meet(other, s, tile, from, met[tile])
 			if rapid.Bool().Draw(t, "packed") {
@@ -60,9 +60,8 @@ func TestNoFalseNegatives(t *testing.T) {
 	})
 }
 
-// The rate of false positives of a window is that stated, and no more than its
-// tiles may have together, for fewer and for many times more values than were
-// expected.
+// The rate of false positives of a window is the one stated, and within the bound for its tiles,
+// for fewer and for many times more values than expected.
 func TestFalsePositives(t *testing.T) {
 	const tiles, probes = 7, 400_000
 	for _, test := range []struct {
@@ -84,7 +83,7 @@ func TestFalsePositives(t *testing.T) {
 				found++
 			}
 		}
-		// Five standard deviations of what is counted if the rate is that stated.
+		// Allows five standard deviations of the count at the stated rate.
 		wanted := stated * probes
 		slack := 5*math.Sqrt(wanted) + 1
 		if got := float64(found); got > wanted+slack || got < 0.5*wanted-slack {
@@ -99,8 +98,8 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// A Bloom filter of the same size and values has as many bits set, and as many false
-// positives, as a library's.
+// A Bloom filter with the same size and values has as many bits set, and as many false positives,
+// as that of a library.
 func TestBloomFilterEqualsLibrary(t *testing.T) {
 	const probes = 400_000
 	var secret Secret
@@ -115,7 +114,7 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 			ours.add(secret.hash(valueOf(n)))
 			theirs.Add(valueOf(n))
 		}
-		// The number of bits set spreads by less than the root of the bits.
+		// The number of set bits deviates by less than the root of the bits.
 		set := int(theirs.BitSet().Count())
 		if off := math.Abs(float64(ours.ones - set)); off > 5*math.Sqrt(float64(8*size)) {
 			t.Errorf("%+v: %d of %d bits are set, and %d of the library's", test, ours.ones, 8*size, set)
@@ -133,15 +132,15 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 		if off, expected := math.Abs(float64(found-foundThere)), float64(probes)*test.rate; off > 0.1*expected+7*math.Sqrt(expected) {
 			t.Errorf("%+v: %d of %d that were never met are found, and %d by the library", test, found, probes, foundThere)
 		}
-		// The library's estimate is the textbook's, which has no whole numbers of hashes.
+		// The library uses the textbook's estimate, without whole numbers of hashes.
 		if bits, _ := library.EstimateParameters(uint(test.values), test.rate); math.Abs(float64(8*size)/float64(bits)-1) > 0.05 {
 			t.Errorf("%+v: %d bits, and the library takes %d", test, 8*size, bits)
 		}
 	}
 }
 
-// A value takes eight bytes while there are few, and later what a Bloom filter
-// of the rate takes, and not much more when there are more than were expected.
+// A value takes eight bytes while there are few, later as much as in a Bloom filter of that rate,
+// and not much more if there are more values than expected.
 func TestFilterSize(t *testing.T) {
 	for _, test := range []struct{ values, least, most int }{
 		{1, 11, 11}, {10, 83, 83}, {100, 804, 804}, {1000, 2300, 2350}, {8000, 18_000, 27_000},
@@ -155,8 +154,8 @@ func TestFilterSize(t *testing.T) {
 	}
 }
 
-// The state of a series that allows a smaller rate from now on states what it
-// has, and goes on with the smaller one.
+// When a series allows a smaller rate, its state states the rate it has, and continues with the
+// smaller one.
 func TestChangedRate(t *testing.T) {
 	before, after := filterSeries(100, 0.1), filterSeries(100, 0.001)
 	held := New(before)
@@ -201,7 +200,7 @@ func TestDamagedFilters(t *testing.T) {
 	}
 }
 
-// Tiles outside of the window are not asked.
+// Tiles outside of the window are not used.
 func TestFiltersOfAWindow(t *testing.T) {
 	s := filterSeries(3, 0.01)
 	held := New(s)

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// logged is a record as a test sees it.
+// logged is a record in the form of the tests.
 type logged struct {
 	time, number int64
 }
@@ -24,7 +24,7 @@ func (e logged) op(s *state.Series) *state.Mutation {
 	return &state.Mutation{Series: s, Tile: e.time, Member: state.AppendLogRecord(nil, record)}
 }
 
-// told is what a log holds, and up to when its cap has dropped records.
+// told is the content of a log, and up to when its cap has dropped records.
 func told(t rapid.TB, l State) string {
 	log := l.Read(&state.Read{}).Log
 	var list []logged
@@ -43,8 +43,7 @@ func told(t rapid.TB, l State) string {
 	return fmt.Sprint(list, cut, ok)
 }
 
-// lastOf is what a log must hold of events: the last ones by time, those of one time
-// in the order in which they came.
+// lastOf is what a log must hold of events: the last ones by time, and by arrival within one time.
 func lastOf(events []logged, most int) string {
 	sorted := slices.SortedStableFunc(slices.Values(events), func(a, b logged) int { return cmp.Compare(a.time, b.time) })
 	cut, ok := state.Log(state.LogHeader).CutOff()
@@ -55,9 +54,8 @@ func lastOf(events []logged, most int) string {
 	return fmt.Sprint(append([]logged(nil), sorted...), cut, ok)
 }
 
-// Whatever the order in which events come, and however they are applied, packed,
-// compacted and read meanwhile, a log holds the last ones by their times and says up
-// to when others were dropped.
+// In whatever order events come, and however they are applied, packed, compacted and read
+// meanwhile, a log holds the last ones by time and says up to when others were dropped.
 func TestLogKeepsLatestEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: rapid.IntRange(1, 8).Draw(t, "max")}
@@ -106,8 +104,8 @@ func TestLogKeepsLatestEvents(t *testing.T) {
 	})
 }
 
-// An event that is older than one that was dropped stays out also where there is room
-// again: since others were pruned, or since the cap was raised.
+// An event older than a dropped one stays out even if there is room again, because others were
+// pruned or the cap was raised.
 func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	narrow := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 2}
 	wide := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 10}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A hash is that of the reference implementation: what is kept outlives a release.
+// The hash equals that of the reference implementation, because state outlives a release.
 func TestHashIsSipHash(t *testing.T) {
 	key, _ := hex.DecodeString("000102030405060708090a0b0c0d0e0f")
 	text, _ := hex.DecodeString("000102030405060708090a0b0c0d0e")

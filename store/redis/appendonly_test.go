@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A crash tears what a script has written to the append-only file. What was torn
-// counts once, also after the server has read the file a second time.
+// A crash may tear what a script wrote to the append-only file. Torn batches count once, also after
+// the server has read the file a second time.
 func TestTornAppendOnlyFile(t *testing.T) {
 	// Within the last command, within others, and between them.
 	for _, torn := range []int64{3, 30, 90} {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A breaker is the circuit breaker of one master: callers do not wait for a
-// master that gave no answer in its time.
+// breaker is the circuit breaker of one master: callers do not wait for a master that did not
+// answer in time.
 //
 //	closed     calls pass; one that the master gave no answer to opens it
 //	open       calls are refused at once, until it is time to look again
 //	half open  one probe is under way, and calls are still refused; its answer
 //	           closes the breaker, its failure opens it again
 //
-// So no caller pays for finding out that a master still hangs.
+// So no caller waits to find out whether a master still hangs.
 type breaker struct {
 	now func() time.Time
 
@@ -21,7 +21,7 @@ type breaker struct {
 	state   breakerState
 	cause   error
 	since   time.Time     // when it opened
-	wait    time.Duration // from one probe to the next
+	wait    time.Duration // until the next probe
 	probeAt time.Time
 }
 
@@ -39,7 +39,7 @@ const (
 	longestProbe = 500 * time.Millisecond
 )
 
-// refusal is since when calls are refused and why; nil where they pass.
+// refusal is since when calls are refused and why; nil if they pass.
 func (b *breaker) refusal() (since time.Time, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,8 +49,8 @@ func (b *breaker) refusal() (since time.Time, cause error) {
 	return b.since, b.cause
 }
 
-// failed notes that the master gave no answer to a call. It says whether that
-// opened the breaker: the caller then sees to the probes.
+// failed notes that the master did not answer a call. It says whether that opened the breaker: the
+// caller then starts the probes.
 func (b *breaker) failed(cause error) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,14 +63,14 @@ func (b *breaker) failed(cause error) (opened bool) {
 	return true
 }
 
-// untilProbe is how long it is until the next probe.
+// untilProbe is the time until the next probe.
 func (b *breaker) untilProbe() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.probeAt.Sub(b.now())
 }
 
-// halfOpen says whether it is time for a probe, which then is under way.
+// halfOpen says whether a probe is due, which then is under way.
 func (b *breaker) halfOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +81,7 @@ func (b *breaker) halfOpen() bool {
 	return true
 }
 
-// probed ends the probe under way: it closes the breaker unless it failed.
+// probed ends the probe under way: it closes the breaker unless the probe failed.
 func (b *breaker) probed(err error) (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

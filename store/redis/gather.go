@@ -10,50 +10,47 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// gatherer sends the commands of several callers in one pipeline: while some are
-// under way, or others still have to be worked on, those that come meanwhile
-// gather, and go together when it is their turn. A caller alone waits for nobody;
-// many share the price of a round trip.
+// gatherer sends the commands of several callers in one pipeline: while some are under way, or
+// replies are being processed, new commands gather and are sent together in turn. A single caller
+// waits for nobody; many share the price of a round trip.
 type gatherer struct {
-	// pass sends commands, and tells of each where it was answered; nil says that
-	// all were by the master.
+	// pass sends commands, and says for each from where it was answered; nil means all by the
+	// master.
 	pass func(ctx context.Context, commands []redis.Cmder) []state.Freshness
 
 	mu    sync.Mutex
-	busy  int // pipelines under way, mostPipelines at the most
+	busy  int // pipelines under way, at most mostPipelines
 	queue []*gathering
 }
 
-// gathering is what goes together.
+// gathering is what is sent together.
 type gathering struct {
 	commands  []redis.Cmder
-	freshness []state.Freshness // by command, once done is closed; or nil, see pass
+	freshness []state.Freshness // by command, valid once done is closed; or nil, see pass
 	done      chan struct{}     // closed when all have their replies
 }
 
-// mostGathered bounds the commands of one pipeline, so that those who ask for
-// little do not wait long for others.
+// mostGathered bounds the commands of one pipeline, so that small questions do not wait long for
+// others.
 const mostGathered = 512
 
-// mostPipelines is how many may be under way: as many as there are cores to work
-// on their replies.
+// mostPipelines is how many may be under way: one for each core that processes replies.
 var mostPipelines = runtime.GOMAXPROCS(0)
 
-// gathered are commands of one caller on their way.
+// gathered are the commands of one caller in a gathering.
 type gathered struct {
 	with     *gathering
 	from, to int // their places in it
 }
 
-// do takes commands on their way, to be waited for.
+// do sends commands; wait waits for them.
 func (g *gatherer) do(commands []redis.Cmder) gathered {
 	n := len(commands)
 	with, from := g.add(commands)
 	return gathered{with, from, from + n}
 }
 
-// wait waits until each command has its reply or its error. Its own error is that
-// of the context.
+// wait waits until each command has its reply or its error. Its own error is that of the context.
 func (d gathered) wait(ctx context.Context) (f state.Freshness, err error) {
 	select {
 	case <-d.with.done:
@@ -69,7 +66,7 @@ func (d gathered) wait(ctx context.Context) (f state.Freshness, err error) {
 	return f, nil
 }
 
-// add finds what the commands go with, and the place of the first in it.
+// add finds the gathering for the commands, and the index of the first in it.
 func (g *gatherer) add(commands []redis.Cmder) (with *gathering, from int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,23 +85,22 @@ func (g *gatherer) add(commands []redis.Cmder) (with *gathering, from int) {
 	return own, 0
 }
 
-// send sends one gathering after the other until none waits.
+// send sends gatherings until none is waiting.
 func (g *gatherer) send() {
 	for {
-		// Those who are about to ask do so first: it takes no time where nobody is.
+		// Callers that are about to ask go first: it costs nothing if there are none.
 		runtime.Gosched()
 		next := g.next()
 		if next == nil {
 			return
 		}
-		// The client's own timeouts bound it: no caller's deadline may end what
-		// others wait for.
+		// The client's own timeouts apply: no caller's deadline may end what others wait for.
 		next.freshness = g.pass(context.Background(), next.commands)
 		close(next.done)
 	}
 }
 
-// next is what goes next, nil for nothing: the place is free then.
+// next is the next gathering to send, nil for none: the slot is then free.
 func (g *gatherer) next() *gathering {
 	g.mu.Lock()
 	defer g.mu.Unlock()

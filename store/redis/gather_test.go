@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// gate lets pipelines through one by one, and tells how long each is.
+// gate lets pipelines through one by one, and reports their lengths.
 type gate struct {
 	arrived chan int
 	pass    chan struct{}
@@ -36,8 +36,8 @@ func (g gate) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipeli
 	}
 }
 
-// While pipelines are under way, callers gather; each gets its own replies, and
-// one that gives up leaves the others alone.
+// While pipelines are under way, callers gather; each gets its own replies, and one that gives up
+// does not affect the others.
 func TestConcurrentReadsShareAPipeline(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// The history tells by how little records were behind the clock when they were
-// applied; a lag that grows, and a record from the future, leave that as it is.
+// The history says how little records were behind the clock when they were applied; a growing lag,
+// and a record from the future, do not change that.
 func TestLeastLag(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

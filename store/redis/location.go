@@ -12,20 +12,20 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// location is where a group keeps its state of an entity: in a key of its own and, of
-// an entity of several values, embedded in that of its parent.
+// location is where the state of an entity in a group is: in a key of its own and, for an entity of
+// several values, embedded in that of its parent.
 type location struct {
 	key    string
 	parent string // the parent's key, empty for none
-	tag    uint32 // under which children are embedded there
-	child  []byte // the name of this one
+	tag    uint32 // of the embedded children
+	child  []byte // the name of this child
 }
 
-// locate finds where the state of a series' group is kept of an entity.
+// locate finds the state of an entity in a series' group.
 func (s *Store) locate(series *state.Series, entity string) location {
 	l := location{key: string(s.AppendKey(nil, series, entity))}
 	if series.Parent != "" {
-		text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // it is only read
+		text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
 		parent, _ := state.SplitParent(text)
 		l.parent = string(s.appendEntityKey(nil, s.shardOf(entity), series.Parent, parent))
 		l.tag, l.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, text)
@@ -33,7 +33,7 @@ func (s *Store) locate(series *state.Series, entity string) location {
 	return l
 }
 
-// keys are those to be read.
+// keys are the keys to read.
 func (l *location) keys(list []string) []string {
 	list = append(list, l.key)
 	if l.parent != "" {
@@ -42,7 +42,7 @@ func (l *location) keys(list []string) []string {
 	return list
 }
 
-// take is what is held by what the keys hold. The error is that this is damaged.
+// take extracts the state from the content of the keys. It fails if that is damaged.
 func (l *location) take(values [][]byte) (held []byte, losses packed.Losses, err error) {
 	if l.parent == "" {
 		return values[0], nil, nil
@@ -53,7 +53,7 @@ func (l *location) take(values [][]byte) (held []byte, losses packed.Losses, err
 	return held, losses, err
 }
 
-// mostKeys are those of an entity's state and its parent's.
+// mostKeys counts the keys of an entity's state and its parent's.
 const mostKeys = 2
 
 // reading reads keys at one moment.
@@ -63,7 +63,7 @@ type reading struct {
 	all     *redis.SliceCmd
 	lengths [mostKeys]*redis.IntCmd
 
-	// What keys and values stand in, so that they need no memory of their own.
+	// Room for keys and values, which saves allocations.
 	keyRoom   [mostKeys]string
 	valueRoom [mostKeys][]byte
 }
@@ -74,9 +74,9 @@ func (r *reading) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder
 		r.one = redis.NewStringCmd(ctx, "get", r.keys[0])
 		return append(commands, r.one)
 	}
-	// What is applied, or spilled, between two commands would be in one reply and not
-	// in the other. To MGET, a key that holds no string is none; to STRLEN it is
-	// an error, as it is to GET.
+	// If something was applied or spilled between two commands, it would be in one reply and not in
+	// the other. MGET treats a key that does not hold a string as missing; STRLEN and GET return an
+	// error.
 	args := []any{"mget"}
 	for i, key := range r.keys {
 		r.lengths[i] = redis.NewIntCmd(ctx, "strlen", key)
@@ -86,7 +86,7 @@ func (r *reading) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder
 	return append(commands, r.all)
 }
 
-// err is why the keys were not read; nil where they were, whatever they hold.
+// err is why the keys were not read; nil if they were, whatever they hold.
 func (r *reading) err() error {
 	if r.one != nil {
 		return ofServer(r.one.Err())
@@ -99,7 +99,7 @@ func (r *reading) err() error {
 	return ofServer(r.all.Err())
 }
 
-// ofServer is an error but for those that say what a key holds.
+// ofServer drops errors that are about what a key holds.
 func ofServer(err error) error {
 	if err == nil || errors.Is(err, redis.Nil) || keyspace.Foreign(err) {
 		return nil
@@ -107,10 +107,10 @@ func ofServer(err error) error {
 	return err
 }
 
-// values are what the keys hold, which is only read. The error is that one holds no string.
+// values are the contents of the keys, not to be changed. It fails if one does not hold a string.
 func (r *reading) values() (values [][]byte, err error) {
 	if r.one != nil {
-		text, _ := r.one.Result() // its error is that there is no such key
+		text, _ := r.one.Result() // its error means that there is no such key
 		return append(r.valueRoom[:0], unsafe.Slice(unsafe.StringData(text), len(text))), keyspace.NotString(r.keys[0], r.one.Err())
 	}
 	values = r.valueRoom[:0]

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Each master has pipelines, a deadline and a circuit breaker of its own: one
-// that hangs costs nobody time who asks for what another one holds.
+// Each master has pipelines, a deadline and a circuit breaker of its own: one that hangs does not
+// delay questions to the others.
 
 // UnavailableError says that a master did not answer. It is a state.ErrUnavailable.
 type UnavailableError struct {
@@ -31,27 +31,27 @@ func (e *UnavailableError) Error() string {
 
 func (e *UnavailableError) Unwrap() []error { return []error{state.ErrUnavailable, e.Err} }
 
-// Deadlines bounds the calls to one master: those of questions, and those that
-// write or look after the whole. By default both have 2 seconds.
+// Deadlines bounds the calls to one master: those of questions, and those that write or maintain.
+// Both are 2 seconds by default.
 func Deadlines(question, write time.Duration) Option {
 	return func(s *Store) { s.masters.question, s.masters.write = question, write }
 }
 
-// NoteMasters has a function told when a master does not answer any more, and, with
-// a nil error, when it does again. The function must not block.
+// NoteMasters calls a function when a master no longer answers and, with a nil error, when it does
+// again. The function must not block.
 func NoteMasters(note func(address string, err error)) Option {
 	return func(s *Store) { s.masters.note = note }
 }
 
-// masters are all of a deployment's: one, or those of a cluster.
+// masters are all masters of a deployment: one, or those of a cluster.
 type masters struct {
 	client          redis.UniversalClient
-	cluster         *redis.ClusterClient // nil where there is one master
-	only            *master              // where there is one
+	cluster         *redis.ClusterClient // nil if there is only one master
+	only            *master              // if there is only one
 	question, write time.Duration
 	note            func(address string, err error)
-	// nearby sends a question's commands to a master's replicas where they may
-	// answer it, else to the master; nil where all is read from masters.
+	// nearby sends a question's commands to replicas of a master if they may answer, else to the
+	// master; nil if everything is read from masters.
 	nearby func(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness
 	now    func() time.Time
 	sleep  func(time.Duration)
@@ -82,8 +82,7 @@ func addressOf(client redis.UniversalClient) string {
 	return "the server"
 }
 
-// of is the master that holds a key. The error says that the cluster's slots are
-// not known.
+// of is the master that holds a key. It fails if the cluster's slots are unknown.
 func (ms *masters) of(ctx context.Context, key string) (*master, error) {
 	if ms.only != nil {
 		return ms.only, nil
@@ -136,7 +135,7 @@ func (ms *masters) forget(gone *master) {
 type master struct {
 	masters *masters
 	address string
-	node    redis.UniversalClient // that reaches this one only
+	node    redis.UniversalClient // a client of this master only
 	breaker breaker
 	reading gatherer // of questions
 	nearby  gatherer // of questions that its replicas may answer
@@ -154,12 +153,11 @@ func (ms *masters) newMaster(node redis.UniversalClient, address string) *master
 	return m
 }
 
-// ask takes commands of a question to the master, askNearby to its replicas where
-// they may answer.
+// ask sends commands of a question to the master, askNearby to its replicas if they may answer.
 func (m *master) ask(commands []redis.Cmder) gathered       { return m.reading.do(commands) }
 func (m *master) askNearby(commands []redis.Cmder) gathered { return m.nearby.do(commands) }
 
-// err is why the master is not asked, nil where it is.
+// err is why the master is not asked, nil if it is.
 func (m *master) err() error {
 	since, cause := m.breaker.refusal()
 	if cause == nil {
@@ -168,8 +166,8 @@ func (m *master) err() error {
 	return &UnavailableError{Address: m.address, Since: since, Err: cause}
 }
 
-// send sends commands in one pipeline, each of which has its own error then:
-// an *UnavailableError where the master gave no answer within the time.
+// send sends commands in one pipeline, each of which then has its own error: an *UnavailableError
+// if the master did not answer in time.
 func (m *master) send(ctx context.Context, within time.Duration, commands []redis.Cmder) {
 	if err := m.err(); err != nil {
 		setErrors(commands, err)
@@ -179,7 +177,7 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 	defer cancel()
 	m.pass(bounded, commands)
 	if ctx.Err() != nil {
-		return // it was not the master that took too long
+		return // the caller's context ended, not the master's time
 	}
 	for _, c := range commands {
 		if err := c.Err(); unanswered(err) {
@@ -194,8 +192,8 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 	}
 }
 
-// pass sends commands, each of which has its own error then, through the cluster's
-// client: it knows how to follow slots that move.
+// pass sends commands, each of which then has its own error, through the cluster's client, which
+// follows slots that move.
 func (m *master) pass(ctx context.Context, commands []redis.Cmder) {
 	if len(commands) == 1 {
 		_ = m.masters.client.Process(ctx, commands[0])
@@ -214,7 +212,7 @@ func setErrors(commands []redis.Cmder, err error) {
 	}
 }
 
-// fail opens the breaker, and has a probe close it.
+// fail opens the breaker, and starts the probes that close it.
 func (m *master) fail(cause error) {
 	if m.breaker.failed(cause) {
 		m.masters.note(m.address, cause)
@@ -222,7 +220,7 @@ func (m *master) fail(cause error) {
 	}
 }
 
-// probe asks the master again and again, until it answers or the client is closed.
+// probe asks the master repeatedly, until it answers or the client is closed.
 func (m *master) probe() {
 	for {
 		m.masters.sleep(m.breaker.untilProbe())
@@ -247,7 +245,7 @@ func (m *master) probe() {
 	}
 }
 
-// unanswered says whether an error is not an answer of a server.
+// unanswered says whether an error is not a server's answer.
 func unanswered(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
 		return false
@@ -256,9 +254,8 @@ func unanswered(err error) bool {
 	return !answer
 }
 
-// passing says whether an error is the answer of a server that will serve the key
-// before long, or whose successor will: its data is being loaded, its slot moves
-// to another one, or the cluster lacks slots.
+// passing says whether an error is the answer of a server that will soon serve the key, or whose
+// successor will: it is loading its data, the slot is moving, or the cluster lacks slots.
 func passing(err error) bool {
 	if err == nil {
 		return false
@@ -268,8 +265,8 @@ func passing(err error) bool {
 		func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// send sends commands, each about a shard, to the masters of the shards, all at
-// once. Each command has its own error then.
+// send sends commands, each about a shard, to the masters of the shards concurrently. Each command
+// then has its own error.
 func (s *Store) send(ctx context.Context, within time.Duration, commands []redis.Cmder, shard func(i int) int) {
 	var order []*master
 	shares := map[*master][]redis.Cmder{}
@@ -287,7 +284,7 @@ func (s *Store) send(ctx context.Context, within time.Duration, commands []redis
 	var sending sync.WaitGroup
 	for i, m := range order {
 		if i == len(order)-1 {
-			m.send(ctx, within, shares[m]) // one needs no goroutine
+			m.send(ctx, within, shares[m]) // a single master needs no goroutine
 			break
 		}
 		sending.Go(func() { m.send(ctx, within, shares[m]) })
@@ -295,8 +292,8 @@ func (s *Store) send(ctx context.Context, within time.Duration, commands []redis
 	sending.Wait()
 }
 
-// sendAbout sends a command about a key of the whole namespace to its master. The
-// error is the command's.
+// sendAbout sends a command about a key of the whole namespace to its master. It returns the
+// command's error.
 func (s *Store) sendAbout(ctx context.Context, key string, command redis.Cmder) error {
 	m, err := s.masters.of(ctx, key)
 	if err != nil {
@@ -306,8 +303,7 @@ func (s *Store) sendAbout(ctx context.Context, key string, command redis.Cmder) 
 	return command.Err()
 }
 
-// Available is nil where the master of a shard answers, as far as is known; else
-// it is an *UnavailableError.
+// Available is nil if the master of a shard answers, as far as is known; else an *UnavailableError.
 func (s *Store) Available(ctx context.Context, shard int) error {
 	m, err := s.masters.of(ctx, s.tags[shard])
 	if err != nil {
@@ -316,7 +312,7 @@ func (s *Store) Available(ctx context.Context, shard int) error {
 	return m.err()
 }
 
-// down is why no shard can be reached; nil where there is one whose master answers.
+// down is why no shard can be reached; nil if some master answers.
 func (s *Store) down(ctx context.Context) (err error) {
 	for shard := range s.tags {
 		if err = s.Available(ctx, shard); err == nil {
@@ -326,8 +322,7 @@ func (s *Store) down(ctx context.Context) (err error) {
 	return err
 }
 
-// Unavailable lists the masters that do not answer, by address, and how many
-// shards each holds.
+// Unavailable lists the masters that do not answer, by address, and the number of shards of each.
 func (s *Store) Unavailable(ctx context.Context) (list []unavailableMaster) {
 	for shard := range s.tags {
 		var e *UnavailableError
@@ -345,7 +340,7 @@ func (s *Store) Unavailable(ctx context.Context) (list []unavailableMaster) {
 	return list
 }
 
-// ShardsByMaster is how many shards each master holds that holds any, by address.
+// ShardsByMaster is the number of shards of each master that has any, by address.
 func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
 	held := map[string]int{}
 	for _, tag := range s.tags {
@@ -361,7 +356,7 @@ func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
 // unavailableMaster is a master that does not answer.
 type unavailableMaster struct {
 	Err    *UnavailableError
-	Shards int // that it holds
+	Shards int // on the master
 }
 
 // partlyDown says that some masters do not answer, and others do.
@@ -377,12 +372,11 @@ func (e *partlyDown) Error() string {
 
 func (e *partlyDown) Unwrap() error { return state.ErrUnavailable }
 
-// Degraded says that other entities are answered.
+// Degraded says that other entities can still be answered.
 func (e *partlyDown) Degraded() bool { return true }
 
-// Ready is nil where the namespace can be used. Its error is a *LayoutError, or says
-// that Redis cannot be reached; it has a method Degraded where only some masters
-// cannot.
+// Ready is nil if the namespace can be used. Its error is a *LayoutError, or says that Redis cannot
+// be reached; it has a method Degraded if only some masters cannot.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.CheckLayout(ctx)
 	if err != nil && !errors.Is(err, state.ErrUnavailable) {

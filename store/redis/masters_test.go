@@ -19,7 +19,7 @@ func untilServed(t testing.TB, s *Store) {
 	})
 }
 
-// The breaker by a clock of the test's.
+// Runs the breaker on the test's clock.
 func TestBreaker(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	b := breaker{now: func() time.Time { return now }}

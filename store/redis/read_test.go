@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Reads of one key share a lookup, wherever they stand; entities of the same text
-// in two groups, such as a user and a card of one number, are two keys.
+// Reads of one key share a lookup, wherever they are; entities with the same text in two groups,
+// such as a user and a card with one number, have two keys.
 func TestLookups(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// BenchmarkReceive takes what a key holds apart for nine reads: numbers of a
-// month and a few members, compacted but for the last three events.
+// BenchmarkReceive decodes a key for nine reads: numbers of a month and a few members, compacted
+// except for the last three events.
 func BenchmarkReceive(b *testing.B) {
 	var data []byte
 	var packer packed.Packer

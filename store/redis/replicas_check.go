@@ -11,20 +11,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// checkLongest bounds how long CheckReplicas waits for replicas that lag.
+// checkLongest bounds how long CheckReplicas waits for lagging replicas.
 const checkLongest = 5 * time.Second
 
-// Replica is a server that questions may be read from, as it was found.
+// Replica is a server that questions may be read from, and its state.
 type Replica struct {
 	Address   string
-	Staleness time.Duration // at the most; where Err is nil
+	Staleness time.Duration // upper bound; only if Err is nil
 	Err       error         // why it is not read
 }
 
-// CheckReplicas asks all replicas that ReadReplica may read from whether they
-// would do, in the order of their addresses. Those that lag have until they would
-// be too stale, but no longer than 5 seconds. WatchReplicas need not run. The
-// error says why it is not known which replicas there are.
+// CheckReplicas asks all replicas that ReadReplica may read from whether they are usable, in the
+// order of their addresses. Lagging ones have until they would be too stale, but at most 5 seconds.
+// WatchReplicas need not run. It fails if the replicas are unknown.
 func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) {
 	s.lookAtMasters(ctx)
 	watching, cancel := context.WithCancel(ctx)
@@ -44,7 +43,7 @@ func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) 
 	return found, err
 }
 
-// check asks a replica, one that lags again and again.
+// check asks a replica, a lagging one repeatedly.
 func (r *replicas) check(ctx context.Context, c *redis.Client) Replica {
 	patience, began := min(r.within, checkLongest), r.now()
 	for {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// Each replica is found as questions would find it: one that keeps up, one that
-// lacks what its master has, one that is dead, and one that is a master.
+// Each replica is reported as questions would find it: one that keeps up, one that lacks what its
+// master has, one that is dead, and one that is a master.
 func TestCheckReplicas(t *testing.T) {
 	const within = 500 * time.Millisecond
 	master := redistest.New(t, redistest.Options{})
@@ -68,7 +68,7 @@ func TestCheckReplicas(t *testing.T) {
 	}
 }
 
-// onceAsked calls a function when a server was asked INFO for the first time.
+// onceAsked calls a function when a server is first asked INFO.
 type onceAsked struct {
 	sync.Once
 	then func()
@@ -90,8 +90,7 @@ func (o *onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A replica that only lags, as after a short fault of its link, is given the time
-// to catch up.
+// A replica that only lags, as after a short fault of its link, has time to catch up.
 func TestCheckReplicasWaitsForOneThatLags(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// conformanceWindows have tiles of several widths, the default one among them,
-// and no tiles.
+// conformanceWindows have tiles of several widths, including the default one, and no tiles.
 var conformanceWindows = []struct{ size, options string }{
 	{"10s", ""}, {"1h", ", tile=5m, keep=1h"}, {"1d", ", keep=2d"}, {"7d", ", tile=12h, keep=1d"}, {"30d", ", keep=0s"},
 	{"7d", ", delay=1d"}, {"lifetime", ""},
@@ -20,8 +19,8 @@ var conformanceWindows = []struct{ size, options string }{
 	{"session 20m", ", tile=exact, keep=1d"}, {"last 3", ", tile=exact, exclude=current"},
 }
 
-// conformanceDefinitions has every kind in tiles over every type that it takes and
-// every window, so that a new kind is tested by being in aggregate.All.
+// conformanceDefinitions has every function in tiles over every type that it takes and every
+// window, so a new function is tested once it is in aggregate.All.
 func conformanceDefinitions() string {
 	var d strings.Builder
 	d.WriteString(`
@@ -67,7 +66,7 @@ features:
 	return d.String()
 }
 
-// conformanceDefinition is a feature of a kind over a field and the j-th window.
+// conformanceDefinition is a feature with a function over a field and the j-th window.
 func conformanceDefinition(k aggregate.Function, field value.Type, j int, per string) string {
 	w, spec := conformanceWindows[j], k.Spec()
 	arguments := []string{"user"}
@@ -89,7 +88,7 @@ func conformanceDefinition(k aggregate.Function, field value.Type, j int, per st
 		options += ", max=4"
 	}
 	if lastSeen && !fromLog {
-		options = strings.Replace(options, ", delay=1d", "", 1) // its edge is exact as it is
+		options = strings.Replace(options, ", delay=1d", "", 1) // its edge is exact anyway
 	}
 	if lastSeen || spec.TilesAreUnits || fromLog {
 		options = strings.NewReplacer(", tile=5m", "", ", tile=12h", "").Replace(options)
@@ -110,8 +109,8 @@ func conformanceDefinition(k aggregate.Function, field value.Type, j int, per st
 	return fmt.Sprintf("%s(%s, event, %s%s, where='int != 3')", spec.Name, w.size, strings.Join(arguments, ", "), options+per)
 }
 
-// conformanceThrough are multi-hop features, tiled and exact; users
-// have marks in their names.
+// conformanceThrough are multi-hop features, tiled and exact; names of users contain special
+// characters.
 const conformanceThrough = `
   through_count: COUNT(1d, event, SET(1d, event, user, seat), where='int != 3')
   through_exact: COUNT(1h, event, SET(30d, event, user, seat, delay=1d), tile=exact, max=1)

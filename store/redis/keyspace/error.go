@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with a state key. Its text, which is logged, says
-// shard and group and leaves out the entity.
+// Error is what is wrong with a state key. Its text, which is logged, names shard and group, but
+// not the entity.
 type Error struct {
 	key string
 	err error
 }
 
-// NewError is that something is wrong with a key.
+// NewError wraps an error about a key.
 func NewError(key string, err error) error { return &Error{key, err} }
 
 func (e *Error) Error() string { return fmt.Sprintf("key %q: %v", withoutEntity(e.key), e.err) }
@@ -23,11 +23,11 @@ func (e *Error) Unwrap() error { return e.err }
 // Key is the whole key.
 func (e *Error) Key() string { return e.key }
 
-// Foreign says whether an error is that a key holds no string: something else
-// has written it.
+// Foreign says whether an error means that a key does not hold a string: something else has written
+// it.
 func Foreign(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") }
 
-// NotString is what an error says of a key, if that is that it holds no string.
+// NotString wraps an error about a key as ErrForeign if the key does not hold a string.
 func NotString(key string, err error) error {
 	if !Foreign(err) {
 		return nil
@@ -35,7 +35,7 @@ func NotString(key string, err error) error {
 	return NewError(key, ErrForeign)
 }
 
-// ErrForeign is what is wrong with a key that holds no string.
+// ErrForeign is the error for a key that does not hold a string.
 var ErrForeign = errors.New("it holds no state: something else has written a value of another type (WRONGTYPE)")
 
 // withoutEntity is a state key up to its entity.

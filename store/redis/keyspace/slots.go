@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// A shard's tag is chosen so that its slot lies in the middle of the shard's part of
-// a cluster's slots: shard i of n is at slot (2i+1)·16384/2n. So shards spread evenly
-// over masters that have equal stretches of slots, whatever their number. Tags of
-// nothing but the shard's number fall by chance: of 64 on 11 masters, the fullest
-// had 9 for 5.8.
+// A shard's tag is chosen such that its slot lies in the middle of the shard's part of a cluster's
+// slots: shard i of n is at slot (2i+1)·16384/2n. So shards spread evenly over masters with equal
+// ranges of slots, whatever their number. Tags of the shard's number alone fall at random: of 64 on
+// 11 masters, the fullest had 9 instead of 5.8.
 
 // clusterSlots is the number of slots of any cluster.
 const clusterSlots = 16384
@@ -31,15 +30,14 @@ func crc16(crc uint16, text string) uint16 {
 	return crc
 }
 
-// suffixDigits are what the end of a tag is written with, suffixLength of them.
+// suffixDigits are the digits of a tag's suffix, which has suffixLength of them.
 const (
 	suffixDigits = "abcdefghijklmnopqrstuvwxyz234567"
 	suffixLength = 4
 )
 
-// suffixes is, by the slot that each alone is in, the first suffix in the order of
-// their digits. The CRC is linear: with the slot of what stands before, any slot can
-// be had by the choice of a suffix.
+// suffixes maps each slot to the first suffix, ordered by digits, that is in it alone. The CRC is
+// linear: whatever precedes the suffix, any slot can be reached by choosing it.
 var suffixes = sync.OnceValue(func() *[clusterSlots]string {
 	var first [clusterSlots]string
 	var text [suffixLength]byte
