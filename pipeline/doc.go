@@ -1,9 +1,9 @@
-// Package pipeline carries events from Kafka into the store, each counted once.
+// Package pipeline applies events from Kafka to the store, each exactly once.
 //
-// A Processor is a member of a consumer group. It shares out to workers what the
-// group gives it; when that changes, only the partitions that come or go are touched.
-// A worker is two goroutines and two
-// batches that go round between them:
+// A Processor is a member of a consumer group. It distributes the partitions that the
+// group assigns to it among workers; when the assignment changes, only the partitions that
+// come or go are touched. A worker is two goroutines with two batches that pass between
+// them:
 //
 //	fetch.Poller -> decode -> Mapper.Map -> batch ==> dead letters -> enriched events -> Writer.Apply
 //	                 (the mapping goroutine)          (the applying goroutine)
@@ -11,20 +11,20 @@
 //	       +------- the batch comes back: progress, -------+
 //	                rewinds, offsets to commit
 //
-// While there is little to do one worker carries all partitions, so that what comes at
-// once is one fetch and one batch; see balance.go.
+// While the load is low one worker processes all partitions, so that records that arrive
+// together make one fetch and one batch; see balance.go.
 //
-// While one batch is applied the other one grows, so batches are small when
-// there is little to do and large when there is much.
+// While one batch is applied the other one grows, so batches are small under low load and
+// large under high load.
 //
-// How far a partition was applied stands in the store, with the state, for each
-// shard. The offsets committed to Kafka follow it about once a second where they move, and only
-// serve those who look at the lag. A worker that starts on a partition, or is
-// told that the store went back in time, reads it from the lowest progress of
-// all shards; the writer passes over what a shard has already.
+// The progress of a partition is stored with the state, for each shard. Offsets are
+// committed to Kafka about once a second where they have moved, for lag tools only. A worker
+// that starts on a partition, or learns that the store went back in time, reads the
+// partition from the lowest progress of all shards; the writer skips what a shard has
+// already applied.
 //
-// Definitions may change at any time, see Processor.Reload. Progress stands
-// under the version of the plan that is applied, so a worker claims a partition
-// before it reads it, and one with other definitions that still holds a batch of
-// it applies that to nothing.
+// Definitions may change at any time, see Processor.Reload. Progress is stored under the
+// version of the plan that is applied. A worker claims a partition before it reads it, and a
+// worker with other definitions that still holds a batch of the partition then applies
+// nothing.
 package pipeline

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// An event of an entity whose state is damaged is written, and says of the
-// features concerned that they have no value; the partition goes on.
+// An event of an entity with damaged state is written, without values of the features concerned;
+// the partition goes on.
 func TestEnrichFromDamagedState(t *testing.T) {
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()

@@ -30,7 +30,7 @@ services:
   risk: [old]
 `
 
-// countsHistories counts how often the history is read.
+// countsHistories counts reads of the history.
 type countsHistories struct {
 	store.Store
 	read *atomic.Int64
@@ -41,8 +41,8 @@ func (s countsHistories) History(ctx context.Context) (*state.History, error) {
 	return s.Store.History(ctx)
 }
 
-// An event's features that are younger than their windows say so, as an answer does,
-// until the window lies behind their birth; and the history is not read for each.
+// Features of an event that are younger than their windows say so, as answers do, until the window
+// begins after them; and the history is not read for each event.
 func TestEnrichWithYoungFeatures(t *testing.T) {
 	b := newBenchOf(t, youngDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 	reads := new(atomic.Int64)
@@ -96,7 +96,7 @@ services:`, 1)
 	}
 }
 
-// statuses says what an enriched event's features are worth.
+// statuses are the statuses of an enriched event's features.
 func statuses(event string) string {
 	var all []string
 	_, event, _ = strings.Cut(event, `"features":{`)

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// health is what keeps the processor from carrying events, if anything does.
+// health holds what prevents the processor from processing events.
 type health struct {
 	mu       sync.Mutex
-	problems map[string]error // by what is concerned
+	problems map[string]error // by their subject
 }
 
 func newHealth() *health { return &health{problems: make(map[string]error)} }
@@ -27,8 +27,8 @@ func (h *health) clear(what string) {
 	delete(h.problems, what)
 }
 
-// err is all problems as one error, nil if there is none. Where the processor
-// still works, it is one with a method Degraded.
+// err is all problems as one error, nil if there are none. If the processor still works, the error
+// has a method Degraded.
 func (h *health) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +55,7 @@ func (h *health) err() error {
 	return err
 }
 
-// degradedError is what is wrong with a processor that still works.
+// degradedError is a problem of a processor that still works.
 type degradedError struct{ error }
 
 func (e degradedError) Unwrap() error { return e.error }

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
-// newKafkaBench is a bench on a real broker, whose topic of payments has the
-// given number of partitions and a name of its own.
+// newKafkaBench is a bench on a real broker, whose topic of payments has that many partitions and a
+// name of its own.
 func newKafkaBench(t *testing.T, broker *kafkatest.Broker, partitions int) (b *bench, topic string) {
 	t.Helper()
 	topic = kafkatest.CreateTopic(t, broker, partitions)
@@ -25,7 +25,7 @@ func newKafkaBench(t *testing.T, broker *kafkatest.Broker, partitions int) (b *b
 	return b, topic
 }
 
-// producer writes to partitions that its caller names.
+// producer writes to partitions that its caller chooses.
 func producer(t *testing.T, broker *kafkatest.Broker, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
@@ -50,7 +50,7 @@ func produce(t *testing.T, client *kgo.Client, topic string, messages ...kafka.M
 	}
 }
 
-// gauge is the greatest value of a gauge, -1 where there is none.
+// gauge is the greatest value of a gauge, -1 if there is none.
 func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -68,8 +68,8 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	return value
 }
 
-// A producer that hangs in a transaction holds back all that is written behind
-// it. That is no trouble of the processor's, but it is seen.
+// A producer that hangs in a transaction blocks everything written after it. That is no trouble of
+// the processor, but it is visible.
 func TestOpenTransactionIsSeen(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// The greatest value counts for as long as it should, and not for ever.
+// The greatest value counts for as long as it should, and no longer.
 func TestPeak(t *testing.T) {
 	p := newPeak(prometheus.GaugeOpts{Name: "x"})
 	const start = 1_532_496_076_032

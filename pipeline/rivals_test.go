@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/pipeline"
 )
 
-// deploy runs a processor of a group of its own beside those that run already.
+// deploy runs a processor in a group of its own beside those that run already.
 func (b *bench) deploy(group string, r *features.Registry) (p *pipeline.Processor, stop func() error, metrics *prometheus.Registry) {
 	b.t.Helper()
 	metrics = prometheus.NewRegistry()
@@ -22,8 +22,8 @@ func (b *bench) deploy(group string, r *features.Registry) (p *pipeline.Processo
 	return b.processor, b.stop, metrics
 }
 
-// awaitSuperseded waits until a processor has stopped all its partitions for a group that
-// began later, and says so.
+// awaitSuperseded waits until a processor has stopped all its partitions for a group that began
+// later, and says so.
 func (b *bench) awaitSuperseded(p *pipeline.Processor, metrics *prometheus.Registry, by string, r *features.Registry) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, "all partitions are superseded", func() (bool, string) {
@@ -42,9 +42,9 @@ func (b *bench) awaitReady(p *pipeline.Processor) {
 	})
 }
 
-// Two deployments with different definitions on one namespace do not take its partitions
-// from each other without end: the one that began last has them, the other one stops its
-// partitions and says why. Nothing is lost or counts twice.
+// Two deployments with different definitions on one namespace do not take its partitions from each
+// other without end: the one that began last has them, the other stops its partitions and says why.
+// Nothing is lost or counts twice.
 func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	b := newBench(t)
 	old, with := registryOf(t), registryOf(t, bySecond)
@@ -71,7 +71,7 @@ func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	}
 	since := b.since(with, "by_second")
 
-	// Started anew, it is the one that began last.
+	// After a restart, it is the one that began last.
 	if err := stopFirst(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +85,8 @@ func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	}
 }
 
-// Within a group the group decides who has a partition: one that another plan had is taken
-// by whoever gets it.
+// Within a group the group decides who has a partition: its owner takes it even if another plan had
+// it.
 func TestPlansOfOneGroupAreNoRivals(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
-// A processor with an instance ID that is started again goes on with its
-// partitions, and the other one does not notice.
+// A processor with an instance ID that restarts continues with its partitions, and the other one
+// does not notice.
 func TestStaticProcessorStartsAgain(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 2)

@@ -25,7 +25,7 @@ func traced(i int, parent string) kafka.Message {
 	return m
 }
 
-// parent is the traceparent of trace n, kept by who began it or not.
+// parent is the traceparent of trace n, sampled or not.
 func parent(n int, kept bool) string {
 	flags := 0
 	if kept {
@@ -46,8 +46,7 @@ func (b *bench) await(applied int) {
 	}
 }
 
-// A batch has one span, with links to the traces of its records that are kept, as
-// many as there may be.
+// A batch has one span, with links to the sampled traces of its records, up to the limit.
 func TestSpanOfABatch(t *testing.T) {
 	b := newBench(t)
 	spans := tracetest.NewInMemoryExporter()
@@ -86,7 +85,7 @@ func TestSpanOfABatch(t *testing.T) {
 			words[string(a.Key)] = a.Value.AsString()
 		}
 	}
-	// A batch that a commit has cut moves all partitions and all shards.
+	// A batch cut for a commit moves all partitions and all shards.
 	if n := numbers["weir.batch.partitions"]; n != 1 && n != partitions {
 		t.Errorf("%d partitions", n)
 	}
@@ -109,7 +108,7 @@ func TestSpanOfABatch(t *testing.T) {
 	}
 }
 
-// shyWriter takes a batch the second time.
+// shyWriter accepts a batch the second time.
 type shyWriter struct {
 	store.Writer
 	asked int
@@ -122,7 +121,7 @@ func (w *shyWriter) Apply(ctx context.Context, b *state.Batch) error {
 	return w.Writer.Apply(ctx, b)
 }
 
-// What a batch waited for stands in its span.
+// A batch's span says what the batch waited for.
 func TestSpanTellsOfTroubles(t *testing.T) {
 	b := newBench(t)
 	spans := tracetest.NewInMemoryExporter()

@@ -1,6 +1,6 @@
-// Package backfill fills what new features need with the records that were applied before
-// there was anybody to feed it, while live events flow. What is left to be filled of a
-// partition stands in the store, by shard, and moves with what is written: so a backfill may
-// be killed at any moment, be done by two at once, or find the store gone back in time, and
-// each record counts once. See docs/design.md, "How new features are filled".
+// Package backfill fills new features from records that were applied before the features
+// were defined, while live events flow. The store keeps, by shard, what is left to fill of a
+// partition, and moves it in the script that writes the state. So each record counts once,
+// even if a backfill is killed, two of them run at once, or the store goes back in time. See
+// docs/definition-changes.md, "How new features are filled".
 package backfill

@@ -9,14 +9,14 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// job is one partition that a fill is at work on.
+// job fills one partition.
 type job struct {
 	state.Partition
-	log      state.LogID      // that its offsets belong to
+	log      state.LogID      // the log of its offsets
 	progress []state.Position // by shard
-	steps    []step           // still to be filled, rising
+	steps    []step           // still to be filled, ascending
 	next     int64            // the next offset to map
-	corrupt  int              // how often in a row a batch could not be decoded
+	corrupt  int              // consecutive failures to decode a batch
 	// in is whether the batch being filled has a share of the partition, at index.
 	in    bool
 	index int
@@ -28,7 +28,7 @@ type step struct {
 	skip []bool // by shard: those that do not lack it
 }
 
-// stepsOf are what shards lack, rising.
+// stepsOf are the ranges that shards lack, ascending.
 func stepsOf(fillings []state.Filling) (steps []step) {
 	var edges []int64
 	for i := range fillings {
@@ -53,9 +53,9 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 	return steps
 }
 
-// start decides from where a partition is filled, and since when that covers it: given where
-// its log starts, the first record that matters to it, and the moment before which records
-// do not, all in ms.
+// start decides from where a partition is filled, and since when that covers it, given the start of
+// its log, the first record that matters, and the moment before which records do not matter, all in
+// ms.
 func start(reach features.FillReach, logStart int64, first fetch.Dated, moment int64) (from, since int64) {
 	switch {
 	case reach.Forever || first.Offset >= 0 && first.Offset <= logStart:
@@ -66,7 +66,7 @@ func start(reach features.FillReach, logStart int64, first fetch.Dated, moment i
 		from, since = first.Offset, moment+reach.Future
 	}
 	if from == 0 && logStart == 0 {
-		since = state.MinTime // the log has all there ever was
+		since = state.MinTime // the log has all records
 	}
 	return from, since
 }
@@ -74,7 +74,7 @@ func start(reach features.FillReach, logStart int64, first fetch.Dated, moment i
 // beyondAll is an offset that no log reaches.
 const beyondAll = 1 << 52
 
-// matters is the moment before which records do not matter, in ms; 0 where all do.
+// matters is the moment before which records do not matter, in ms; 0 if all do.
 func matters(reach features.FillReach, newest int64) int64 {
 	if reach.Forever {
 		return 0
@@ -82,8 +82,8 @@ func matters(reach features.FillReach, newest int64) int64 {
 	return max(0, newest-reach.Reach)
 }
 
-// timeLeft is about how long it takes to fill what is left, at a pace of so many offsets since a
-// moment; 0 where that cannot be told.
+// timeLeft estimates the time to fill what is left, given the offsets filled since a moment; 0 if
+// that is unknown.
 func timeLeft(filled, left int64, since time.Duration) time.Duration {
 	if filled <= 0 || since <= 0 {
 		return 0

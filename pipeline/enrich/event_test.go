@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// An enriched event is JSON: of records in another format the fields.
+// An enriched event is JSON: for records in another format, their fields.
 func TestEnrichedEventOfLines(t *testing.T) {
 	registry, err := definition.Parse("test.yaml", []byte(`
 streams:

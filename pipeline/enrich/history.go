@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// History keeps the history of the state that was read last, for all workers: events
-// are told by it how complete their features are without reading it for each batch.
+// History caches the history of the state for all workers, so that completeness needs no read for
+// each batch.
 type History struct {
 	read func(context.Context) (*state.History, error)
 	now  func() time.Time
@@ -25,12 +25,12 @@ type History struct {
 	whole state.WholeFills
 }
 
-// NewHistory keeps the history that read reads, by a clock.
+// NewHistory caches the history that read returns, by a clock.
 func NewHistory(read func(context.Context) (*state.History, error), now func() time.Time) *History {
 	return &History{read: read, now: now}
 }
 
-// get is a history that is not older than store.MaxHistoryAge.
+// get is a history not older than store.MaxHistoryAge.
 func (p *History) get(ctx context.Context) (*state.History, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	if history.Missing != nil { // of some shards it is not known
+	if history.Missing != nil { // unknown for some shards
 		return nil, fmt.Errorf("read the history: %w", state.ErrUnavailable)
 	}
 	p.whole.Note(history, p.now())
@@ -50,14 +50,14 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 	return history, nil
 }
 
-// known is what a history says of the features of enriched events.
+// known is what a history says about the features of enriched events.
 type known struct {
 	history *state.History
 	held    int64 // see query.Reading.Held
 	of      map[*features.Feature]*query.Completeness
 }
 
-// look takes up a history at a moment of the clock.
+// look uses a history at a moment of the clock.
 func (k *known) look(h *state.History, now time.Time) {
 	k.held = h.HeldSince(now.UnixMilli())
 	if k.history != h {
@@ -65,7 +65,7 @@ func (k *known) look(h *state.History, now time.Time) {
 	}
 }
 
-// completeness is that of a feature.
+// completeness is the completeness of a feature.
 func (k *known) completeness(f *features.Feature) *query.Completeness {
 	c := k.of[f]
 	if c == nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// ByTopic gathers what a request says of partitions under their topics, as the protocol has it.
+// ByTopic groups the partitions of a request by topic, as the protocol requires.
 type ByTopic[T any] struct {
 	Topics []T
 	at     map[string]int
 }
 
-// Of is the topic's part of the request, made by create where it is the first time.
+// Of is the topic's part of the request, made by create the first time.
 func (b *ByTopic[T]) Of(topic string, create func() T) *T {
 	i, ok := b.at[topic]
 	if !ok {
@@ -30,14 +30,14 @@ func (b *ByTopic[T]) Of(topic string, create func() T) *T {
 
 // ask is a request to a broker about some partitions, each of which is answered or fails.
 type ask struct {
-	what    string // is asked for, in errors
+	what    string // what is asked for, in errors
 	broker  int32
-	waiting map[state.Partition]int // which of the caller's items it is
+	waiting map[state.Partition]int // index of the caller's item
 	fail    func(item int, err error)
 }
 
-// answered is whose answer came, by its partition. It is not ok where nobody waits for it, or
-// where the answer is an error, by which the item fails.
+// answered is the item of a partition in the response. ok is false if no item waits for it, or if
+// the answer is an error, which fails the item.
 func (a *ask) answered(topic string, partition int32, code int16) (item int, ok bool) {
 	id := state.Partition{Topic: topic, ID: partition}
 	if item, ok = a.waiting[id]; !ok {
@@ -51,8 +51,8 @@ func (a *ask) answered(topic string, partition int32, code int16) (item int, ok 
 	return item, true
 }
 
-// end has the items fail that were not answered: by the error of the request, nil where the
-// response leaves them out.
+// end fails the items that were not answered: with the error of the request, or as left out of the
+// response if that is nil.
 func (a *ask) end(err error) {
 	err = cmp.Or(err, errLeftOut)
 	for id, item := range a.waiting {

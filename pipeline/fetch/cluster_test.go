@@ -153,7 +153,7 @@ func await(t testing.TB, what string, c <-chan struct{}) {
 	}
 }
 
-// eventually waits for a condition which nothing signals.
+// eventually waits for a condition that has no signal.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

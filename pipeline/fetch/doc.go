@@ -2,10 +2,10 @@
 //
 // # How a fetch goes
 //
-// A [Poller] keeps the position of each partition it was told of. One goroutine looks up who leads the partitions that
+// A [Poller] keeps the position of each partition that was added. One goroutine looks up who leads the partitions that
 // have no leader; one goroutine for each leader sends fetch requests, each for all of that leader's partitions, and
-// waits up to MaxWait for the first record. A leader that had no more is left alone for the Pace. A position moves on as soon as a response is in, by the headers of the batches
-// alone, so the next long poll is already under way while the caller works. [Poller.Poll] hands out one [Partition] at
+// waits up to MaxWait for the first record. A leader that had no more is not asked again for the Pace.
+// A position moves on as soon as a response is in, by the headers of the record batches alone, so the next long poll is already under way while the caller works. [Poller.Poll] hands out one [PartitionData] at
 // a time, undecoded. A [Decoder] turns it into records, on the caller's goroutine, and knows in the end at which
 // offset to go on:
 //
@@ -17,17 +17,17 @@
 //	part.Release()
 //
 // A leader is asked for more only when Poll has taken what it sent, so a slow caller bounds memory rather than filling
-// it. A [Poller.Seek] makes everything of the partition that was fetched before it disappear, also what is under way.
+// it. [Poller.Seek] drops everything of the partition that was fetched before it, including requests under way.
 //
-// What goes wrong is of three kinds. A position outside of the log is reported by Poll as an [OffsetOutOfRangeError],
+// There are three kinds of errors. A position outside of the log is reported by Poll as an [OffsetOutOfRangeError],
 // and a batch that cannot be decoded by Next as a [CorruptError]: both are for the caller to decide, who may seek.
-// Everything else is waited out with backoff: brokers that are away, leaders that move, topics that are not there yet.
-// [Poller.Troubles] lists since when which partition has not been fetched.
+// Everything else is waited out with backoff: brokers that are unavailable, leaders that move, topics that do not exist yet.
+// [Poller.Troubles] lists the partitions that are not fetched, and since when.
 //
 // # Why it is ours
 //
 // The connections, with TLS, SASL, versions and pooling, are those of kafka-go's Transport. Its readers are not used,
-// because they are wrong where a count must be exact: they deliver the records of aborted transactions and the
+// because they are wrong where counts must be exact: they deliver the records of aborted transactions and the
 // transaction markers themselves, check no checksum on some paths, are put back to the start by a batch that compaction
 // emptied, and never get past a transaction marker at the end of the log. A request that implements kafka-go's
 // protocol.RawExchanger is handed the connection and does its own writing and reading; kmsg encodes it. The Transport

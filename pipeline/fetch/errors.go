@@ -28,11 +28,12 @@ type CorruptError struct {
 	Partition int32
 	// Offset is the first offset that was not delivered.
 	Offset int64
-	// EndOffset is the first offset after the broken batch: where to seek in order to give the batch up. It is that of
-	// the batch's own header, but never beyond the batch that follows or the high watermark, since the header may be what
-	// is broken. It is -1 when it cannot be told.
+	// EndOffset is the first offset after the broken batch: seek there to give the batch up. It is
+	// that of the batch's own header, but never beyond the following batch or the high watermark,
+	// because the header itself may be broken. It is -1 if unknown.
 	EndOffset int64
-	// Timestamp is the greatest of the batch's records by its header, in ms; 0 when that cannot be read.
+	// Timestamp is the greatest of the batch's records by its header, in ms; 0 if that cannot be
+	// read.
 	Timestamp int64
 	// Reason wraps ErrTooLarge, ErrMagic, ErrChecksum, or describes what is malformed.
 	Reason error
@@ -59,14 +60,15 @@ func (e *OffsetOutOfRangeError) Error() string {
 		e.Offset, e.Topic, e.Partition, e.LogStart, e.LogEnd)
 }
 
-// DivergedError says that the log does not hold the record before a position any more, and has others instead: it was
-// truncated, as by the election of a leader that lacked it. The partition is fetched no further until it is added anew.
+// DivergedError says that the log no longer holds the record before a position, and has others
+// instead: it was truncated, for example by the election of a leader that lacked it. The partition
+// is not fetched until it is added again.
 type DivergedError struct {
 	Topic     string
 	Partition int32
 	Offset    int64 // the position
 	Epoch     int32 // of the leader that wrote the record before it
-	// End is where the log ends that the leader has in common with it, and EndEpoch the epoch there.
+	// End is where the part of the log ends that the leader shares, and EndEpoch the epoch there.
 	End      int64
 	EndEpoch int32
 }
@@ -76,8 +78,8 @@ func (e *DivergedError) Error() string {
 		e.Topic, e.Partition, e.Offset, e.Epoch, e.End, e.EndEpoch)
 }
 
-// OtherLogError says that a topic is not the one any more that a position belongs to. The partition is fetched no
-// further until it is added anew.
+// OtherLogError says that a topic is no longer the log that a position belongs to. The partition is
+// not fetched until it is added again.
 type OtherLogError struct {
 	Topic     string
 	Partition int32
@@ -88,8 +90,8 @@ func (e *OtherLogError) Error() string {
 	return fmt.Sprintf("fetch: %s/%d is another log: %v, and was %v", e.Topic, e.Partition, e.Is, e.Was)
 }
 
-// PositionError is an error of Poll about the position of one partition, which has to be found anew: an
-// *OffsetOutOfRangeError, a *DivergedError or an *OtherLogError.
+// PositionError is an error of Poll about the position of one partition, which must be determined
+// again: an *OffsetOutOfRangeError, a *DivergedError or an *OtherLogError.
 type PositionError interface {
 	error
 	Of() state.Partition

@@ -17,12 +17,12 @@ import (
 
 const anyBroker = -1
 
-// versionRange is the versions of an API, from the least to the greatest.
+// versionRange is a range of versions of an API, inclusive.
 type versionRange struct{ least, most int16 }
 
-// versions are those that are spoken of each API: from what is needed to what is made use of.
+// versions are the supported versions of each API: from the least needed to the latest used.
 var versions = map[kmsg.Key]versionRange{
-	kmsg.Fetch:                {4, 13}, // record batch v2, aborted transactions; from v13 on topics go by their IDs
+	kmsg.Fetch:                {4, 13}, // record batch v2, aborted transactions; topics are named by ID from v13 on
 	kmsg.ListOffsets:          {1, 6},  // one offset for a timestamp; from v4 on with leader epochs
 	kmsg.Metadata:             {4, 12}, // no topic is made by asking for it; from v10 on with topic IDs
 	kmsg.OffsetForLeaderEpoch: {2, 4},  // with the epoch that the asker takes for the leader's
@@ -31,10 +31,10 @@ var versions = map[kmsg.Key]versionRange{
 	kmsg.SyncGroup:            {1, 5},
 	kmsg.Heartbeat:            {1, 4},
 	kmsg.LeaveGroup:           {1, 5},
-	kmsg.OffsetCommit:         {2, 8}, // topics go by their names
+	kmsg.OffsetCommit:         {2, 8}, // topics are named by name
 }
 
-// unsupportedError says that a broker does not offer an API in a version that is known here.
+// unsupportedError says that a broker does not offer an API in a supported version.
 type unsupportedError struct {
 	api            string
 	known, offered versionRange // offered is -1 to -1 where the API is not offered at all
@@ -52,17 +52,18 @@ func (e *unsupportedError) Error() string {
 	}
 }
 
-// exchange is a request that kafka-go's Transport carries without knowing its format: the Transport finds the
-// connection, with its TLS and SASL, and hands it over for one request and one response. It gives a connection to one
-// request at a time, so a long poll holds nobody up; others open or reuse another connection. The versions that
-// kafka-go has negotiated are those that kafka-go knows; newer ones are asked for here, once a connection.
+// exchange is a request that kafka-go's Transport sends without knowing its format: the Transport
+// finds the connection, with its TLS and SASL, and hands it over for one request and one response.
+// It gives a connection to one request at a time, so a long poll blocks no other request; these
+// open or reuse another connection. kafka-go negotiates only the versions that it knows; newer ones
+// are asked for here, once for each connection.
 type exchange struct {
 	ctx      context.Context
 	clientID string
 	broker   int32 // node id, or anyBroker
 	offers   *offers
 	request  kmsg.Request
-	most     int16   // the greatest version that the request can be sent in; 0 for any
+	most     int16   // the greatest version allowed for the request; 0 for any
 	body     *[]byte // where to put the response
 }
 
@@ -123,8 +124,8 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return reply{e.ApiKey()}, err
 }
 
-// choose is the greatest version of an API, not above most unless that is 0, that the broker and this package have in
-// common.
+// choose is the greatest version of an API, not above most unless that is 0, that both the broker
+// and this package support.
 func choose(offered map[int16]versionRange, key, most int16) (int16, error) {
 	known, broker := versions[kmsg.Key(key)], versionRange{-1, -1}
 	if r, ok := offered[key]; ok {
@@ -158,7 +159,8 @@ func roundTrip(rw io.ReadWriter, clientID string, request kmsg.Request, body []b
 	return readGrowing(rw, body, size)
 }
 
-// readGrowing reads size bytes into buf, which grows as they come: a size alone allocates nothing.
+// readGrowing reads size bytes into buf, which grows as they arrive: a size alone allocates
+// nothing.
 func readGrowing(r io.Reader, buf []byte, size int) ([]byte, error) {
 	const step = 1 << 20
 	for len(buf) < size {
@@ -208,7 +210,7 @@ func (x *exchanger) do(ctx context.Context, timeout time.Duration, broker int32,
 
 var errTags = errors.New("the tags of the header do not end")
 
-// skipTags passes over the tagged fields with which the header of a flexible response ends.
+// skipTags skips the tagged fields with which the header of a flexible response ends.
 func skipTags(body []byte) ([]byte, error) {
 	tags, n := binary.Uvarint(body)
 	for body = body[max(n, 0):]; n > 0 && tags > 0; tags-- {

@@ -12,8 +12,8 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// inflater decompresses the payloads of batches, each to at most limit bytes, into memory that stays untouched until
-// reset and is used again after it.
+// inflater decompresses the payloads of batches, each to at most limit bytes, into memory that
+// stays valid until reset, and is reused afterwards.
 //
 // gzip and lz4 stream through kafka-go's codecs. snappy and zstd do not: kafka-go's readers for them allocate whatever
 // size the data claims to have, before any limit can be applied.

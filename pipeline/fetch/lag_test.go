@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The age of an open transaction begins anew when the last stable offset moves, and ends when nothing is behind it.
+// The age of an open transaction restarts when the last stable offset moves, and ends when nothing
+// is after it.
 func TestLagBehindOpenTransactions(t *testing.T) {
 	began := time.UnixMilli(1_700_000_000_000)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }

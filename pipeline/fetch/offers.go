@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// offers knows which versions of each API the brokers at the ends of connections offer. It asks once a connection: a
-// broker that was upgraded has ended those it had before.
+// offers knows which versions of each API the broker of a connection offers. It asks once for each
+// connection: an upgrade of a broker ends its connections.
 type offers struct {
 	mu     sync.Mutex
 	byConn map[weak.Pointer[protocol.Conn]]map[int16]versionRange

@@ -12,16 +12,16 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A static member that comes back is given what it had, whatever topics it reads
-// by now: the broker does not compare them. So an assignment says for which topics
-// it was made; a member that reads others joins once more. It then tells what it
-// owns, which the broker takes for a change, and the group rebalances.
+// A static member that comes back is assigned its earlier partitions, even if it now reads other
+// topics: the broker does not compare them. So an assignment names the topics it was made for; a
+// member that reads others joins once more. It then states what it owns, which the broker takes for
+// a change, and the group rebalances.
 
-// errOtherTopics says that an assignment was made for topics that the member
-// reads no longer, or lacks some that it reads.
+// errOtherTopics says that an assignment was made for topics that the member no longer reads, or
+// lacks some that it reads.
 var errOtherTopics = errors.New("the assignment was made for other topics")
 
-// topics are those that the member reads, as an assignment has them.
+// topics are those that the member reads, in the form of assignments.
 func (m *Member) topics() string { return joined(m.cfg.Topics) }
 
 func joined(topics []string) string {
@@ -49,7 +49,7 @@ func withTopics(shares []kmsg.SyncGroupRequestGroupAssignment, members []kmsg.Jo
 	return shares, nil
 }
 
-// parseAssignment reads the partitions of an assignment, and for which topics it was made.
+// parseAssignment parses the partitions of an assignment, and the topics that it was made for.
 func parseAssignment(raw []byte) (owned map[string][]int32, topics string, err error) {
 	var assignment kmsg.ConsumerMemberAssignment
 	if err := assignment.ReadFrom(raw); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Generation is what a member was given, until the group rebalances. Its partitions
-// stay with the member beyond that, until they are released.
+// Generation is an assignment to a member until the group rebalances. Its partitions stay with the
+// member beyond that, until they are released.
 type Generation struct {
 	ID         int32
 	Partitions []state.Partition // by topic and ID
@@ -23,7 +23,7 @@ type Generation struct {
 	member    string
 	topics    []string
 	m         *Member
-	over      context.Context // ends when the group rebalances, or the member is out of it
+	over      context.Context // ends when the group rebalances or has evicted the member
 	rebalance context.CancelFunc
 	quit      context.CancelFunc // ends the heartbeats
 	beats     sync.WaitGroup
@@ -36,7 +36,7 @@ func (m *Member) begin(leads bool) *Generation {
 	ctx, g.quit = context.WithCancel(context.Background())
 	g.over, g.rebalance = context.WithCancel(ctx)
 	if len(m.leaving) > 0 {
-		g.rebalance() // others wait for them
+		g.rebalance() // others wait for its partitions
 	}
 	g.beats.Go(func() { g.beat(ctx) })
 	if leads {
@@ -45,7 +45,7 @@ func (m *Member) begin(leads bool) *Generation {
 	return g
 }
 
-// Done is closed when the group rebalances: the caller is to call Next.
+// Done is closed when the group rebalances: the caller must call Next.
 func (g *Generation) Done() <-chan struct{} { return g.over.Done() }
 
 // end ends the heartbeats.
@@ -54,8 +54,7 @@ func (g *Generation) end() {
 	g.beats.Wait()
 }
 
-// beat shows the broker that the member lives, also while what was under way is
-// finished after a rebalance has begun.
+// beat sends heartbeats, also while work is finished after a rebalance has begun.
 func (g *Generation) beat(ctx context.Context) {
 	ticker := time.NewTicker(g.m.cfg.HeartbeatInterval)
 	defer ticker.Stop()
@@ -83,13 +82,13 @@ func (g *Generation) beat(ctx context.Context) {
 			g.rebalance()
 			return
 		default:
-			// The group may have moved to another broker, and goes on there.
+			// The group may have moved to another broker, and continues there.
 			g.m.coordinator.Store(fetch.AnyBroker)
 		}
 	}
 }
 
-// isRefusal tells an answer of the coordinator from a failure to reach it.
+// isRefusal distinguishes an answer of the coordinator from a failure to reach it.
 func isRefusal(err error) bool {
 	code, ok := errors.AsType[kafka.Error](err)
 	return ok && code != kafka.NotCoordinatorForGroup && code != kafka.GroupCoordinatorNotAvailable && code != kafka.GroupLoadInProgress
@@ -108,7 +107,7 @@ func (g *Generation) heartbeat(ctx context.Context) error {
 // watchEvery is how often the leader looks for new partitions.
 const watchEvery = 5 * time.Second
 
-// watch has the group rebalance when topics have got more partitions.
+// watch rebalances the group when topics have got more partitions.
 func (g *Generation) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -130,8 +129,8 @@ func (g *Generation) watch(ctx context.Context) {
 	}
 }
 
-// Commit tells Kafka how far partitions are applied. It is refused while the group
-// forms its next generation.
+// Commit commits the applied offsets to Kafka. It is refused while the group forms its next
+// generation.
 func (g *Generation) Commit(ctx context.Context, offsets map[state.Partition]int64) error {
 	request := kmsg.NewPtrOffsetCommitRequest()
 	request.Group, request.MemberID, request.Generation, request.InstanceID = g.m.cfg.Group, g.member, g.ID, g.m.instance()

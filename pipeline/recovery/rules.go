@@ -1,5 +1,6 @@
-// Package recovery finds where a partition goes on: from the progress of the store and the log that the brokers have it
-// judges whether that is one history. Where it is not, the partition stops for a reason, until an operator chooses.
+// Package recovery finds the offset from which a partition goes on. It compares the progress in the
+// store with the log of the brokers. If they do not belong to one history, the partition stops with
+// a reason, until an operator decides.
 package recovery
 
 import (
@@ -8,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Start is from where the partitions of a topic are read that the namespace has
-// never seen. One that is added to a topic later is read from its start.
+// Start says where to start reading the partitions of a topic that the namespace has never seen.
+// Partitions added to a topic later are read from their start.
 type Start string
 
 // The starts.
@@ -18,19 +19,19 @@ const (
 	Latest   Start = "latest"
 )
 
-// Rules are the settings by which it is judged how a partition goes on.
+// Rules are the settings that decide how a partition goes on.
 type Rules struct {
 	Start Start // by default Earliest
-	// ContinueOnLoss goes on when records that were not applied are no longer
-	// in the log. By default the partition stops.
+	// ContinueOnLoss goes on if records that were not applied are no longer in the log. By default
+	// the partition stops.
 	ContinueOnLoss bool
-	// GracePeriod is how long a plan has a partition before it is applied, where it
-	// lacks what another one kept, and how long a gap is marked before what lies behind
-	// it is applied: longer than store.MaxHistoryAge; by default 100 ms longer.
+	// GracePeriod is how long a plan has a partition before it is applied, if it lacks something
+	// that another one kept, and how long a gap is recorded before what follows it is applied. It
+	// is longer than store.MaxHistoryAge; by default by 100 ms.
 	GracePeriod time.Duration
 }
 
-// WithDefaults sets what is not set.
+// WithDefaults sets unset fields.
 func (r Rules) WithDefaults() Rules {
 	if r.Start == "" {
 		r.Start = earliest

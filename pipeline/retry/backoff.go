@@ -1,4 +1,4 @@
-// Package retry is how what fails is tried again: how long to wait, and what to say meanwhile.
+// Package retry holds what retries share: how long to wait, and what to log meanwhile.
 package retry
 
 import (
@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Backoff is the time to wait before the next of several tries in a row: First, then twice as long each time, up to
-// Longest, less up to a half of it by chance, so that many do not come back at once. The zero value is that of Default.
+// Backoff is the wait before the next of several tries: First, then twice as long each time, up to
+// Longest, minus a random part of up to a half, so that many clients do not come back at once. The
+// zero value is that of Default.
 type Backoff struct {
 	First, Longest time.Duration
 
 	tries int
 }
 
-// usual is how long to wait for what is expected to be back soon.
+// usual is the wait for what is expected back soon.
 var usual = Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Second}
 
-// Next is how long to wait now.
+// Next is the time to wait now.
 func (b *Backoff) Next() time.Duration {
 	if b.Longest == 0 {
 		b.First, b.Longest = usual.First, usual.Longest
@@ -34,10 +35,10 @@ func (b *Backoff) Next() time.Duration {
 // Tried says whether there was a try since the last Reset.
 func (b *Backoff) Tried() bool { return b.tries > 0 }
 
-// Reset begins with First again.
+// Reset starts over with First.
 func (b *Backoff) Reset() { b.tries = 0 }
 
-// Wait waits, and says whether the context still stands.
+// Wait waits, and says whether the context has not ended.
 func Wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -94,7 +94,7 @@ level=DEBUG msg="it is about a key" key=k
 	}
 }
 
-// A context that has ended is told, also where the time is up as well.
+// A context that has ended is reported, even if the time is up as well.
 func TestWait(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	if !Wait(ended, 0) || !Wait(ended, time.Nanosecond) {

@@ -7,14 +7,14 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// sayAgain is how often a trouble that lasts is told.
+// sayAgain is how often a lasting trouble is logged.
 const sayAgain = 30 * time.Second
 
-// Trouble tells of something that fails again and again: when it begins, from
-// time to time, and when it is over.
+// Trouble logs something that fails repeatedly: when it begins, from time to time, and when it is
+// over.
 type Trouble struct {
 	Log     *slog.Logger
-	What    string // is done; it begins the messages
+	What    string // what is being done; begins the messages
 	Backoff Backoff
 	Now     func() time.Time // by default time.Now
 
@@ -29,8 +29,8 @@ func (t *Trouble) now() time.Time {
 	return time.Now()
 }
 
-// Failed tells of a failure, with more attributes if there are some, and returns how
-// long to wait before the next try.
+// Failed logs a failure, with optional attributes, and returns how long to wait before the next
+// try.
 func (t *Trouble) Failed(err error, more ...any) time.Duration {
 	now := t.now()
 	if t.since.IsZero() {
@@ -44,7 +44,7 @@ func (t *Trouble) Failed(err error, more ...any) time.Duration {
 	return t.Backoff.Next()
 }
 
-// Over tells that it works again, if it had failed.
+// Over logs that it works again, if it had failed.
 func (t *Trouble) Over() {
 	if t.since.IsZero() {
 		return
