@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answers pairs questions with the whole of their answers.
+// answers are questions with their complete answers.
 var answers = []struct {
 	name, method, target, body string
 	want                       string
@@ -118,7 +118,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// unindent takes the line breaks out of a golden answer, which is one line.
+// unindent removes the line breaks from a golden answer, which is one line.
 func unindent(s string) string {
 	out := make([]rune, 0, len(s)+1)
 	for _, r := range s {
@@ -129,8 +129,8 @@ func unindent(s string) string {
 	return string(append(out, '\n'))
 }
 
-// Equal reads are made once: those of one feature for entities that share its
-// keys, and those of features that share a series.
+// Equal reads are made once: those of one feature for entities that share its keys, and those of
+// features that share a series.
 func TestReadsAreDeduplicated(t *testing.T) {
 	reader := &fakeReader{slices: stored()}
 	w := do(t, newHandler(reader, nil), "POST", "/v1/query", `{"features": ["device_avg_7d", "device_amount_7d", "user_last"],

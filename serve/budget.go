@@ -9,10 +9,9 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// A question holds memory in stages, each with a share of Limits.InFlight. It waits
-// for a share while it holds one of an earlier stage, never of a later one, so
-// whoever is waited for goes on. What a client holds up by being slow is received
-// or sent: questions with short bodies and answers pass by it.
+// A question holds memory in stages, each with a share of Limits.InFlight. It may wait for a share
+// while it holds one of an earlier stage, never of a later one, so there is no deadlock. Slow
+// clients only block receiving or sending: questions with short bodies and answers pass them.
 type stage int
 
 const (
@@ -24,13 +23,13 @@ const (
 )
 
 const (
-	// freeBody and freeAnswer are the bytes of a body and of an answer that
-	// Limits.Concurrent alone bounds.
+	// freeBody and freeAnswer are the bytes of a body and of an answer that only Limits.Concurrent
+	// bounds.
 	freeBody, freeAnswer = 16 << 10, 64 << 10
-	// parsedSize is how many bytes a byte of a question takes at the most once it is
-	// parsed: of a list such as [1,1,1] each two are a value of fastjson.
+	// parsedSize is the most bytes that a byte of a question takes once it is parsed: in a list
+	// such as [1,1,1] every two bytes are a value of fastjson.
 	parsedSize = 48
-	// readSize is about how many bytes it takes to read and to fold a value.
+	// readSize is about how many bytes reading and folding a value take.
 	readSize = 1 << 10
 )
 
@@ -55,18 +54,18 @@ type held struct {
 	bytes [stages]int64
 }
 
-// hold waits in line for a share's bytes. A question that needs more than the
-// whole share gets that, alone.
+// hold waits in line for a share's bytes. A question that needs more than the whole share gets the
+// whole share, alone.
 func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, q.size) - q.bytes[s]
 	if bytes <= 0 {
 		return nil
 	}
-	if !q.shares[s].TryAcquire(bytes) { // most find room at once
+	if !q.shares[s].TryAcquire(bytes) { // usually there is room
 		err := q.shares[s].Acquire(ctx, bytes)
 		if err == nil {
 			q.bytes[s] += bytes
-			// There may be room in the instant in which the time is up, which was spent in line.
+			// The time may have ended in line at the moment when room became free.
 			err = ctx.Err()
 		}
 		return q.refusal(err)
@@ -75,7 +74,7 @@ func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 	return nil
 }
 
-// refusal is what a client is told whose time was spent in line.
+// refusal is the error for a question whose time ended in line.
 func (b *budgets) refusal(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return reply.Errorf(reply.Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
@@ -84,7 +83,7 @@ func (b *budgets) refusal(err error) error {
 	return err
 }
 
-// release gives back what is held of a share.
+// release returns the bytes of a share.
 func (q *held) release(s stage) {
 	if q.bytes[s] > 0 {
 		q.shares[s].Release(q.bytes[s])

@@ -14,17 +14,17 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Limits bound what one question may cost. A zero stands for the default.
+// Limits bound the cost of one question. Zero means the default.
 type Limits struct {
 	Body    int64         // bytes of a question; 1 MiB
-	Values  int           // features or their members, and what they may go through, times entities of a question; 10,000
+	Values  int           // features or their members, with multi-hop entities, times entities of a question; 10,000
 	Answer  int64         // bytes of an answer; 16 MiB
-	Timeout time.Duration // from the question read to the answer; 2s
-	// InFlight is how many bytes all questions may hold at once, but for short bodies
-	// and answers; whoever finds no room waits in line, within Timeout. 256 MiB.
+	Timeout time.Duration // from reading the question to the answer; 2s
+	// InFlight is how many bytes all questions may hold at once, except short bodies and answers; a
+	// question that finds no room waits in line, within Timeout. 256 MiB.
 	InFlight int64
-	// Concurrent is how many questions are answered at once; one more is refused
-	// with 503. 500.
+	// Concurrent is how many questions are answered at once; further ones are refused with 503.
+	// 500.
 	Concurrent int
 }
 
@@ -40,22 +40,21 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// Config is what a handler is made of.
+// Config configures a handler.
 type Config struct {
 	status.Process
-	// Registry is asked for at every question, so that definitions may be
-	// replaced while questions are served. It never returns nil.
+	// Registry is called for every question, so that definitions may be replaced while questions
+	// are served. It never returns nil.
 	Registry func() *features.Registry
 	Reader   store.Reader
-	// FromReplicas has questions read from replicas where these may answer; answers
-	// say where they come from. Questions that wait for an event, the history and the
-	// clock are left to masters.
+	// FromReplicas reads for questions from replicas if these may answer; answers then say so.
+	// Questions that wait for an event, the history and the clock are read from masters.
 	FromReplicas bool
 	Limits       Limits
 	Access       access.Rules
-	// Registerer takes the handler's own metrics; nil keeps them to itself.
+	// Registerer receives the handler's metrics; nil keeps them private.
 	Registerer prometheus.Registerer
-	// TracerProvider takes spans of questions; nil makes none.
+	// TracerProvider receives spans of questions; nil makes none.
 	TracerProvider trace.TracerProvider
 	Logger         *slog.Logger     // slog.Default if nil
 	Now            func() time.Time // time.Now if nil

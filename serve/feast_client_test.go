@@ -16,8 +16,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// feastPython is a Python that has Feast: that of WEIR_TEST_FEAST, or the one
-// in the path if it has.
+// feastPython is a Python with Feast: that of WEIR_TEST_FEAST, or the one in the path.
 func feastPython(t *testing.T) string {
 	if python := os.Getenv("WEIR_TEST_FEAST"); python != "" {
 		return python
@@ -39,8 +38,7 @@ services:
   device_risk: [device_tx_7d, device_amount_7d]
 `
 
-// Feast's own client gets what Weir has, and passes over what Feast's server does
-// not say.
+// Feast's own client gets Weir's answers, and skips what Feast's server does not send.
 func TestFeastClient(t *testing.T) {
 	python := feastPython(t)
 	r, err := definition.Parse("definitions.yaml", []byte(feastDefinitions))
@@ -85,7 +83,7 @@ func TestFeastClient(t *testing.T) {
 		`{"device_id": ["d1", "nobody"], "device_stats__device_tx_7d": [3, 0], "device_stats__device_amount_7d": [166.6, 0]}`,
 		`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
 		`[["2018-07-25T12:00:00+00:00", {"device_tx_7d": "int64_val: 3", "device_amount_7d": "double_val: 166.6"}], ` +
-			`["2018-07-25T12:00:00+00:00", {"device_tx_7d": "", "device_amount_7d": ""}]]`, // what is not found has no value there
+			`["2018-07-25T12:00:00+00:00", {"device_tx_7d": "", "device_amount_7d": ""}]]`, // Feast has no value for what is not found
 		`{"raised": "FeatureViewNotFoundException", "says": "there is no feature \"device_tx_8d\"; did you mean \"device_tx_7d\"?"}`,
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(got)), "\n")); diff != "" {

@@ -8,15 +8,15 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// column is the answers of one feature, or the values of one key: in JSON,
-// their lists but for the brackets.
+// column is the answers of one feature, or the values of one key: the JSON content of their lists,
+// without brackets.
 type column struct {
 	values, statuses, times, since []byte
-	partial                        bool   // since has more than nulls
+	partial                        bool   // since has other values than null
 	cells                          []cell // by entity
 }
 
-// cell is one value of a column, for entities that are asked about again.
+// cell is one value of a column, for entities that occur again.
 type cell struct {
 	bounds // in values
 	status query.Status
@@ -24,14 +24,14 @@ type cell struct {
 	since  int64
 }
 
-// repeat adds the value of an entity again.
+// repeat repeats the value of an entity.
 func (c *column) repeat(entity int) {
 	again := c.cells[entity]
 	c.add(c.values[again.from:again.to], again.status, again.at, again.since)
 }
 
-// add adds a value, which counts up to a moment. since is the event time from
-// which on it is complete; state.MinTime where the whole of it is.
+// add adds a value that counts up to a moment. since is the event time since which it is complete;
+// state.MinTime if it is complete as a whole.
 func (c *column) add(value []byte, status query.Status, at, since int64) {
 	if c.values != nil {
 		c.values, c.statuses, c.times, c.since = append(c.values, ','), append(c.statuses, ','), append(c.times, ','), append(c.since, ',')
@@ -40,7 +40,7 @@ func (c *column) add(value []byte, status query.Status, at, since int64) {
 	c.values = append(c.values, value...)
 	c.cells = append(c.cells, cell{bounds{from, len(c.values)}, status, at, since})
 	c.statuses = query.AppendString(c.statuses, feastStatuses[status])
-	// Always three digits behind the point: not every Python reads others.
+	// Always three fractional digits: not every Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
 	if since == state.MinTime {
 		c.since = append(c.since, "null"...)
@@ -57,8 +57,8 @@ func (c *column) size() int {
 	return n
 }
 
-// append writes the column as one of Feast's results. Its clients pass over the
-// list that Feast's server does not have.
+// append writes the column as one of Feast's results. Its clients skip the list that Feast's server
+// does not have.
 func (c *column) append(dst []byte) []byte {
 	dst = append(append(dst, `{"values":[`...), c.values...)
 	dst = append(append(dst, `],"statuses":[`...), c.statuses...)

@@ -26,8 +26,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// everyDefinitions has every window, and what else a feature can have; the
-// kinds' own examples are added to it.
+// everyDefinitions has every window and every other option of features; the examples of the
+// functions are added to it.
 const everyDefinitions = `
 streams:
   transaction:
@@ -74,8 +74,7 @@ features:
   device_users_devices: COUNT_DISTINCT(30d, transaction, SET(30d, transaction, device, user), device, max=5)
 `
 
-// everyRegistry has a feature of every kind, named after it, and those of
-// everyDefinitions.
+// everyRegistry has a feature with every function, named after it, and those of everyDefinitions.
 func everyRegistry(t testing.TB) *features.Registry {
 	t.Helper()
 	text := everyDefinitions
@@ -89,7 +88,7 @@ func everyRegistry(t testing.TB) *features.Registry {
 	return r
 }
 
-// everyState is what the store holds after some events of two users.
+// everyState is the state after some events of two users.
 func everyState(t testing.TB, r *features.Registry) *memory.Store {
 	t.Helper()
 	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
@@ -116,9 +115,8 @@ func everyState(t testing.TB, r *features.Registry) *memory.Store {
 // fuzzLimits bound the questions of FuzzEndpoints.
 var fuzzLimits = Limits{Body: 16 << 10, Values: 300, Answer: 64 << 10, Timeout: 4 * time.Millisecond}
 
-// FuzzEndpoints: whatever reaches the handler is answered or refused as
-// /openapi.yaml has it, in bounded memory. The store is healthy, so nothing
-// fails.
+// FuzzEndpoints: every request is answered or refused as /openapi.yaml says, in bounded memory. The
+// store is healthy, so nothing fails.
 func FuzzEndpoints(f *testing.F) {
 	r := everyRegistry(f)
 	stored := clocked{everyState(f, r)}
@@ -141,7 +139,8 @@ func FuzzEndpoints(f *testing.F) {
 		log.Reset()
 		w := httptest.NewRecorder()
 		before := allocated()
-		// A bubble's clock stands still while there is work: no answer is late on a busy machine.
+		// The clock of a bubble stands still while there is work: no answer is late on a busy
+		// machine.
 		synctest.Test(t, func(*testing.T) { h.ServeHTTP(w, request) })
 		if took, most := allocated()-before, uint64(64<<20); took > most {
 			t.Errorf("%d bytes were allocated, more than %d", took, most)
@@ -159,7 +158,7 @@ func FuzzEndpoints(f *testing.F) {
 	})
 }
 
-// addEndpoints adds requests of all endpoints, about all features.
+// addEndpoints adds requests to all endpoints, about all features.
 func addEndpoints(f *testing.F, r *features.Registry) {
 	const keys = `"user": "u1", "device": "d1", "n": 1, "ok": false, "seen": 1532519999999, "amount": 10.25, "ip_c": "10.0.1.0"`
 	const parameters = "user=u1&device=d1&n=1&ok=false&seen=1532519999999&amount=10.25&ip_c=10.0.1.0"
@@ -212,19 +211,19 @@ func addEndpoints(f *testing.F, r *features.Registry) {
 	f.Add("POST", feastPath, "", `{"feature_service": "some", "entities": {"user": ["u1"]}, "full_feature_names": true}`)
 }
 
-// checkEndpoint holds a response against /openapi.yaml, and what is no JSON
-// against what the path is for.
+// checkEndpoint compares a response with /openapi.yaml and, if it is not JSON, with the purpose of
+// the path.
 func checkEndpoint(t *testing.T, request *http.Request, body string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	method := request.Method
-	if method == http.MethodHead { // whose body net/http leaves out
+	if method == http.MethodHead { // net/http omits its body
 		method = http.MethodGet
 	}
 	contentType := w.Header().Get("Content-Type")
 	if contentType == "application/json" {
 		asked := request.URL.EscapedPath()
 		if clean := path.Clean("/" + asked); asked != clean && asked != clean+"/" {
-			checkContractOf(t, method, "", body, w) // no path of the document
+			checkContractOf(t, method, "", body, w) // not a path of the document
 			return
 		}
 		// A slash that is escaped is part of a name.

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzQuery: no body makes the server fail while the store is healthy, every
-// response is JSON, and an answer has the entities of its question.
+// FuzzQuery: no body makes the server fail while the store is healthy, every response is JSON, and
+// an answer has the entities of its question.
 func FuzzQuery(f *testing.F) {
 	for _, test := range answers {
 		f.Add([]byte(test.body))
@@ -77,8 +77,7 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// FuzzMembers: whatever is named as members is refused, or answered one by one,
-// in its order.
+// FuzzMembers: members are refused, or answered one by one, in their order.
 func FuzzMembers(f *testing.F) {
 	for _, members := range []string{`["home", "x"]`, `[7, 1.5, -0.0e1, "1.5", true, null]`, `{"pages_seen": ["\ud83d", "a"], "i_seen": []}`, `[[]]`, `[{}]`, `"a"`} {
 		f.Add(members)
@@ -117,8 +116,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// FuzzFeast: whatever Feast's clients may send is answered, or refused as the
-// contract says.
+// FuzzFeast: every request in Feast's protocol is answered, or refused as the contract says.
 func FuzzFeast(f *testing.F) {
 	for _, body := range []string{
 		`{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1", null]}}`,

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// What a question repeats for each of its entities is bounded by the bytes of
-// the answer; those of the question do not bound it.
+// What a question repeats for each of its entities is bounded by the bytes of the answer; those of
+// the question do not bound it.
 func TestAnswerTooLarge(t *testing.T) {
 	r := everyRegistry(t)
 	state := clocked{everyState(t, r)}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Clients that write null for what is absent are answered as if it were.
+// A null is treated like an absent value, because many clients write it.
 func TestNullsAreAbsent(t *testing.T) {
 	ask := func(more string) string {
 		h := waitingHandler(t, &arrival{})

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// contract is /openapi.yaml, made ready to check what is asked and answered.
+// contract is /openapi.yaml, prepared for checking requests and responses.
 type contract struct {
 	root     map[string]any
 	compiler *jsonschema.Compiler
@@ -53,8 +53,8 @@ var theContract = sync.OnceValue(func() *contract {
 	return c
 })
 
-// closeObjects lets objects have no properties but those that are described.
-// Clients must take others, so the document does not say so.
+// closeObjects forbids undescribed properties. Clients must accept them, so the document does not
+// forbid them.
 func closeObjects(schema any) {
 	switch s := schema.(type) {
 	case map[string]any:
@@ -71,7 +71,7 @@ func closeObjects(schema any) {
 	}
 }
 
-// at follows a way through the document, and the reference at its end.
+// at follows a path through the document, and the reference at its end.
 func (c *contract) at(way ...string) (pointer string, value map[string]any) {
 	value = c.root
 	for _, step := range way {
@@ -84,7 +84,7 @@ func (c *contract) at(way ...string) (pointer string, value map[string]any) {
 	return pointer, value
 }
 
-// path is the documented path that a request's stands for; empty if none.
+// path is the documented path of a request; empty if none.
 func (c *contract) path(path string) string {
 	_, paths := c.at("paths")
 	if paths[path] != nil {
@@ -99,7 +99,7 @@ func (c *contract) path(path string) string {
 	return ""
 }
 
-// check says what the schema below a place of the document finds in JSON.
+// check reports where JSON violates the schema at a location of the document.
 func (c *contract) check(t testing.TB, what string, body []byte, place string) {
 	t.Helper()
 	c.lock.Lock()
@@ -117,8 +117,7 @@ func (c *contract) check(t testing.TB, what string, body []byte, place string) {
 	}
 }
 
-// checkContract compares a request that was answered, and any response, with
-// the document.
+// checkContract compares a request that was answered, and any response, with the document.
 func checkContract(t testing.TB, method, target, body string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	address, err := url.Parse(target)
@@ -128,7 +127,7 @@ func checkContract(t testing.TB, method, target, body string, w *httptest.Respon
 	checkContractOf(t, method, address.Path, body, w)
 }
 
-// checkContractOf is checkContract of a path.
+// checkContractOf is checkContract for a path.
 func checkContractOf(t testing.TB, method, asked, body string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	c := theContract()
@@ -172,8 +171,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	}
 }
 
-// The document has no paths but those that there are; checkContract sees to the
-// others.
+// The document has no paths but the existing ones; checkContract checks the reverse.
 func TestOpenAPIPaths(t *testing.T) {
 	_, paths := theContract().at("paths")
 	for path, methods := range paths {
@@ -197,8 +195,7 @@ func TestOpenAPIKeysOfAQuestion(t *testing.T) {
 	}
 }
 
-// The document says of each question, and of nothing else, that it takes the
-// headers of a trace.
+// The document says that exactly the questions take the headers of a trace.
 func TestOpenAPIHeaders(t *testing.T) {
 	want := map[string][]string{}
 	for _, path := range []string{"/v1/query", "/v1/features/{name}", "/v1/timeline/{name}", "/get-online-features"} {

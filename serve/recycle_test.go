@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// recycler notes what it has read, and what of that it gets back.
+// recycler records what it has read, and what it gets back.
 type recycler struct {
 	*fakeReader
 	read, back []state.WindowState

@@ -9,8 +9,7 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// schemathesis is the program: that of WEIR_TEST_SCHEMATHESIS, or the one in
-// the path.
+// schemathesis is the program: that of WEIR_TEST_SCHEMATHESIS, or the one in the path.
 func schemathesis(t *testing.T) string {
 	if program := os.Getenv("WEIR_TEST_SCHEMATHESIS"); program != "" {
 		return program
@@ -22,8 +21,8 @@ func schemathesis(t *testing.T) string {
 	return program
 }
 
-// What Schemathesis makes of /openapi.yaml is answered as that says, and what
-// it makes against it is refused.
+// Requests that Schemathesis generates from /openapi.yaml are answered as it says, and requests
+// that violate it are refused.
 func TestSchemathesis(t *testing.T) {
 	program := schemathesis(t)
 	r := everyRegistry(t)

@@ -113,8 +113,8 @@ func TestSpansOfQuestions(t *testing.T) {
 	}
 }
 
-// Waiting for an event and reading the history are told apart from reading the
-// state. Questions that share a history have no span of it.
+// Waiting for an event and reading the history are distinct from reading the state. Questions that
+// share a history have no span of it.
 func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 	const (
 		question = `{"features": ["device_tx_7d"], "entities": [{"device_id": "jane"}]`
@@ -135,7 +135,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 	for _, test := range []struct {
 		name               string
 		questions          []string
-		applied            int   // at which look the event is; 0 for never
+		applied            int   // the check at which the event is applied; 0 for never
 		unapplied, unknown error // of Applied and of History
 		want               []span
 	}{
@@ -183,7 +183,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 	}
 }
 
-// What is no question has no span, nor has one whose caller keeps no trace.
+// Other requests than questions have no span, nor has one whose trace is not sampled.
 func TestNoSpans(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {

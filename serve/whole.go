@@ -11,16 +11,15 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// net/http writes through a buffer of 4 KiB. An answer that is longer leaves in
-// pieces: each is a system call, and the first wakes a client that then waits for
-// the rest. So the server's connections can hold back what is written until all
-// of it is.
+// net/http writes through a buffer of 4 KiB. A longer answer leaves in pieces: each is a system
+// call, and the first wakes a client that then waits for the rest. So the server's connections can
+// hold back what is written until it is complete.
 
-// mostHeld bounds what is held back, in bytes. Beside what a longer answer costs,
-// its pieces cost little.
+// mostHeld bounds what is held back, in bytes. For a longer answer its pieces cost little in
+// comparison.
 const mostHeld = 64 << 10
 
-// heldPool keeps the memory of what was held back.
+// heldPool reuses the memory for what is held back.
 var heldPool = sync.Pool{New: func() any { return new([]byte) }}
 
 // connection is a connection that can hold back what is written to it.
@@ -28,10 +27,10 @@ type connection struct {
 	net.Conn
 
 	mu   sync.Mutex // held while writing, so that no byte passes another
-	held *[]byte    // nil where what is written goes out at once
+	held *[]byte    // nil if writes go out at once
 }
 
-// Write writes, or notes what release will write.
+// Write writes, or buffers for release.
 func (c *connection) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +41,8 @@ func (c *connection) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite lets net/http close a connection of which it has not read all, such
-// that the answer, including a refusal, arrives before the reset.
+// CloseWrite lets net/http close a connection without reading all of it, such that the answer,
+// including a refusal, arrives before the reset.
 func (c *connection) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -63,15 +62,15 @@ func (c *connection) hold() {
 func (c *connection) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// A client that went away is no failure of the server's, which finds out when it
-	// reads the next request.
+	// A client that went away is not a failure of the server, which notices when it reads the next
+	// request.
 	_, _ = c.Conn.Write(*c.held)
 	*c.held = (*c.held)[:0]
 	heldPool.Put(c.held)
 	c.held = nil
 }
 
-// holding is a listener whose connections can hold back.
+// holding is a listener whose connections can hold back writes.
 type holding struct{ net.Listener }
 
 // Accept waits for the next connection.
@@ -85,8 +84,7 @@ func (l holding) Accept() (net.Conn, error) {
 
 type connectionKey struct{}
 
-// withConnection lets respondWhole find a request's connection, also below its
-// encryption.
+// withConnection lets respondWhole find a request's connection, also under encryption.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if encrypted, ok := c.(*tls.Conn); ok {
 		c = encrypted.NetConn()
@@ -94,14 +92,14 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// respondWhole responds with JSON in one write, where the connection can hold it
-// back and belongs to this request alone, which one of HTTP/2 does not.
+// respondWhole responds with JSON in one write, if the connection can hold it back and serves only
+// this request, unlike one of HTTP/2.
 func respondWhole(w http.ResponseWriter, r *http.Request, body []byte) {
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
 	if ok && r.ProtoMajor == 1 && len(body) <= mostHeld {
 		c.hold()
 		defer c.release()
-		// What is left in net/http's buffer is to be held back too.
+		// The rest of net/http's buffer must be held back too.
 		defer func() { _ = http.NewResponseController(w).Flush() }()
 	}
 	reply.Respond(w, http.StatusOK, body)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// BenchmarkWholeAnswers asks for answers of several sizes over the loopback, one after the other,
-// from a server that holds back what it writes and from one that leaves it to net/http's buffer.
+// BenchmarkWholeAnswers asks for answers of several sizes over the loopback, one after another,
+// from a server that holds back writes and from one that leaves them to net/http's buffer.
 func BenchmarkWholeAnswers(b *testing.B) {
 	for _, size := range []int{3 << 10, 6 << 10, 24 << 10} {
 		body := bytes.Repeat([]byte("x"), size)

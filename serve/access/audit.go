@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Audit counts who asked how much, for a line in the log for each client and minute. It
-// knows names of clients and numbers, never what was asked about. It is safe for
-// concurrent use, and ready as it is.
+// Audit counts requests by client, for one log line for each client and minute. It knows names of
+// clients and numbers, never what was asked about. It is safe for concurrent use, and its zero
+// value is ready.
 type Audit struct {
 	mu      sync.Mutex
 	clients map[string]*usage
@@ -21,15 +21,14 @@ type Audit struct {
 type usage struct{ questions, refused, entities, values int }
 
 const (
-	// auditInterval is the time of which a line tells.
+	// auditInterval is the time that one line covers.
 	auditInterval = time.Minute
-	// mostClients bounds the names that are told apart: an issuer may have any number.
+	// mostClients bounds the distinguished names: an issuer may have any number.
 	mostClients  = 1000
 	otherClients = "(others)"
 )
 
-// Count counts a question: the entities that it was about, and the values it was answered;
-// a refused one has none.
+// Count counts a question with the number of its entities and values; a refused one has none.
 func (a *Audit) Count(client string, entities, values int, refused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,8 +53,7 @@ func (a *Audit) Count(client string, entities, values int, refused bool) {
 	u.values += values
 }
 
-// Log logs what was counted, once a minute has passed since the last time; it is called every
-// now and then.
+// Log logs what was counted once a minute has passed since the last time; call it regularly.
 func (a *Audit) Log(log *slog.Logger, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +65,7 @@ func (a *Audit) Log(log *slog.Logger, now time.Time) {
 	}
 }
 
-// Flush logs what was counted before a process ends.
+// Flush logs what was counted, before a process ends.
 func (a *Audit) Flush(log *slog.Logger, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,20 +10,19 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// A page of a stranger can have its own name resolve to this machine ("DNS
-// rebinding"): a browser then lets it read whatever answers without a credential.
-// What gives it away is the name, which stands in the header Host. So a server
-// that asks for no credentials answers those requests only whose Host it knows.
+// An attacker's web page can make its own name resolve to this machine ("DNS rebinding"): a browser
+// then lets it read everything that needs no credentials. The attack shows in the name, which is in
+// the header Host. So a server that asks for no credentials only answers requests whose Host it
+// knows.
 
-// Hosts are the names under which a server is reached: whole names such as
-// "weir-api", or "*.example.com" for all names below one. Always known are
-// addresses, as no name leads to a page of an address, and localhost with all
-// below it.
+// Hosts are the names under which a server is reached: whole names such as "weir-api", or
+// "*.example.com" for all names below one. Always known are addresses, because no name resolves to
+// a page of an address, and localhost with all names below it.
 type Hosts []string
 
-// knows says whether a request may be addressed to a host, which may have a port.
+// knows says whether a host, which may have a port, is known.
 func (names Hosts) knows(host string) bool {
-	if host == "" { // of HTTP/1.0, which no browser speaks
+	if host == "" { // of HTTP/1.0, which browsers do not use
 		return true
 	}
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -46,8 +45,7 @@ func (names Hosts) knows(host string) bool {
 	})
 }
 
-// Only passes on the requests that are addressed to a name that is known, and
-// answers others with 421.
+// Only passes on requests to a known name, and answers others with 421.
 func (names Hosts) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refusal := names.refusal(r); refusal != nil {
@@ -58,8 +56,8 @@ func (names Hosts) Only(next http.Handler) http.Handler {
 	})
 }
 
-// refusal is nil for a request to a host that is known. Over TLS a browser has
-// compared the name with the certificate.
+// refusal is nil for a request to a known host. Over TLS a browser has compared the name with the
+// certificate.
 func (names Hosts) refusal(r *http.Request) *reply.Error {
 	if names == nil || r.TLS != nil || names.knows(r.Host) {
 		return nil

@@ -1,4 +1,4 @@
-// Package catalogue describes the features, services and streams of a registry to those who ask about them.
+// Package catalogue describes the features, services and streams of a registry to clients.
 package catalogue
 
 import (
@@ -27,24 +27,23 @@ type Feature struct {
 	Definition  string   `json:"definition"` // in the one-line form
 	Stream      string   `json:"stream,omitempty"`
 	Where       string   `json:"where,omitempty"`
-	Per         string   `json:"per,omitempty"`   // the field for each of whose values there is a value
+	Per         string   `json:"per,omitempty"`   // the field by whose values the answer is split
 	Kind        string   `json:"kind"`            // a function's name, or expr of a derived feature
 	Parts       []string `json:"parts,omitempty"` // that a derived feature is computed from
-	// Through is what a multi-hop feature goes through.
+	// Through is the first hop of a multi-hop feature.
 	Through *Through `json:"through,omitempty"`
 	Method  string   `json:"method,omitempty"` // of count_distinct
 	Shape   string   `json:"shape,omitempty"`  // list, counts, bins or categories; absent: a scalar
 	Keys    []Key    `json:"keys"`             // in the order of the definition
-	// Members is the type of the members that a question may name, and must
-	// where they are needed; absent: it may not.
+	// Members is the type of the members that a question may name; absent if it may not.
 	Members       string `json:"members,omitempty"`
 	MembersNeeded bool   `json:"members_needed,omitempty"`
 	Window        string `json:"window,omitempty"` // as in a definition of one line: 7d, session 30m, lifetime
 	Tile          string `json:"tile,omitempty"`
-	Keep          string `json:"keep,omitempty"` // how far back can be asked for; absent: for ever
-	// Timeline says that GET /v1/timeline/{name} can be asked for.
+	Keep          string `json:"keep,omitempty"` // how far back can be asked for; absent: forever
+	// Timeline says whether GET /v1/timeline/{name} supports the feature.
 	Timeline bool `json:"timeline,omitempty"`
-	// Series are the state series that the feature is answered from.
+	// Series are the series that answer the feature.
 	Series []Series `json:"series"`
 }
 
@@ -56,12 +55,12 @@ type Key struct {
 
 // Through is the first hop of a multi-hop feature.
 type Through struct {
-	Set string `json:"set"` // whose values are the entities of the second hop: a feature's name, or its definition
+	Set string `json:"set"` // its values are the entities of the second hop: a feature's name, or its definition
 	Key string `json:"key"` // of the second hop, which holds the values
-	Max int    `json:"max"` // how many are gone through
+	Max int    `json:"max"` // how many values are used
 }
 
-// Series is one state series of a feature.
+// Series is one series of a feature.
 type Series struct {
 	ID         string   `json:"id"`
 	State      string   `json:"state"`
@@ -79,21 +78,20 @@ type Service struct {
 type Stream struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
-	// RememberIDs is for how long entities remember the ids of its events; absent:
-	// not at all.
+	// RememberIDs is how long entities remember the ids of its events; absent if they do not.
 	RememberIDs string  `json:"remember_ids,omitempty"`
-	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not written on
+	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not enriched
 }
 
 // Enrich says where the events of a stream are written with features.
 type Enrich struct {
-	Service string `json:"service"` // whose features they are
+	Service string `json:"service"` // the service of these features
 	Topic   string `json:"topic"`
 }
 
 // New describes a registry.
 func New(r *features.Registry) Catalogue {
-	users := map[string][]string{} // of a series, by name
+	users := map[string][]string{} // users of each series
 	for _, f := range r.Features {
 		for _, s := range f.Series {
 			if !slices.Contains(users[s.ID], f.Name) {
@@ -164,7 +162,7 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 	return d
 }
 
-// describeWindow says what a feature over a stream looks at.
+// describeWindow describes the window of a feature over a stream.
 func (d *Feature) describeWindow(f *features.Feature) {
 	spec := f.Kind.Spec()
 	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()

@@ -2,8 +2,8 @@ package catalogue
 
 import "slices"
 
-// Of is what the catalogue says of some services: of these, their features and the streams
-// that these are over.
+// Of is the part of the catalogue for some services: these, their features and the streams of
+// those.
 func (c Catalogue) Of(service func(name string) bool) Catalogue {
 	of := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}}
 	known, streams := map[string]bool{}, map[string]bool{}
@@ -29,7 +29,7 @@ func (c Catalogue) Of(service func(name string) bool) Catalogue {
 	return of
 }
 
-// among leaves out what a feature has in common with features that are not known.
+// among removes references to features that are not known.
 func (d Feature) among(known map[string]bool) Feature {
 	d.Series = slices.Clone(d.Series)
 	for i := range d.Series {

@@ -1,4 +1,4 @@
-// Package page is the page for people, as it is served.
+// Package page serves the page for people.
 package page
 
 import (
@@ -13,17 +13,16 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// pageFiles are the page's, as they are written: there is no step of building.
+// pageFiles are the files of the page, as written: there is no build step.
 //
 //go:embed *.html *.css *.js *.svg
 var pageFiles embed.FS
 
-// pagePolicy lets the page load and ask nothing but what this server serves.
+// pagePolicy lets the page load and request only what this server serves.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Files serves the files of the page. They hold nothing of the state, and so
-// ask for no token.
+// Files serves the files of the page. They contain no state, and so need no token.
 func Files(w http.ResponseWriter, r *http.Request) { File(r.PathValue("file")).ServeHTTP(w, r) }
 
 // File serves one file of the page.
@@ -39,7 +38,7 @@ func File(name string) http.HandlerFunc {
 		header.Set("Content-Security-Policy", pagePolicy)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cache-Control", "no-cache") // ask whether it has changed: another version may be served
+		header.Set("Cache-Control", "no-cache") // revalidate: another version may be served
 		tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 		header.Set("ETag", tag)
 		if strings.Contains(r.Header.Get("If-None-Match"), tag) {

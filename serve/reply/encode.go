@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// AppendJSON writes what is not written often. Its types have no values that
-// JSON lacks.
+// AppendJSON encodes values that are rarely written. Its types have no values that JSON lacks.
 func AppendJSON(dst []byte, v any) []byte {
 	buffer := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buffer)

@@ -1,4 +1,4 @@
-// Package reply is how every request is answered: whole, in JSON, and with an Error where there is no answer.
+// Package reply writes responses: whole, as JSON, and as an Error where there is no answer.
 package reply
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// Error is why a question has no answer. Its JSON stands under "error" in the
-// body of every response that is not a 200.
+// Error is why a question has no answer. Its JSON is under "error" in the body of every response
+// that is not a 200.
 type Error struct {
 	Status  int    `json:"-"` // of HTTP
 	Code    Code   `json:"code"`
@@ -20,7 +20,7 @@ type Error struct {
 	Key     string `json:"key,omitempty"`     // of the question or of an entity
 	Entity  *int   `json:"entity,omitempty"`  // index in the question's entities
 	Event   *int   `json:"event,omitempty"`   // index in the question's pending events
-	Reason  string `json:"reason,omitempty"`  // for which an event is poison; see record.Poison
+	Reason  string `json:"reason,omitempty"`  // why an event is poison; see record.Poison
 	Path    string `json:"path,omitempty"`    // in the event, with dots
 	Nearest string `json:"nearest,omitempty"` // the name that was perhaps meant
 }
@@ -28,7 +28,7 @@ type Error struct {
 // Error is the message.
 func (e *Error) Error() string { return e.Message }
 
-// Code says for programs what Error.Message says for people.
+// Code identifies an error for programs.
 type Code string
 
 // The codes of errors.
@@ -69,7 +69,7 @@ const (
 	Internal            Code = "internal"
 )
 
-// statuses holds the codes that are not a 400.
+// statuses has the codes whose status is not 400.
 var statuses = map[Code]int{
 	UnknownFeature:      http.StatusNotFound,
 	UnknownService:      http.StatusNotFound,
@@ -101,12 +101,12 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Defect is that of a defect.
+// Defect is the error for a defect.
 func Defect() *Error {
 	return Errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
 }
 
-// Unknown is the error for a name that is not among those there are.
+// Unknown is the error for an unknown name.
 func Unknown(code Code, what, name string, names []string) *Error {
 	e := Errorf(code, "there is no %s %s", what, Quote(name))
 	if e.Nearest = Nearest(name, names); e.Nearest != "" {
@@ -115,14 +115,13 @@ func Unknown(code Code, what, name string, names []string) *Error {
 	return e
 }
 
-// Quote shows what a client sent, shortened where it is long.
+// Quote quotes what a client sent, shortened if it is long.
 func Quote(s string) string {
 	short, dots := Shorten(s)
 	return fmt.Sprintf("%q%s", short, dots)
 }
 
-// Shorten returns the beginning of what a client sent, and dots where it went
-// on.
+// Shorten returns the beginning of what a client sent, and dots if there is more.
 func Shorten(s string) (short, dots string) {
 	const most = 64
 	if len(s) <= most {
@@ -131,12 +130,12 @@ func Shorten(s string) (short, dots string) {
 	return strings.ToValidUTF8(s[:most], ""), "…"
 }
 
-// Nearest is the name with the least edits to s, if they are few enough to be
-// a slip; else it is empty.
+// Nearest is the name with the fewest edits from s, if they are few enough for a typo; else it is
+// empty.
 func Nearest(s string, names []string) string {
 	best, least := "", max(2, len(s)/4)+1
 	for _, name := range names {
-		// A distance is at least the difference of the lengths.
+		// The distance is at least the difference of the lengths.
 		if max(len(s)-len(name), len(name)-len(s)) >= least {
 			continue
 		}

@@ -16,16 +16,16 @@ func RespondAs(w http.ResponseWriter, status int, contentType string, body []byt
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	// A client that went away is no failure of the server's.
+	// A client that went away is not a failure of the server.
 	_, _ = w.Write(body)
 }
 
-// Fail tells why there is no answer.
+// Fail responds with an error.
 func Fail(w http.ResponseWriter, e *Error) {
 	FailWith(w, e.Status, AppendJSON(nil, map[string]*Error{"error": e}))
 }
 
-// FailWith tells it in the form of another API.
+// FailWith responds with an error in the format of another API.
 func FailWith(w http.ResponseWriter, status int, body []byte) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")

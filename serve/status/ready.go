@@ -1,5 +1,5 @@
-// Package status is what a process says of itself, whatever its roles: that it lives, whether it is ready, and what it has
-// counted.
+// Package status reports on the process, whatever its roles: whether it lives, whether it is ready,
+// and what it has counted.
 package status
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// Process is what there is to say of a process, whatever it does.
+// Process is the status of a process.
 type Process struct {
 	Checks []Check // of /readyz, run at once
-	// Definitions is what /readyz tells of them; nil leaves that out.
+	// Definitions is the part of /readyz about definitions; nil leaves that out.
 	Definitions func() Definitions
-	// DeadLetters are the last that this process has set aside, the latest first,
-	// for /v1/status; nil leaves that out.
+	// DeadLetters are the last that this process has set aside, latest first, for /v1/status; nil
+	// leaves that out.
 	DeadLetters func() []DeadLetter
 	// Gatherer is what /metrics and /v1/status show: prometheus.DefaultGatherer if nil.
 	Gatherer prometheus.Gatherer
@@ -42,46 +42,46 @@ func Health(w http.ResponseWriter, _ *http.Request) {
 type Readiness struct {
 	Ready  bool     `json:"ready"`
 	Checks []Passed `json:"checks"` // in the order of Config.Checks
-	// Definitions are those at work. One that was refused is no reason not to be
-	// ready: the one before still is at work.
+	// Definitions are those in use. Refused ones do not make the process unready: the earlier ones
+	// are still in use.
 	Definitions *Definitions `json:"definitions,omitempty"`
 }
 
-// Definitions tells which definitions are at work.
+// Definitions says which definitions are in use.
 type Definitions struct {
 	Version string  `json:"version"` // a hash of what they mean
 	Reload  *Reload `json:"last_reload,omitempty"`
 }
 
-// Reload is what came of definitions that have changed.
+// Reload is the result of loading changed definitions.
 type Reload struct {
 	At    time.Time `json:"at"`
 	Taken bool      `json:"taken"`
 	Error string    `json:"error,omitempty"` // why they were refused: their findings
 }
 
-// Passed is how one check went.
+// Passed is the result of one check.
 type Passed struct {
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
-	// Warning is what is wrong although the process is ready, such as a Redis master
-	// of several that does not answer.
+	// Warning is what is wrong although the process is ready, for example a Redis master of several
+	// that does not answer.
 	Warning string `json:"warning,omitempty"`
 }
 
-// readyTimeout bounds the checks of /readyz: a probe that waits for a second sees
-// the reason, and not only that nothing came.
+// readyTimeout bounds the checks of /readyz, so that a probe with a timeout of a second sees the
+// reason.
 const readyTimeout = 400 * time.Millisecond
 
-// degraded is an error of a check that does not keep the process from working.
+// degraded is an error of a check that does not prevent the process from working.
 type degraded interface {
 	error
 	Degraded() bool
 }
 
-// ReadyHandler answers GET /readyz. It runs all checks at once, each within readyTimeout or
-// a shorter timeout.
+// ReadyHandler answers GET /readyz. It runs all checks concurrently, each within readyTimeout or a
+// shorter timeout.
 func (p Process) ReadyHandler(timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), min(readyTimeout, timeout))
@@ -114,8 +114,8 @@ func (p Process) readiness(ctx context.Context) Readiness {
 	return answer
 }
 
-// within is how a check went, or that it has not ended when the context has: what
-// it asks may hang, whatever the context says.
+// within is the result of a check, or that it did not end before the context: its requests may
+// hang, whatever the context says.
 func (c Check) within(ctx context.Context) Passed {
 	done := make(chan Passed, 1)
 	go func() { done <- c.run(ctx) }()
@@ -125,7 +125,7 @@ func (c Check) within(ctx context.Context) Passed {
 	case <-ctx.Done():
 	}
 	select {
-	case p := <-done: // what it says of itself is better
+	case p := <-done: // its own result is better
 		return p
 	case <-time.After(readyTimeout / 8):
 		return Passed{Name: c.Name, Error: "it does not answer in time"}
@@ -134,7 +134,7 @@ func (c Check) within(ctx context.Context) Passed {
 
 func (c Check) run(ctx context.Context) (p Passed) {
 	p.Name = c.Name
-	// A panic here would end the process: no request's guard stands above it.
+	// A panic here would end the process, because no request's guard is above it.
 	defer func() {
 		if v := recover(); v != nil {
 			p.Error = fmt.Sprint("panic: ", v)

@@ -10,23 +10,23 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// Status is the answer of GET /v1/status: what this process has counted since it
-// was started, as /metrics has it.
+// Status is the answer of GET /v1/status: what this process has counted since its start, as in
+// /metrics.
 type Status struct {
 	At int64 `json:"at"` // milliseconds
-	// Processor is absent where the process applies no events.
+	// Processor is absent if the process applies no events.
 	Processor *Processor `json:"processor,omitempty"`
 	// Questions are those answered and not, by outcome.
 	Questions []Count `json:"questions"`
 }
 
-// Processor is what became of the events of this process.
+// Processor is what happened to the events of this process.
 type Processor struct {
 	Partitions  int     `json:"partitions"` // assigned
 	Events      []Count `json:"events"`     // by stream and outcome
 	Lag         []Count `json:"lag"`        // by topic and partition, of those assigned
-	Open        []Count `json:"open"`       // of the lag what an open transaction keeps from being read
-	OpenAge     []Count `json:"open_age"`   // seconds that such a transaction has been seen to be open
+	Open        []Count `json:"open"`       // the part of the lag that an open transaction blocks
+	OpenAge     []Count `json:"open_age"`   // seconds for which such a transaction has been seen open
 	Rewinds     []Count `json:"rewinds"`    // by topic
 	Lost        []Count `json:"lost"`       // by topic
 	DeadLetters []Count `json:"dead_letters"`
@@ -36,7 +36,7 @@ type Processor struct {
 	LastDeadLetters []DeadLetter `json:"last_dead_letters"`
 }
 
-// Count is a number, with what it is of.
+// Count is a number with its labels.
 type Count struct {
 	Stream    string  `json:"stream,omitempty"`
 	Topic     string  `json:"topic,omitempty"`
@@ -46,19 +46,19 @@ type Count struct {
 	Count     float64 `json:"count"`
 }
 
-// Histogram is a number of times, and how many of them were how short.
+// Histogram is a distribution of times.
 type Histogram struct {
 	Count   uint64   `json:"count"`
-	Buckets []Bucket `json:"buckets"` // rising; what is above the last one is in Count only
+	Buckets []Bucket `json:"buckets"` // ascending; times above the last one are in Count only
 }
 
-// Bucket is how many times took no longer than so many seconds.
+// Bucket is how many times were at most that many seconds.
 type Bucket struct {
 	Seconds float64 `json:"seconds"`
 	Count   uint64  `json:"count"`
 }
 
-// DeadLetter tells of a record that was set aside, and of nothing that is in it.
+// DeadLetter describes a record that was set aside, without its content.
 type DeadLetter struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
@@ -108,8 +108,7 @@ func (p Process) status(families []*dto.MetricFamily, now time.Time) Status {
 	return s
 }
 
-// counts are the numbers of a family, which may be nil: of a histogram how many
-// it has seen.
+// counts are the numbers of a family, which may be nil: for a histogram its number of observations.
 func counts(f *dto.MetricFamily) []Count {
 	list := []Count{}
 	for _, m := range f.GetMetric() {
@@ -135,7 +134,7 @@ func counts(f *dto.MetricFamily) []Count {
 	return list
 }
 
-// histogram is the one of a family, which may be nil.
+// histogram is that of a family, which may be nil.
 func histogram(f *dto.MetricFamily) Histogram {
 	s := Histogram{Buckets: []Bucket{}}
 	for _, m := range f.GetMetric() {
