@@ -15,27 +15,27 @@ import (
 type Column struct {
 	Name string
 	of   content
-	// feature is that of an answer, or of what is said about its answers.
+	// feature is the feature of an answer, or of statements about its answers.
 	feature *features.Feature
-	field   record.Field // where the column is one
-	at      int          // place of the field in the stream, or of the column in the spine
+	field   record.Field // if the column is a field
+	at      int          // index of the field in the stream, or of the column in the spine
 }
 
-// content is what the cells of a column hold.
+// content is the kind of a column's cells.
 type content uint8
 
 const (
 	identity  content = iota // the event's id
-	passedOn                 // what the spine has there
+	passedOn                 // the spine's value
 	ofEvent                  // a field of the event
 	answered                 // the feature's value
 	status                   // the status of its answer
-	capped                   // whether a cap may have made it too small
-	errorOf                  // how far off it may be
-	uncertain                // how much greater it may be
+	capped                   // whether a cap may have reduced it
+	errorOf                  // its error
+	uncertain                // by how much the true value may exceed it
 )
 
-// The endings of columns that say how good the values of a feature are.
+// The suffixes of columns that say how good the values of a feature are.
 const (
 	statusSuffix    = "_status"
 	cappedSuffix    = "_capped"
@@ -66,8 +66,7 @@ func idColumn(stream *record.Stream) Column {
 	return Column{Name: strings.Join(stream.ID, "."), of: identity}
 }
 
-// typed is the type of the column's values, the scale of decimals, and the
-// shape in which it holds them.
+// typed is the type of the column's values, the scale of decimals, and the shape of the values.
 func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 	switch c.of {
 	case answered:
@@ -85,7 +84,7 @@ func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 	}
 }
 
-// cell is what the column says of an answer.
+// cell is the column's cell for an answer.
 func (c *Column) cell(a *query.Answer) Cell {
 	switch c.of {
 	case status:
@@ -109,8 +108,7 @@ func truth(yes bool) value.Value {
 	return v
 }
 
-// category is the type and the scale of the categories that a feature has values
-// by.
+// category is the type and the scale of a feature's categories.
 func (c *Column) category() (value.Type, uint8) {
 	fields := c.feature.Stream.Fields
 	of := fields[slices.IndexFunc(fields, func(f record.Field) bool { return f.Name == c.feature.Per })]

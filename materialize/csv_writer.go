@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// csvWriter writes lines as encoding/csv does, which takes strings.
+// csvWriter writes lines like encoding/csv, which takes strings.
 type csvWriter struct {
 	out   io.Writer
 	lines []byte // not yet written
@@ -21,9 +21,8 @@ type csvWriter struct {
 // csvBuffer is how many bytes are written at a time.
 const csvBuffer = 64 << 10
 
-// NewCSVWriter writes a CSV: a line of names, and one for each row. Nulls are
-// empty, and values by category an object in JSON, in the order of its names.
-// Its columns hold no lists.
+// NewCSVWriter writes a CSV: a line of names, and one for each row. Nulls are empty, and values by
+// category are a JSON object, sorted by name. Its columns contain no lists.
 func NewCSVWriter(out io.Writer, columns []Column) (Writer, error) {
 	w := &csvWriter{out: out}
 	for i, c := range columns {
@@ -49,8 +48,7 @@ func (w *csvWriter) Write(cells []Cell) error {
 	return w.end()
 }
 
-// value adds a cell that holds a value. Only strings, and locations with their comma, are
-// anything that is written in quotes.
+// value adds a cell with a value. Only strings, and locations with their comma, may need quotes.
 func (w *csvWriter) value(i int, v *value.Value) {
 	if v.Type == value.String || v.Type == value.Location {
 		w.text = v.AppendText(w.text[:0])
@@ -82,8 +80,8 @@ func (w *csvWriter) cell(i int, text []byte) {
 	w.lines = append(w.lines, '"')
 }
 
-// quoted says whether a text stands in quotes: one that would not be read as it is, by
-// any reader. \. alone ends a table for PostgreSQL.
+// quoted says whether a text needs quotes because some reader would not read it unchanged. \. alone
+// ends a table for PostgreSQL.
 func quoted(text []byte) bool {
 	if len(text) == 0 {
 		return false
@@ -104,7 +102,7 @@ func (w *csvWriter) end() error {
 	return w.Close()
 }
 
-// Close writes what is held back.
+// Close writes what is buffered.
 func (w *csvWriter) Close() error {
 	_, err := w.out.Write(w.lines)
 	w.lines = w.lines[:0]

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Cells stand in a CSV as encoding/csv writes them.
+// CSV output equals that of encoding/csv.
 func TestCSVEqualsStandardOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.SliceOfN(rapid.StringOf(rapid.RuneFrom([]rune("ab,\"\n\r \\.\té\u00a0"))), 1, 4).Draw(t, "row")

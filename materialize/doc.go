@@ -1,8 +1,8 @@
-// Package materialize makes training sets: it replays history through the plan, the
-// functions and the merge code that answer questions in production, and writes for each
-// row the features as of its moment. Rows are those of a file that names entities and
-// moments, the spine, or the events of a stream, each as of itself.
+// Package materialize makes training sets. It replays history through the compiled definitions, the
+// functions and the merge code that answer questions in production, and writes for each row the
+// features as of its moment. The rows come from a file that names entities and moments, the spine,
+// or they are the events of a stream.
 //
-// Events of several files are put in the order of their times first, or of the times
-// at which they came (package extsort), together with the rows.
+// Events of several files, and the rows, are first sorted by event time, or as served by
+// the time at which they arrived (package extsort).
 package materialize

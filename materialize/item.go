@@ -9,12 +9,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Events and rows are sorted as they were read, with their typed values, so that no text
-// is parsed twice.
+// Events and rows are sorted in decoded form, with typed values, so that no text is parsed twice.
 
 var errCut = errors.New("what was sorted on disk is cut short")
 
-// item reads what was written of an event or a row. After an error there is nothing more.
+// item decodes an event or a row. After an error it returns nothing more.
 type item struct {
 	rest []byte
 	err  error
@@ -42,7 +41,7 @@ func (i *item) bytes(n uint64) []byte {
 
 func (i *item) fail() { i.rest, i.err = nil, errCut }
 
-// appendText appends a text behind its length; nil is none.
+// appendText appends a text after its length; nil means none.
 func appendText(dst, text []byte) []byte {
 	if text == nil {
 		return append(dst, 0)
@@ -50,7 +49,7 @@ func appendText(dst, text []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))+1), text...)
 }
 
-// text reads what appendText has written. It aliases that.
+// text reads what appendText has written, without a copy.
 func (i *item) text() []byte {
 	n, size := binary.Uvarint(i.rest)
 	if size <= 0 {
@@ -85,7 +84,7 @@ func appendTyped(dst []byte, v *value.Value) []byte {
 	}
 }
 
-// typed reads what appendTyped has written. A string aliases that.
+// typed reads what appendTyped has written. A string aliases it.
 func (i *item) typed(v *value.Value) {
 	*v = value.Value{}
 	kind := i.bytes(1)
@@ -123,8 +122,7 @@ func (i *item) float() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// appendEvent appends an event but for its stream, whose fields are the first that it has
-// values of.
+// appendEvent appends an event without its stream, with the values of its first fields.
 func appendEvent(dst []byte, e *record.Event, fields int) []byte {
 	dst = binary.AppendVarint(dst, e.Time)
 	dst = appendText(dst, e.ID)
@@ -134,7 +132,7 @@ func appendEvent(dst []byte, e *record.Event, fields int) []byte {
 	return dst
 }
 
-// event reads an event of its stream, which it has, into its values.
+// event reads an event of its stream, which is set, into its values.
 func (i *item) event(e *record.Event) {
 	e.Time, e.ID = i.int(), i.text()
 	for n := range e.Values {

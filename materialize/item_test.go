@@ -30,7 +30,7 @@ func drawValue(t *rapid.T) value.Value {
 	return v
 }
 
-// An event is read as it was written, and cut short it is an error.
+// An event is read back as it was written; a truncated one is an error.
 func TestItems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := record.Event{Time: rapid.Int64().Draw(t, "time"), Values: rapid.SliceOfN(rapid.Custom(drawValue), 1, 5).Draw(t, "values")}

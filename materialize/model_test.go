@@ -17,8 +17,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// entityOf is the text of a feature's entity in an event or a row; false where it lacks a
-// key.
+// entityOf returns the text of a feature's entity in an event or a row; false if it lacks a key.
 func entityOf(f *features.Feature, row map[string]string) (string, bool) {
 	var keys []string
 	for _, key := range f.By {
@@ -30,8 +29,8 @@ func entityOf(f *features.Feature, row map[string]string) (string, bool) {
 	return strings.Join(keys, "|"), true
 }
 
-// Every value of every row is what a plain loop over the events until then gives, for
-// all kinds and windows, though the file is in no order.
+// Every value of every row equals a plain loop over the events until then, for all functions and
+// windows, though the file is unordered.
 func TestReplayEqualsModel(t *testing.T) {
 	r := load(t, randomDefinitions)
 	plain := model.New(r)
@@ -114,7 +113,7 @@ type timed struct {
 	at, came     int64
 }
 
-// twoStreamsOf are events of two streams, in the order in which they came; some are late.
+// twoStreamsOf returns events of two streams in order of arrival; some are late.
 func twoStreamsOf(seed uint64) (all []timed) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	came := int64(1_700_000_000_000)
@@ -130,14 +129,14 @@ func twoStreamsOf(seed uint64) (all []timed) {
 				i, at, user, device, random.IntN(100), random.Float64(), came), at, came})
 			continue
 		}
-		at = at / 1000 * 1000 // logins have seconds
+		at = at / 1000 * 1000 // logins have a resolution of seconds
 		all = append(all, timed{"login", fmt.Sprintf(`{"at":%d,"user":%q,"device":%q,"no":%d,"meta":{"came":%d}}`,
 			at/1000, user, device, random.IntN(9), came), at, came})
 	}
 	return all
 }
 
-// inputsOf are files of the two streams, in any order unless as they came.
+// inputsOf returns files of the two streams with shuffled lines.
 func inputsOf(all []timed, random *rand.Rand) []text {
 	all = slices.Clone(all)
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -152,7 +151,7 @@ func inputsOf(all []timed, random *rand.Rand) []text {
 	}
 }
 
-// key is when an event counts: from its own time on or, as served, from when it came.
+// key returns when an event counts: at its event time or, as served, at its arrival.
 func (e timed) key(asServed bool) int64 {
 	if asServed {
 		return e.came
@@ -166,7 +165,7 @@ type loop struct {
 	registry *features.Registry
 	model    *model.Model
 	asServed bool
-	rows     [][]string // of the training set; the first are the names
+	rows     [][]string // of the training set; the first has the names
 
 	compared, capped, uncertain, outside int
 }
@@ -196,7 +195,7 @@ func (l *loop) apply(e timed) {
 	}
 }
 
-// compare compares a row, of a moment and an entity by its keys, made at a moment.
+// compare compares a row about the entity with these keys, as of at, with the state as of now.
 func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 	l.t.Helper()
 	names := l.rows[0]
@@ -236,9 +235,8 @@ func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 	}
 }
 
-// Training sets over two streams are what a plain loop over the events gives: those until
-// each row's moment, that very millisecond included, by their own times or, as served,
-// by the times at which they came, in memory and sorted on disk.
+// Training sets over two streams equal a plain loop over the events up to and including each row's
+// millisecond: by event time or, as served, by arrival, in memory and sorted on disk.
 func TestTrainingSetEqualsModel(t *testing.T) {
 	r := load(t, twoStreams)
 	all := twoStreamsOf(3)
@@ -253,7 +251,7 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 	for i := range 600 {
 		at := all[0].at + random.Int64N(last-all[0].at+3600_000)
 		if e := all[random.IntN(len(all))]; i%3 == 0 {
-			at = e.at // its very millisecond
+			at = e.at // in the same millisecond
 		}
 		user, device := fmt.Sprint("u", random.IntN(5)), fmt.Sprint("d", random.IntN(7))
 		if random.IntN(20) == 0 {
@@ -293,8 +291,8 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 	}
 }
 
-// Rows that are events hold those that came before them, of other streams too, and
-// themselves; as served they may come too late for what is kept, and say so.
+// Rows that are events include the events before them, also of other streams, and themselves. As
+// served, they may be too late for the state, and report it.
 func TestEventsAsRowsEqualModel(t *testing.T) {
 	r := load(t, twoStreams)
 	all := twoStreamsOf(6)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 )
 
-// rowGroupSize is how many bytes of values a row group holds: about what the
-// writer holds in memory.
+// rowGroupSize is the bytes of values in a row group, which is about what the writer holds in
+// memory.
 const rowGroupSize = 64 << 20
 
 type parquetWriter struct {
@@ -21,18 +21,17 @@ type parquetWriter struct {
 	most    int // of size
 }
 
-// NewParquetWriter writes a Parquet file, compressed with zstd. The columns have the
-// types of their features and fields, those that are passed on of what stands in them,
-// and all but an event's id may be null:
+// NewParquetWriter writes a Parquet file, compressed with zstd. A column has the type of its
+// feature or field; columns passed on from the spine have the type of their contents. All columns
+// but the event's id are nullable:
 //
 //	string     STRING                  int    INT64
 //	float      DOUBLE                  bool   BOOLEAN
 //	decimal    DECIMAL(18, scale)      timestamp  TIMESTAMP in milliseconds, UTC
 //	location   a group of lat and lon, DOUBLE
 //
-// A list is a LIST of such values, one of counts a LIST of groups of value and
-// count, one of bins a LIST of groups of from, to and count; values by category
-// are a MAP.
+// A list is a LIST of such values. A list of counts is a LIST of groups of value and count, and a
+// list of bins a LIST of groups of from, to and count. Values by category are a MAP.
 func NewParquetWriter(out io.Writer, columns []Column) (Writer, error) {
 	w := &parquetWriter{most: rowGroupSize}
 	root := parquetRoot{}
@@ -64,8 +63,8 @@ func (w *parquetWriter) Write(cells []Cell) error {
 	return w.out.Flush()
 }
 
-// cell appends the values of a cell to the row, one leaf of its column after
-// the other. A value of a list repeats the one before it.
+// cell appends the values of a cell to the row, leaf by leaf. All values of a list but the first
+// have a repetition level.
 func (w *parquetWriter) cell(c *parquetColumn, cell *Cell) error {
 	scalar := [1]aggregate.Item{{Value: cell.Value}}
 	items := scalar[:]

@@ -11,23 +11,22 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// Selection says what columns a training set is to have.
+// Selection says which columns a training set should have.
 type Selection struct {
 	Registry *features.Registry
-	Inputs   []*record.Stream // the streams that there are events of
-	// Stream is that whose events are the rows; nil where they are those of Spine.
+	Inputs   []*record.Stream // the streams with events
+	// Stream is the stream whose events are the rows; nil if the rows are those of Spine.
 	Stream *record.Stream
 	Spine  *Spine
-	// Service and Names are what is wanted: the features of a service, and before them
-	// features and fields of Stream. Without either it is every feature that can be had.
+	// Service and Names say what is wanted: features and fields of Stream, followed by the features
+	// of a service. Without either it is every feature that can be computed.
 	Service string
 	Names   []string
-	Lists   bool // the output can hold lists
+	Lists   bool // the output supports lists
 	Quality bool // with columns that say how good each value is
 }
 
-// Columns finds the columns: the event's id, or those of the spine, and behind them
-// what is wanted.
+// Columns finds the columns: the event's id, or those of the spine, and then what is wanted.
 func (s *Selection) Columns() ([]Column, error) {
 	columns, err := s.first()
 	if err != nil {
@@ -46,7 +45,7 @@ func (s *Selection) Columns() ([]Column, error) {
 	return columns, unlike(columns)
 }
 
-// first are the columns by which a row is known.
+// first are the columns that identify a row.
 func (s *Selection) first() (columns []Column, err error) {
 	if s.Spine == nil {
 		if s.Stream.ID == nil {
@@ -96,7 +95,7 @@ func (s *Selection) wanted() (columns []Column, err error) {
 	return columns, nil
 }
 
-// named finds the columns of a name: features before fields.
+// named finds the columns with a name: features before fields.
 func (s *Selection) named(name string) ([]Column, error) {
 	if f, ok := s.Registry.Feature(name); ok {
 		return columnsOf(f, s.Quality), s.can(f)
@@ -121,7 +120,7 @@ func namesOf[T any](list []T, name func(T) string) (names []string) {
 	return names
 }
 
-// can is nil where the feature can be answered for each row.
+// can is nil if the feature can be answered for each row.
 func (s *Selection) can(f *features.Feature) error {
 	for _, stream := range streamsOf(f) {
 		if !slices.Contains(s.Inputs, stream) {
@@ -156,8 +155,8 @@ func typeName(f record.Field) string {
 	return f.Type.String()
 }
 
-// asks are the fields that a row must have for a feature to be asked for it: its keys,
-// and of one that is asked about a member the field of that.
+// asks are the fields that a row must have to ask for a feature: its keys and, if the feature needs
+// a member, that field.
 func asks(f *features.Feature) (fields []record.Field) {
 	for _, name := range f.By {
 		key := f.Key(name)
@@ -170,7 +169,7 @@ func asks(f *features.Feature) (fields []record.Field) {
 	return fields
 }
 
-// streamsOf are the streams that a feature rests on.
+// streamsOf are the streams that a feature depends on.
 func streamsOf(f *features.Feature) (streams []*record.Stream) {
 	parts := f.Parts()
 	if len(parts) == 0 {
@@ -182,7 +181,7 @@ func streamsOf(f *features.Feature) (streams []*record.Stream) {
 	return streams
 }
 
-// unlike is nil where no two columns have one name.
+// unlike is nil if no two columns have the same name.
 func unlike(columns []Column) error {
 	known := map[string]Column{}
 	for _, c := range columns {

@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// Summary says what a replay has done.
+// Summary counts what a replay did.
 type Summary struct {
 	Rows   int // written
 	Events int // applied
 	Passed int // events of the files that no stream took
-	Late   int // events that came too late for some feature, as served
-	// SetAside are events that could not be used, as served; FirstSetAside says of one
-	// where it stands and what is wrong with it.
+	Late   int // events that were too late for some feature, as served
+	// SetAside counts events that could not be used, as served. FirstSetAside is the first one's
+	// error, with its location.
 	SetAside      int
 	FirstSetAside error
-	// Capped is the number of values that a cap may have made too small: a feature has
-	// reached its max.
+	// Capped is the number of values that may be too small, because a feature reached its max.
 	Capped int
-	// Uncertain is the number of values that may be greater than they say: events came
-	// late, and values were met again after them.
+	// Uncertain is the number of values whose true value may be greater, because values were seen
+	// again after late events.
 	Uncertain int
-	// OutsideMaxAge is the number of values that there are not, since the row came later
-	// than its feature keeps the past.
+	// OutsideMaxAge is the number of values that are missing because the row came later than its
+	// feature keeps the past.
 	OutsideMaxAge int
-	Found         int   // values that rest on an event
+	Found         int   // values that count at least one event
 	Spilled       int64 // bytes that were sorted on disk
 
 	eventsSeen, rowsSeen  int
@@ -32,7 +31,7 @@ type Summary struct {
 	firstRow, lastRow     int64
 }
 
-// span notes the time of an event that was read.
+// span records the time of an event that was read.
 func (s *Summary) span(time int64) {
 	if s.eventsSeen++; s.eventsSeen == 1 {
 		s.firstEvent, s.lastEvent = time, time
@@ -40,7 +39,7 @@ func (s *Summary) span(time int64) {
 	s.firstEvent, s.lastEvent = min(s.firstEvent, time), max(s.lastEvent, time)
 }
 
-// rowSpan notes the moment of a row of the spine.
+// rowSpan records the moment of a row of the spine.
 func (s *Summary) rowSpan(time int64) {
 	if s.rowsSeen++; s.rowsSeen == 1 {
 		s.firstRow, s.lastRow = time, time
@@ -48,7 +47,7 @@ func (s *Summary) rowSpan(time int64) {
 	s.firstRow, s.lastRow = min(s.firstRow, time), max(s.lastRow, time)
 }
 
-// add adds what is said of a row's answers.
+// add adds the totals of a row's answers.
 func (s *Summary) add(a *answers) {
 	s.Found += a.found
 	s.Capped += a.capped
@@ -56,8 +55,8 @@ func (s *Summary) add(a *answers) {
 	s.OutsideMaxAge += a.outside
 }
 
-// empty is the error of a training set that is of no use: without rows, or with none that
-// has met an event.
+// empty returns the error of a useless training set: one without rows, or whose rows have not met a
+// single event.
 func (s *Summary) empty(r *Replay) error {
 	if s.Rows == 0 {
 		return fmt.Errorf("no event is of stream %s, so there are no rows", r.Stream.Name)

@@ -7,17 +7,16 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Writer is where a training set goes.
+// Writer writes a training set.
 type Writer interface {
-	// Write adds a row, a cell for each column. It keeps nothing of them. What is wrong
-	// with a cell is a *CellError.
+	// Write adds a row with one cell per column. It does not keep the cells. Errors about a cell
+	// are a *CellError.
 	Write(cells []Cell) error
-	// Close writes what is held back. What was written before is no training set
-	// without it.
+	// Close writes what is buffered. Without it the output is incomplete.
 	Close() error
 }
 
-// CellError is that a file of the writer's format cannot hold a value.
+// CellError says that the output format cannot hold a value.
 type CellError struct {
 	Column string
 	Err    error
@@ -32,6 +31,6 @@ func (e *CellError) Unwrap() error { return e.Err }
 // Cell is what a row holds in one column.
 type Cell struct {
 	Value value.Value
-	Items []aggregate.Item // of features that answer with a list or by category, in the place of Value
-	Text  []byte           // of what is passed on: as it stands in the spine
+	Items []aggregate.Item // the answer of features with lists or categories, in place of Value
+	Text  []byte           // of columns that are passed on: the text as in the spine
 }

@@ -1,5 +1,5 @@
-// Package extsort sorts more than fits into memory: it sorts what does, writes that
-// to a temporary file as a run, and merges the runs. What comes in order makes one run.
+// Package extsort sorts more items than fit into memory: it writes sorted runs to temporary
+// files, and merges them. Items that come in order make one run.
 package extsort
 
 import (
@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// Key is what items are sorted by: the time, and what stands in which order at one
-// time. Those with equal keys keep the order in which they came.
+// Key orders items: by time, then by order. Items with equal keys keep the order in which they were
+// added.
 type Key struct {
 	Time  int64
 	Order uint8
@@ -28,7 +28,7 @@ func (k Key) Compare(l Key) int {
 const (
 	// mergeBuffer is how many bytes of a run are read at a time.
 	mergeBuffer = 256 << 10
-	// fanIn is how many runs are merged at a time.
+	// fanIn is how many runs are merged at once.
 	fanIn = 128
 )
 
@@ -55,21 +55,20 @@ type item struct {
 }
 
 const (
-	// itemSize is about how many bytes of memory an item takes but for its data.
+	// itemSize is about how many bytes of memory an item takes in addition to its data.
 	itemSize = 40
-	// blockSize is how many bytes are allocated at a time, unless an item needs more:
-	// what would grow would be copied again and again.
+	// blockSize is how many bytes are allocated at once, unless an item needs more: a growing slice
+	// would be copied repeatedly.
 	blockSize = 1 << 20
 )
 
 // run is a part of the file in which items are sorted.
 type run struct{ from, to int64 }
 
-// New makes a sorter that holds about so many bytes of items in memory.
+// New makes a sorter that holds about that many bytes of items in memory.
 func New(memory int64) *Sorter { return &Sorter{memory: memory, fanIn: fanIn} }
 
-// Add adds an item; its data is copied. The error is that the temporary file cannot be
-// written.
+// Add adds an item; its data is copied. It fails if the temporary file cannot be written.
 func (s *Sorter) Add(key Key, data []byte) error {
 	s.items = append(s.items, item{key, s.hold(data)})
 	s.held += int64(len(data))
@@ -94,13 +93,13 @@ func (s *Sorter) hold(data []byte) []byte {
 	return s.blocks[s.block]
 }
 
-// Len is how many items were added.
+// Len is the number of items added.
 func (s *Sorter) Len() int { return s.total }
 
-// Spilled is how many bytes were written to the temporary file.
+// Spilled is the number of bytes written to the temporary file.
 func (s *Sorter) Spilled() int64 { return s.written }
 
-// sort sorts what is held.
+// sort sorts the items in memory.
 func (s *Sorter) sort() {
 	byKey := func(a, b item) int { return a.Compare(b.Key) }
 	if !slices.IsSortedFunc(s.items, byKey) {
@@ -108,7 +107,7 @@ func (s *Sorter) sort() {
 	}
 }
 
-// spill writes what is held as a run, or behind the last one where it goes on.
+// spill writes the items in memory as a run, or appends them to the last run if they continue it.
 func (s *Sorter) spill() error {
 	s.sort()
 	next := func() (Key, []byte, error) {
@@ -137,7 +136,7 @@ func (s *Sorter) spill() error {
 	return nil
 }
 
-// write writes sorted items behind what is in the file.
+// write appends sorted items to the file.
 func (s *Sorter) write(next func() (Key, []byte, error)) (run, error) {
 	if s.file == nil {
 		file, err := os.CreateTemp("", "weir-sort-*")
@@ -171,8 +170,8 @@ func (s *Sorter) write(next func() (Key, []byte, error)) (run, error) {
 	return r, nil
 }
 
-// Sorted returns the items in their order. No more can be added. The error is that the
-// temporary file cannot be written.
+// Sorted returns the items in order. No more can be added. It fails if the temporary file cannot be
+// written.
 func (s *Sorter) Sorted() (*Iterator, error) {
 	s.sort()
 	if s.file == nil {
@@ -192,7 +191,7 @@ func (s *Sorter) Sorted() (*Iterator, error) {
 	return s.merge(s.runs)
 }
 
-// mergeRuns makes of each fanIn runs that follow each other one.
+// mergeRuns merges each fanIn consecutive runs into one.
 func (s *Sorter) mergeRuns() error {
 	var merged []run
 	for some := range slices.Chunk(s.runs, s.fanIn) {

@@ -30,8 +30,8 @@ func drain(t *testing.T, it *Iterator) (got []added) {
 	}
 }
 
-// Items come in the order of their keys and, with equal ones, as they were added, in
-// memory, as runs on disk, and as more runs than are merged at a time.
+// Items come out in the order of their keys, and in insertion order for equal keys: from memory,
+// from runs on disk, and from more runs than are merged at a time.
 func TestSorted(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// What comes in order is one run, however much it is: nothing is merged.
+// Items in order form a single run, however many there are: nothing is merged.
 func TestOrderedItemsAreOneRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s := New(200)
@@ -94,7 +94,7 @@ func TestOrderedItemsAreOneRun(t *testing.T) {
 	}
 }
 
-// Where nothing can be written, the error says what to do.
+// If the disk is full, the error says what to do.
 func TestNoRoom(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	err := New(1).Add(Key{}, []byte("x"))

@@ -12,8 +12,8 @@ import (
 	"github.com/hamba/avro/v2/ocf"
 )
 
-// avroTable reads the fields of the records of an Avro object container file, those of records
-// within them by the names of both with a dot. Arrays and maps are no columns.
+// avroTable reads the fields of the records of an Avro object container file. A field of a nested
+// record is named by its path with dots. Arrays and maps are not columns.
 type avroTable struct {
 	file    string
 	records *ocf.Decoder
@@ -24,17 +24,17 @@ type avroTable struct {
 	text    []byte
 }
 
-// avroColumn is a field: its name, the records that it is in, and the schema of its values.
+// avroColumn is a field: its name, the records that contain it, and the schema of its values.
 type avroColumn struct {
 	name   string
 	within []*avroGroup
 	schema avro.Schema
 }
 
-// avroGroup is a record within the file's: the name of its field, and of its type.
+// avroGroup is a nested record: the names of its field and of its type.
 type avroGroup struct{ field, name string }
 
-// newAvro reads a container file, which is named in errors.
+// newAvro reads a container file. Errors name the file.
 func newAvro(file string, in io.Reader) (Table, error) {
 	records, err := ocf.NewDecoder(in)
 	if err != nil {
@@ -53,7 +53,8 @@ func newAvro(file string, in io.Reader) (Table, error) {
 	return t, nil
 }
 
-// add adds the columns of a record that is within others; one that is within itself has none.
+// add adds the columns of a record that is nested in others. A record that contains itself has
+// none.
 func (t *avroTable) add(within []*avroGroup, record *avro.RecordSchema) {
 	for _, field := range record.Fields() {
 		schema := notNull(field.Type())
@@ -77,7 +78,7 @@ func (t *avroTable) add(within []*avroGroup, record *avro.RecordSchema) {
 	}
 }
 
-// notNull is what a name refers to, and of a union with null the other branch.
+// notNull resolves a name to its schema, and a union with null to its other branch.
 func notNull(s avro.Schema) avro.Schema {
 	if ref, ok := s.(*avro.RefSchema); ok {
 		s = ref.Schema()
@@ -96,7 +97,7 @@ func notNull(s avro.Schema) avro.Schema {
 
 func (t *avroTable) Columns() []string { return t.names }
 
-// Select does nothing: a record is read whole.
+// Select does nothing: records are always read whole.
 func (t *avroTable) Select([]int) {}
 
 func (t *avroTable) Line() int { return t.row }
@@ -127,8 +128,8 @@ func (t *avroTable) Next() ([]Cell, error) {
 	return t.cells, nil
 }
 
-// of is the column's value in a record; nil for null. What is of a union stands below the name of
-// its type.
+// of returns the column's value in a record, nil for null. The library nests a value of a union
+// under the name of its type.
 func (c *avroColumn) of(record map[string]any) any {
 	for _, g := range c.within {
 		record, _ = record[g.field].(map[string]any)
@@ -145,7 +146,7 @@ func (c *avroColumn) of(record map[string]any) any {
 	return v
 }
 
-// cell makes a cell of a value as the library gives it.
+// cell converts a value of the library to a cell.
 func (t *avroTable) cell(s avro.Schema, v any) Cell {
 	from := len(t.text)
 	text := func(kind CellKind, text []byte) Cell {
@@ -171,7 +172,7 @@ func (t *avroTable) cell(s avro.Schema, v any) Cell {
 		return text(String, append(t.text, v...))
 	case []byte:
 		return text(String, append(t.text, v...))
-	case time.Duration: // of a day, in milliseconds as Avro has it
+	case time.Duration: // a time of day, in milliseconds as in Avro
 		return text(Number, strconv.AppendInt(t.text, v.Milliseconds(), 10))
 	case time.Time:
 		cell := text(Time, v.UTC().AppendFormat(t.text, time.RFC3339Nano))

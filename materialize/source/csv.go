@@ -14,12 +14,12 @@ type csvTable struct {
 	file    string
 	records csvRecords
 	columns []string
-	chosen  []bool // by column: nil for all
+	chosen  []bool // by column; nil means all
 	line    int
 	cells   []Cell
 }
 
-// NewCSV reads a CSV. The file is named in errors.
+// NewCSV reads a CSV. Errors name the file.
 func NewCSV(file string, r io.Reader) (Table, error) {
 	t := &csvTable{file: file, records: csvRecords{in: bufio.NewReaderSize(r, csvBuffer)}}
 	header, err := t.read()
@@ -32,7 +32,7 @@ func NewCSV(file string, r io.Reader) (Table, error) {
 	for _, name := range header {
 		t.columns = append(t.columns, string(name))
 	}
-	t.columns[0] = strings.TrimPrefix(t.columns[0], "\ufeff") // as spreadsheets begin a file
+	t.columns[0] = strings.TrimPrefix(t.columns[0], "\ufeff") // the byte order mark of spreadsheets
 	if err := twice(t.columns); err != nil {
 		return nil, t.At(1, err)
 	}
@@ -54,8 +54,8 @@ func (t *csvTable) Select(columns []int) {
 	}
 }
 
-// read reads a record. An error is placed at the record's first line: a quote that is
-// never closed is found at the file's end only.
+// read reads a record. Errors name the record's first line: a quote that is never closed is found
+// only at the end of the file.
 func (t *csvTable) read() ([][]byte, error) {
 	record, line, err := t.records.next()
 	if err == io.EOF {
@@ -91,19 +91,20 @@ func (t *csvTable) Next() ([]Cell, error) {
 // csvBuffer is how many bytes of a CSV are read at a time.
 const csvBuffer = 64 << 10
 
-// csvRecords reads the records of a CSV as encoding/csv does. Lines without a quote,
-// which most are, are cut at their commas, in a third of the time.
+// csvRecords reads the same records as encoding/csv. Lines without a quote, which most are, are
+// split at their commas, which takes a third of the time.
 type csvRecords struct {
 	in    *bufio.Reader
 	lines int // read
 	long  []byte
 	cells [][]byte
 
-	quoted     *csv.Reader // reads records with quotes, one after the other
+	quoted     *csv.Reader // reads the records with quotes
 	quotedText bytes.Reader
 }
 
-// next reads a record and the number of its first line. It holds until the call after.
+// next reads a record and returns the number of its first line. The record is valid until the next
+// call.
 func (r *csvRecords) next() (record [][]byte, line int, err error) {
 	var text []byte
 	for len(text) == 0 {
@@ -130,12 +131,12 @@ func (r *csvRecords) next() (record [][]byte, line int, err error) {
 
 var quote = []byte{'"'}
 
-// trimLine is a line without its end.
+// trimLine removes the end of a line.
 func trimLine(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// readLine reads a line with its end, which only the last may lack.
+// readLine reads a line with its line end, which only the last line may lack.
 func (r *csvRecords) readLine() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -153,8 +154,7 @@ func (r *csvRecords) readLine() ([]byte, error) {
 	return line, nil
 }
 
-// readQuoted reads a record with quotes, which goes on until as many are closed as are
-// opened.
+// readQuoted reads a record with quotes, which continues until every quote is closed.
 func (r *csvRecords) readQuoted(start []byte) (record [][]byte, line int, err error) {
 	text, line := bytes.Clone(start), r.lines
 	for quotes := bytes.Count(text, quote); quotes%2 > 0; {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A CSV has the records, the lines and the errors that encoding/csv finds in it.
+// The records, lines and errors of a CSV are those of encoding/csv.
 func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{

@@ -1,37 +1,36 @@
-// Package source reads files of history: events as their topic would have had
-// them, and tables of rows. A file is a CSV, lines of JSON or Parquet, the first
-// two also compressed with gzip or zstd.
+// Package source reads files of history: events in the form that their topic would have, and tables
+// of rows. A file is CSV, JSON lines, Avro or Parquet; the first two may be compressed with gzip or
+// zstd.
 package source
 
 import "fmt"
 
 // Event is one event of a file.
 type Event struct {
-	// Topic is that of its record, where the line is an envelope; else empty.
+	// Topic is the topic in the event's envelope; empty if it has none.
 	Topic string
-	// Value is the record's, a JSON object. It holds until the next one is read.
+	// Value is the value of the record, a JSON object. It is valid until the next event is read.
 	Value []byte
-	// RecordTime is when its record was written, in milliseconds since 1970, as an
-	// envelope says it; -1 where none does.
+	// RecordTime is the record time in the event's envelope, in milliseconds since 1970; -1 if it
+	// has none.
 	RecordTime int64
-	// Line is where it stands, for At.
+	// Line is the event's line, for At.
 	Line int
 }
 
-// Source is the events of a file, in its order.
+// Source reads the events of a file in order.
 type Source interface {
-	// Next reads the next event; io.EOF is behind the last. Other errors are a
-	// *LineError.
+	// Next reads the next event. It returns io.EOF after the last; other errors are a *LineError.
 	Next(*Event) error
-	// At places an error about the event at a line.
+	// At adds a line to an error about the event.
 	At(line int, err error) error
 }
 
-// LineError is what is wrong with a line or a row of a file.
+// LineError is an error about a line or a row of a file.
 type LineError struct {
 	File string
 	Line int // from 1
-	// Row says that the file has no lines: Line is the number of a row.
+	// Row says that the file has no lines, and that Line is the number of a row.
 	Row bool
 	Err error
 }
@@ -44,5 +43,5 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err)
 }
 
-// Unwrap returns the error without its place.
+// Unwrap returns the error without its location.
 func (e *LineError) Unwrap() error { return e.Err }

@@ -35,12 +35,12 @@ type File struct {
 	in     io.Reader
 	close  func()
 	read   int64 // bytes of the file
-	size   int64 // 0 where it is not known
+	size   int64 // 0 if unknown
 }
 
-// Open opens a file, whose name says its format: .csv, .ndjson, .jsonl, .avro or .parquet, the
-// first three also with .gz or .zst behind it. The standard input has the format that
-// is given, and is no Parquet. The error names the file.
+// Open opens a file. Its extension says its format: .csv, .ndjson, .jsonl, .avro or .parquet, and
+// for the first three also its compression, if any: .gz or .zst. The standard input has the given
+// format, which cannot be Parquet. The error names the file.
 func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
 	f := &File{Name: name, close: func() {}}
 	if name == Stdin {
@@ -69,8 +69,8 @@ func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
 	return f, nil
 }
 
-// FormatOf is the format that a file's name says, empty for none, and the ending of its
-// compression, .gz or .zst.
+// FormatOf returns the format by the extension of a file, empty if it is unknown, and the extension
+// of its compression, .gz or .zst.
 func FormatOf(name string) (format, compression string) {
 	if ext := filepath.Ext(name); ext == ".gz" || ext == ".zst" {
 		compression, name = ext, strings.TrimSuffix(name, ext)
@@ -108,7 +108,7 @@ func (f *File) decompress(compression string) error {
 	}
 }
 
-// counter counts what is read from the file.
+// counter counts the bytes that are read from the file.
 type counter struct{ f *File }
 
 func (c counter) Read(b []byte) (int, error) {
@@ -123,8 +123,8 @@ func (c counter) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// Events reads the file as events: of a stream, or of all topics where it is nil,
-// which envelopes only tell.
+// Events reads the file as events of a stream. If stream is nil, the file must have envelopes,
+// which name the topics.
 func (f *File) Events(stream *record.Stream) (Source, error) {
 	if f.Format == NDJSON {
 		return NewEvents(f.Name, f.in), nil
@@ -139,8 +139,8 @@ func (f *File) Events(stream *record.Stream) (Source, error) {
 	return EventsOf(t, stream)
 }
 
-// Enveloped says whether the file's first line is an envelope; see NewEvents. What is
-// wrong with the file is found when it is read.
+// Enveloped says whether the file's first line is an envelope; see NewEvents. Errors of the file
+// are reported when it is read.
 func (f *File) Enveloped() bool {
 	if f.Format != NDJSON {
 		return false
@@ -172,11 +172,10 @@ func (f *File) Table() (Table, error) {
 	}
 }
 
-// Read is how many bytes of the file have been read, and of how many; 0 where that is
-// not known.
+// Read returns how many bytes of the file have been read, and its size, 0 if unknown.
 func (f *File) Read() (read, size int64) { return f.read, f.size }
 
-// Same says whether a name is that of the file.
+// Same says whether a name refers to the file.
 func (f *File) Same(name string) bool {
 	if f.file == nil {
 		return false

@@ -11,11 +11,11 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetBlock is how many rows are read of each column at a time.
+// parquetBlock is the number of rows that are read of each column at a time.
 const parquetBlock = 1024
 
-// parquetTable reads the columns of a Parquet file that hold one value a row, those
-// in groups by the names of their groups with dots. Lists and maps are no columns.
+// parquetTable reads the columns of a Parquet file that hold one value per row. A column in a group
+// is named by its path with dots. Lists and maps are not columns.
 type parquetTable struct {
 	file    string
 	groups  []parquet.RowGroup
@@ -23,9 +23,9 @@ type parquetTable struct {
 	columns []*parquetCells
 
 	row   int // from 1
-	left  int // rows of the group that are in no block yet
+	left  int // rows of the group that have not been read into a block
 	block int // rows in the block
-	next  int // row of the block
+	next  int // index of the next row in the block
 	cells []Cell
 }
 
@@ -41,7 +41,7 @@ type parquetCells struct {
 	text    []byte
 }
 
-// newParquet reads a Parquet file of so many bytes. It is named in errors.
+// newParquet reads a Parquet file of size bytes. Errors name the file.
 func newParquet(file string, r io.ReaderAt, size int64) (Table, error) {
 	t := &parquetTable{file: file}
 	if err := t.open(r, size); err != nil {
@@ -73,10 +73,10 @@ func (t *parquetTable) open(r io.ReaderAt, size int64) (err error) {
 	return twice(t.names)
 }
 
-// openParquet reads the footer of a file. The library makes as much room as the footer
-// says that it is long.
+// openParquet reads the footer of a file. It checks the footer's length first, because the library
+// allocates whatever the file claims.
 func openParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
-	const trailer = 8 // the footer's length, and four letters
+	const trailer = 8 // the footer's length and the magic number
 	var end [trailer]byte
 	if size > trailer {
 		if _, err := r.ReadAt(end[:], size-trailer); err != nil {
@@ -89,8 +89,7 @@ func openParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	return parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 }
 
-// damaged makes an error of a panic of the library, which has some about files that it did
-// not expect.
+// damaged turns a panic into an error: the library panics on some damaged files.
 func damaged(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("it is damaged: %v", p)
@@ -129,7 +128,7 @@ func (t *parquetTable) Next() ([]Cell, error) {
 	return t.cells, nil
 }
 
-// read reads the next block, of the next row group that has rows if need be.
+// read reads the next block, if necessary from the next row group with rows.
 func (t *parquetTable) read() error {
 	for t.left == 0 {
 		if len(t.groups) == 0 {
@@ -159,7 +158,7 @@ func (t *parquetTable) read() error {
 	return nil
 }
 
-// read reads a block of so many rows.
+// read reads a block of rows.
 func (c *parquetCells) read(rows int) (err error) {
 	defer damaged(&err)
 	c.text = c.text[:0]

@@ -13,11 +13,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// cellOf makes a cell of a value that is not null. Its text is appended to what is
-// given, and aliases that.
+// cellOf makes a cell from a value that is not null. It appends the cell's text to the buffer; the
+// cell aliases that.
 type cellOf = func([]byte, parquet.Value) (Cell, []byte)
 
-// textCell makes cells of a kind whose text a function appends; it returns nil for null.
+// textCell makes cells of a kind. appendText appends their text; it returns nil for null.
 func textCell(kind CellKind, appendText func([]byte, parquet.Value) []byte) cellOf {
 	return func(text []byte, v parquet.Value) (Cell, []byte) {
 		start := len(text)
@@ -29,7 +29,7 @@ func textCell(kind CellKind, appendText func([]byte, parquet.Value) []byte) cell
 	}
 }
 
-// timeCell makes cells of moments that a function gives.
+// timeCell makes cells from the times that a function returns.
 func timeCell(of func(parquet.Value) time.Time) cellOf {
 	return func(text []byte, v parquet.Value) (Cell, []byte) {
 		start, t := len(text), of(v).UTC()
@@ -38,8 +38,8 @@ func timeCell(of func(parquet.Value) time.Time) cellOf {
 	}
 }
 
-// parquetCell makes cells of the values of a type. Those of a float that are no
-// numbers are null, as pandas writes it.
+// parquetCell makes cells from the values of a type. NaN is null, since pandas writes nulls that
+// way.
 func parquetCell(t parquet.Type) (cellOf, error) {
 	if logical := t.LogicalType(); logical != nil {
 		if cell := logicalCell(t.Kind(), logical.Value); cell != nil {
@@ -53,9 +53,9 @@ func parquetCell(t parquet.Type) (cellOf, error) {
 		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendInt(dst, int64(v.Int32()), 10) }), nil
 	case parquet.Int64:
 		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendInt(dst, v.Int64(), 10) }), nil
-	case parquet.Int96: // times as Hive and old Spark write them
+	case parquet.Int96: // timestamps of Hive and old versions of Spark
 		return timeCell(func(v parquet.Value) time.Time {
-			const epoch = 2440588 // the day 1970-01-01 of Julius Scaliger's count
+			const epoch = 2440588 // 1970-01-01 as a Julian day number
 			n := v.Int96()
 			ns := int64(n[1])<<32 | int64(n[0])
 			return time.Unix((int64(n[2])-epoch)*24*60*60, ns)
@@ -71,8 +71,8 @@ func parquetCell(t parquet.Type) (cellOf, error) {
 	}
 }
 
-// logicalCell makes cells of a logical type; nil where its values are those of the
-// physical one.
+// logicalCell makes cells from values of a logical type. It returns nil if they read like the
+// physical type.
 func logicalCell(kind parquet.Kind, logical format.LogicalTypeValue) cellOf {
 	switch l := logical.(type) {
 	case *format.TimestampType:
@@ -110,7 +110,7 @@ func decimalCell(kind parquet.Kind, scale uint8) cellOf {
 		case parquet.Int64:
 			return value.AppendDecimal(dst, v.Int64(), scale)
 		}
-		b := v.ByteArray() // two's complement, the greatest byte first
+		b := v.ByteArray() // two's complement, big-endian
 		n := new(big.Int).SetBytes(b)
 		if len(b) > 0 && b[0]&0x80 != 0 {
 			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))

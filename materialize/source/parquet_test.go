@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// readParquet reads a file to its end, and says what was wrong with it.
+// readParquet reads a file to its end and returns its error.
 func readParquet(content []byte) error {
 	table, err := newParquet("in.parquet", bytes.NewReader(content), int64(len(content)))
 	for err == nil {
@@ -23,8 +23,8 @@ func readParquet(content []byte) error {
 	return err
 }
 
-// A Parquet file with a byte damaged is an error that says in which row, or that the file
-// is none; or it is read, with another value.
+// A Parquet file with one damaged byte gives an error that names the row, or says that it is not a
+// Parquet file; or it is read, with another value.
 func TestDamagedParquet(t *testing.T) {
 	located, footers := 0, 0
 	for _, name := range []string{"types.parquet", "hive.parquet"} {
@@ -54,7 +54,7 @@ func TestDamagedParquet(t *testing.T) {
 	}
 }
 
-// A footer that says it is longer than the file takes no memory.
+// A footer that claims to be longer than the file allocates no memory.
 func TestParquetWithTooLongAFooter(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "hive.parquet"))
 	if err != nil {

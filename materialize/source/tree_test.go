@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// cells are those of a row of a CSV.
+// cells returns the cells of a row of a CSV.
 func cells(texts ...string) (row []Cell) {
 	for _, text := range texts {
 		c := Cell{}
@@ -21,7 +21,7 @@ func cells(texts ...string) (row []Cell) {
 	return row
 }
 
-// What a cell holds stands in the record as it is, or is refused.
+// The value of a cell reaches the record unchanged, or is refused.
 func FuzzCell(f *testing.F) {
 	for _, cell := range []string{"", "a", "\"\\\x00", "1.5", "01", "\xff", "true"} {
 		f.Add(cell)

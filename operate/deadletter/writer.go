@@ -12,15 +12,15 @@ import (
 
 const (
 	maxLetters = 500
-	// maxBytes is the most that one transaction has of records, but for one record
-	// alone: so little that no batch is larger than brokers take by default.
+	// maxBytes bounds the records of one transaction, except a single larger record: so low that no
+	// batch exceeds the brokers' default limit.
 	maxBytes = 512 << 10
 )
 
-// errTakenOver is the end of a replay that another one has fenced.
+// errTakenOver is the error of a replay that another one has fenced.
 var errTakenOver = errors.New("another replay of this dead-letter topic was started, and goes on from here")
 
-// entry is one event to be replayed, or only the receipts that it lacks.
+// entry is one event to replay, or only its missing receipts.
 type entry struct {
 	event    event
 	record   *kgo.Record // nil for one that was replayed before
@@ -28,7 +28,7 @@ type entry struct {
 	receipts []int32 // partitions of the dead-letter topic
 }
 
-// writer writes entries in transactions: of each all or nothing.
+// writer writes entries in transactions, each atomic.
 type writer struct {
 	client   *kgo.Client
 	topic    string // of the dead letters
@@ -39,7 +39,7 @@ type writer struct {
 	bytes   int
 }
 
-// add takes an entry, and writes those before it when they are enough.
+// add adds an entry, and first writes the earlier ones if they are enough.
 func (w *writer) add(ctx context.Context, e entry) error {
 	size := 0
 	if e.record != nil {
@@ -58,7 +58,7 @@ func (w *writer) add(ctx context.Context, e entry) error {
 	return nil
 }
 
-// flush writes the entries at hand in one transaction.
+// flush writes the pending entries in one transaction.
 func (w *writer) flush(ctx context.Context) error {
 	if len(w.entries) == 0 {
 		return nil
@@ -81,11 +81,11 @@ func (w *writer) flush(ctx context.Context) error {
 	if err := w.client.BeginTransaction(); err != nil {
 		return fenced(err)
 	}
-	// To end a transaction is not broken off: nobody would know how it ended.
+	// Ending a transaction is not interrupted, because its outcome would be unknown.
 	whole := context.WithoutCancel(ctx)
 	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		// Where this fails too, the brokers do it when the time of the transaction is
-		// over, or when the next replay begins.
+		// If this fails too, the brokers do it when the transaction times out, or when the next
+		// replay begins.
 		_ = w.client.EndTransaction(whole, kgo.TryAbort)
 		return fenced(err)
 	}
@@ -101,7 +101,7 @@ func (w *writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// fenced tells a replay that was taken over from one that failed.
+// fenced distinguishes a replay that was taken over from one that failed.
 func fenced(err error) error {
 	if errors.Is(err, kerr.ProducerFenced) || errors.Is(err, kerr.InvalidProducerEpoch) {
 		return errTakenOver

@@ -1,5 +1,4 @@
-// Package doctor looks at what Weir runs on, and says what to do about what is
-// not well.
+// Package doctor checks what Weir runs on, and says what to do about each problem.
 package doctor
 
 import (
@@ -9,26 +8,25 @@ import (
 	"strings"
 )
 
-// Verdict is how something was found.
+// Verdict is the severity of a finding.
 type Verdict string
 
-// The verdicts: what is WARN works, until something happens; what is FAIL does
-// not work, or loses events.
+// The verdicts: WARN works until something happens; FAIL does not work, or loses events.
 const (
 	OK   Verdict = "OK"
 	Warn Verdict = "WARN"
 	Fail Verdict = "FAIL"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	Subject string  `json:"subject"` // such as "redis localhost:6379"
 	Found   string  `json:"found"`
-	Do      string  `json:"do,omitempty"` // empty where nothing is to be done
+	Do      string  `json:"do,omitempty"` // empty if there is nothing to do
 }
 
-// Findings are all that was looked at, in order.
+// Findings are the results of all checks, in order.
 type Findings []Finding
 
 func (f *Findings) ok(subject, format string, args ...any) {
@@ -49,7 +47,7 @@ func (f Findings) Count(v Verdict) (n int) {
 	return n
 }
 
-// WriteText writes a line for each finding, what to do below it, and the sum.
+// WriteText writes a line for each finding, what to do below it, and totals.
 func (f Findings) WriteText(out io.Writer) error {
 	width := 0
 	for i := range f {

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// longKey is the length from which on a key is told of, half of what none should
-	// pass: each question about its entity reads it whole, and so does each compaction.
+	// longKey is the length above which a key is reported, half of the limit for all keys: each
+	// question about its entity reads all of it, and so does each compaction.
 	longKey = 512 << 10
-	// patience is for how long keys are looked at, and longKeys how many are told of.
+	// patience bounds the time to walk through keys, longKeys the number reported.
 	patience = 10 * time.Second
 	longKeys = 3
 )
 
-// Keys walks over the keys of a namespace.
+// Keys walks through the keys of a namespace.
 type Keys interface {
 	Greatest(ctx context.Context, most int, patience time.Duration) (list []inspector.LongKey, looked int, all bool, err error)
 }
 
-// Greatest looks for the longest keys, and says which features they are of.
+// Greatest looks for the longest keys, and says which features they belong to.
 func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Findings) {
 	const subject = "greatest keys"
 	list, looked, all, err := keys.Greatest(ctx, longKeys, patience)
@@ -68,7 +68,7 @@ func entityOf(k inspector.LongKey, registry *features.Registry) string {
 	return visible(k.Entity)
 }
 
-// visible is a text of at most some 60 characters, those that cannot be seen escaped.
+// visible is a text of at most some 60 characters, with invisible ones escaped.
 func visible(text string) string {
 	const most = 60
 	quoted := fmt.Sprintf("%+q", text)
@@ -79,7 +79,7 @@ func visible(text string) string {
 	return quoted
 }
 
-// heldBy says which features a key holds state of.
+// heldBy says which features have state in a key.
 func heldBy(k inspector.LongKey, registry *features.Registry) string {
 	const most = 5
 	var names []string

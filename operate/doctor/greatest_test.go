@@ -29,8 +29,8 @@ features:
   both: COUNT(7d, pay, device, user)
 `
 
-// The longest keys are found on all masters, with the entity and the features that
-// they are of; short ones are no finding.
+// The longest keys are found on all masters, with their entity and their features; short ones are
+// not reported.
 func TestGreatest(t *testing.T) {
 	registry, err := definition.Parse("greatest.yaml", []byte(greatestDefinitions))
 	if err != nil {
@@ -89,7 +89,7 @@ func (k keysOf) Greatest(context.Context, int, time.Duration) ([]inspector.LongK
 	return k()
 }
 
-// What could not be looked at is told.
+// Failed checks are reported.
 func TestGreatestOfSome(t *testing.T) {
 	registry, err := definition.Parse("greatest.yaml", []byte(greatestDefinitions))
 	if err != nil {

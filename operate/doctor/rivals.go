@@ -11,12 +11,12 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// Deployments tells who applies which definitions to a namespace.
+// Deployments lists the groups that apply definitions to a namespace.
 type Deployments interface {
 	Applying(ctx context.Context) ([]redisstore.Applying, error)
 }
 
-// Rivals looks for consumer groups that apply different definitions to the namespace now.
+// Rivals reports consumer groups that apply different definitions to the namespace now.
 func Rivals(ctx context.Context, deployments Deployments, now time.Time) (f Findings) {
 	const subject = "deployments"
 	list, err := deployments.Applying(ctx)

@@ -1,6 +1,6 @@
 // Package featuretest runs tests of definitions: files *_test.yaml beside them, which
-// say what happens, what is asked, and what is to be answered. It answers with the code
-// that answers in production, over state in memory.
+// list events, questions and the answers expected. The code that answers in production
+// answers them, over state in memory.
 package featuretest
 
 import (
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Result is what became of the tests of a file.
+// Result is the result of the tests in a file.
 type Result struct {
 	File  string
 	Tests []TestResult
-	// Definitions are those that the tests are about; of their features Untested are
-	// those that no test of the file asks for.
+	// Definitions are the definitions under test; Untested are their features that no test of the
+	// file asks for.
 	Definitions string
 	Untested    []string
 }
 
-// TestResult is what became of a test.
+// TestResult is the result of one test.
 type TestResult struct {
 	Name     string
 	Line     int // from 1
@@ -27,10 +27,10 @@ type TestResult struct {
 	Took     time.Duration
 }
 
-// Failure is one thing that is not as a test says.
+// Failure is one difference from what a test expects.
 type Failure struct {
-	Line    int    // of what was expected
-	Message string // a line, and perhaps more that are indented
+	Line    int    // of the expectation
+	Message string // one line, perhaps with further indented lines
 }
 
 // Failed is the number of tests that failed.
@@ -43,8 +43,8 @@ func (r *Result) Failed() (n int) {
 	return n
 }
 
-// untested are the features of the same definitions that none of the files asks for, each
-// list behind the last file that is about its definitions.
+// untested are the features that none of the files with the same definitions asks for, listed after
+// the last file with those definitions.
 func untested(results []*Result) (lists map[int][]string) {
 	lists = map[int][]string{}
 	last := map[string]int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The shipped features are as their tests say, and all of them are tested.
+// The shipped features pass their tests, and all of them are tested.
 func TestShippedFeatures(t *testing.T) {
 	files, err := Find("../../config/features")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestShippedFeatures(t *testing.T) {
 	}
 }
 
-// A test may name values of every kind of answer, events as fields and as records.
+// A test may name values of every kind of answer, and events as fields or as records.
 func TestAllKinds(t *testing.T) {
 	r, err := Run(context.Background(), "testdata/all_test.yaml")
 	if err != nil {
@@ -52,7 +52,7 @@ func TestAllKinds(t *testing.T) {
 	}
 }
 
-// What fails is told with its line, what was expected, and what the answer rests on.
+// A failure is reported with its line, the expectation, and the basis of the answer.
 func TestFailures(t *testing.T) {
 	r, err := Run(context.Background(), "testdata/failing_test.yaml")
 	if err != nil {
@@ -91,7 +91,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Every bad file has its messages, with their places.
+// Every bad file has its messages, with their locations.
 func TestBadFiles(t *testing.T) {
 	definitions, err := filepath.Abs("testdata/definitions.yaml")
 	if err != nil {
@@ -141,7 +141,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// Tests are found in and below folders, and files are taken as they are.
+// Tests are found in and below folders, and files are taken as given.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a_test.yaml", "b/c_test.yml", "b/d.yaml"} {

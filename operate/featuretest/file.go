@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// Find lists the files of tests below paths, each a file or a folder.
+// Find lists the test files below paths, each a file or a folder.
 func Find(paths ...string) (files []string, err error) {
 	for _, p := range paths {
 		before := len(files)
@@ -42,7 +42,7 @@ func Find(paths ...string) (files []string, err error) {
 type file struct {
 	name        string
 	definitions []string // paths
-	start       int64    // milliseconds: the moment that offsets count from
+	start       int64    // milliseconds: the base of offsets
 	defaults    map[string]*yaml.Node
 	tests       []test
 	findings    definition.Findings
@@ -55,18 +55,18 @@ type test struct {
 	questions []ask
 }
 
-// event is something that happens.
+// event is an event of a test.
 type event struct {
-	node   *yaml.Node // where it stands
-	stream string     // of its fields; empty where it is a record of a topic
+	node   *yaml.Node // its location
+	stream string     // of its fields; empty for a record of a topic
 	topic  string
 	fields *yaml.Node // of the stream, or the record's value
-	at     int64      // milliseconds; of a record, when it came
+	at     int64      // milliseconds; for a record, when it was written
 	came   int64
-	poison string // the reason for which it is to be set aside; empty for none
+	poison string // the reason why it must be set aside; empty for none
 }
 
-// ask is a question with what is expected.
+// ask is a question with its expectations.
 type ask struct {
 	node   *yaml.Node
 	at     int64
@@ -74,10 +74,10 @@ type ask struct {
 	expect *yaml.Node
 }
 
-// defaultStart is the moment that offsets count from where nothing is said.
+// defaultStart is the base of offsets unless the file sets one.
 var defaultStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// read reads a file. The error is definition.Findings where the file can be read.
+// read reads a file. The error is definition.Findings if the file can be read.
 func read(name string) (*file, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -98,13 +98,13 @@ func read(name string) (*file, error) {
 	return f, nil
 }
 
-// find notes a finding at a node.
+// find adds a finding at a node.
 func (f *file) find(n *yaml.Node, format string, args ...any) {
 	f.findings = append(f.findings, definition.Finding{File: f.name, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
 }
 
-// members calls for each member of a mapping, resolving aliases and merges, a function by
-// its name.
+// members calls for each member of a mapping the function with its name, resolving aliases and
+// merges.
 func (f *file) members(n *yaml.Node, what string, by map[string]func(*yaml.Node)) map[string]bool {
 	seen := map[string]bool{}
 	known := make([]string, 0, len(by))
@@ -125,7 +125,7 @@ func (f *file) members(n *yaml.Node, what string, by map[string]func(*yaml.Node)
 	return seen
 }
 
-// resolved is what a node stands for.
+// resolved is the node that an alias refers to, or the node itself.
 func resolved(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// WriteText writes results for people: each test, and of those that failed why.
+// WriteText writes results for people: each test, and for failed ones the reasons.
 func WriteText(w io.Writer, results []*Result) error {
 	var b strings.Builder
 	tests, failed, values := 0, 0, 0
@@ -40,7 +40,7 @@ func WriteText(w io.Writer, results []*Result) error {
 	return err
 }
 
-// indented is a failure with its place.
+// indented is a failure with its location.
 func indented(r *Result, f Failure) string {
 	return fmt.Sprintf("%s:%d: %s", filepath.Base(r.File), f.Line, strings.ReplaceAll(f.Message, "\n", "\n         "))
 }
@@ -74,7 +74,7 @@ type (
 	}
 )
 
-// WriteJUnit writes results as JUnit does: a suite for each file.
+// WriteJUnit writes results in JUnit's format: a suite for each file.
 func WriteJUnit(w io.Writer, results []*Result) error {
 	var all junitSuites
 	for _, r := range results {

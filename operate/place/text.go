@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// WriteText says what the steps mean.
+// WriteText describes the steps.
 func WriteText(out io.Writer, steps []Step) error {
 	var text strings.Builder
 	for i := range steps {
@@ -56,7 +56,7 @@ func offsets(n int64) string {
 	return fmt.Sprintf("%d offsets", n)
 }
 
-// holds says what a log holds.
+// holds describes the offsets of a log.
 func holds(l *fetch.Log) string {
 	if l.Start == l.End {
 		return fmt.Sprintf("is empty at offset %d", l.End)

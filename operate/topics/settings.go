@@ -1,4 +1,4 @@
-// Package topics reads what the brokers say of topics.
+// Package topics reads the settings of topics from the brokers.
 package topics
 
 import (
