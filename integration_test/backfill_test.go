@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// late are features of state of their own that come when others are being filled already.
+// late defines features with state of their own that are added while others are still being filled.
 const late = `
 features:
   late_tx_3h: COUNT(3h, payment, merchant_id, where='amount > 5', tile=10m, keep=10d)
@@ -26,10 +26,10 @@ features:
   late_sum: {expr: late_tx_3h + card_count_1h}
 `
 
-// Every kind of feature is defined while events flow, then more of them, which are taken
-// away for a while. Processors are killed in mid backfill, Redis is put back to an older copy
-// and restarted: in the end each feature of each entity is what the model says over the
-// whole log, and says so.
+// Every kind of feature is defined while events flow. More features are added, removed and added
+// again. Processors are killed in the middle of a backfill, and Redis is restarted and restored
+// from an older copy. In the end every feature of every entity equals the model over the whole log,
+// and is complete.
 func TestBackfill(t *testing.T) {
 	events := fewer(60_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -102,7 +102,7 @@ func TestBackfill(t *testing.T) {
 	t.Logf("%d answers compared; %d kills", c.Compared, s.kills)
 }
 
-// awaitFilling waits until something holds of all fills, and there are some.
+// awaitFilling waits until there are fills and holds is true of all of them.
 func (s *scene) awaitFilling(what string, holds func(*state.FillEpoch) bool) {
 	s.t.Helper()
 	testkit.Eventually(s.t, 2*time.Minute, what, func() (bool, string) {

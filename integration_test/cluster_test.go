@@ -12,8 +12,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// The same over three masters: each shard fails and goes back in time with its
-// own master, whatever the others do.
+// Each of three masters fails and goes back in time with its shards, independently of the others.
 func TestExactlyOnceOnCluster(t *testing.T) {
 	events := fewer(60_000)
 	cluster := redistest.NewCluster(t)
@@ -48,12 +47,12 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 	s.finish(api, events)
 }
 
-// longestStall is for how long nothing may be applied while slots move: what lags is read again
+// longestStall bounds the time without progress while slots move: a lagging partition is read again
 // after a backoff of up to 5 s, and the machine may be busy.
 const longestStall = 20 * time.Second
 
-// Slots move from master to master and back, key by key, while events flow: shards whose slot
-// is under way lag and catch up, no event is lost or counts twice, and nothing stalls for long.
+// Slots move between masters and back, key by key, while events flow. Shards whose slot is moving
+// lag and catch up, no event is lost or counted twice, and nothing stalls for long.
 func TestSlotsMoveWhileEventsFlow(t *testing.T) {
 	events := fewer(60_000)
 	cluster := redistest.NewCluster(t)
@@ -99,8 +98,8 @@ func sumOf(ends map[state.Partition]int64) (sum int64) {
 	return sum
 }
 
-// watchStalls tells, once it is stopped, for how long at the most no shard was applied further
-// in all partitions together.
+// watchStalls measures the longest time in which no shard makes progress in any partition, until it
+// is stopped.
 func (s *scene) watchStalls() (longest <-chan time.Duration, stop func()) {
 	told, stopped := make(chan time.Duration, 1), make(chan struct{})
 	go func() {
@@ -126,7 +125,7 @@ func (s *scene) watchStalls() (longest <-chan time.Duration, stop func()) {
 				}
 				most, since = applied, time.Now()
 			case applied >= sumOf(written):
-				since = time.Now() // there is nothing to be applied
+				since = time.Now() // nothing is left to apply
 			}
 		}
 	}()

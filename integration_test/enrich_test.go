@@ -22,9 +22,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Each transaction comes out once and in order, to one who passes over repeated
-// offsets, with what a plain loop over its partition says of it, whatever is
-// killed or put back in time.
+// A consumer that skips repeated offsets gets each transaction once and in order, with the features
+// that a plain loop over its partition computes, even when processes are killed and Redis goes back
+// in time.
 func TestEnrichedEvents(t *testing.T) {
 	events := fewer(40_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -65,8 +65,8 @@ func TestEnrichedEvents(t *testing.T) {
 	s.checkEnriched("transaction")
 }
 
-// checkEnriched compares what was written of a stream's events with the model
-// of each partition, event by event.
+// checkEnriched compares a stream's enriched events with the model of each partition, event by
+// event.
 func (s *scene) checkEnriched(name string) {
 	s.t.Helper()
 	stream, _ := s.registry.Stream(name)
@@ -107,7 +107,7 @@ func (s *scene) checkEnriched(name string) {
 	}
 }
 
-// compareEnriched compares one event with the model that has applied it last.
+// compareEnriched compares one event with the model, right after the model applied it.
 func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *model.Model, in, out *kgo.Record) (compared int, differences []string) {
 	var value struct {
 		Event    json.RawMessage
@@ -129,7 +129,7 @@ func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *mod
 			continue
 		}
 		if slices.Contains(f.By, "device_id") {
-			// Other partitions have events of the device.
+			// The device has events in other partitions.
 			if got.Status == "" || len(got.Value) == 0 {
 				differences = append(differences, f.Name+" is missing")
 			}
@@ -143,8 +143,8 @@ func compareEnriched(enrichment *features.Enrichment, e *record.Event, loop *mod
 	return compared, differences
 }
 
-// firsts are by source partition the records of a topic of enriched events, but
-// for those whose offset came before.
+// firsts returns the records of a topic of enriched events by source partition, without those whose
+// source offset came before.
 func (s *scene) firsts(topic string) (firsts map[string][]*kgo.Record, repeated int) {
 	s.t.Helper()
 	firsts = map[string][]*kgo.Record{}
@@ -167,7 +167,7 @@ func (s *scene) firsts(topic string) (firsts map[string][]*kgo.Record, repeated 
 	return firsts, repeated
 }
 
-// readAll reads a topic to its end, without what was rolled back, by partition.
+// readAll reads a topic to its end, without aborted records, by partition.
 func (s *scene) readAll(topic string) map[string][]*kgo.Record {
 	s.t.Helper()
 	patient, cancel := context.WithTimeout(ctx, time.Minute)

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// stream is what the events of these tests are like: a month and more of few
-// users, with everything that goes wrong in quantity.
+// stream describes the events of these tests: more than a month of a few users, with many events of
+// every faulty kind.
 func stream(users int) generate.Options {
 	return generate.Options{
 		Users: users, Spacing: 15 * time.Second, Logins: 0.3, Nulls: 0.03,
@@ -19,10 +19,11 @@ func stream(users int) generate.Options {
 	}
 }
 
-// seed is that of the events.
+// seed is the seed of the events.
 const seed = 20261
 
-// Every event counts once, whatever is killed, cut or put back in time.
+// Every event counts once although processes are killed, connections are cut, and Redis goes back
+// in time.
 func TestExactlyOnce(t *testing.T) {
 	events := fewer(200_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -34,7 +35,7 @@ func TestExactlyOnce(t *testing.T) {
 	var old redistest.Copy
 	save := fault{"a copy of Redis is taken", func() { old = server.SaveCopy() }}
 	restore := fault{"Redis is put back to the copy", func() {
-		// A generation that begins to read afterwards would not have to notice.
+		// A generation that starts to read afterwards would not notice.
 		awaitShared(t, first, second, third)
 		before := s.rewinds()
 		server.RestoreCopy(old)

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// Every event counts once while processors join, leave and are killed in the midst
-// of rebalances: those that a kill, a start or a restart has just begun.
+// Every event counts once while processors join, leave and are killed during rebalances that a
+// kill, a start or a restart has just triggered.
 func TestExactlyOnceWhileTheGroupRebalances(t *testing.T) {
 	events := fewer(60_000)
 	server := redistest.New(t, redistest.Options{})

@@ -9,17 +9,16 @@ import (
 	"testing"
 )
 
-// killingProxy is a proxy before a broker that counts requests, and when it
-// comes to one of them calls kill: before the broker gets the request, or when
-// it has answered and the client has not heard of it.
+// killingProxy is a proxy before a broker. It counts requests and calls kill at one of them: before
+// the broker gets the request, or after it has answered and before the client gets the response.
 type killingProxy struct {
 	t        testing.TB
 	listener net.Listener
 
 	mu     sync.Mutex
 	target string
-	keys   []int16 // of the requests that count
-	left   int     // until it kills; 0 for never
+	keys   []int16 // the API keys that count
+	left   int     // requests until kill; 0 for never
 	after  bool
 	kill   func()
 }
@@ -36,7 +35,7 @@ func newKillingProxy(t testing.TB) *killingProxy {
 		for {
 			client, err := l.Accept()
 			if err != nil {
-				return // closed at the test's end
+				return // closed when the test ends
 			}
 			go p.serve(client)
 		}
@@ -44,14 +43,14 @@ func newKillingProxy(t testing.TB) *killingProxy {
 	return p
 }
 
-// arm makes the proxy kill at the nth request of one of the keys.
+// arm makes the proxy kill at the nth request with one of the keys.
 func (p *killingProxy) arm(n int, after bool, kill func(), keys ...int16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left, p.after, p.kill, p.keys = n, after, kill, keys
 }
 
-// disarm says whether the proxy has killed.
+// disarm stops counting and reports whether the proxy has killed.
 func (p *killingProxy) disarm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ func (p *killingProxy) disarm() bool {
 	return killed
 }
 
-// due says whether the request is the one to kill at.
+// due reports whether the request is the one to kill at.
 func (p *killingProxy) due(key int16) (kill func(), after bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +72,7 @@ func (p *killingProxy) due(key int16) (kill func(), after bool) {
 	return p.kill, p.after
 }
 
-// serve passes requests on one by one, each with its response.
+// serve forwards requests one by one, each with its response.
 func (p *killingProxy) serve(client net.Conn) {
 	defer client.Close()
 	p.mu.Lock()
@@ -81,7 +80,7 @@ func (p *killingProxy) serve(client net.Conn) {
 	p.mu.Unlock()
 	broker, err := net.Dial("tcp", target)
 	if err != nil {
-		return // the broker is not there yet, or no more
+		return // the broker is down
 	}
 	defer broker.Close()
 	for {

@@ -31,8 +31,8 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// fewer is how many of so many events are tried: under the race detector a tenth, since
-// processes and the model take several times as long for each.
+// fewer reduces a number of events to a tenth under the race detector, because processes and the
+// model take several times as long for each.
 func fewer(events int) int {
 	if testkit.Race {
 		return events / 10

@@ -31,8 +31,8 @@ func runWeir(t testing.TB, args ...string) (out string, code int) {
 	return string(text), code
 }
 
-// promised are the metrics that every process with both roles has, once it has
-// met an event, a dead letter and a question.
+// promised are the metrics that every process with both roles has after an event, a dead letter and
+// a question.
 var promised = []string{
 	"weir_events_total", "weir_dead_letters_total", "weir_refused_operations_total", "weir_batches_total",
 	"weir_batch_events_count", "weir_apply_seconds_bucket", "weir_freshness_seconds_bucket", "weir_lag_records",
@@ -40,7 +40,7 @@ var promised = []string{
 	"weir_question_features_total", "weir_questions_in_flight", "go_goroutines", "process_resident_memory_bytes",
 }
 
-// What operators see and do, on one process with both roles.
+// The test checks what operators see and do, on one process with both roles.
 func TestOperations(t *testing.T) {
 	const events = 3000
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -98,7 +98,7 @@ func TestOperations(t *testing.T) {
 		for _, name := range promised {
 			matches(t, text, "^"+name+`[{ ]`)
 		}
-		// Read once each: all that is in the log, aborted transactions apart.
+		// Every record in the log was read once, except aborted ones.
 		dead := w.metric("weir_events_total", `outcome="dead"`)
 		if n := w.metric("weir_events_total", ""); n != events || dead != float64(len(s.poison)) {
 			t.Errorf("%v events, %v of them dead; want %d and %d", n, dead, events, len(s.poison))
@@ -139,15 +139,15 @@ func TestOperations(t *testing.T) {
 	})
 }
 
-// A processor that is asked to end flushes, commits and leaves the group: what
-// is committed is what was applied, and the next one goes on at once.
+// On SIGTERM a processor flushes, commits and leaves the group: the committed offsets are those
+// applied, and the next processor continues at once.
 func TestShutdown(t *testing.T) {
 	const session = 30 * time.Second
 	events := fewer(40_000)
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	api := s.start("api")
-	// Commits are seldom, so that those of the end show.
+	// Commits are rare, so that the last ones show.
 	patient := []string{"--kafka.session_timeout", session.String(), "--processor.commit_interval", "1m"}
 	w := s.start("processor", patient...)
 	s.flow(generate.New(seed, stream(100)), events, fault{"a processor is asked to end", func() {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// An event is counted once by the questions that it is sent along with, from
-// before it is on the bus until it has long been applied.
+// A question with a pending event counts that event once, from before the event is on the bus until
+// long after it is applied.
 func TestPendingWhileItArrives(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())

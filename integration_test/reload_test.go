@@ -18,9 +18,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// added are features that processes learn of while they run: of new series in
-// tiles and as a set, of a log with new columns, of a series that others have
-// and that is to be kept for longer, and of others.
+// added are features that processes load while they run: new series in tiles and as a set, a log
+// with new columns, an existing series with a longer keep, and others.
 const added = `
 features:
   new_tx_1h: COUNT(1h, transaction, user_id, where='amount > 5', keep=10d)
@@ -38,13 +37,13 @@ type defined struct {
 	file string
 }
 
-// startDefined starts a process with the scene's definitions and a file more.
+// startDefined starts a process with the scene's definitions and one more file.
 func (s *scene) startDefined(role, text string) *defined {
 	s.t.Helper()
 	return s.startWith(definitions(s.t), role, text)
 }
 
-// startWith starts a process with definitions and a file more.
+// startWith starts a process with definitions and one more file.
 func (s *scene) startWith(paths []string, role, text string, more ...string) *defined {
 	s.t.Helper()
 	d := &defined{file: filepath.Join(s.t.TempDir(), "more.yaml")}
@@ -53,7 +52,7 @@ func (s *scene) startWith(paths []string, role, text string, more ...string) *de
 	return d
 }
 
-// put replaces the process's file, as careful editors do.
+// put replaces the process's file atomically, as careful editors do.
 func (d *defined) put(t testing.TB, text string) {
 	t.Helper()
 	if err := os.WriteFile(d.file+".new", []byte(text), 0o600); err != nil {
@@ -64,7 +63,7 @@ func (d *defined) put(t testing.TB, text string) {
 	}
 }
 
-// take changes the process's definitions and waits until it says it took them.
+// take changes the process's definitions and waits until it has loaded them.
 func (d *defined) take(t testing.TB, text string) {
 	t.Helper()
 	taken := strings.Count(d.Log(), "definitions taken")
@@ -74,8 +73,8 @@ func (d *defined) take(t testing.TB, text string) {
 	})
 }
 
-// since is since when a feature of a user says to be complete; ok if that lies
-// before the end of what its answer covers.
+// since returns the complete_since of a user's feature; ok reports whether it lies before the end
+// of the answer's coverage.
 func (s *scene) since(api *weir, feature string) (since int64, ok bool) {
 	s.t.Helper()
 	answers, err := api.ask(question{Features: []string{feature}, Entities: []json.RawMessage{json.RawMessage(`{"user_id":"u000001"}`)}, At: time.Now().UnixMilli()})
@@ -99,10 +98,9 @@ func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
 	return since
 }
 
-// Processors take a change at different moments; one hangs with the old
-// definitions and wakes up, and another is replaced by one that has them still.
-// No event is lost or counts twice, and new features hold every event since
-// they say so.
+// Processors load a change at different times. One hangs with the old definitions and wakes up, and
+// another is replaced by a processor that still has them. No event is lost or counted twice, and
+// new features hold every event since their complete_since.
 func TestReload(t *testing.T) {
 	events := fewer(120_000)
 	server := redistest.New(t, redistest.Options{AOF: true})

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// The requests of a replay that change something.
+// These are the requests of a replay that change something.
 const (
 	keyProduce        = 0
 	keyInitProducerID = 22
@@ -25,7 +25,7 @@ const (
 	keyEndTxn         = 26
 )
 
-// Whatever a replay is killed at, the next one ends with each event put back once.
+// If a replay is killed at any request, the next one completes it, and each event is put back once.
 func TestReplayUnderKills(t *testing.T) {
 	proxy := newKillingProxy(t)
 	broker := kafkatest.New(t, kafkatest.Options{Config: map[string]string{
@@ -36,7 +36,7 @@ func TestReplayUnderKills(t *testing.T) {
 	proxy.mu.Unlock()
 
 	const letters, batch = 6, 2
-	restOf := map[int]bool{} // what was left to the second replay
+	restOf := map[int]bool{} // numbers of events left to the second replay
 	kills := 0
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -84,7 +84,7 @@ func TestReplayUnderKills(t *testing.T) {
 			kills++
 		}
 	}
-	// One request to begin, and for each transaction at least two.
+	// A replay sends one request to begin, and at least two for each transaction.
 	if least := 2 * (1 + 2*letters/batch); kills < least {
 		t.Errorf("%d kills, want at least %d", kills, least)
 	}
@@ -95,7 +95,7 @@ func TestReplayUnderKills(t *testing.T) {
 	}
 }
 
-// setAside writes dead letters, as of events that are not in the topic itself.
+// setAside writes dead letters of events that are not in the topic itself.
 func setAside(t *testing.T, broker *kafkatest.Broker, events, dead string, n int) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -117,7 +117,7 @@ func setAside(t *testing.T, broker *kafkatest.Broker, events, dead string, n int
 	}
 }
 
-// committedRecords are all records of topics of two partitions that count.
+// committedRecords returns the committed records of topics with two partitions.
 func committedRecords(t *testing.T, broker *kafkatest.Broker, topics ...string) (records []*kgo.Record) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -126,7 +126,7 @@ func committedRecords(t *testing.T, broker *kafkatest.Broker, topics ...string) 
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ends := map[string]bool{} // a record in each partition says that all before it is read
+	ends := map[string]bool{} // partitions whose marker record is read
 	for _, topic := range topics {
 		for partition := range int32(2) {
 			end := &kgo.Record{Topic: topic, Partition: partition}
@@ -152,8 +152,8 @@ func committedRecords(t *testing.T, broker *kafkatest.Broker, topics ...string) 
 	return records
 }
 
-// Once definitions take what they did not take before, a replay makes up for it;
-// what they still do not take is set aside again.
+// Once definitions accept events that they rejected before, a replay applies them; events that are
+// still rejected are set aside again.
 func TestReplayedEventsCount(t *testing.T) {
 	definitions := func(name, amount string) string {
 		path := filepath.Join(t.TempDir(), name)
@@ -233,7 +233,7 @@ features:
 	if !strings.Contains(out, `"replays": 1`) {
 		t.Errorf("what is set aside again does not say so:\n%s", out)
 	}
-	// It is still no string, and is told from what was replayed before.
+	// The value is still no string, and its dead letter differs from the replayed one.
 	replay("replayed 1 event: 1 wrong_type")
 	await(w, "4", 2)
 	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())

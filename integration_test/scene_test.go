@@ -28,11 +28,11 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// shards is the number of state shards, that of the settings' default.
+// shards is the default number of shards.
 var shards = config.Default().Shards
 
-// scene is a broker and a namespace in Redis with which processes of Weir
-// work, and the model of all events that were written.
+// scene is a broker and a Redis namespace for processes of Weir, and the model of all events
+// written.
 type scene struct {
 	t        testing.TB
 	broker   *kafkatest.Broker
@@ -47,14 +47,14 @@ type scene struct {
 	began    time.Time
 	registry *features.Registry
 	model    *model.Model
-	known    map[string]bool // places of the records that the model has
-	written  int64           // records in the log, those of aborted transactions among them
-	most     int64           // offsets that were ever seen applied
-	poison   []string        // places of the records that must go to the dead letters
-	clock    int64           // the greatest timestamp of a record that counts, in ms
+	known    map[string]bool // places of the records in the model
+	written  int64           // records in the log, aborted ones included
+	most     int64           // the most offsets seen applied
+	poison   []string        // places of the records that must become dead letters
+	clock    int64           // the greatest timestamp of a committed record, in ms
 }
 
-// definitions are the shipped features and those of testdata/kinds.yaml.
+// definitions returns the shipped features and those of testdata/kinds.yaml.
 func definitions(t testing.TB) []string {
 	t.Helper()
 	var paths []string
@@ -68,8 +68,8 @@ func definitions(t testing.TB) []string {
 	return paths
 }
 
-// newScene makes a scene on a broker of its own, with the topics, and a Redis;
-// settings are those by which processes reach this Redis.
+// newScene makes a scene with a broker of its own, the topics, and a Redis that processes reach
+// with the settings.
 func newScene(t testing.TB, client redis.UniversalClient, settings ...string) *scene {
 	t.Helper()
 	return newSceneOf(t, client, definitions(t), settings...)
@@ -94,12 +94,12 @@ func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, sett
 			"--kafka.brokers", strings.Join(broker.Addrs(), ","), "--kafka.group", namespace,
 			"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--kafka.rebalance_timeout", "10s",
 			"--processor.commit_interval", "100ms", "--processor.batch.max_events", "500",
-			"--api.timeout", "30s", // questions of comparisons are great, and the machine may be busy
+			"--api.timeout", "30s", // comparisons ask big questions, and the machine may be busy
 		}, settings...),
 	}
 }
 
-// start starts a process in a role; more settings override the scene's.
+// start starts a process in a role; settings in more override the scene's.
 func (s *scene) start(role string, more ...string) *weir {
 	s.t.Helper()
 	w := startWeir(s.t, slices.Concat([]string{"--roles", role}, s.settings, more)...)
@@ -116,7 +116,7 @@ func (s *scene) kill(victims ...interface{ Kill() }) {
 	}
 }
 
-// rewinds is how often all processes together found Redis gone back in time.
+// rewinds returns how often the processes together have found that Redis went back in time.
 func (s *scene) rewinds() (n int) {
 	for _, w := range s.started {
 		n += w.rewinds()
@@ -124,8 +124,7 @@ func (s *scene) rewinds() (n int) {
 	return n
 }
 
-// write writes the events in one of the ways there are, and applies them to
-// the model.
+// write writes the events with how, and applies them to the model.
 func (s *scene) write(events []generate.Event, how func([]generate.Event) ([]*kgo.Record, error)) error {
 	records, err := how(events)
 	if err != nil {
@@ -140,7 +139,7 @@ func (s *scene) write(events []generate.Event, how func([]generate.Event) ([]*kg
 	return nil
 }
 
-// apply applies a record to the model; the error is that it is poison.
+// apply applies a record to the model; an error means that it is poison.
 func (s *scene) apply(r *kgo.Record) error {
 	at := place(r.Topic, r.Partition, r.Offset)
 	s.known[at] = true
@@ -156,9 +155,8 @@ func (s *scene) apply(r *kgo.Record) error {
 	return nil
 }
 
-// applyRepeated applies to the model the records that are in the log although
-// their producer knows nothing of them: those that it sent again after a broker
-// had been killed, which no longer knew that it had them.
+// applyRepeated applies to the model the duplicates that the producer does not know of: after a
+// broker was killed, the producer repeats records, and the broker no longer knows that it has them.
 func (s *scene) applyRepeated() {
 	s.t.Helper()
 	repeated := 0
@@ -167,7 +165,7 @@ func (s *scene) applyRepeated() {
 			for _, r := range records {
 				if !s.known[place(r.Topic, r.Partition, r.Offset)] {
 					repeated++
-					_ = s.apply(r) // poison is noted
+					_ = s.apply(r) // apply notes poison
 				}
 			}
 		}
@@ -177,7 +175,7 @@ func (s *scene) applyRepeated() {
 	}
 }
 
-// applied is the number of offsets that all shards have applied.
+// applied returns the number of offsets applied by all shards.
 func (s *scene) applied() (sum int64, err error) { return appliedOf(s.store) }
 
 func appliedOf(store *redisstore.Store) (sum int64, err error) {
@@ -191,7 +189,7 @@ func appliedOf(store *redisstore.Store) (sum int64, err error) {
 	return sum, nil
 }
 
-// appliedIn is the number of offsets that all shards of one server have applied.
+// appliedIn returns the number of offsets applied by all shards of one server.
 func (s *scene) appliedIn(server *redistest.Server) int64 {
 	s.t.Helper()
 	applied, err := appliedOf(redisstore.New(server.Client(s.t), s.group, shards))
@@ -201,8 +199,8 @@ func (s *scene) appliedIn(server *redistest.Server) int64 {
 	return applied
 }
 
-// awaitApplied waits until every shard has applied every partition to its end,
-// and the group has committed that.
+// awaitApplied waits until every shard has applied every partition to its end and the group has
+// committed those offsets.
 func (s *scene) awaitApplied() {
 	s.t.Helper()
 	testkit.Eventually(s.t, 2*time.Minute, "everything is applied and committed", func() (bool, string) {
@@ -229,8 +227,8 @@ func (s *scene) awaitApplied() {
 	})
 }
 
-// compareAll compares all answers with the model, now and at moments that have
-// passed, at and around edges of tiles among them.
+// compareAll compares all answers with the model, now and at past moments, at and around tile edges
+// among them.
 func (s *scene) compareAll(api *weir) int {
 	s.t.Helper()
 	clock, err := s.store.Clock(ctx)
@@ -243,14 +241,13 @@ func (s *scene) compareAll(api *weir) int {
 	c := blackbox.Comparison{T: s.t, URL: api.url, Model: s.model}
 	at := moments(clock)
 	if testkit.Race {
-		at = at[:4] // the model in this process takes most of the time there
+		at = at[:4] // most of the time goes to the model in this process
 	}
 	c.All(s.registry, clock, at...)
 	return c.Compared
 }
 
-// moments are the present one and some that have passed, at and around edges
-// of tiles.
+// moments returns the current moment and several past ones, at and around tile edges.
 func moments(clock int64) []int64 {
 	edge := state.FloorDiv(clock, hour) * hour
 	moments := []int64{clock, clock + hour, clock - hour + 1, edge, edge - 1, clock - day}
@@ -261,8 +258,8 @@ func moments(clock int64) []int64 {
 	return moments
 }
 
-// awaitRewind waits until a processor has found Redis gone back in time, which
-// some had so many times before.
+// awaitRewind waits until the processors have found that Redis went back in time more often than
+// before.
 func (s *scene) awaitRewind(before int) {
 	s.t.Helper()
 	testkit.Eventually(s.t, time.Minute, "the processors find Redis gone back in time", func() (bool, string) {
@@ -270,8 +267,8 @@ func (s *scene) awaitRewind(before int) {
 	})
 }
 
-// finish waits until all events are applied, compares all answers with the
-// model, and tells the figures.
+// finish waits until all events are applied, compares all answers with the model, and logs the
+// figures.
 func (s *scene) finish(api *weir, events int) {
 	s.t.Helper()
 	s.awaitApplied()
@@ -284,18 +281,18 @@ func (s *scene) finish(api *weir, events int) {
 		applied.Sub(s.began).Round(time.Second), time.Since(applied).Round(time.Second), compared)
 }
 
-// fault is something bad that happens while events flow.
+// fault is a failure that is injected while events flow.
 type fault struct {
 	what   string
 	happen func()
 }
 
-// ahead is how far the flow may be before what was ever applied, in records:
-// enough that faults meet work under way, not so much that it ends before them.
+// ahead bounds how many records the writer may be ahead of applying: enough that faults hit work in
+// progress, not so many that the writing ends before the faults do.
 var ahead = int64(fewer(20_000))
 
-// flow writes n events, and lets the faults happen one after the other, spread
-// evenly over them. Writing goes on during a fault, until the next is due.
+// flow writes n events and runs the faults one after the other, spread evenly over the events.
+// Writing continues during a fault, until the next one is due.
 func (s *scene) flow(g *generate.Generator, n int, faults ...fault) {
 	s.t.Helper()
 	flowing, stop := context.WithTimeout(ctx, 3*time.Minute)
@@ -308,7 +305,7 @@ func (s *scene) flow(g *generate.Generator, n int, faults ...fault) {
 				done <- err
 				return
 			}
-			due <- struct{}{} // waits for the end of the fault before
+			due <- struct{}{} // waits until the previous fault is over
 		}
 		done <- s.writeMany(flowing, g, n-part*len(faults))
 	}()
@@ -327,7 +324,7 @@ func (s *scene) flow(g *generate.Generator, n int, faults ...fault) {
 	}
 }
 
-// writeMany writes events in every way there is, as fast as they are applied.
+// writeMany writes n events in every way, as fast as they are applied.
 func (s *scene) writeMany(ctx context.Context, g *generate.Generator, n int) error {
 	const chunk = 1000
 	for i := 0; n > 0; i++ {
@@ -344,7 +341,8 @@ func (s *scene) writeMany(ctx context.Context, g *generate.Generator, n int) err
 			return err
 		}
 		if i%10 == 5 {
-			// The same events once more: they would count if the abort did not.
+			// The events are written once more and aborted: they would count twice if the abort
+			// failed.
 			if err := s.producer.abort(events); err != nil {
 				return err
 			}
@@ -357,8 +355,8 @@ func (s *scene) writeMany(ctx context.Context, g *generate.Generator, n int) err
 	return nil
 }
 
-// keepUp waits until no more than ahead records are not applied, or were not
-// before Redis went back in time.
+// keepUp waits until at most ahead records are unapplied; records that were applied before Redis
+// went back in time count as applied.
 func (s *scene) keepUp(ctx context.Context) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -378,8 +376,8 @@ func (s *scene) keepUp(ctx context.Context) error {
 	}
 }
 
-// checkDeadLetters wants a dead letter for every record that is poison, and
-// for no other, but for those that came too late.
+// checkDeadLetters checks that every poison record has a dead letter, and that no other record has
+// one, late ones excepted.
 func (s *scene) checkDeadLetters() {
 	s.t.Helper()
 	for place, letter := range readDead(s.t, s.broker, s.poison) {

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// The master dies, or hangs, and a Sentinel names another one: processors and API find it
-// by themselves, and go on where it is.
+// The master dies or hangs, and a Sentinel names another: processors and API find it by themselves
+// and continue there.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
 	t.Run("dead", func(t *testing.T) { masterGone(t, func(s *scene, primary *redistest.Server) { s.kill(primary) }) })
-	// Its connections stand, and nothing comes of them.
+	// The master's connections stay open without answering.
 	t.Run("hung", func(t *testing.T) { masterGone(t, func(_ *scene, primary *redistest.Server) { primary.Pause() }) })
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// The worked example of the textbook: a payment of 166.6 at 1532496076032,
-// which lies in the day 17737 and the hour 425693 since 1970.
+// The worked example of the textbook is a payment of 166.6 at 1532496076032, which lies in day
+// 17737 and hour 425693 since 1970.
 const (
 	textbookTime = 1532496076032
 	textbookDay  = 17737
@@ -45,9 +45,9 @@ func TestTextbook(t *testing.T) {
 	}
 	s.awaitApplied()
 
-	// The state is that of the documentation: a string for each entity and group
-	// of series, in the shard of the entity's hash, with a section for each series. That of a pair
-	// is embedded in that of the user.
+	// The state is laid out as documented: a string for each entity and group of series, in the
+	// shard of the entity's hash, with a section for each series. The state of a pair is embedded
+	// in that of the user.
 	for _, c := range []struct {
 		entity, feature string
 		tile            int64
@@ -89,7 +89,7 @@ func TestTextbook(t *testing.T) {
 		}
 	}
 
-	// Two more on the edge of the day, in the tiles to its sides.
+	// Two more payments lie on the edges of the day, in the neighbouring tiles.
 	const edge = textbookDay * day
 	more := []generate.Event{textbookEvent(edge, "10.01"), textbookEvent(edge-1, "5")}
 	if err := s.write(more, s.producer.write); err != nil {
@@ -102,7 +102,7 @@ func TestTextbook(t *testing.T) {
 		want    string
 	}{
 		{"device_tx_7d", textbookTime, "3 PRESENT"},
-		{"device_tx_7d", textbookTime - hour, "3 PRESENT"}, // the tile of the moment counts as a whole
+		{"device_tx_7d", textbookTime - hour, "3 PRESENT"}, // the current tile counts as a whole
 		{"device_tx_7d", (textbookDay+6)*day - 1, "3 PRESENT"},
 		{"device_tx_7d", (textbookDay + 6) * day, "2 PRESENT"},
 		{"device_tx_7d", (textbookDay+7)*day - 1, "2 PRESENT"},
@@ -129,7 +129,7 @@ func TestTextbook(t *testing.T) {
 		}
 	}
 
-	// What is no longer kept is said, not answered wrongly.
+	// An answer reports that state is no longer kept, instead of a wrong value.
 	for feature, at := range map[string]int64{
 		"device_tx_7d?device_id=d000001": textbookTime - hour - 1,
 		"card_count_today?card_id=c1":    textbookTime - 1, // keep=0s

@@ -19,16 +19,16 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// served is what a live question was answered about an entity at a moment.
+// served is the answer of a live question about an entity at a moment.
 type served struct {
 	keys    map[string]string
 	at      int64
 	answers map[string]answer
 }
 
-// A training set as served says what questions were answered at its moments: with all
-// events that had come until then, of both streams, and without late ones that came
-// later. By event time it has those too.
+// A training set "as served" equals the live answers at its moments: it holds all events of both
+// streams that had arrived by then, and no late events that came afterwards. A training set by
+// event time holds those too.
 func TestTrainingSetIsWhatWasAnswered(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	shipped, err := filepath.Abs("../config/features")
@@ -84,7 +84,7 @@ func TestTrainingSetIsWhatWasAnswered(t *testing.T) {
 	}
 }
 
-// askAbout asks for the service about the entities of some payments, as of now.
+// askAbout asks the service about the entities of some payments, as of now.
 func askAbout(t *testing.T, w *weir, s *scene, events []generate.Event) (log []served) {
 	t.Helper()
 	service, ok := s.registry.Service("payment_risk")
@@ -126,7 +126,7 @@ func askAbout(t *testing.T, w *weir, s *scene, events []generate.Event) (log []s
 	return log
 }
 
-// compareServed compares a training set with what was answered.
+// compareServed compares a training set with the live answers.
 func compareServed(t *testing.T, name string, log []served, tell bool) (compared, differ int) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -153,7 +153,7 @@ func compareServed(t *testing.T, name string, log []served, tell bool) (compared
 				want = ""
 			}
 			status := a.Status
-			if status == query.Incomplete { // of which a training set does not know
+			if status == query.Incomplete { // a training set has no such status
 				status = query.Status(cells[feature+"_status"])
 			}
 			if !sameNumber(cells[feature], want) || cells[feature+"_status"] != string(status) {
@@ -167,7 +167,8 @@ func compareServed(t *testing.T, name string, log []served, tell bool) (compared
 	return compared, differ
 }
 
-// sameNumber says whether texts are equal, or numbers are but for the order of a sum.
+// sameNumber reports whether texts are equal, or are numbers that differ only by the order of
+// summation.
 func sameNumber(a, b string) bool {
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// Certificates is how a server shows who it is and, with authorities, finds out
-// who its clients are. It is safe for concurrent use.
+// Certificates authenticate a server and, with authorities, its clients. It is safe for concurrent
+// use.
 type Certificates struct {
 	cert, key, clientCA string
 	watch               *watch
 	present             atomic.Pointer[tls.Config]
 }
 
-// LoadCertificates reads PEM files: a server's certificate, its key and, unless
-// the name is empty, the authorities that sign its clients' certificates. The
-// error begins with the name of the setting in the section api.tls.
+// LoadCertificates reads PEM files: a server's certificate, its key and, unless the name is empty,
+// the authorities that sign its clients' certificates. The error begins with the name of the
+// setting in the section api.tls.
 func LoadCertificates(cert, key, clientCA string) (*Certificates, error) {
 	paths := []string{cert, key}
 	if clientCA != "" {
@@ -42,7 +42,7 @@ func (c *Certificates) load() error {
 		if t.ClientCAs, err = Authorities(c.clientCA); err != nil {
 			return fmt.Errorf("api.tls.client_ca: %w", err)
 		}
-		// Probes have no certificate. Who needs one is refused with an answer that
+		// Probes have no certificate. Other requests without one are refused with an answer that
 		// says so.
 		t.ClientAuth = tls.VerifyClientCertIfGiven
 	}
@@ -63,9 +63,8 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Look takes files that have changed, for connections from now on; changed says
-// that it has done so. With an error those before stay in use; it comes once
-// for a content.
+// Look loads changed files, for connections from now on; changed says that it has done so. After an
+// error the earlier ones stay in use; the error is returned once for each content.
 func (c *Certificates) Look() (changed bool, err error) {
 	if !c.watch.changed() {
 		return false, nil
@@ -74,7 +73,7 @@ func (c *Certificates) Look() (changed bool, err error) {
 	return err == nil, err
 }
 
-// TLS is the configuration of a server; it follows what Look takes.
+// TLS is the configuration of a server; it follows Look.
 func (c *Certificates) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,

@@ -1,3 +1,3 @@
-// Package credentials holds what tells friends from strangers, read from files
-// that may change while the process runs: tokens, certificates, authorities.
+// Package credentials authenticates clients by files that may change while the process
+// runs: tokens, certificates and authorities.
 package credentials

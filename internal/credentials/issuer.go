@@ -15,15 +15,16 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// ErrIssuerAway is that of a token that cannot be verified, since its issuer's keys cannot be had.
+// ErrIssuerAway is the error for a token that cannot be verified, because its issuer's keys are
+// unavailable.
 var ErrIssuerAway = errors.New("the token cannot be verified now: its issuer does not answer")
 
-// IssuerConfig says whose JSON web tokens are accepted, and how they are read.
+// IssuerConfig says which JSON web tokens are accepted, and how they are read.
 type IssuerConfig struct {
 	URL         string // where the issuer says what it is: /.well-known/openid-configuration below it
-	Audience    string // whom its tokens must be meant for
+	Audience    string // the audience that its tokens must have
 	ScopeClaim  string // the claim that lists scopes, as a text with spaces or as a list
-	ScopePrefix string // what stands before scopes in that claim; others are passed over
+	ScopePrefix string // what is before scopes in that claim; others are skipped
 	TLS         *tls.Config
 	Now         func() time.Time // time.Now if nil
 }
@@ -38,26 +39,26 @@ type Issuer struct {
 	verified map[[sha256.Size]byte]verified
 }
 
-// verifier is what discovery tells: the keys, and who verifies tokens with them.
+// verifier is the result of discovery: the keys, and what verifies tokens with them.
 type verifier struct {
 	keys *oidc.RemoteKeySet
 	*oidc.IDTokenVerifier
 }
 
-// verified is a token that was found to be valid, and until when that is believed.
+// verified is a valid token, with the time until which it is not verified again.
 type verified struct {
 	client *Client
 	until  time.Time
 }
 
 const (
-	// believed is for how long a token that was verified is not verified again.
+	// believed is how long a verified token is not verified again.
 	believed = time.Minute
-	// mostVerified bounds the tokens that are remembered.
+	// mostVerified bounds the tokens that are cached.
 	mostVerified = 10_000
 	// issuerTimeout bounds a request to the issuer.
 	issuerTimeout = 5 * time.Second
-	// patience is for how long a question waits for the keys that verify its token.
+	// patience is how long a question waits for the keys that verify its token.
 	patience = 2 * time.Second
 )
 
@@ -72,8 +73,8 @@ func NewIssuer(c IssuerConfig) *Issuer {
 	return &Issuer{config: c, client: client, verified: map[[sha256.Size]byte]verified{}}
 }
 
-// Discover asks the issuer for what verifying its tokens takes. The keys themselves are
-// fetched with the first token, and anew when a token names one that is not known.
+// Discover asks the issuer for what verifying its tokens needs. The keys themselves are fetched
+// with the first token, and again when a token names an unknown one.
 func (i *Issuer) Discover(ctx context.Context) error {
 	ctx = oidc.ClientContext(ctx, i.client)
 	provider, err := oidc.NewProvider(ctx, i.config.URL)
@@ -95,8 +96,8 @@ func (i *Issuer) Discover(ctx context.Context) error {
 // IsJWT says whether a token has the form of a JSON web token.
 func IsJWT(token string) bool { return strings.Count(token, ".") == 2 }
 
-// Identify finds out who shows a token, and what its scopes are. The error is ErrIssuerAway,
-// or says why the token is not accepted.
+// Identify identifies the owner of a token and its scopes. The error is ErrIssuerAway, or says why
+// the token is rejected.
 func (i *Issuer) Identify(ctx context.Context, token string) (*Client, error) {
 	hash := sha256.Sum256([]byte(token))
 	if client := i.remembered(hash); client != nil {
@@ -108,7 +109,7 @@ func (i *Issuer) Identify(ctx context.Context, token string) (*Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	// Verify does not tell keys that cannot be had from a signature that is wrong.
+	// Verify does not distinguish unavailable keys from a wrong signature.
 	if _, err := verifier.keys.VerifySignature(ctx, token); isAway(err) {
 		return nil, ErrIssuerAway
 	}
@@ -130,7 +131,7 @@ func isAway(err error) bool {
 	return errors.As(err, &away) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// why says why a token is not accepted.
+// why says why a token is rejected.
 func why(err error) error {
 	var expired *oidc.TokenExpiredError
 	if errors.As(err, &expired) {
@@ -139,7 +140,7 @@ func why(err error) error {
 	return fmt.Errorf("the token is not valid here: %s", strings.TrimPrefix(err.Error(), "oidc: "))
 }
 
-// scopes are those of a claim. Those of other servers are passed over.
+// scopes are the scopes in a claim. Those of other servers are skipped.
 func (i *Issuer) scopes(claim any) Scopes {
 	var words []string
 	switch claim := claim.(type) {
@@ -161,7 +162,7 @@ func (i *Issuer) scopes(claim any) Scopes {
 	return s
 }
 
-// remembered is the client of a token that was verified a short while ago.
+// remembered is the client of a token that was verified recently.
 func (i *Issuer) remembered(hash [sha256.Size]byte) *Client {
 	i.mu.Lock()
 	defer i.mu.Unlock()

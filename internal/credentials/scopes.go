@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Client is who asks, and what it may ask for.
+// Client is an authenticated client, and what it may ask for.
 type Client struct {
 	Name   string // of a token's line, a token's subject or a certificate's subject; may be empty
 	Scopes Scopes
@@ -31,8 +31,8 @@ var serviceName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 // AllScopes are those of a client that may ask for everything.
 func AllScopes() Scopes { return Scopes{query: true, admin: true} }
 
-// readScopes reads scopes: "query", "admin", "service:NAME". The error does not show
-// what is none, which may be a token.
+// readScopes parses scopes: "query", "admin", "service:NAME". The error does not show an invalid
+// one, which may be a token.
 func readScopes(words []string) (Scopes, error) {
 	var s Scopes
 	for i, word := range words {
@@ -43,7 +43,7 @@ func readScopes(words []string) (Scopes, error) {
 	return s, nil
 }
 
-// add says whether a word is a scope, which is then among s.
+// add adds a word if it is a scope, and says whether it is.
 func (s *Scopes) add(word string) bool {
 	service, limited := strings.CutPrefix(word, serviceScope)
 	switch {

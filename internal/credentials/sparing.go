@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sparing asks an issuer for the same thing once in askedAgain at most: tokens that name
-// keys that are not there could else have it asked as often as somebody likes.
+// sparing asks an issuer for the same URL at most once in askedAgain: otherwise clients could make
+// it ask as often as they like, with tokens that name unknown keys.
 type sparing struct {
 	next http.RoundTripper
 	now  func() time.Time
@@ -19,7 +19,7 @@ type sparing struct {
 	kept map[string]*keptResponse // by URL: the few that discovery names
 }
 
-// keptResponse is what was answered, and when it was asked for.
+// keptResponse is a response, and when it was requested.
 type keptResponse struct {
 	asked    time.Time
 	response *http.Response
@@ -29,17 +29,17 @@ type keptResponse struct {
 
 const (
 	askedAgain = 5 * time.Second
-	// mostKeys bounds what an issuer may answer, in bytes.
+	// mostKeys bounds a response of the issuer, in bytes.
 	mostKeys = 1 << 20
 )
 
-// awayError is that of an issuer that does not answer as it should.
+// awayError is the error of an issuer that does not answer properly.
 type awayError struct{ err error }
 
 func (e *awayError) Error() string { return e.err.Error() }
 func (e *awayError) Unwrap() error { return e.err }
 
-// RoundTrip answers from what was answered a short while ago, or asks.
+// RoundTrip returns a recent response, or sends the request.
 func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

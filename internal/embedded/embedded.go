@@ -1,8 +1,8 @@
 // Package embedded runs a Kafka broker and a Redis server inside the process,
-// for `weir demo` and for fast tests, where nothing is installed.
+// for `weir demo` and for fast tests that need nothing installed.
 //
-// They are stand-ins: kfake and miniredis answer the calls that Weir makes,
-// but keep their data in memory. What Weir promises is tested on real servers.
+// They are stand-ins: kfake and miniredis answer the calls that Weir makes, but keep their data in
+// memory. Weir's guarantees are tested on real servers.
 package embedded
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Kafka starts a broker on 127.0.0.1 with topics and their numbers of
-// partitions. Other topics do not exist until they are created. Close it.
+// Kafka starts a broker on 127.0.0.1 with the given numbers of partitions by topic. It does not
+// create other topics by itself. The caller closes it.
 func Kafka(topics map[string]int) (*kfake.Cluster, error) {
 	opts := []kfake.Opt{kfake.NumBrokers(1)}
 	for topic, partitions := range topics {
@@ -20,9 +20,8 @@ func Kafka(topics map[string]int) (*kfake.Cluster, error) {
 	return kfake.NewCluster(opts...)
 }
 
-// Redis starts a server on 127.0.0.1. Keys expire only as its FastForward lets
-// time pass: following the clock, miniredis would walk through all keys at every
-// command. Close it.
+// Redis starts a server on 127.0.0.1. Keys expire only when its FastForward advances the time: to
+// follow the clock, miniredis would scan all keys at every command. The caller closes it.
 func Redis() (*miniredis.Miniredis, error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {

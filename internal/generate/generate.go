@@ -1,4 +1,4 @@
-// Package generate makes the transactions and logins of a made-up shop, for
+// Package generate makes the transactions and logins of a fictitious shop, for
 // the demo and for tests. The same seed and options make the same events.
 package generate
 
@@ -15,34 +15,33 @@ const (
 	Logins       = "logins"
 )
 
-// Options say what the events are like. Shares are from 0 to 1.
+// Options describe the events. Shares are from 0 to 1.
 type Options struct {
-	Users   int           // how many there are; 1,000 if 0
+	Users   int           // number of users; 1,000 if 0
 	Start   time.Time     // time of the first event; the start of 2026 if zero
 	Spacing time.Duration // from one event to the next, on average; 50ms if 0
-	// Clock, if not nil, gives the events' times instead of Start and Spacing:
-	// the events are then the same but for their times.
+	// Clock, if not nil, returns the events' times instead of Start and Spacing; nothing else
+	// changes.
 	Clock func() time.Time
 
 	Logins float64 // share of logins; the others are transactions
 	Nulls  float64 // share of events that lack a device, an IP or a status
 
-	// OutOfOrder is the share of events that come up to OutOfOrderBy (a minute
-	// if 0) after their time, and Late of those that come up to LateBy (40 days
-	// if 0) after it.
+	// OutOfOrder is the share of events that arrive up to OutOfOrderBy (a minute if 0) after their
+	// time, and Late the share that arrive up to LateBy (40 days if 0) after it.
 	OutOfOrder   float64
 	OutOfOrderBy time.Duration
 	Late         float64
 	LateBy       time.Duration
-	Duplicates   float64 // share of events that are sent twice
-	Poison       float64 // share of events that cannot be used
+	Duplicates   float64 // share of events sent twice
+	Poison       float64 // share of poison events
 
-	// Before is the number of events that were made before: ids go on behind theirs.
+	// Before is the number of events made earlier: IDs continue after theirs.
 	Before int
 }
 
-// Demo are the options of the demo: a stream as real ones are, some of it out
-// of order, late or repeated. All of it can be used.
+// Demo returns the options of the demo: a realistic stream, some of it out of order, late or
+// repeated, and none of it poison.
 func Demo() Options {
 	return Options{
 		Logins: 0.3, Nulls: 0.02, OutOfOrder: 0.05, Late: 0.001, LateBy: time.Hour, Duplicates: 0.002,
@@ -54,8 +53,8 @@ type Event struct {
 	Topic      string
 	Key, Value []byte
 	Timestamp  int64 // of the record, in milliseconds since 1970
-	// Poison says that the value cannot be used, because of its form or because
-	// it lacks an amount, has a field of a wrong type or no sound timestamp.
+	// Poison says that the value is unusable: it is no valid JSON, lacks an amount, has a field of
+	// a wrong type or no valid timestamp.
 	Poison bool
 }
 
@@ -67,7 +66,7 @@ type Generator struct {
 	merchants *rand.Zipf
 	now       time.Duration // since the start
 	count     int
-	again     []Event // to be sent a second time
+	again     []Event // to be sent again
 }
 
 // New makes a generator.
@@ -93,7 +92,7 @@ func New(seed uint64, o Options) *Generator {
 	}
 }
 
-// Next makes the next event. Its memory is its own.
+// Next returns the next event. It shares no memory with the generator.
 func (g *Generator) Next() Event {
 	now := g.tick().UnixMilli()
 	if len(g.again) > 0 && g.random.IntN(10) == 0 {
@@ -168,9 +167,9 @@ func (g *Generator) login(user int, at string) object {
 	return append(g.common('l', "login", user, at), member{"success", strconv.FormatBool(!g.chance(0.1))})
 }
 
-// common are the fields of both kinds of event. A user has one to three
-// devices, some of them shared with another user, and a home network; one
-// event in a hundred comes from one of a few devices that everybody uses.
+// common returns the fields of both kinds of event. A user has one to three devices, some shared
+// with another user, and a home network; one event in a hundred comes from one of a few devices
+// that everybody uses.
 func (g *Generator) common(id byte, kind string, user int, at string) object {
 	device, network := user*2+g.oneOfThree(user), user/8
 	if g.chance(0.01) {
@@ -187,13 +186,12 @@ func (g *Generator) common(id byte, kind string, user int, at string) object {
 	}
 }
 
-// oneOfThree picks one of the one to three things of its kind that a user has,
-// mostly the first.
+// oneOfThree picks one of the one to three things of a kind that a user has, mostly the first.
 func (g *Generator) oneOfThree(user int) int {
 	return min(g.random.IntN(1+user%3), g.random.IntN(3))
 }
 
-// spoil makes the value of an event that cannot be used.
+// spoil returns the value of a poison event.
 func (g *Generator) spoil(o object, now int64) []byte {
 	switch g.random.IntN(6) {
 	case 0:

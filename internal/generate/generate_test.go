@@ -37,7 +37,7 @@ func everything() Options {
 	}
 }
 
-// Every event is poison to the decoder exactly where it says that it is.
+// The decoder rejects exactly the events that are marked as poison.
 func TestPoison(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(definitions))
 	if err != nil {
@@ -86,7 +86,7 @@ func TestSameSeedSameEvents(t *testing.T) {
 	}
 }
 
-// The shares that were asked for are about those that are made.
+// The shares made are close to those requested.
 func TestShares(t *testing.T) {
 	o := everything()
 	g := New(3, o)

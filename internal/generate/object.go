@@ -11,7 +11,7 @@ type object []member
 // member is a name and a value in JSON.
 type member struct{ name, value string }
 
-// set gives a member another value, and says whether there is one.
+// set replaces a member's value, and reports whether the member exists.
 func (o object) set(name, value string) bool {
 	for i := range o {
 		if o[i].name == name {
@@ -36,11 +36,10 @@ func (o object) json() []byte {
 	return append(dst, '}')
 }
 
-// quoted is a JSON string of text that needs no escapes.
+// quoted returns a JSON string; the text must need no escapes.
 func quoted(text []byte) string { return `"` + string(text) + `"` }
 
-// numbered is a number with at least so many digits, behind a letter if that
-// is not 0.
+// numbered returns a number with at least that many digits, after a letter if that is not 0.
 func numbered(letter byte, digits, n int) []byte {
 	var dst []byte
 	if letter != 0 {
@@ -53,9 +52,9 @@ func numbered(letter byte, digits, n int) []byte {
 	return append(dst, text...)
 }
 
-// AppendNDJSON appends the event as a line of JSON: {"topic", "key", "value",
-// "timestamp"}, the last that of the record in milliseconds. The value stands as it is where it is JSON, and as a string where it is
-// poison that is not.
+// AppendNDJSON appends the event as a line of JSON: {"topic", "key", "value", "timestamp"}, with
+// the record's timestamp in milliseconds. A value that is valid JSON is written as it is, any other
+// as a string.
 func AppendNDJSON(dst []byte, e Event) []byte {
 	value := e.Value
 	if !json.Valid(value) {
@@ -68,8 +67,8 @@ func AppendNDJSON(dst []byte, e Event) []byte {
 	return append(dst, '}', '\n')
 }
 
-// jsonText is a text as a JSON string.
+// jsonText returns text as a JSON string.
 func jsonText(text []byte) []byte {
-	s, _ := json.Marshal(string(text)) // a string always can be
+	s, _ := json.Marshal(string(text)) // cannot fail for a string
 	return s
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// publishBatch is the number of events that are written together.
+// publishBatch is the number of events written together.
 const publishBatch = 1000
 
-// write writes events somewhere; all are written when it returns.
+// write writes events somewhere; when it returns without an error, all are written.
 type write func(ctx context.Context, events []Event) error
 
-// Publish writes made-up events: limit of them, 0 for no end; rate of them a
-// second, 0 for as many as are taken. It ends without error with the context.
+// Publish writes generated events: limit of them, 0 for no limit; rate a second, 0 for as fast as
+// they are accepted. It returns nil when the context ends.
 func Publish(ctx context.Context, events *Generator, limit int64, rate float64, write write) error {
 	batch := make([]Event, 0, publishBatch)
 	start := time.Now()
@@ -50,8 +50,8 @@ func Publish(ctx context.Context, events *Generator, limit int64, rate float64, 
 	return nil
 }
 
-// ToKafka writes to the topics that the events name. A record's timestamp is
-// its event's time, and all events of a key are in one partition.
+// ToKafka writes to the topics that the events name. A record's timestamp is its event's, and all
+// events of a key are in one partition.
 func ToKafka(w *kafka.Writer) write {
 	var messages []kafka.Message
 	return func(ctx context.Context, events []Event) error {
@@ -66,19 +66,19 @@ func ToKafka(w *kafka.Writer) write {
 	}
 }
 
-// NewKafkaWriter waits for all replicas to have what it writes.
+// NewKafkaWriter returns a writer that waits until all replicas have the records.
 func NewKafkaWriter(transport kafka.RoundTripper, brokers []string) *kafka.Writer {
 	return &kafka.Writer{
 		Addr:         kafka.TCP(brokers...),
 		Transport:    transport,
-		Balancer:     kafka.Murmur2Balancer{}, // that of Java's clients
+		Balancer:     kafka.Murmur2Balancer{}, // as Java's clients do
 		RequiredAcks: kafka.RequireAll,
 		BatchSize:    publishBatch,
 		BatchTimeout: time.Millisecond,
 	}
 }
 
-// ToLines writes an event a line, as a JSON object.
+// ToLines writes each event as a line with a JSON object.
 func ToLines(out io.Writer) write {
 	var lines []byte
 	return func(_ context.Context, events []Event) error {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Story is a fraud among the events, and where it shows.
+// Story is a fraud among the events, and the features that reveal it.
 type Story struct {
 	Name    string
 	Tells   string            // what happened, in a sentence
-	Service string            // of the shipped definitions, whose features show it
-	Entity  map[string]string // to ask about
+	Service string            // of the shipped definitions; its features reveal the fraud
+	Entity  map[string]string // the entity to ask about
 	Events  []Event
 }
 
-// Stories are frauds that have happened just before a moment. Their users, devices and cards are met
+// Stories returns frauds that happened just before a moment. Their users, devices and cards occur
 // nowhere else.
 func Stories(now time.Time) []Story {
 	return []Story{deviceFarm(now), cardTesting(now), accountTakeover(now), bustOut(now)}
 }
 
-// tale puts the events of a story together.
+// tale builds the events of a story.
 type tale struct {
-	letter byte // that ids begin with
+	letter byte // prefix of its IDs
 	events []Event
 }
 
@@ -51,7 +51,7 @@ func (t *tale) payment(at time.Time, user, device, card, merchant, amount, statu
 		member{"merchant_id", quoted([]byte(merchant))}, member{"amount", amount}, member{"status", quoted([]byte(status))})
 }
 
-// deviceFarm is a device on which many accounts are kept warm.
+// deviceFarm is a device on which many accounts are kept active.
 func deviceFarm(now time.Time) Story {
 	const device, accounts, days = "d900001", 40, 20
 	t := &tale{letter: 'f'}
@@ -69,7 +69,7 @@ func deviceFarm(now time.Time) Story {
 	}
 }
 
-// cardTesting is a stolen card that is tried out with small amounts at one merchant after the other.
+// cardTesting is a stolen card that is tested with small amounts at one merchant after another.
 func cardTesting(now time.Time) Story {
 	const user, device, card, tries = "u900002", "d900002", "c900002", 30
 	t := &tale{letter: 'k'}
@@ -87,7 +87,8 @@ func cardTesting(now time.Time) Story {
 	}
 }
 
-// accountTakeover is a login from a new device behind guessed passwords, and a payment far above the usual.
+// accountTakeover is a login from a new device after failed password guesses, and then a payment
+// far above the usual.
 func accountTakeover(now time.Time) Story {
 	const user, own, thief, card = "u900003", "d900003", "d900004", "c900003"
 	t := &tale{letter: 'a'}
@@ -106,7 +107,7 @@ func accountTakeover(now time.Time) Story {
 	}
 }
 
-// bustOut is a new account that was used with care for weeks, and then for all that it gives.
+// bustOut is a new account that is used with care for weeks, and then to its limit.
 func bustOut(now time.Time) Story {
 	const user, device, card = "u900005", "d900005", "c900005"
 	t := &tale{letter: 'b'}
@@ -122,8 +123,8 @@ func bustOut(now time.Time) Story {
 	}
 }
 
-// Past makes so many events of the time before a moment, and those of stories among them, in the order
-// of their records. Each is as old as its record says.
+// Past makes the given number of events in the span before a moment, with those of the stories
+// among them, in the order of their records. Each event is as old as its record's timestamp.
 func Past(seed uint64, o Options, until time.Time, span time.Duration, events int, stories []Story) []Event {
 	o.Clock, o.Start, o.Spacing = nil, until.Add(-span), span/time.Duration(events)
 	g := New(seed, o)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What was made of the past is in order, and holds all of its stories.
+// The generated past is in order and contains all stories.
 func TestPast(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	stories := Stories(now)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Sets of one hot entity are exact up to their max, and say from there on what they
-// are worth: a number is an estimate within its error, a list is capped.
+// Sets of a hot entity are exact up to their max. Beyond it, answers report their precision: a
+// number is an estimate within its error, a list is capped.
 func TestSetsOfAHotEntity(t *testing.T) {
 	definitions := `
 streams:
@@ -75,8 +75,7 @@ func checkList(t *testing.T, name string, a query.Answer, n, most int) {
 	}
 }
 
-// Of a member that a sample of a set would not have kept it is not said that it was
-// not met, as if that were sure.
+// A member that the sample of a set may have dropped is not reported as certainly absent.
 func TestMembersOfACappedSet(t *testing.T) {
 	r := newReplay(t, `
 streams:

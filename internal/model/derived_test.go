@@ -17,8 +17,7 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// derivedDefinitions are derived features over streams, entities, windows and
-// each other.
+// derivedDefinitions are derived features over streams, entities, windows and each other.
 const derivedDefinitions = definitions + `
   ok_1h: COUNT(1h, pay, user, where='status == "ok"', tile=exact)
   device_1h: COUNT(1h, pay, device)
@@ -48,8 +47,7 @@ func TestDerivedAnswer(t *testing.T) {
 	f.want("a|d3", 62, map[string]string{"of_device": " nothing", "mixed": "1"})
 }
 
-// What features answer from the store is what the model makes of its own
-// answers for their parts.
+// The store's answers equal what the model computes from its own answers for their parts.
 func TestDerivedFeaturesEqualModel(t *testing.T) {
 	server, err := embedded.Redis()
 	if err != nil {
@@ -88,13 +86,13 @@ func TestDerivedFeaturesEqualModel(t *testing.T) {
 	}
 }
 
-// answer is what the store answers.
+// answer returns the store's answer.
 func answer(t rapid.TB, s query.Reader, f *features.Feature, entity string, at, now int64) query.Answer {
 	t.Helper()
 	return answerSince(t, s, f, query.CompletenessOf(f, nil), entity, at, now)
 }
 
-// answerSince is the answer of a feature whose state is as complete as that.
+// answerSince returns the answer of a feature whose state has this completeness.
 func answerSince(t rapid.TB, s query.Reader, f *features.Feature, c *query.Completeness, entity string, at, now int64) query.Answer {
 	t.Helper()
 	var r query.Reading
@@ -108,8 +106,8 @@ func answerSince(t rapid.TB, s query.Reader, f *features.Feature, c *query.Compl
 	return a
 }
 
-// applyRandom applies one batch of random events to a fresh store and to the
-// model, and returns the time of the last.
+// applyRandom applies one batch of random events to a fresh store and to the model, and returns the
+// time of the last one.
 func applyRandom(t *rapid.T, s *redisstore.Store, m *Model, registry *features.Registry) int64 {
 	t.Helper()
 	ctx, partition := context.Background(), state.Partition{Topic: "pay"}
@@ -148,7 +146,7 @@ func applyRandom(t *rapid.T, s *redisstore.Store, m *Model, registry *features.R
 	return now * 1000
 }
 
-// entitiesAsked are those of a feature that have events, and one that has none.
+// entitiesAsked returns a feature's entities that have events, and one that has none.
 func (m *Model) entitiesAsked(f *features.Feature) []string {
 	if len(f.By) == 2 {
 		return append(m.Entities(f), "nothing|nobody")

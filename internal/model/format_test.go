@@ -39,8 +39,7 @@ func marshalAvro(t *testing.T, event map[string]any) string {
 	return string(data)
 }
 
-// The answers from records of another format are those of the model over the same
-// events as JSON.
+// Answers from records in another format equal the model over the same events in JSON.
 func TestFormatsEqualModel(t *testing.T) {
 	formats := map[string]func(user, device string, amount float64, status string, at int64) string{
 		`{type: csv, columns: [status, user, t, device, amount], separator: "|"}`: func(user, device string, amount float64, status string, at int64) string {

@@ -8,11 +8,11 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// log is what exact features of one stream and one kind of entity share: of the
-// events that any of them looks at, the last ones of an entity by time.
+// log is shared by the exact features of one stream with the same by-fields. Of the events that any
+// of them uses, it keeps the last ones of each entity by time.
 type log struct {
 	features []*feature
-	events   map[string][]int32 // all, by entity, in the order in which they came
+	events   map[string][]int32 // all events by entity, in order of arrival
 }
 
 // shareLog gives an exact feature its log.
@@ -28,7 +28,7 @@ func (s *stream) shareLog(f *feature) {
 	f.log.features = append(f.log.features, f)
 }
 
-// add notes event n of the stream if any of the features looks at it.
+// add adds event n of the stream if any of the features uses it.
 func (l *log) add(e *record.Event, n int32) {
 	entity, ok := l.features[0].entity(nil, e.Values)
 	if !ok || l.features[0].late(e) {
@@ -39,7 +39,7 @@ func (l *log) add(e *record.Event, n int32) {
 	}
 }
 
-// takes says whether an event passes the feature's filter.
+// takes reports whether an event passes the feature's filter.
 func (f *feature) takes(e *record.Event) bool {
 	if f.where == nil {
 		return true
@@ -48,8 +48,8 @@ func (f *feature) takes(e *record.Event) bool {
 	return passed
 }
 
-// logged are the events of an entity that are still in its log, in the order of
-// their times, and the time of the last one that is not; state.MinTime for none.
+// logged returns the events of an entity that are still in its log, in the order of their times,
+// and the time of the last dropped one; state.MinTime for none.
 func (f *feature) logged(entity string) (events []int32, lost int64) {
 	events = f.inOrder(f.log.events[entity])
 	if n := len(events) - f.Series[0].Max; n > 0 {
@@ -58,8 +58,8 @@ func (f *feature) logged(entity string) (events []int32, lost int64) {
 	return events, state.MinTime
 }
 
-// known are the times by which windows begin: those of the events in the log, and
-// of the last one that is not.
+// known returns the times that may begin windows: those of the events in the log, and of the last
+// dropped one.
 func (f *feature) known(entity string) (times []int64, lost int64) {
 	events, lost := f.logged(entity)
 	if lost != state.MinTime {

@@ -17,8 +17,7 @@ import (
 
 const million = 1_000_000
 
-// replay puts records into a store as a processor would, in batches, and
-// answers from it.
+// replay applies records to a store in batches, as a processor does, and answers from it.
 type replay struct {
 	testing.TB
 	registry *features.Registry
@@ -40,7 +39,7 @@ func newReplay(t *testing.T, definitions string) *replay {
 	}
 }
 
-// event takes in one event; value is the text of its record.
+// event applies one event; format and args make the text of its record.
 func (r *replay) event(format string, args ...any) {
 	r.record.Value = fmt.Appendf(r.record.Value[:0], format, args...)
 	if _, err := r.mapper.Map(&r.record, 0, &r.batch); err != nil {
@@ -58,7 +57,7 @@ func (r *replay) flush() {
 	r.batch.Reset()
 }
 
-// answer is that of a feature as of the hour that is recorded.
+// answer returns a feature's answer as of the recorded hour.
 func (r *replay) answer(name, entity string) query.Answer {
 	r.flush()
 	f, ok := r.registry.Feature(name)
@@ -68,7 +67,7 @@ func (r *replay) answer(name, entity string) query.Answer {
 	return r.answerOf(f, entity)
 }
 
-// answerOf is the answer of a feature as of the hour that is recorded.
+// answerOf returns a feature's answer as of the recorded hour.
 func (r *replay) answerOf(f *features.Feature, entity string) query.Answer {
 	var reading query.Reading
 	reading.Reset(recorded * 1000)
@@ -81,8 +80,7 @@ func (r *replay) answerOf(f *features.Feature, entity string) query.Answer {
 	return a
 }
 
-// A million amounts in random order add up to the cent, where a sum of floats
-// does not.
+// A million amounts in random order add up to the cent; a sum of floats does not.
 func TestMillionAmounts(t *testing.T) {
 	r := newReplay(t, `
 streams:
@@ -139,9 +137,8 @@ features:
 	}
 }
 
-// The estimated number of different values lies within three standard errors of
-// the true one, all the way to a million, in one sketch and in those of many
-// tiles together.
+// The estimated number of distinct values is within three standard errors of the true one, all the
+// way to a million, both in one sketch and in the merged sketches of many tiles.
 func TestMillionDistinctValues(t *testing.T) {
 	r := newReplay(t, `
 streams:

@@ -53,7 +53,7 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{t, r, New(r)}
 }
 
-// apply counts events that are given as seconds after recorded and members.
+// apply applies events given as seconds after recorded and members.
 func (f *fixture) apply(after int64, members string) {
 	f.Helper()
 	err := f.model.Apply(record.Record{
@@ -118,7 +118,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-// What is late for a feature by its record's time is not in its answers.
+// Events that are late for a feature, by the record's time, do not count in its answers.
 func TestLate(t *testing.T) {
 	f := newFixture(t)
 	feature, _ := f.registry.Feature("count_1h")
@@ -133,7 +133,7 @@ func TestLastSeen(t *testing.T) {
 	for i, device := range []string{"d1", "d3", "d2", "d1"} {
 		f.apply(int64(i), fmt.Sprintf(`"user":"a","device":%q`, device))
 	}
-	// d1 and d2 are kept, being met last.
+	// d1 and d2 are kept because they were seen last.
 	f.want("a", 3, map[string]string{"recent_1h": "2 capped"})
 	f.want("a", 2, map[string]string{"recent_1h": "1 capped +1"})
 	f.want("a", 1, map[string]string{"recent_1h": "0 capped +2"})
@@ -141,7 +141,7 @@ func TestLastSeen(t *testing.T) {
 	f.want("a", 3601, map[string]string{"recent_1h": "2 capped"})
 	f.want("a", 3602, map[string]string{"recent_1h": "1"})
 	f.want("a", 3603, map[string]string{"recent_1h": "0 nothing"})
-	// What was met before those that are kept is not counted.
+	// Values seen before those that are kept do not count.
 	f.apply(3, `"user":"a","device":"d3"`)
 	f.apply(2, `"user":"a","device":"d9"`)
 	f.want("a", 3, map[string]string{"recent_1h": "2 capped"})
@@ -157,8 +157,7 @@ func TestPoisonIsNotCounted(t *testing.T) {
 	f.want("a", 0, map[string]string{"count_ever": "0 nothing"})
 }
 
-// A filter that cannot be computed makes the event poison for all features, as
-// it does for the mapper.
+// A filter that fails to evaluate makes the event poison for all features, as in the mapper.
 func TestFailingFilter(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(`
 streams:
@@ -188,8 +187,8 @@ features:
 	}
 }
 
-// The model and the mapper decide alike which events count: the operations of
-// counters add up to the model's lifetimes.
+// Model and mapper agree on which events count: the sums of the counters' mutations equal the
+// model's lifetime counts.
 func TestMapperAgrees(t *testing.T) {
 	r, err := definition.Load("../../config/features")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// through answers a multi-hop feature: the function over the events
-// of all members of the set, of which the first count.
+// through answers a multi-hop feature: it applies the function to the events of the first members
+// of the set.
 func (m *Model) through(f *features.Feature, hops *features.Through, call aggregate.Call, entity string, at int64) aggregate.Result {
 	set := m.Answer(hops.Set, entity, at)
 	var members []string

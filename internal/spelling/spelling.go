@@ -1,9 +1,8 @@
-// Package spelling words messages about names: which ones there are, and which
-// one was probably meant.
+// Package spelling words messages about names: which names exist, and which one was probably meant.
 package spelling
 
-// Distance is the number of bytes to put in, take out or change to get from a
-// to b (Levenshtein, 1966).
+// Distance is the number of bytes to insert, delete or replace to turn a into b (Levenshtein,
+// 1966).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

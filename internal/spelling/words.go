@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Counted is a number with its noun.
+// Counted returns a number with its noun, in the plural if needed.
 func Counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -14,12 +14,12 @@ func Counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Unknown words the finding that a name is none of those known.
+// Unknown returns the message for an unknown name, with a suggestion or the known names.
 func Unknown(what, name string, known []string) string {
 	return UnknownIn("", what, name, known)
 }
 
-// UnknownIn is Unknown with the thing that lacks the name, such as " in x".
+// UnknownIn is Unknown with the place that lacks the name, such as " in x".
 func UnknownIn(in, what, name string, known []string) string {
 	message := fmt.Sprintf("unknown %s %q%s", what, name, in)
 	if near := nearest(name, known); near != "" {
@@ -31,8 +31,8 @@ func UnknownIn(in, what, name string, known []string) string {
 	return message + "; known: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// nearest is the known name that a misspelt one most likely stands for, empty
-// where none is near enough.
+// nearest returns the known name that a misspelt one most likely stands for, empty if none is close
+// enough.
 func nearest(name string, known []string) string {
 	best, least := "", (len(name)+2)/3+1
 	for _, k := range slices.Sorted(slices.Values(known)) {

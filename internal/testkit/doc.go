@@ -1,31 +1,28 @@
-// Package testkit, with the packages below it, gives tests real brokers and Redis
-// servers, their faults, and embedded stand-ins.
+// Package testkit and the packages below it give tests real brokers and Redis servers, faults in
+// them, and embedded stand-ins.
 //
-// Exactly-once is a claim about what real servers do when they are killed, so
-// it is tested on real servers. Each comes from the first of these that can
-// be had:
+// Exactly-once is a claim about real servers that are killed, so it is tested on real servers. Each
+// server comes from the first available source:
 //
 //   - given: WEIR_TEST_KAFKA=host:port[,host:port], WEIR_TEST_REDIS=host:port
-//   - docker: a container, when a Docker daemon answers
+//   - docker: a container, if a Docker daemon answers
 //   - local: a process, from redis-server on PATH, and from Java 17 with
 //     Kafka's jars, which kafkatest/install.sh fetches with Maven
 //
-// WEIR_TEST_SOURCE=given|docker|local allows that one only. Each server is
-// named in the test log with where it came from. When none can be had the
-// test is skipped and says what to install; with WEIR_TEST_REQUIRE=1 it fails.
+// WEIR_TEST_SOURCE=given|docker|local allows only one source. The test log names each server and
+// its source. If no source is available, the test is skipped and says what to install; with
+// WEIR_TEST_REQUIRE=1 it fails.
 //
-// Package kafkatest has brokers, package redistest Redis servers. Those that their
-// Shared returns are shared by all tests of a binary, which keep apart by fresh names:
-// kafkatest.CreateTopic and [Namespace]. Tests that break a server start their own, with
-// New, NewCluster, NewReplica and the like; these are never "given". A package whose
-// tests use the shared servers ends them in its TestMain:
+// Package kafkatest has brokers, package redistest Redis servers. All tests of a binary share the
+// servers that Shared returns, and stay apart by fresh names: kafkatest.CreateTopic and
+// [Namespace]. Tests that break a server start their own, with New, NewCluster, NewReplica and the
+// like; these are never "given". A package whose tests use the shared servers stops them in its
+// TestMain:
 //
 //	func TestMain(m *testing.M) { testkit.Main(m) }
 //
-// The Embedded of both run in the test's process and need nothing installed. Package
-// browser opens a tab of an installed Chromium, package auth makes certificates and
-// tokens.
+// The Embedded function of both runs a server in the test's process and needs nothing installed.
+// Package browser opens a tab of an installed Chromium, package auth makes certificates and tokens.
 //
-// [Start] runs a program under test as a process, and [Proxy] stands between
-// two of all these.
+// [Start] runs a program under test as a process, and [Proxy] puts a faulty proxy before a server.
 package testkit

@@ -7,9 +7,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// Eventually asks a condition every few milliseconds until it holds, and
-// fails the test when it does not within the deadline, with what was waited
-// for and the last detail.
+// Eventually checks a condition every few milliseconds until it holds. At the deadline it fails the
+// test with the description and the last detail.
 func Eventually(t testing.TB, deadline time.Duration, what string, condition func() (ok bool, detail string)) {
 	t.Helper()
 	if detail, ok := server.Poll(deadline, condition); !ok {

@@ -9,8 +9,8 @@ import (
 
 var unsafeInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// Namespace returns a name that no other test or run has: letters, digits and
-// hyphens, for Redis namespaces, topics and consumer groups.
+// Namespace returns a name that no other test or run uses: letters, digits and hyphens, for Redis
+// namespaces, topics and consumer groups.
 func Namespace(t testing.TB) string {
 	name := strings.Trim(unsafeInNames.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 	name = strings.Trim(name[:min(len(name), 40)], "-")

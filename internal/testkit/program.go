@@ -33,11 +33,10 @@ func (p *Program) Kill() { p.end(syscall.SIGKILL) }
 // Stop ends the program with SIGTERM and waits until it has ended.
 func (p *Program) Stop() { p.end(syscall.SIGTERM) }
 
-// Pause stops the program in the midst of what it does, until Resume. Windows
-// cannot: the test fails there.
+// Pause suspends the program until Resume. Windows has no such signal: the test fails there.
 func (p *Program) Pause() { p.signal(server.Pause) }
 
-// Resume lets the program go on.
+// Resume resumes the program after Pause.
 func (p *Program) Resume() { p.signal(server.Resume) }
 
 func (p *Program) signal(sig syscall.Signal) {
@@ -57,10 +56,10 @@ func (p *Program) end(sig syscall.Signal) {
 // Done is closed when the program has ended.
 func (p *Program) Done() <-chan struct{} { return p.process.Gone() }
 
-// ExitCode is that of a program that is done, -1 if a signal has ended it.
+// ExitCode returns the exit code of a program that has ended, -1 if a signal ended it.
 func (p *Program) ExitCode() int { return p.process.ExitCode() }
 
-// Log is what the program has written so far.
+// Log returns what the program has written so far.
 func (p *Program) Log() string {
 	p.t.Helper()
 	text, err := os.ReadFile(p.process.LogPath)
@@ -70,8 +69,8 @@ func (p *Program) Log() string {
 	return string(text)
 }
 
-// Command is the path of a program that a test runs. Where it is not on PATH the
-// test is skipped and says what to install or, with WEIR_TEST_REQUIRE=1, fails.
+// Command returns the path of a program that a test runs. If it is not on PATH, the test is skipped
+// and says what to install or, with WEIR_TEST_REQUIRE=1, fails.
 func Command(t testing.TB, name, install string) (path string) {
 	t.Helper()
 	if err := server.LackCommand(name, install); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// A killed server takes with it what it has forked.
+// Killing a server also kills the processes that it has forked.
 func TestKillTakesForkedProcessesAlong(t *testing.T) {
 	p := Start(t, "/bin/sh", "-c", "sleep 600 & echo $!; wait")
 	child := 0

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// FaultyProxy is a TCP proxy on 127.0.0.1 whose connections can be cut and
-// delayed, and which can hang.
+// FaultyProxy is a TCP proxy on 127.0.0.1 that can cut, delay and hang its connections.
 type FaultyProxy struct {
 	listener net.Listener
 
@@ -17,12 +16,12 @@ type FaultyProxy struct {
 	cut    bool
 	delay  time.Duration
 	losing bool          // the next reply of each connection is lost
-	hung   chan struct{} // closed when it no longer hangs; nil while it does not
+	hung   chan struct{} // closed by Heal; nil while not hung
 	conns  map[net.Conn]struct{}
 	wg     sync.WaitGroup
 }
 
-// Proxy starts a proxy before target, host:port. It ends with the test.
+// Proxy starts a proxy before target, host:port. It stops when the test ends.
 func Proxy(t testing.TB, target string) *FaultyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,11 +38,11 @@ func Proxy(t testing.TB, target string) *FaultyProxy {
 	return p
 }
 
-// Addr is where the proxy listens.
+// Addr returns the address at which the proxy listens.
 func (p *FaultyProxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut resets all connections, and new ones as they come: bytes under way are
-// lost, in both directions.
+// Cut resets all connections, and new ones as they come: bytes in flight are lost in both
+// directions.
 func (p *FaultyProxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,8 +53,7 @@ func (p *FaultyProxy) Cut() {
 	}
 }
 
-// Heal lets new connections through again, and replies, and what was held back while it
-// hung.
+// Heal undoes Cut, Hang and LoseReplies, and forwards what was held back by Hang.
 func (p *FaultyProxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +61,7 @@ func (p *FaultyProxy) Heal() {
 	p.resume()
 }
 
-// Hang lets connections stand, and takes new ones, but lets nothing through until Heal.
+// Hang accepts new connections and keeps open ones, but forwards nothing until Heal.
 func (p *FaultyProxy) Hang() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +70,7 @@ func (p *FaultyProxy) Hang() {
 	}
 }
 
-// resume ends Hang. p.mu is held.
+// resume ends Hang. p.mu must be held.
 func (p *FaultyProxy) resume() {
 	if p.hung != nil {
 		close(p.hung)
@@ -80,16 +78,16 @@ func (p *FaultyProxy) resume() {
 	}
 }
 
-// LoseReplies has each connection reset when its next reply comes, until Heal: the
-// server has done what was asked, and the client does not hear of it.
+// LoseReplies resets each connection when its next reply comes, until Heal: the server has executed
+// the request, and the client gets no reply.
 func (p *FaultyProxy) LoseReplies() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.losing = true
 }
 
-// Retarget leads connections to another server from now on, as a name or a
-// virtual address does after a failover. Those that stand are reset.
+// Retarget sends new connections to another server, as a DNS name or a virtual address does after a
+// failover. Open connections are reset.
 func (p *FaultyProxy) Retarget(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +97,8 @@ func (p *FaultyProxy) Retarget(target string) {
 	}
 }
 
-// Delay holds every chunk back for d from now on, in both directions, so a
-// reply comes at least twice d after its request.
+// Delay delays every chunk by d, in both directions, so that a reply comes at least 2·d after its
+// request.
 func (p *FaultyProxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +109,7 @@ func (p *FaultyProxy) accept() {
 	for {
 		from, err := p.listener.Accept()
 		if err != nil {
-			return // closed at the test's end
+			return // closed when the test ends
 		}
 		p.mu.Lock()
 		target := p.target
@@ -131,8 +129,8 @@ func (p *FaultyProxy) accept() {
 	}
 }
 
-// track makes a pair known to Cut, unless it came while cut or was on its way
-// to another target.
+// track registers a pair for Cut. It returns false if the pair came while the proxy was cut, or was
+// connecting to an earlier target.
 func (p *FaultyProxy) track(target string, a, b net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,8 +141,8 @@ func (p *FaultyProxy) track(target string, a, b net.Conn) bool {
 	return true
 }
 
-// copy ends both connections when either side does: the protocols that tests
-// proxy have no half-closed connections.
+// copy closes both connections when either side is closed: the protocols in tests have no
+// half-closed connections.
 func (p *FaultyProxy) copy(dst, src net.Conn, replies bool) {
 	defer func() {
 		_ = dst.Close()
@@ -179,7 +177,7 @@ func (p *FaultyProxy) copy(dst, src net.Conn, replies bool) {
 	}
 }
 
-// reset closes a connection at once, without sending what is buffered.
+// reset closes a connection at once and drops what is buffered.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

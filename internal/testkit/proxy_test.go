@@ -57,7 +57,7 @@ func TestProxyRetargets(t *testing.T) {
 	incr(t, client, "n", 2)
 }
 
-// A reply that is lost leaves what was asked done.
+// A request whose reply is lost is executed.
 func TestProxyLosesReplies(t *testing.T) {
 	p := testkit.Proxy(t, redistest.Embedded(t).Addr())
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
@@ -71,14 +71,14 @@ func TestProxyLosesReplies(t *testing.T) {
 	incr(t, client, "n", 3)
 }
 
-// A proxy that hangs neither answers nor refuses; what was asked meanwhile is done later.
+// A hung proxy neither answers nor refuses; requests sent meanwhile are executed later.
 func TestProxyHangs(t *testing.T) {
 	p := testkit.Proxy(t, redistest.Embedded(t).Addr())
 	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: 50 * time.Millisecond, Protocol: 2, DisableIdentity: true})
 	defer client.Close()
 	incr(t, client, "n", 1)
 	p.Hang()
-	p.Hang() // hangs as before
+	p.Hang() // still hung
 	if n, err := client.Incr(ctx, "n").Result(); err == nil {
 		t.Errorf("%d came through", n)
 	}
@@ -88,7 +88,7 @@ func TestProxyHangs(t *testing.T) {
 		return n == "2", n + " " + fmtError(err)
 	})
 	p.Hang()
-	p.Cut() // also what hangs
+	p.Cut() // cuts hung connections as well
 	if err := client.Incr(ctx, "n").Err(); err == nil {
 		t.Error("an answer came through the cut proxy")
 	}

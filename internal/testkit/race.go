@@ -2,6 +2,6 @@
 
 package testkit
 
-// Race says whether this program was built with the race detector: then a binary that it
-// starts is to be, too, and bounds of time and memory do not hold.
+// Race reports whether this program was built with the race detector: if so, the binaries that it
+// starts must be too, and limits of time and memory do not apply.
 const Race = true

@@ -1,7 +1,7 @@
 package testkit
 
-// Trials is how many of so many random trials are made: under the race detector, where each
-// takes several times as long, a third of them.
+// Trials returns how many of n random trials to make: a third under the race detector, which takes
+// several times as long for each.
 func Trials(n int) int {
 	if Race {
 		return max(1, n/3)

@@ -1,5 +1,5 @@
-// Package tracing sends spans to a collector of OpenTelemetry. It alone knows
-// how spans leave the process; others make them with OpenTelemetry's API.
+// Package tracing exports spans to an OpenTelemetry collector. Other packages create spans with
+// OpenTelemetry's API, and only this one exports them.
 package tracing
 
 import (
@@ -17,25 +17,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config says where spans are sent, and which.
+// Config says which spans are exported, and where to.
 type Config struct {
-	Endpoint    string  // URL of a collector that takes OTLP over HTTP; empty for no spans
-	SampleRatio float64 // of the traces that begin here, 0 to 1
+	Endpoint    string  // URL of a collector that accepts OTLP over HTTP; empty for no spans
+	SampleRatio float64 // share of the traces that begin here, 0 to 1
 	Version     string  // of the program
 	Logger      *slog.Logger
 }
 
-// Start makes the provider of spans, nil where there is no endpoint, and what
-// sends all that are left and ends it. Nothing is asked of the collector yet; a
-// collector that is away costs its spans, and the log says so. Headers,
-// certificates, timeouts and the service's name are those of the standard
-// OTEL_… variables. The error is that such a variable cannot be used; that a
-// certificate cannot, only the log says.
+// Start returns the tracer provider, nil without an endpoint, and a function that flushes the
+// remaining spans and shuts the provider down. It does not contact the collector; spans for an
+// unreachable collector are dropped and the log says so. Headers, certificates, timeouts and the
+// service's name come from the standard OTEL_… variables. An unusable variable is an error; an
+// unusable certificate is only logged.
 func Start(ctx context.Context, c Config) (trace.TracerProvider, func(context.Context) error, error) {
 	if c.Endpoint == "" {
 		return nil, func(context.Context) error { return nil }, nil
 	}
-	// The library tells the whole process's logger and function what goes wrong.
+	// The library reports errors to a logger and a handler of the whole process.
 	otel.SetLogger(logr.FromSlogHandler(c.Logger.Handler()))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { c.Logger.Warn("spans are lost", "error", err) }))
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint))
@@ -45,7 +44,7 @@ func Start(ctx context.Context, c Config) (trace.TracerProvider, func(context.Co
 	about, err := resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithAttributes(semconv.ServiceName("weir"), semconv.ServiceVersion(c.Version)),
-		resource.WithFromEnv(), // the last is the strongest
+		resource.WithFromEnv(), // later options override earlier ones
 	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("tracing: OTEL_RESOURCE_ATTRIBUTES: %w", err)
@@ -54,14 +53,14 @@ func Start(ctx context.Context, c Config) (trace.TracerProvider, func(context.Co
 	return provider, provider.Shutdown, nil
 }
 
-// newSampler keeps spans whose caller has kept its own, those that link to a
-// trace that is kept, and else a share of the traces.
+// newSampler follows the decision of a span's parent. It samples a trace that begins here if it
+// links to a sampled trace, and otherwise by ratio.
 func newSampler(ratio float64) sdk.Sampler {
 	return sdk.ParentBased(linked{sdk.TraceIDRatioBased(ratio)})
 }
 
-// linked keeps all that links to a trace that is kept: who follows the link
-// shall find something.
+// linked samples every span that links to a sampled trace, so that the link leads to a trace that
+// exists.
 type linked struct{ sdk.Sampler }
 
 func (s linked) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// of is a span of another process.
+// of returns the span context of another process.
 func of(kept bool) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.TraceFlags(0).WithSampled(kept), Remote: true,
@@ -47,7 +47,7 @@ func TestWhatIsKept(t *testing.T) {
 }
 
 func TestNoTracing(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // only the setting switches it on
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // only the setting enables tracing
 	provider, end, err := Start(t.Context(), Config{SampleRatio: 1})
 	if provider != nil || err != nil {
 		t.Errorf("Start = %v, %v; want none", provider, err)
@@ -65,7 +65,7 @@ func TestUnusableVariable(t *testing.T) {
 	}
 }
 
-// What the library says of its own accord is in the process's log.
+// The library's own messages reach the process's log.
 func TestUnusableCertificate(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", "tracing_test.go")
 	var log strings.Builder

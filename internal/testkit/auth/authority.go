@@ -1,4 +1,4 @@
-// Package auth has what tests of access need: an authority that signs certificates, and an issuer of tokens.
+// Package auth provides a certificate authority and a token issuer for tests of access.
 package auth
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates that nobody but the test trusts.
+// Authority signs certificates that only the test trusts.
 type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
@@ -26,7 +26,7 @@ type Authority struct {
 	CA string
 }
 
-// NewAuthority makes an authority whose files end with the test.
+// NewAuthority makes an authority whose files are removed when the test ends.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir()}
@@ -45,9 +45,9 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue makes a certificate of a name, for a server at 127.0.0.1 or localhost
-// and for a client, and returns PEM files of it and its key. The same name
-// again replaces the files.
+// Issue makes a certificate for a name, valid for a server at 127.0.0.1 or localhost and for a
+// client, and returns PEM files of the certificate and its key. Issuing for the same name again
+// replaces the files.
 func (a *Authority) Issue(name string) (cert, key string) {
 	a.t.Helper()
 	private, der := a.sign(&x509.Certificate{
@@ -65,8 +65,7 @@ func (a *Authority) Issue(name string) (cert, key string) {
 	return cert, key
 }
 
-// sign makes a key and a certificate of it, signed by itself where there is no
-// authority yet.
+// sign makes a key and its certificate, self-signed if there is no authority yet.
 func (a *Authority) sign(template *x509.Certificate) (*ecdsa.PrivateKey, []byte) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

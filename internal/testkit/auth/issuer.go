@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// The client that an Issuer knows, and whom its tokens are for.
+// These are the client that an Issuer knows, and the audience of its tokens.
 const (
 	IssuerClient   = "weir"
 	IssuerSecret   = "correct horse"
 	IssuerAudience = "kafka"
 )
 
-// Issuer gives tokens (JWT) for a client's id and secret, as an OpenID Connect provider does.
+// Issuer issues tokens (JWT) for a client's ID and secret, as an OpenID Connect provider does.
 type Issuer struct {
 	URL, TokenURL, KeysURL string
 	// Life is how long its tokens are valid.
@@ -35,13 +35,13 @@ type Issuer struct {
 	keysSent atomic.Int64
 }
 
-// issuerKey signs tokens, which name it by its ID.
+// issuerKey is a signing key; tokens name it by its ID.
 type issuerKey struct {
 	*rsa.PrivateKey
 	id string
 }
 
-// NewIssuer starts an issuer, which ends with the test. Its tokens live for an hour.
+// NewIssuer starts an issuer, which stops when the test ends. Its tokens are valid for an hour.
 func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	i := &Issuer{Life: time.Hour}
@@ -62,7 +62,7 @@ func NewIssuer(t testing.TB) *Issuer {
 	return i
 }
 
-// NewKey has the issuer sign with another key from now on, and forget the one before.
+// NewKey makes the issuer sign with a new key and forget the old one.
 func (i *Issuer) NewKey(t testing.TB) {
 	t.Helper()
 	const bits = 2048
@@ -73,16 +73,16 @@ func (i *Issuer) NewKey(t testing.TB) {
 	i.key.Store(&issuerKey{key, fmt.Sprint(time.Now().UnixNano())})
 }
 
-// SetAway has the issuer answer as a proxy does whose server is away.
+// SetAway makes the issuer answer like a proxy whose server is down.
 func (i *Issuer) SetAway(away bool) { i.away.Store(away) }
 
-// KeysSent is how often it was asked for its keys.
+// KeysSent returns how often the keys were fetched.
 func (i *Issuer) KeysSent() int { return int(i.keysSent.Load()) }
 
-// Issued is how many tokens it has given.
+// Issued returns how many tokens were issued.
 func (i *Issuer) Issued() int { return int(i.issued.Load()) }
 
-// Token is a token for a subject.
+// Token returns a token for a subject.
 func (i *Issuer) Token(subject string) string {
 	now := time.Now()
 	return i.Sign(map[string]any{
@@ -90,14 +90,14 @@ func (i *Issuer) Token(subject string) string {
 	})
 }
 
-// Sign makes a token of claims.
+// Sign returns a token with the claims.
 func (i *Issuer) Sign(claims map[string]any) string {
 	key := i.key.Load()
 	text := encodeJSON(map[string]any{"alg": "RS256", "typ": "JWT", "kid": key.id}) + "." + encodeJSON(claims)
 	hash := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key.PrivateKey, crypto.SHA256, hash[:])
 	if err != nil {
-		panic(err) // the key was made for this
+		panic(err) // cannot happen: the key fits the algorithm
 	}
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
@@ -113,7 +113,7 @@ func (i *Issuer) give(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		id, secret = r.FormValue("client_id"), r.FormValue("client_secret")
 	}
-	if id != IssuerClient || secret != IssuerSecret && secret != "correct+horse" { // RFC 6749 has them form-encoded in the header
+	if id != IssuerClient || secret != IssuerSecret && secret != "correct+horse" { // RFC 6749: form-encoded in the header
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprint(w, `{"error":"invalid_client","error_description":"no such client, or another secret"}`)
 		return
@@ -134,7 +134,7 @@ func (i *Issuer) keys(w http.ResponseWriter, _ *http.Request) {
 func encodeJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // what is encoded here can be
+		panic(err) // cannot happen: it can be encoded
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -1,4 +1,4 @@
-// Package browser opens a tab of a real Chromium, for tests of the page.
+// Package browser opens a tab of a real Chromium, for tests of web pages.
 package browser
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// Tab is a tab of a real browser without a screen.
+// Tab is a tab of a real headless browser.
 type Tab struct {
-	// Context is what chromedp's actions run in.
+	// Context is the context of chromedp's actions.
 	Context context.Context
 
 	mu        sync.Mutex
@@ -27,8 +27,8 @@ type Tab struct {
 	addresses []string
 }
 
-// Open starts Chromium with an empty profile, and opens a tab. Where none is
-// installed the test is skipped or, with WEIR_TEST_REQUIRE=1, fails.
+// Open starts Chromium with an empty profile and opens a tab. If Chromium is not installed, the
+// test is skipped or, with WEIR_TEST_REQUIRE=1, fails.
 func Open(t testing.TB) *Tab {
 	t.Helper()
 	if chromium() == "" {
@@ -55,13 +55,13 @@ func Open(t testing.TB) *Tab {
 	if err := chromedp.Run(tab.Context, runtime.Enable(), log.Enable(), network.Enable()); err != nil {
 		t.Fatalf("start %s: %v", chromium(), err)
 	}
-	// Its profile is removed when the test ends: the browser must have ended.
+	// The browser must end before its profile is removed at the end of the test.
 	t.Cleanup(func() { _ = chromedp.Cancel(tab.Context) })
 	server.Announce(t, false, "browser: %s", chromium())
 	return tab
 }
 
-// Run does what a person would.
+// Run does what a user would do.
 func (b *Tab) Run(t testing.TB, actions ...chromedp.Action) {
 	t.Helper()
 	if err := chromedp.Run(b.Context, actions...); err != nil {
@@ -69,14 +69,14 @@ func (b *Tab) Run(t testing.TB, actions ...chromedp.Action) {
 	}
 }
 
-// Troubles are the errors and warnings on the console so far.
+// Troubles returns the errors and warnings on the console so far.
 func (b *Tab) Troubles() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.troubles...)
 }
 
-// Addresses are the URLs of all that was asked for so far.
+// Addresses returns the URLs requested so far.
 func (b *Tab) Addresses() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (b *Tab) note(event any) {
 
 var errNoBrowser = errors.New("no browser for this test: install the package chromium")
 
-// chromium is the path of the browser, empty for none.
+// chromium returns the path of the browser, empty for none.
 func chromium() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {

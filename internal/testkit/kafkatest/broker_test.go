@@ -26,7 +26,7 @@ func produce(t *testing.T, client *kafka.Client, topic, value string) {
 	})
 }
 
-// end is the offset after the last record of partition 0.
+// end returns the offset after the last record of partition 0.
 func end(t *testing.T, client *kafka.Client, topic string) (offset int64) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, "end offset of "+topic, func() (bool, string) {

@@ -19,18 +19,18 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// Cluster is a cluster of three brokers, numbered from 1. The first is the controller
-// too, so a test may stop, kill and cut off the others.
+// Cluster is a cluster of three brokers, numbered from 1. The first is also the controller, so a
+// test may stop, kill and isolate the others.
 type Cluster struct {
 	t     testing.TB
 	nodes []*Broker
-	link  *testkit.FaultyProxy // of the other nodes to the controller
+	link  *testkit.FaultyProxy // from the other nodes to the controller
 }
 
 const clusterNodes = 3
 
-// NewCluster starts a cluster of the test's own. Its offsets and transactions stand on all
-// three brokers, and the first leads them, so groups go on while the others are away.
+// NewCluster starts a cluster that only this test uses. Its topics of offsets and transactions are
+// on all three brokers and led by the first, so groups work while the others are down.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	from := server.MustChoose(t, "Kafka cluster", server.FromDocker(), server.FromMachine(lackJava))
@@ -85,13 +85,13 @@ func (c *Cluster) launch() {
 			c.t.Fatal(err)
 		}
 	}
-	// Made by whoever needs them first, they would have any broker lead them.
+	// If a client triggered their creation, any broker might lead them.
 	for _, topic := range []string{"__consumer_offsets", "__transaction_state"} {
 		c.MakeTopic(c.t, topic, map[string]string{"cleanup.policy": "compact"}, 1, 2, 3)
 	}
 }
 
-// Addrs are the addresses to bootstrap from, those of all nodes.
+// Addrs returns the bootstrap addresses, those of all nodes.
 func (c *Cluster) Addrs() []string {
 	var addrs []string
 	for _, b := range c.nodes {
@@ -105,18 +105,18 @@ func (c *Cluster) Client() *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(c.Addrs()...), Transport: &kafka.Transport{}, Timeout: 10 * time.Second}
 }
 
-// Node is a broker by its number.
+// Node returns a broker by its number.
 func (c *Cluster) Node(id int) *Broker { return c.nodes[id-1] }
 
-// Split cuts all nodes but the first off from the controller, which takes them for dead and has
-// the first lead in their place. They hear of nothing, and go on as the leaders that they were.
+// Split isolates all nodes except the first from the controller, which fences them and makes the
+// first node the leader. The isolated nodes do not notice, and go on as leaders.
 func (c *Cluster) Split() { c.link.Cut() }
 
 // Unite undoes Split.
 func (c *Cluster) Unite() { c.link.Heal() }
 
-// CreateTopic makes a topic of the test's own with one partition on these nodes, the first of
-// which leads it, and returns when it does. The topic is deleted when the test ends.
+// CreateTopic creates a topic for this test, with one partition on these nodes, and returns when
+// the first of them leads it. The topic is deleted when the test ends.
 func (c *Cluster) CreateTopic(t testing.TB, replicas ...int) (topic string) {
 	t.Helper()
 	topic = testkit.Namespace(t)
@@ -129,7 +129,7 @@ func (c *Cluster) CreateTopic(t testing.TB, replicas ...int) (topic string) {
 	return topic
 }
 
-// MakeTopic is CreateTopic for a topic with a given name and settings, which it does not delete.
+// MakeTopic is CreateTopic with a given name and settings; it does not delete the topic.
 func (c *Cluster) MakeTopic(t testing.TB, topic string, config map[string]string, replicas ...int) {
 	t.Helper()
 	var entries []kafka.ConfigEntry
@@ -168,8 +168,8 @@ func (c *Cluster) DeleteTopic(t testing.TB, topic string) {
 	})
 }
 
-// AwaitLeader waits until a node leads partition 0 of a topic with these replicas in sync, as
-// the first node, which is never cut off, has it.
+// AwaitLeader waits until a node leads partition 0 of a topic with these replicas in sync,
+// according to the first node, which is never isolated.
 func (c *Cluster) AwaitLeader(t testing.TB, topic string, leader int, inSync ...int) {
 	t.Helper()
 	client := c.nodes[0].Client()
@@ -183,7 +183,8 @@ func (c *Cluster) AwaitLeader(t testing.TB, topic string, leader int, inSync ...
 	})
 }
 
-// leaderOf is the node that leads partition 0 of a topic, 0 for none, and the replicas in sync.
+// leaderOf returns the node that leads partition 0 of a topic, 0 for none, and the replicas in
+// sync.
 func leaderOf(client *kafka.Client, topic string) (leader int, inSync []int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -202,9 +203,9 @@ func leaderOf(client *kafka.Client, topic string) (leader int, inSync []int, err
 	return p.Leader.ID, inSync, nil
 }
 
-// ElectUnclean has the controller elect a leader of partition 0 out of the replicas that live,
-// though it may lack what others have had. It waits until the leader that was killed is known to be gone: until then
-// the controller sees no need of an election.
+// ElectUnclean makes the controller elect a leader of partition 0 among the live replicas, even one
+// that lacks records. It first waits until the controller knows that the killed leader is gone:
+// until then it holds no election.
 func (c *Cluster) ElectUnclean(t testing.TB, topic string) {
 	t.Helper()
 	asking := c.nodes[0].Client()

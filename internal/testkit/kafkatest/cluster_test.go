@@ -2,8 +2,8 @@ package kafkatest
 
 import "testing"
 
-// A cluster has another leader for one that is cut off, which does not know of it, and for
-// one that is killed; and by an unclean election one that lacks what only the other had.
+// The cluster replaces a leader that is isolated, without its knowledge, and one that is killed; an
+// unclean election picks a leader that lacks records.
 func TestKafkaCluster(t *testing.T) {
 	c := NewCluster(t)
 	apart := c.CreateTopic(t, 2, 1)

@@ -15,9 +15,8 @@ import (
 
 func image() string { return "apache/kafka:" + version() }
 
-// inDocker describes a broker in a container. Its port is the same inside
-// and outside: it is in the address that the broker gives to clients, and
-// stays over a restart.
+// inDocker describes a broker in a container. Its port is the same inside and outside, because the
+// broker advertises it to clients; it stays the same over a restart.
 func inDocker(n node, opts Options) (addrs []string, r server.Runner, origin string, err error) {
 	bind, host := "127.0.0.1", "127.0.0.1"
 	if !n.host {
@@ -32,7 +31,7 @@ func inDocker(n node, opts Options) (addrs []string, r server.Runner, origin str
 	}
 	env := map[string]string{"CLUSTER_ID": n.cluster}
 	for k, v := range props {
-		// The image's spelling of a setting.
+		// The image spells settings like this.
 		env["KAFKA_"+strings.ToUpper(strings.NewReplacer(".", "_", "-", "__").Replace(k))] = v
 	}
 	published := network.MustParsePort(fmt.Sprintf("%d/tcp", n.port))

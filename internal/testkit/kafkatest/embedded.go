@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/internal/embedded"
 )
 
-// Embedded starts a Kafka broker inside the test's process, with topics and
-// their numbers of partitions.
+// Embedded starts a Kafka broker inside the test's process, with the given numbers of partitions by
+// topic.
 func Embedded(t testing.TB, topics map[string]int) *kfake.Cluster {
 	t.Helper()
 	c, err := embedded.Kafka(topics)

@@ -17,17 +17,16 @@ import (
 //go:embed install.sh pom.xml
 var files embed.FS
 
-// version is the version that pom.xml names.
+// version returns the version that pom.xml names.
 var version = sync.OnceValue(func() string {
 	pom, err := files.ReadFile("pom.xml")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot happen: the file is embedded
 	}
 	return string(regexp.MustCompile(`<kafka\.version>(.*)</kafka\.version>`).FindSubmatch(pom)[1])
 })
 
-// lackJava tells what local Kafka lacks. Jars that are not there yet
-// but can be fetched are no lack.
+// lackJava says what a local Kafka lacks. Jars that can be fetched do not count as missing.
 func lackJava() error {
 	if err := server.LackCommand("java", "a Java runtime, 17 or later"); err != nil {
 		return err
@@ -49,7 +48,7 @@ func jar(home string) string {
 	return filepath.Join(home, "kafka_2.13-"+version()+".jar")
 }
 
-// homeDir is the directory of the jars, as in install.sh.
+// homeDir returns the directory of the jars, the same as in install.sh.
 func homeDir() (string, error) {
 	if home := os.Getenv("WEIR_KAFKA_HOME"); home != "" {
 		return home, nil
@@ -65,7 +64,7 @@ func homeDir() (string, error) {
 	return filepath.Join(cache, "weir", "kafka-"+version()), nil
 }
 
-// install returns the directory of the jars, fetched if need be.
+// install returns the directory of the jars, and fetches them if necessary.
 var install = sync.OnceValues(func() (string, error) {
 	home, err := homeDir()
 	if err != nil {
@@ -89,7 +88,7 @@ var install = sync.OnceValues(func() (string, error) {
 	return home, nil
 })
 
-// onMachine lays out a broker in dir, and its storage in data.
+// onMachine prepares a broker in dir, and its storage in data.
 func onMachine(dir, data string, n node, opts Options) (addrs []string, r server.Runner, origin string, err error) {
 	home, err := install()
 	if err != nil {
@@ -135,19 +134,19 @@ func formatStorage(tool *server.Process, data string) error {
 	return nil
 }
 
-// jvm is how Java runs the broker.
+// jvm returns the JVM flags of the broker.
 func (o Options) jvm() []string {
-	if o.Issuer != nil { // a broker asks none but those that its command line allows
+	if o.Issuer != nil { // a broker calls only the URLs that its command line allows
 		allowed := "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + o.Issuer.KeysURL
 		o.Issuer = nil
 		return append(o.jvm(), allowed)
 	}
-	if o.Loaded { // as kafka-server-start.sh and kafka-run-class.sh have it
+	if o.Loaded { // as in kafka-server-start.sh and kafka-run-class.sh
 		return []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
 			"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}
 	}
-	// A broker of a few small topics: what counts is how fast it starts, and that
-	// several fit beside the tests.
+	// The broker has a few small topics. It should start fast, and several should fit beside the
+	// tests.
 	return []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }
 

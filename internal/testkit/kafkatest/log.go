@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// LogSize is how many bytes the log of a partition has, of a broker that is a process of
-// this machine and has written one segment.
+// LogSize returns the size in bytes of a partition's log. The broker must be a process of this
+// machine and have written a single segment.
 func (b *Broker) LogSize(topic string, partition int32) int64 {
 	b.t.Helper()
 	info, err := os.Stat(b.segment(topic, partition))
@@ -17,8 +17,8 @@ func (b *Broker) LogSize(topic string, partition int32) int64 {
 	return info.Size()
 }
 
-// TruncateLog cuts the log of a partition to so many bytes, while the broker is killed: as a
-// machine does that loses its power, or an election of a replica that lacks the tail.
+// TruncateLog truncates the log of a partition to size bytes while the broker is killed, as a power
+// loss or the election of a replica without the tail does.
 func (b *Broker) TruncateLog(topic string, partition int32, size int64) {
 	b.t.Helper()
 	if err := os.Truncate(b.segment(topic, partition), size); err != nil {
@@ -26,7 +26,7 @@ func (b *Broker) TruncateLog(topic string, partition int32, size int64) {
 	}
 }
 
-// segment is the file of the first records of a partition.
+// segment returns the file of a partition's first records.
 func (b *Broker) segment(topic string, partition int32) string {
 	b.t.Helper()
 	if b.data == "" {

@@ -11,18 +11,19 @@ import (
 // node is a broker of a cluster (KRaft).
 type node struct {
 	id         int
-	cluster    string // its ID
+	cluster    string // cluster ID
 	port       int
-	controller int    // the port of the controller that the node is too; 0 if it is none
-	voter      string // where the node reaches the cluster's controller, which is node 1
-	advertised string // where the controller says that others reach it; by default where it listens
-	host       bool   // a container has the network of its machine
+	controller int    // the port of the node's controller; 0 if it has none
+	voter      string // the address of the cluster's controller, which is node 1
+	advertised string // the controller's address for other nodes; by default the one it listens at
+	host       bool   // a container uses the host's network
 }
 
-// clusterID is any 16 bytes in base64. Brokers of different tests never meet.
+// clusterID is any 16 bytes in base64. Brokers of different tests never connect to each other.
 const clusterID = "4L6g3nShT-eMCtK--X86sw"
 
-// newClusterID is another ID. It does not begin as an option of a command does.
+// newClusterID returns a random ID that does not begin with a hyphen, which a command would take
+// for an option.
 func newClusterID() string {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id[1:]) // never fails
@@ -31,7 +32,7 @@ func newClusterID() string {
 
 const metaProperties = "meta.properties"
 
-// name formats the storage of a broker that is no controller: there is nothing in it yet but names.
+// name formats the storage of a broker that is not a controller; it only writes the names.
 func (n node) name(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
@@ -40,7 +41,7 @@ func (n node) name(data string) error {
 	return os.WriteFile(filepath.Join(data, metaProperties), []byte(text), 0o600)
 }
 
-// properties are the settings of a node that listens on bind and is reached at host.
+// properties returns the settings of a node that listens on bind and is reached at host.
 func (n node) properties(bind, host string) map[string]string {
 	roles, listeners := "broker", fmt.Sprintf("PLAINTEXT://%s:%d", bind, n.port)
 	if n.controller != 0 {
@@ -61,7 +62,7 @@ func (n node) properties(bind, host string) map[string]string {
 		"advertised.listeners":           advertised,
 		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
 
-		// One replica, also where there is one broker; few partitions, so a quick start.
+		// One replica fits a single broker; few partitions make it start fast.
 		"offsets.topic.num.partitions":                     "4",
 		"offsets.topic.replication.factor":                 "1",
 		"transaction.state.log.num.partitions":             "4",
@@ -72,13 +73,13 @@ func (n node) properties(bind, host string) map[string]string {
 		"share.coordinator.state.topic.min.isr":            "1",
 
 		"group.initial.rebalance.delay.ms": "0",
-		"group.min.session.timeout.ms":     "1000", // a test waits for dead members
+		"group.min.session.timeout.ms":     "1000", // tests wait until dead members time out
 		"auto.create.topics.enable":        "false",
-		// A killed broker cannot register anew before its session is over,
-		// and the default of 9 s is the most of a restart.
+		// A killed broker cannot register again before its session expires, and the default of 9 s
+		// is most of a restart.
 		"broker.session.timeout.ms":    "3000",
 		"broker.heartbeat.interval.ms": "500",
-		// It would hold a buffer of 128 MB, and tests do not compact.
+		// The default buffer takes 128 MB, and tests do not compact topics.
 		"log.cleaner.dedupe.buffer.size": "2097152",
 	}
 	return props

@@ -9,12 +9,12 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// NewBehind starts a broker of the test's own that clients reach at a proxy's address,
-// on a listener apart. What the broker asks of itself, such as the ends of transactions, and
-// who asks at Addr, does not pass through the proxy.
+// NewBehind starts a broker that only this test uses, with a listener that clients reach at a
+// proxy's address. The broker's own requests, such as the ends of transactions, and requests to
+// Addr bypass the proxy.
 func NewBehind(t testing.TB, link *testkit.FaultyProxy, opts Options) *Broker {
 	t.Helper()
-	server.MustChoose(t, "Kafka", server.FromMachine(lackJava)) // its ports are not those of a container
+	server.MustChoose(t, "Kafka", server.FromMachine(lackJava)) // a container has other ports
 	port, err := server.FreePort(server.EphemeralPorts)
 	if err != nil {
 		t.Fatal(err)

@@ -18,13 +18,13 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// The user that a secure listener knows, by PLAIN and by both kinds of SCRAM.
+// These are the user that a secure listener knows, with PLAIN and both kinds of SCRAM.
 const (
 	SecureUser     = "weir"
 	SecurePassword = "hunter2-hunter2"
 )
 
-// secureListeners are the ports of a broker's listeners with TLS.
+// secureListeners are the ports of a broker's TLS listeners.
 type secureListeners struct{ sasl, mutual int }
 
 func newSecureListeners(t testing.TB) (l secureListeners) {
@@ -38,8 +38,8 @@ func newSecureListeners(t testing.TB) (l secureListeners) {
 	return l
 }
 
-// properties are the options' settings and those of the listeners. A name that
-// begins with + adds to what the testkit sets.
+// properties returns the options' settings and those of the listeners. A name that begins with + is
+// added to a setting of the testkit.
 func (l secureListeners) properties(t testing.TB, opts Options) map[string]string {
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
@@ -81,7 +81,7 @@ func (l secureListeners) properties(t testing.TB, opts Options) map[string]strin
 	return properties
 }
 
-// addSecureUser has the broker know the user by both kinds of SCRAM.
+// addSecureUser creates the user for both kinds of SCRAM.
 func (b *Broker) addSecureUser() {
 	b.t.Helper()
 	client := b.Client()
@@ -97,7 +97,7 @@ func (b *Broker) addSecureUser() {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		// A request takes one of a user.
+		// A request accepts one change of a user.
 		reply, err := client.AlterUserScramCredentials(ctx, &kafka.AlterUserScramCredentialsRequest{
 			Upsertions: []kafka.UserScramCredentialsUpsertion{
 				{Name: SecureUser, Mechanism: mechanism, Iterations: iterations, Salt: salt, SaltedPassword: salted},
@@ -114,9 +114,8 @@ func (b *Broker) addSecureUser() {
 	}
 }
 
-// SecureAddr is the address of the listener with TLS and a login.
+// SecureAddr returns the address of the TLS listener that requires a login.
 func (b *Broker) SecureAddr() string { return fmt.Sprintf("127.0.0.1:%d", b.secure.sasl) }
 
-// MutualAddr is the address of the listener with TLS that wants a client's
-// certificate.
+// MutualAddr returns the address of the TLS listener that requires a client certificate.
 func (b *Broker) MutualAddr() string { return fmt.Sprintf("127.0.0.1:%d", b.secure.mutual) }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// CreateTopic makes a topic with a name of the test's own, which is deleted
-// when the test ends, and returns when every partition has a leader.
+// CreateTopic creates a topic with a fresh name, and returns when every partition has a leader. The
+// topic is deleted when the test ends.
 func CreateTopic(t testing.TB, b *Broker, partitions int) string {
 	t.Helper()
 	return createTopic(t, b.Client(), partitions)
@@ -25,7 +25,7 @@ func createTopic(t testing.TB, client *kafka.Client, partitions int) string {
 	return topic
 }
 
-// MakeTopic is CreateTopic for a topic with a given name.
+// MakeTopic is CreateTopic with a given name.
 func MakeTopic(t testing.TB, b *Broker, topic string, partitions int) {
 	t.Helper()
 	makeTopic(t, b.Client(), topic, partitions)

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// TearAOF cuts up to so many bytes off the end of a killed server's append-only
-// file, as a machine does that loses its power, and returns how many it cut.
+// TearAOF cuts up to most bytes off the end of a killed server's append-only file, as a power loss
+// does, and returns how many it cut.
 func (r *Server) TearAOF(most int64) (cut int64) {
 	r.t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "appendonlydir", "*.incr.aof"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if len(files) == 0 { // before Redis 7 there is one file
+	if len(files) == 0 { // before Redis 7 it is a single file
 		files = []string{filepath.Join(r.dir, "appendonly.aof")}
 	}
 	newest := slices.MaxFunc(files, func(a, b string) int { return modified(a).Compare(modified(b)) })
@@ -30,7 +30,7 @@ func (r *Server) TearAOF(most int64) (cut int64) {
 	return cut
 }
 
-// modified is when a file was written to last; the beginning of time if it is gone.
+// modified returns when a file was last written to; the zero time if it is gone.
 func modified(file string) (t time.Time) {
 	if info, err := os.Stat(file); err == nil {
 		t = info.ModTime()

@@ -14,25 +14,25 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// Cluster is a Redis Cluster of three masters, without replicas but for those of
+// Cluster is a Redis Cluster of three masters. It has no replicas except those of
 // [Cluster.AddReplica].
 type Cluster struct {
 	// Nodes are the masters. Each can be killed and started again.
 	Nodes []*Server
-	// Replicas are those added, in that order. A failover may have made a master
-	// of one.
+	// Replicas are the replicas in the order in which they were added. A failover may have promoted
+	// some.
 	Replicas []*Server
 }
 
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	// A cluster's bus is at its port plus this.
+	// The port of the cluster bus is a server's port plus this.
 	clusterBus = 10_000
 )
 
-// NewCluster starts a Redis Cluster of the test's own and returns when all
-// masters call it ok. AOF is on: a master keeps its data over Kill.
+// NewCluster starts a Redis Cluster that only this test uses, and returns when all masters report
+// it as ok. AOF is on: a master keeps its data over Kill.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -69,8 +69,8 @@ func newClusterNode(t testing.TB) *Server {
 	})
 }
 
-// AddReplica gives a master, one of Nodes, a replica more, and returns when all
-// know it and it has the master's data.
+// AddReplica adds a replica to a master of Nodes, and returns when all nodes know it and it has the
+// master's data.
 func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
 	t.Helper()
 	ctx := context.Background()
@@ -91,7 +91,7 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
 	}
 	told := false
 	testkit.Eventually(t, time.Minute, "cluster replica at "+r.addr, func() (bool, string) {
-		// An error until it has heard of the master; said again, it would begin anew.
+		// It fails until the node knows the master. Repeating it after success would start over.
 		if !told {
 			if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
 				return false, err.Error()
@@ -107,7 +107,7 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
 	for _, node := range c.Nodes {
 		client := node.Client(t)
 		testkit.Eventually(t, time.Minute, "the replica seen by "+node.addr, func() (bool, string) {
-			// Clients do not see it before something was replicated, which may be a ping.
+			// Clients see it only after it has replicated something; a ping is enough.
 			slots, err := client.Do(ctx, "cluster", "slots").Result()
 			if err != nil {
 				return false, err.Error()
@@ -130,14 +130,14 @@ func (c *Cluster) WaitOK(t testing.TB) {
 				return false, err.Error()
 			}
 			ok := strings.Contains(info, "cluster_state:ok") &&
-				strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", clusterSlots)) && // ok without all, too
+				strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", clusterSlots)) && // the state can be ok without all slots
 				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+len(c.Replicas)))
 			return ok, info
 		})
 	}
 }
 
-// Addrs are the masters' addresses.
+// Addrs returns the masters' addresses.
 func (c *Cluster) Addrs() []string {
 	var addrs []string
 	for _, node := range c.Nodes {
@@ -146,7 +146,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Client returns a client of the cluster's that is closed when the test ends.
+// Client returns a client of the cluster, which is closed when the test ends.
 func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
 	t.Cleanup(func() { _ = client.Close() })

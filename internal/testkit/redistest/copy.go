@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// Copy is a server's data at one moment.
+// Copy is a server's data as of one moment.
 type Copy struct{ dir string }
 
-// SaveCopy copies the data of the running server. Writes that were answered
-// before are in the copy.
+// SaveCopy copies the data of the running server. The copy has all writes that were acknowledged
+// before.
 func (r *Server) SaveCopy() Copy {
 	r.t.Helper()
 	if !r.aof {
@@ -25,12 +25,12 @@ func (r *Server) SaveCopy() Copy {
 	return to
 }
 
-// clusterFile is what a server knows of its cluster. It is no data: a node that
-// comes back with an older one would claim slots that others have by now.
+// clusterFile is what a server knows of its cluster. It is not data: a node with an older file
+// would claim slots that others own by now.
 const clusterFile = "nodes.conf"
 
-// RestoreCopy kills the server and starts it again on an older copy of its
-// data, as a failover to a replica that lacks the latest writes does.
+// RestoreCopy kills the server and starts it with an older copy of its data, as a failover to a
+// replica without the latest writes does.
 func (r *Server) RestoreCopy(c Copy) {
 	r.t.Helper()
 	r.Kill()
@@ -47,7 +47,7 @@ func (r *Server) RestoreCopy(c Copy) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, clusterFile)); err == nil {
-		_ = os.Remove(filepath.Join(c.dir, clusterFile)) // it may be gone from an earlier time
+		_ = os.Remove(filepath.Join(c.dir, clusterFile)) // an earlier restore may have removed it
 	}
 	if err := os.CopyFS(r.dir, os.DirFS(c.dir)); err != nil {
 		r.t.Fatal(err)

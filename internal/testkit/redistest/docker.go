@@ -13,9 +13,8 @@ import (
 
 const image = "redis:7"
 
-// inDocker describes a server in a container that has the machine's
-// network and keeps its data in dir, as our user, so that both can be used
-// like those of a process.
+// inDocker describes a server in a container that uses the machine's network and keeps its data in
+// dir as our user, so that a test can use both like those of a process.
 func inDocker(dir string, args []string) (r server.Runner, origin string, err error) {
 	c := &server.Container{Image: image, Opts: []testcontainers.ContainerCustomizer{
 		testcontainers.WithCmd(append([]string{"redis-server"}, args...)...),
@@ -30,13 +29,13 @@ func inDocker(dir string, args []string) (r server.Runner, origin string, err er
 	return c, "docker, " + c.Image, nil
 }
 
-// sharedInDocker starts the shared server, whose port Docker chooses.
+// sharedInDocker starts the shared server on a port that Docker chooses.
 func sharedInDocker() (addr, origin string, err error) {
 	ctx, cancel := server.StartContext()
 	defer cancel()
 	ctr, err := tcredis.Run(ctx, image)
 	if err != nil {
-		if ctr != nil { // created, but not started
+		if ctr != nil { // created but not started
 			_ = testcontainers.TerminateContainer(ctr)
 		}
 		return "", "", fmt.Errorf("start Redis from docker: %w", err)

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// It kills a test binary that has the shared Redis,
-// and waits for the server to be gone.
+// The test kills a test binary that uses the shared Redis, and waits until the server is gone.
 func TestServersDieWithTheBinary(t *testing.T) {
 	const child = "WEIR_TESTKIT_CHILD"
 	if file := os.Getenv(child); file != "" {
@@ -40,7 +39,7 @@ func TestServersDieWithTheBinary(t *testing.T) {
 	if err := binary.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = binary.Wait() // killed
+	_ = binary.Wait() // it was killed
 	testkit.Eventually(t, 10*time.Second, "end of the child's Redis", func() (bool, string) {
 		c, err := net.Dial("tcp", string(addr))
 		if err == nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// NewReplica starts a server that replicates the one at the address
-// primary, which may be that of a [testkit.Proxy], and returns when it has its data and is sent
-// what comes after it.
+// NewReplica starts a replica of the server at the address primary, which may be that of a
+// [testkit.Proxy], and returns when the replica has the data and receives the writes that follow.
 func NewReplica(t testing.TB, primary string) *Server {
 	t.Helper()
 	host, port, err := net.SplitHostPort(primary)
@@ -36,8 +35,8 @@ func NewReplica(t testing.TB, primary string) *Server {
 		}
 		return strings.Contains(info, "master_link_status:up"), info
 	})
-	// A replica that has the data is sent what comes after it only when it has said
-	// so for the first time, which it does once a second.
+	// A replica that has the data receives later writes only after its first acknowledgement, which
+	// it sends once a second.
 	from := redis.NewClient(&redis.Options{Addr: primary})
 	defer from.Close()
 	if err := from.Publish(context.Background(), "replicated", "").Err(); err != nil {
@@ -52,7 +51,7 @@ func NewReplica(t testing.TB, primary string) *Server {
 	return r
 }
 
-// offset is a server's offset of that name in its stream of replication.
+// offset returns the replication offset of that name from a server's INFO.
 func offset(t testing.TB, client *redis.Client, name string) int64 {
 	t.Helper()
 	info, err := client.Info(context.Background(), "replication").Result()

@@ -16,21 +16,21 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// Sentinel is a Redis Sentinel that alone decides who is the master of a name.
+// Sentinel is a single Redis Sentinel, with a quorum of one.
 type Sentinel struct {
 	addr, name string
 	client     *redis.SentinelClient
 }
 
-// downAfter is how long a primary must not answer for its Sentinel to replace it.
+// downAfter is how long a primary must be silent before its Sentinel replaces it.
 const downAfter = time.Second
 
-// NewSentinel starts a Sentinel of the test's own, a local redis-server, that
-// watches a primary under a name and returns once it knows so many replicas. It
-// promotes one of them a second after the primary has gone.
+// NewSentinel starts a Sentinel for this test, a local redis-server that monitors a primary under a
+// name, and returns once it knows the given number of replicas. It promotes one of them a second
+// after the primary is gone.
 func NewSentinel(t testing.TB, name string, primary *Server, replicas int) *Sentinel {
 	t.Helper()
-	server.MustChoose(t, "Redis Sentinel", server.FromMachine(lackLocal)) // its file of settings is here
+	server.MustChoose(t, "Redis Sentinel", server.FromMachine(lackLocal)) // its settings file is on this machine
 	port, err := server.FreePort(server.EphemeralPorts)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func NewSentinel(t testing.TB, name string, primary *Server, replicas int) *Sent
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	settings := filepath.Join(dir, "sentinel.conf") // it writes there what it learns
+	settings := filepath.Join(dir, "sentinel.conf") // the Sentinel writes its state there
 	text := fmt.Sprintf(`bind 127.0.0.1
 port %d
 dir %s
@@ -67,10 +67,10 @@ sentinel failover-timeout %[3]s 5000
 	return s
 }
 
-// Addr is its address, host:port.
+// Addr returns its address, host:port.
 func (s *Sentinel) Addr() string { return s.addr }
 
-// Master is the address of the present master.
+// Master returns the address of the current master.
 func (s *Sentinel) Master(ctx context.Context) (string, error) {
 	parts, err := s.client.GetMasterAddrByName(ctx, s.name).Result()
 	if err != nil {
@@ -79,9 +79,9 @@ func (s *Sentinel) Master(ctx context.Context) (string, error) {
 	return net.JoinHostPort(parts[0], parts[1]), nil
 }
 
-// Content says whether the Sentinel has heard of the present master just now and is about no
-// failover; if not, what it says of it. One that has begun goes on, also when the old master is
-// there again, and what that takes meanwhile is lost.
+// Content reports whether the Sentinel has just heard from the current master and has no failover
+// under way; if not, detail is the Sentinel's view of the master. A failover that has begun goes on
+// even if the old master comes back, and writes to it meanwhile are lost.
 func (s *Sentinel) Content() (ok bool, detail string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

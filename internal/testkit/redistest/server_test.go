@@ -58,13 +58,13 @@ func TestRedisWithoutAOFForgets(t *testing.T) {
 	}
 }
 
-// A server whose file was torn has what stands before the tear.
+// A server with a torn file has the writes before the tear.
 func TestRedisLoadsATornAOF(t *testing.T) {
 	r := New(t, Options{AOF: true})
 	client := r.Client(t)
 	incr(t, client, "n", 1)
 	incr(t, client, "n", 2)
-	// A server whose file is being synced answers before it has written to it.
+	// While the file is being synced, the server answers before it has written to it.
 	testkit.Eventually(t, time.Minute, "all is written to the file", func() (bool, string) {
 		info := client.Info(ctx, "persistence").Val()
 		return strings.Contains(info, "aof_buffer_length:0\r\n"), info
@@ -77,7 +77,7 @@ func TestRedisLoadsATornAOF(t *testing.T) {
 	incr(t, client, "n", 2)
 }
 
-// A paused server keeps its connections, and answers when it goes on.
+// A paused server keeps its connections, and answers when it resumes.
 func TestRedisPauses(t *testing.T) {
 	r := New(t, Options{})
 	client := redis.NewClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1, ReadTimeout: 100 * time.Millisecond})
@@ -142,7 +142,7 @@ func TestReplicaTakesOver(t *testing.T) {
 func TestRedisClusterServesAllSlots(t *testing.T) {
 	c := NewCluster(t)
 	client := c.Client(t)
-	for _, key := range []string{"a", "b", "c", "d", "e", "f"} { // in all three masters
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} { // on all three masters
 		incr(t, client, key, 1)
 	}
 	for _, node := range c.Nodes {

@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slotKeys is how many keys of a slot are moved with one command.
+// slotKeys is how many keys of a slot one command moves.
 const slotKeys = 20
 
-// MoveSlot moves a slot from one master of a cluster to another, key by key, as
-// redis-cli does while clients work. among are all masters there are.
+// MoveSlot moves a slot from one master of a cluster to another, key by key, as redis-cli does
+// while clients work. among lists all masters.
 func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server) error {
 	clients := map[*Server]*redis.Client{}
 	for _, server := range append([]*Server{from, to}, among...) {
@@ -41,7 +41,7 @@ func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server)
 	if err := moveKeys(ctx, slot, clients[from], to.addr); err != nil {
 		return err
 	}
-	// The receiver first: nobody then knows of the slot as of nobody's.
+	// The receiver goes first, so that no node sees the slot without an owner.
 	for _, server := range append([]*Server{to, from}, among...) {
 		if err := clients[server].Do(ctx, "cluster", "setslot", slot, "node", toID).Err(); err != nil {
 			return fmt.Errorf("give slot %d to %s: %w", slot, to.addr, err)
@@ -50,8 +50,9 @@ func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server)
 	return awaitEpoch(ctx, clients[to], clients)
 }
 
-// awaitEpoch waits until all servers know of the epoch in which one of them has taken a slot. One that does not may
-// take the slot back in the same epoch, and then it is by their IDs which of the two has it.
+// awaitEpoch waits until all servers know the epoch in which one of them took a slot. A server that
+// does not know it may take the slot back in the same epoch, and then the node IDs decide which of
+// the two owns it.
 func awaitEpoch(ctx context.Context, taker *redis.Client, clients map[*Server]*redis.Client) error {
 	taken, err := clusterInfo(ctx, taker, "cluster_my_epoch")
 	if err != nil {
@@ -76,7 +77,7 @@ func awaitEpoch(ctx context.Context, taker *redis.Client, clients map[*Server]*r
 	return nil
 }
 
-// clusterInfo is a number of CLUSTER INFO.
+// clusterInfo returns a number from CLUSTER INFO.
 func clusterInfo(ctx context.Context, client *redis.Client, name string) (int64, error) {
 	info, err := client.ClusterInfo(ctx).Result()
 	if err != nil {
@@ -87,8 +88,8 @@ func clusterInfo(ctx context.Context, client *redis.Client, name string) (int64,
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// SlotOwner is the master that serves the slot of a key, as far as it knows; the others
-// name another. It is nil where none does.
+// SlotOwner returns the master that claims to serve the slot of a key, while the others redirect to
+// another node. It is nil if none does.
 func SlotOwner(ctx context.Context, key string, masters ...*Server) *Server {
 	for _, m := range masters {
 		client := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
@@ -101,7 +102,7 @@ func SlotOwner(ctx context.Context, key string, masters ...*Server) *Server {
 	return nil
 }
 
-// moveKeys moves the keys of a slot until there are none left.
+// moveKeys moves keys of a slot until none are left.
 func moveKeys(ctx context.Context, slot int, from *redis.Client, to string) error {
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {

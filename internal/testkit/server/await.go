@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Await asks until a server answers, and gives up at once when its
-// process has ended.
+// Await retries ask until the server answers, and gives up at once if its process has ended.
 func Await(what string, r Runner, ask func(context.Context) error) error {
 	ctx, cancel := StartContext()
 	defer cancel()
@@ -37,11 +36,11 @@ func Await(what string, r Runner, ask func(context.Context) error) error {
 	return nil
 }
 
-// pollInterval is short beside anything a server does, and long beside a
-// condition that is cheap to ask.
+// pollInterval is short compared with anything a server does, and long compared with a cheap
+// condition.
 const pollInterval = 10 * time.Millisecond
 
-// Poll asks a condition every few milliseconds until it holds or the deadline has passed.
+// Poll checks a condition every few milliseconds until it holds or the deadline has passed.
 func Poll(deadline time.Duration, condition func() (bool, string)) (detail string, ok bool) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// Container is a server in a Docker container that can be started again.
+// Container is a server in a Docker container that can be restarted.
 type Container struct {
 	Image string
 	Opts  []testcontainers.ContainerCustomizer
@@ -22,7 +22,7 @@ type Container struct {
 	ctr *testcontainers.DockerContainer
 }
 
-// Start starts the container, also again after End.
+// Start starts the container, also after End.
 func (c *Container) Start() error {
 	ctx, cancel := StartContext()
 	defer cancel()
@@ -36,7 +36,7 @@ func (c *Container) Start() error {
 	return err
 }
 
-// End leaves the stopped container, with its files, for the next start.
+// End stops the container and keeps it, with its files, for the next start.
 func (c *Container) End(sig syscall.Signal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,11 +103,10 @@ func (c *Container) Remove() {
 	}
 }
 
-// Gone is never closed: a container that ends while it starts is found by the
-// start's deadline.
+// Gone is never closed: if a container ends while it starts, the deadline of the start expires.
 func (c *Container) Gone() <-chan struct{} { return nil }
 
-// Log is the end of what the container wrote.
+// Log returns the last lines that the container wrote.
 func (c *Container) Log() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,11 +118,11 @@ func (c *Container) Log() string {
 		return err.Error()
 	}
 	defer logs.Close()
-	text, _ := io.ReadAll(logs) // what can be had of it
+	text, _ := io.ReadAll(logs) // as much as can be read
 	return string(text[max(0, len(text)-2000):])
 }
 
-// DaemonHost is where the containers' published ports are reached.
+// DaemonHost returns the host at which the containers' published ports are reached.
 func DaemonHost() (string, error) {
 	provider, err := testcontainers.NewDockerProvider()
 	if err != nil {

@@ -7,14 +7,13 @@ import (
 	"sync"
 )
 
-// handedOut are the ports this process has given to servers. A server that starts late
-// leaves its port free for a while, and it must not be given to another.
+// handedOut are the ports that this process has given to servers. A server that starts late leaves
+// its port free for a while, and no other may get it.
 var handedOut sync.Map
 
-// FreePort returns a port nobody listens on, below limit, and never the same
-// one twice. It lies under the systems' ephemeral range: no outgoing
-// connection can take it while its server is down between a kill and the next
-// start.
+// FreePort returns an unused port below limit, never the same one twice. It lies below the systems'
+// ephemeral range, so that no outgoing connection can take it while its server is down between a
+// kill and the next start.
 func FreePort(limit int) (int, error) {
 	const lowest = 10_000
 	for range 100 {
@@ -30,6 +29,6 @@ func FreePort(limit int) (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d", lowest, limit)
 }
 
-// EphemeralPorts is where Linux begins to take ports for outgoing
-// connections; the other systems begin higher.
+// EphemeralPorts is the first port that Linux uses for outgoing connections; other systems begin
+// higher.
 const EphemeralPorts = 32_768

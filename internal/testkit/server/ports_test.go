@@ -3,7 +3,7 @@ package server
 import "testing"
 
 func TestPortsAreGivenOnce(t *testing.T) {
-	const some = 2_000 // of 22,768: chance alone would give about eighty of them twice
+	const some = 2_000 // of 22,768: by chance about eighty would be duplicates
 	seen := make(map[int]bool, some)
 	for range some {
 		port, err := FreePort(EphemeralPorts)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Runner keeps one server running: a local process or a container.
+// Runner runs one server: a local process or a container.
 type Runner interface {
-	// Start starts the server, also again after End.
+	// Start starts the server, also after End.
 	Start() error
-	// End sends the signal and waits until the server is gone. On a server
-	// that is gone already it does nothing.
+	// End sends the signal and waits until the server is gone. If the server is gone already, it
+	// does nothing.
 	End(sig syscall.Signal) error
 	// Signal sends a signal that does not end the server.
 	Signal(sig syscall.Signal) error
@@ -24,16 +24,16 @@ type Runner interface {
 	Remove()
 	// Gone is closed when the server has ended by itself or by End.
 	Gone() <-chan struct{}
-	// Log is the end of what the server wrote, for the error of a failed start.
+	// Log returns the last lines that the server wrote, for the error of a failed start.
 	Log() string
 }
 
-// Process is a server as a child process that can be started again.
+// Process is a server as a child process that can be restarted.
 type Process struct {
 	path    string
 	args    []string
 	dir     string
-	LogPath string // where it writes what it has to say
+	LogPath string // the file for its output
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -45,7 +45,7 @@ func NewProcess(dir, path string, args ...string) *Process {
 	return &Process{path: path, args: args, dir: dir, LogPath: filepath.Join(dir, filepath.Base(path)+".log")}
 }
 
-// Start starts the program, also again after it has ended.
+// Start starts the program, also after it has ended.
 func (p *Process) Start() error {
 	out, err := os.OpenFile(p.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Process) Start() error {
 	}
 	exited := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // a killed server's exit code says nothing
+		_ = cmd.Wait() // a killed server has no useful exit code
 		close(exited)
 	}()
 	p.mu.Lock()
@@ -69,7 +69,8 @@ func (p *Process) Start() error {
 	return nil
 }
 
-// End sends the signal and waits; a program that does not end within 30 seconds is killed, and that is an error.
+// End sends the signal and waits. A program that does not end within 30 seconds is killed, and End
+// returns an error.
 func (p *Process) End(sig syscall.Signal) error {
 	p.mu.Lock()
 	cmd, exited := p.cmd, p.exited
@@ -77,7 +78,7 @@ func (p *Process) End(sig syscall.Signal) error {
 	if cmd == nil {
 		return nil
 	}
-	_ = cmd.Process.Signal(sig) // fails only when it has exited
+	_ = cmd.Process.Signal(sig) // fails only if it has exited
 	if sig == syscall.SIGKILL {
 		killFamily(cmd.Process.Pid)
 	}
@@ -108,14 +109,13 @@ func (p *Process) Gone() <-chan struct{} {
 	return p.exited
 }
 
-// ExitCode waits for the end and is what the program ended with, -1 if a signal has ended it.
+// ExitCode waits for the end and returns the exit code, -1 if a signal ended the program.
 func (p *Process) ExitCode() int {
 	<-p.Gone()
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Log returns the last lines the server wrote, for the error of a failed
-// start.
+// Log returns the last lines that the server wrote, for the error of a failed start.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.LogPath)
 	if err != nil {
@@ -126,7 +126,8 @@ func (p *Process) Log() string {
 
 var spawns = make(chan func())
 
-// The kernel's parent-death signal is sent when the thread that forked ends,
+// The kernel sends the parent-death signal when the thread that forked ends, not the process, so
+// every child is forked from one thread that never ends.
 // not the process, so every child is forked from one thread that never does.
 var spawner = sync.OnceFunc(func() {
 	go func() {
@@ -137,7 +138,7 @@ var spawner = sync.OnceFunc(func() {
 	}()
 })
 
-// Spawn starts a command that dies with this process, also where that is killed.
+// Spawn starts a command that dies with this process, even if this process is killed.
 func Spawn(cmd *exec.Cmd) error {
 	spawner()
 	started := make(chan error)

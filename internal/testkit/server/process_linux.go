@@ -2,12 +2,12 @@ package server
 
 import "syscall"
 
-// dieWithParent has the kernel kill the child when the test binary is gone,
-// even by SIGKILL. The child leads a process group of its own; see killFamily.
+// dieWithParent makes the kernel kill the child when the test binary is gone, even by SIGKILL. The
+// child leads a process group of its own; see killFamily.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// killFamily kills a server and the processes that it has forked, such as the one by
-// which Redis writes its file anew: it would go on writing in a folder that is removed.
+// killFamily kills a server and the processes that it has forked, such as the one that rewrites
+// Redis' append-only file: it would go on writing in a folder that is removed.
 func killFamily(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }

@@ -4,9 +4,9 @@ package server
 
 import "syscall"
 
-// dieWithParent: only Linux has a parent-death signal. Elsewhere servers end
-// with their test or in Main.
+// dieWithParent returns nil: only Linux has a parent-death signal. Elsewhere servers stop with
+// their test or in Main.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
-// killFamily: without a process group of its own a server is killed alone.
+// killFamily does nothing: without a process group of its own, only the server is killed.
 func killFamily(int) {}

@@ -4,11 +4,11 @@ package server
 
 import "syscall"
 
-// The signals that stop a process in the midst of what it does, and let it go on.
+// These signals suspend a process and resume it.
 const (
 	Pause  = syscall.SIGSTOP
 	Resume = syscall.SIGCONT
 )
 
-// Running says whether there is a process of that number.
+// Running reports whether a process with this ID exists.
 func Running(pid int) bool { return syscall.Kill(pid, 0) != syscall.ESRCH }

@@ -5,15 +5,14 @@ import (
 	"syscall"
 )
 
-// Windows cannot pause a process. [os.Process.Signal] refuses these there, by
-// Unix's numbers, so that a test that pauses fails and says so.
+// Windows cannot pause a process. [os.Process.Signal] refuses these numbers of Unix there, so a
+// test that pauses fails with its message.
 const (
 	Pause  = syscall.Signal(19)
 	Resume = syscall.Signal(18)
 )
 
-// Running says whether there is a process of that number: one that is not
-// there cannot be opened.
+// Running reports whether a process with this ID exists; only an existing one can be opened.
 func Running(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

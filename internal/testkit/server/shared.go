@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// StartTimeout bounds the start of one server. A broker takes 4 s on two free
-// cores and many times that on a machine that runs all packages' tests.
+// StartTimeout bounds the start of one server. A broker takes 4 s on two free cores, and many times
+// that while all packages' tests run.
 const StartTimeout = 3 * time.Minute
 
-// StartContext is a context for the start of one server.
+// StartContext returns a context for the start of one server.
 func StartContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), StartTimeout)
 }
 
-// shared is what lives as long as the test binary.
+// shared holds what lives as long as the test binary.
 var shared struct {
 	sync.Mutex
 	ends  []func()
 	lines []string
 }
 
-// AtEnd has [EndShared] call end, the latest first.
+// AtEnd registers a function that [EndShared] calls, the latest first.
 func AtEnd(end func()) {
 	shared.Lock()
 	defer shared.Unlock()
 	shared.ends = append(shared.ends, end)
 }
 
-// Announce writes to the log of t which server it got, and has [EndShared] repeat
-// the lines of shared servers, where -v is not needed to see them.
+// Announce logs to t which server it got. [EndShared] prints the lines of shared servers again, so
+// that they show without -v.
 func Announce(t testing.TB, sharedServer bool, format string, args ...any) {
 	t.Helper()
 	line := "testkit: " + fmt.Sprintf(format, args...)
@@ -48,7 +48,7 @@ func Announce(t testing.TB, sharedServer bool, format string, args ...any) {
 	}
 }
 
-// EndShared says which servers the tests of the binary shared, and ends them.
+// EndShared prints which servers the tests of the binary shared, and stops them.
 func EndShared() {
 	shared.Lock()
 	ends, lines := shared.ends, shared.lines
@@ -61,11 +61,11 @@ func EndShared() {
 	}
 }
 
-// DirPrefix begins the name of each directory in the system's folder for temporary files.
+// DirPrefix is the prefix of each directory in the system's folder for temporary files.
 const DirPrefix = "weir-testkit-"
 
-// SharedDir makes a directory that [EndShared] removes. Directories of binaries that
-// were killed before they could are removed here, by the pid in their name.
+// SharedDir makes a directory that [EndShared] removes. It also removes directories of binaries
+// that were killed before they could, by the PID in their names.
 func SharedDir() (string, error) {
 	stale, err := filepath.Glob(filepath.Join(os.TempDir(), DirPrefix+"*"))
 	if err != nil {
@@ -74,7 +74,7 @@ func SharedDir() (string, error) {
 	for _, dir := range stale {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), DirPrefix), "-")
 		if n, err := strconv.Atoi(pid); err == nil && !Running(n) {
-			_ = os.RemoveAll(dir) // another binary may be at it too
+			_ = os.RemoveAll(dir) // another binary may be removing it too
 		}
 	}
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", DirPrefix, os.Getpid()))
