@@ -1,7 +1,7 @@
-// Package helm_test renders the chart as Helm does, and reads what comes of it with Kubernetes' own types, in which a field
-// that there is not is an error, and with Weir's own settings and definitions.
+// Package helm_test renders the chart as Helm does. It reads the output with Kubernetes' own types,
+// rejecting unknown fields, and with Weir's own settings and definitions.
 //
-// It is a module of its own: what Helm and Kubernetes need would triple Weir's go.mod.
+// It is a module of its own: the dependencies on Helm and Kubernetes would triple Weir's go.mod.
 package helm_test
 
 import (
@@ -44,7 +44,8 @@ func load(t *testing.T, path string) *chart.Chart {
 	return c
 }
 
-// render gives the documents by kind and name, such as "Deployment/weir-api", as `helm install weir` would apply them.
+// render returns the documents that `helm install weir` would apply, by kind and name, such as
+// "Deployment/weir-api".
 func render(c *chart.Chart, values string) (map[string]string, error) {
 	var given map[string]any
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
@@ -93,7 +94,7 @@ func mustRender(t *testing.T, values string) map[string]string {
 	return documents
 }
 
-// decode reads a document with the type that Kubernetes has for it; a field that there is not is an error.
+// decode reads a document into its Kubernetes type; an unknown field is an error.
 func decode[T any](t *testing.T, documents map[string]string, key string) *T {
 	t.Helper()
 	document, ok := documents[key]
@@ -107,7 +108,8 @@ func decode[T any](t *testing.T, documents map[string]string, key string) *T {
 	return into
 }
 
-// scaledObject is what is used of KEDA's, whose own module brings in some hundred others.
+// scaledObject has the fields of KEDA's type that the chart uses: KEDA's own module brings some
+// hundred others.
 type scaledObject struct {
 	APIVersion, Kind string
 	Metadata         struct {
@@ -130,7 +132,7 @@ type scaledObject struct {
 	}
 }
 
-// known reads every document with its type, and fails for a kind that has none here.
+// known reads every document into its type, and fails for a kind without a type here.
 func known(t *testing.T, documents map[string]string) {
 	t.Helper()
 	for key := range documents {
@@ -170,8 +172,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// What each set of values makes is written down, so that a change of it is seen in review; cmd/weir's tests read the
-// settings, arguments and probes of these files.
+// The rendered files are committed, so that a change shows in review; cmd/weir's tests read their
+// settings, arguments and probes.
 func TestRendered(t *testing.T) {
 	for name, values := range map[string]string{
 		"default": "",
@@ -227,7 +229,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// Weir reads the settings and definitions that the chart writes.
+// Weir accepts the settings and definitions that the chart writes.
 func TestSettingsAndDefinitions(t *testing.T) {
 	shipped, err := os.ReadFile("../../config/features/transactions.yaml")
 	if err != nil {
@@ -266,7 +268,7 @@ func TestSettingsAndDefinitions(t *testing.T) {
 	}
 }
 
-// New settings replace the pods; new definitions do not, for those that run read them.
+// New settings replace the pods; new definitions do not, because running pods reload them.
 func TestWhatReplacesPods(t *testing.T) {
 	pod := func(values string) apps.DeploymentSpec {
 		return decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec
@@ -286,7 +288,7 @@ func TestWhatReplacesPods(t *testing.T) {
 	}
 }
 
-// A value that cannot be right is refused before anything is applied, by its name.
+// An invalid value is refused by name before anything is applied.
 func TestRefused(t *testing.T) {
 	for values, want := range map[string]string{
 		"settings: {features: [x]}":                                   "settings.features is the chart's own",
@@ -310,7 +312,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Every value says what it is, and the schema knows all of them.
+// Every value has a description, and the schema knows all of them.
 func TestValuesAreInTheSchema(t *testing.T) {
 	c := load(t, "weir")
 	var schema map[string]any
@@ -340,7 +342,7 @@ func TestValuesAreInTheSchema(t *testing.T) {
 	compare("", c.Values, schema)
 }
 
-// A rule engine's chart takes the sidecar in with two lines.
+// A rule engine's chart adds the sidecar with two lines.
 func TestSidecar(t *testing.T) {
 	c := load(t, "examples/rule-engine")
 	c.AddDependency(load(t, "weir")) // as `helm dependency build` does
@@ -364,7 +366,7 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
-// The README's examples are values that the chart takes.
+// The chart accepts the values in the README's examples.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

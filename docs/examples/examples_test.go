@@ -1,5 +1,5 @@
-// Package examples_test holds the examples to what they promise: it replays the
-// events of each and compares every answer.
+// Package examples_test replays the events of each example and compares every answer with the
+// documented one.
 package examples_test
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// storeState is what memory holds, with the clock of the records.
+// storeState is a memory store and the clock of the records.
 type storeState struct {
 	*memory.Store
 	clock int64
@@ -55,7 +55,7 @@ func read(t *testing.T, elements ...string) []byte {
 	return data
 }
 
-// replay applies the events of an example, each a second after it happened.
+// replay applies the events of an example, each a second after its event time.
 func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 	t.Helper()
 	s := &storeState{Store: memory.New()}
@@ -82,7 +82,7 @@ func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 	return s
 }
 
-// api answers out of a state at one moment.
+// api returns an API that answers from the state as of one moment.
 func api(r *features.Registry, held *storeState, now time.Time) http.Handler {
 	metrics := prometheus.NewRegistry()
 	return serve.New(serve.Config{
@@ -91,8 +91,7 @@ func api(r *features.Registry, held *storeState, now time.Time) http.Handler {
 	})
 }
 
-// script is questions of an example with their answers, both in JSON, asked at
-// one moment.
+// script holds questions of an example with their answers, both in JSON, asked at one moment.
 type script struct {
 	Now       time.Time
 	Questions []struct{ About, Question, Answer string }
@@ -127,7 +126,7 @@ func decode(t *testing.T, text string) (value any) {
 	return value
 }
 
-// The training set of page views says of each whether it was the first.
+// The training set says of each page view whether it was the first.
 func TestFirstVisits(t *testing.T) {
 	const folder = "session-store"
 	r := load(t, folder)
