@@ -158,7 +158,7 @@ func (f *Feature) reach() int64 {
 	if !f.Window.Forgets() {
 		return 0
 	}
-	return f.Window.Form.Reach().Milliseconds() + f.Window.Delay.Milliseconds() + f.Keep.Milliseconds()
+	return f.Window.Type.Reach().Milliseconds() + f.Window.Delay.Milliseconds() + f.Keep.Milliseconds()
 }
 
 // share returns the series of the same identity, and lets it keep what the

@@ -27,7 +27,7 @@ func BenchmarkQuestion(b *testing.B) {
 		f := &features.Feature{
 			Name: fmt.Sprintf("feature_%02d", i), Basis: features.OverStream{}, Stream: r.Streams[0], Kind: count, Keep: 7 * day,
 			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []value.Type{value.String},
-			Window: window.Window{Form: window.Rolling{Size: 7 * day}, Tile: day},
+			Window: window.Window{Type: window.Rolling{Size: 7 * day}, Tile: day},
 			Series: []*state.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},
 		}
 		r.Features = append(r.Features, f)

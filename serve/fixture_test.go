@@ -116,7 +116,7 @@ func registry() *features.Registry {
 		}
 		return k
 	}
-	week := window.Window{Form: window.Rolling{Size: 7 * day}, Tile: day}
+	week := window.Window{Type: window.Rolling{Size: 7 * day}, Tile: day}
 	device, deviceType := []string{"device_id"}, []value.Type{value.String}
 	money := aggregate.Call{Type: value.Decimal, Scale: 2}
 	count, sum, nums := series("count", state.CountEvents, day), series("sum", state.Sum, day), series("nums", state.CountValues, day)
@@ -147,7 +147,7 @@ func registry() *features.Registry {
 			{
 				Name: "device_users_7d", Basis: features.OverStream{}, Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
 				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
-				Window: window.Window{Form: window.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
+				Window: window.Window{Type: window.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
 				Series: []*state.Series{series("touch", state.Touch, time.Millisecond)},
 			},
 			{

@@ -15,7 +15,7 @@ func (active) Spec() Spec {
 		Name: "active", Title: "number of minutes, or of other units of time, in which there were events",
 		Note:  "The units are aligned to 1970 in UTC, and are the window's tiles: choose one that divides the window. From the log, as a lifetime always is, those at the window's edges count where they hold an event of the window.",
 		Exact: true, Neutral: integer(0), TilesAreUnits: true,
-		Parameters: []Parameter{{Name: "unit", Form: Span, Default: "1m"}},
+		Parameters: []Parameter{{Name: "unit", Type: Span, Default: "1m"}},
 		Result:     value.Int, Example: "ACTIVE(7d, transaction, user, unit=1h)",
 	}
 }

@@ -15,7 +15,7 @@ func (expDecaySum) Spec() Spec {
 		Name: "exp_decay_sum", Title: "sum of a field in which a value counts half for each `half_life` of its age",
 		Note:  "The age is that at the moment asked for, less the window's `delay`.",
 		Types: numeric, Exact: true, Neutral: float(0),
-		Parameters: []Parameter{{Name: "half_life", Form: Span}},
+		Parameters: []Parameter{{Name: "half_life", Type: Span}},
 		Result:     value.Float, Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",
 	}
 }

@@ -16,7 +16,7 @@ func (histogram) Spec() Spec {
 		Name: "histogram", Title: "number of values of a field in each of some ranges",
 		Note:  "`bins` are the edges between the ranges: below the first, from each up to the next, and from the last on. A range has its lower edge and not its upper one.",
 		Types: []value.Type{value.Int, value.Float, value.Decimal}, Exact: true,
-		Parameters: []Parameter{{Name: "bins", Form: Edges, Least: 1, Most: 100}}, Shape: Bins,
+		Parameters: []Parameter{{Name: "bins", Type: Edges, Least: 1, Most: 100}}, Shape: Bins,
 		Example: "HISTOGRAM(30d, transaction, amount, user, bins=[10, 100, 1000])",
 	}
 }

@@ -8,7 +8,7 @@ func (lag) Spec() Spec {
 		Name: "lag", Title: "value of a field that stands `n` values before its latest",
 		Note:  "Null where there are fewer values. With `n=0` it is `last`.",
 		Types: everyType, Exact: true,
-		Parameters: []Parameter{{Name: "n", Form: Whole, Default: "1", Most: 1000}},
+		Parameters: []Parameter{{Name: "n", Type: Whole, Default: "1", Most: 1000}},
 		Example:    "LAG(7d, transaction, amount, user, n=2)",
 	}
 }

@@ -417,7 +417,7 @@ func drawCall(t *rapid.T, s Spec) Call {
 		}
 	}
 	for _, p := range s.Parameters {
-		switch p.Form {
+		switch p.Type {
 		case Whole:
 			c.N = rapid.IntRange(p.Least, p.Least+5).Draw(t, p.Name)
 		case Accuracy:

@@ -1,30 +1,30 @@
 package aggregate
 
-// Form is what a parameter takes.
-type Form uint8
+// ParameterType is what a parameter takes.
+type ParameterType uint8
 
-// The forms.
+// The types of parameters.
 const (
-	Whole     Form = iota // a whole number from Least to Most
-	Fraction              // a number from 0 to 1
-	Span                  // a duration of a millisecond or more
-	Edges                 // a list of rising values of the field
-	Accuracy              // a number from 0.001 to 0.1
-	Condition             // an expression over the stream's fields that is a bool
-	Rate                  // a probability of errors, from a millionth to a half
+	Whole     ParameterType = iota // a whole number from Least to Most
+	Fraction                       // a number from 0 to 1
+	Span                           // a duration of a millisecond or more
+	Edges                          // a list of ascending values of the field
+	Accuracy                       // a number from 0.001 to 0.1
+	Condition                      // an expression over the stream's fields that is a bool
+	Rate                           // a probability of errors, from a millionth to a half
 )
 
-// Parameter is what a function takes beside its field, under the same name in both
-// forms of a definition.
+// Parameter is a parameter of a function besides its field. It has the same name in both forms of a
+// definition.
 type Parameter struct {
 	Name        string
-	Form        Form
-	Default     string // as definitions write it; empty: it must be given
+	Type        ParameterType
+	Default     string // as definitions write it; empty if the parameter is required
 	Least, Most int    // of Whole; for Edges the number of them
 }
 
-// kParameter is how many values a list has at the most.
-var kParameter = Parameter{Name: "k", Form: Whole, Least: 1, Most: 1000}
+// kParameter is the greatest length of a list.
+var kParameter = Parameter{Name: "k", Type: Whole, Least: 1, Most: 1000}
 
-// condition is what an event must satisfy.
-var condition = Parameter{Name: "condition", Form: Condition}
+// condition is an expression that events must satisfy.
+var condition = Parameter{Name: "condition", Type: Condition}

@@ -18,7 +18,7 @@ func (quantile) Spec() Spec {
 		Name: "quantile", Title: "least value of a field such that a share `p` of its values is not greater",
 		Note:  "It is one of the values, as SQL's percentile_disc: `p=0.5` is the median, the lower one of two. From tiles, where values are counted by the bins of a DDSketch, it lies no further from that than the share `error` of it, which the answer states. Times, of which a share means nothing, are answered from the log.",
 		Types: []value.Type{value.Int, value.Float, value.Decimal, value.Timestamp}, LogTypes: []value.Type{value.Timestamp}, Exact: true,
-		Parameters: []Parameter{{Name: "p", Form: Fraction}, {Name: "error", Form: Accuracy, Default: "0.01"}},
+		Parameters: []Parameter{{Name: "p", Type: Fraction}, {Name: "error", Type: Accuracy, Default: "0.01"}},
 		Example:    "QUANTILE(30d, transaction, amount, user, p=0.95)",
 	}
 }

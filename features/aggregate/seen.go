@@ -21,7 +21,7 @@ func (seen) Spec() Spec {
 			"1000 by default; of more values the filters grow and `fp` still holds. False is always right; " +
 			"true is wrong with the `false_positive_rate` that the answer states, for the whole window `fp` at the most.",
 		Types: anyType, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Bool}, DefaultMax: 1000,
-		Parameters: []Parameter{{Name: "fp", Form: Rate, Default: "0.01"}}, Members: MembersNeeded,
+		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}}, Members: MembersNeeded,
 		Result: value.Bool, Example: "SEEN(30d, transaction, user, merchant)",
 	}
 }

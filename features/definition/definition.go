@@ -21,7 +21,7 @@ import (
 // given are zero.
 type writtenFeature struct {
 	name                    word
-	place                   place // of the whole, for what is missing
+	location                location // of the whole, for what is missing
 	function, stream, field word
 	window                  windowWords
 	by                      []word
@@ -80,7 +80,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 		return nil
 	}
 	if l.isLong(c) {
-		l.report(c.function.place, "macro %s has a mapping for its body and cannot stand inside a call; define a feature by it and name that in `through`",
+		l.report(c.function.location, "macro %s has a mapping for its body and cannot stand inside a call; define a feature by it and name that in `through`",
 			c.function.text)
 		return nil
 	}
@@ -91,9 +91,9 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 		target, ok := options[o.name.text]
 		switch {
 		case !ok:
-			l.report(o.name.place, "%s", spelling.Unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
+			l.report(o.name.location, "%s", spelling.Unknown("option", o.name.text, slices.Collect(maps.Keys(options))))
 		case target.given():
-			l.report(o.name.place, "option %q is given twice", o.name.text)
+			l.report(o.name.location, "option %q is given twice", o.name.text)
 		default:
 			*target = o.value
 		}
@@ -108,7 +108,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 		least = 4
 	}
 	if len(c.arguments) < least {
-		l.report(c.function.place, "%s takes %d arguments or more, not %d: %s",
+		l.report(c.function.location, "%s takes %d arguments or more, not %d: %s",
 			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
 		return nil
 	}
@@ -173,11 +173,11 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 	}
 	for _, key := range longFormNeeds {
 		if _, ok := keys[key]; !ok {
-			l.report(d.name.place, "feature %q needs %s", d.name.text, key)
+			l.report(d.name.location, "feature %q needs %s", d.name.text, key)
 		}
 	}
 	if _, ok := keys["by"]; !ok && !d.through.given() {
-		l.report(d.name.place, "feature %q needs by", d.name.text)
+		l.report(d.name.location, "feature %q needs by", d.name.text)
 	}
 	if !d.function.given() {
 		return nil
@@ -216,7 +216,7 @@ func canonical(f *features.Feature) string {
 	switch {
 	case f.Window.Exact && choosesLog(f):
 		option("tile", "exact")
-	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.FormOrLifetime().(window.Clocked).DefaultTile():
+	case f.Window.Tiled() && !spec.TilesAreUnits && f.Window.Tile != f.Window.TypeOrLifetime().(window.Clocked).DefaultTile():
 		option("tile", window.FormatDuration(f.Window.Tile))
 	}
 	if bounds := f.Window.Brackets(); bounds != window.DefaultBounds {
@@ -252,7 +252,7 @@ func canonical(f *features.Feature) string {
 // choosesLog says whether the feature is answered from the log because its
 // definition says so, by tile: exact, and not for its kind or its window.
 func choosesLog(f *features.Feature) bool {
-	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Form == nil) == "" {
+	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Type == nil) == "" {
 		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
 		return f.Window.NeedsLog() == "" || stored == state.LastSeen || stored == state.Sketches
 	}

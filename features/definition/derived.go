@@ -67,19 +67,19 @@ func (l *loader) derived(n named) *features.Feature {
 	}
 	switch {
 	case len(of.Of) == 0:
-		l.report(w.place, "the expression names no feature")
+		l.report(w.location, "the expression names no feature")
 	case of.Expr.Type() == value.Null:
-		l.report(w.place, "the expression is always null")
+		l.report(w.location, "the expression is always null")
 	}
 	if d := words["default"]; d.given() {
 		of.Default = l.defaultValue(d, of.Expr.Type())
 	}
 	of.Combine(f)
 	if len(f.Series) > maxReads {
-		l.report(w.place, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
+		l.report(w.location, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
 	}
 	if n := f.FanOut(); n > maxFanOut {
-		l.report(w.place, "the feature goes through as many as %d members of sets by way of its parts, more than %d; give the parts a smaller max", n, maxFanOut)
+		l.report(w.location, "the feature goes through as many as %d members of sets by way of its parts, more than %d; give the parts a smaller max", n, maxFanOut)
 	}
 	if len(l.findings) > before {
 		return nil
@@ -146,7 +146,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	}
 	v.Type = t
 	if !ok && t != value.Null {
-		l.report(w.place, "default %q must be %s, as the expression is", w.text, expr.WithArticle(t))
+		l.report(w.location, "default %q must be %s, as the expression is", w.text, expr.WithArticle(t))
 	}
 	return v
 }

@@ -18,8 +18,8 @@ import (
 
 // word is a text in the definitions and the place where it stands.
 type word struct {
-	text  string
-	place place
+	text     string
+	location location
 	// inner says that the text stands at its place letter by letter, so that
 	// each part of it has a place of its own.
 	inner bool
@@ -27,11 +27,11 @@ type word struct {
 }
 
 // given says whether the word stands in the definitions at all.
-func (w word) given() bool { return w.place.line > 0 }
+func (w word) given() bool { return w.location.line > 0 }
 
 // at is the place of a byte of the word's text.
-func (w word) at(offset int) place {
-	p := w.place
+func (w word) at(offset int) location {
+	p := w.location
 	if w.inner {
 		p.column += utf8.RuneCountInString(w.text[:min(max(offset, 0), len(w.text))])
 	}
@@ -40,7 +40,7 @@ func (w word) at(offset int) place {
 
 // part is a word within the word.
 func (w word) part(offset int, text string) word {
-	return word{text: text, place: w.at(offset), inner: w.inner}
+	return word{text: text, location: w.at(offset), inner: w.inner}
 }
 
 // source is one file of definitions.
@@ -56,11 +56,11 @@ type node struct {
 	from *expansion // nil where the node stands as it is written
 }
 
-func (n node) place() place {
+func (n node) place() location {
 	if n.from != nil {
-		return n.from.word(n.Node).place
+		return n.from.word(n.Node).location
 	}
-	return place{file: n.file.name, line: n.Line, column: n.Column}
+	return location{file: n.file.name, line: n.Line, column: n.Column}
 }
 
 // child is a node in the same file; an alias stands for what it names.
@@ -89,14 +89,14 @@ func (n node) word() word {
 	if n.from != nil {
 		return n.from.word(n.Node)
 	}
-	w := word{text: n.Value, place: n.place()}
+	w := word{text: n.Value, location: n.place()}
 	line := []rune(n.file.lines[min(n.Line, len(n.file.lines))-1])
 	at := string(line[min(n.Column-1, len(line)):])
 	switch {
 	case strings.HasPrefix(at, n.Value):
 		w.inner = true
 	case at != "" && strings.HasPrefix(at[1:], n.Value):
-		w.place.column++
+		w.location.column++
 		w.inner = true
 	}
 	return w
@@ -131,7 +131,7 @@ func (l *loader) badYAML(name string, err error) {
 	if strings.HasPrefix(message, "mapping values are not allowed") {
 		message += "; put a text that has a colon and a space in it into quotes"
 	}
-	l.report(place{file: name, line: line, column: 1}, "bad YAML: %s", message)
+	l.report(location{file: name, line: line, column: 1}, "bad YAML: %s", message)
 }
 
 // documents reads the YAML documents of a file.
@@ -168,7 +168,7 @@ func comment(n node) string {
 const duplicate = "duplicate %s %q; it stands already at %s"
 
 // report adds a finding.
-func (l *loader) report(p place, format string, args ...any) {
+func (l *loader) report(p location, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if p.macro != "" {
 		message += " (in macro " + p.macro + ")"
@@ -184,7 +184,7 @@ func (l *loader) entries(n node, what, noun string) []entry {
 		return nil
 	}
 	var entries []entry
-	first := map[string]place{}
+	first := map[string]location{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.child(n.Content[i])
 		if key.Kind != yaml.ScalarNode {
@@ -206,7 +206,7 @@ func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 	values := map[string]node{}
 	for _, e := range l.entries(n, what, "key") {
 		if !slices.Contains(known, e.key.text) {
-			l.report(e.key.place, "%s", spelling.UnknownIn(" in "+what, "key", e.key.text, known))
+			l.report(e.key.location, "%s", spelling.UnknownIn(" in "+what, "key", e.key.text, known))
 			continue
 		}
 		values[e.key.text] = e.value

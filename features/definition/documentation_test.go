@@ -235,12 +235,12 @@ func document(b *strings.Builder, k aggregate.Function) {
 	row("without events", neutral)
 	exactness := "yes"
 	switch {
-	case slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Form == aggregate.Rate }):
+	case slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Type == aggregate.Rate }):
 		exactness = "false is; true is wrong with the rate of false positives that is stated"
 	case !s.Exact:
 		exactness = "no: standard error " + strconv.FormatFloat(100*s.StandardError, 'g', 3, 64) + "%"
 	}
-	if s.Exact && slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Form == aggregate.Accuracy }) {
+	if s.Exact && slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Type == aggregate.Accuracy }) {
 		exactness = "from the log; from tiles within `error`"
 	}
 	row("exact", exactness)

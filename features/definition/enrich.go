@@ -42,7 +42,7 @@ func (l *loader) enrich(e enrichment) {
 		l.topic(w)
 		compiled.Topic = w.text
 		if round := l.readFrom(w.text, e.stream.Topic, nil); round != nil {
-			l.report(w.place, "enrich writes to topic %q, which stream %q reads: its events would come round for ever; name another topic",
+			l.report(w.location, "enrich writes to topic %q, which stream %q reads: its events would come round for ever; name another topic",
 				w.text, round.Name)
 		}
 	}
@@ -52,7 +52,7 @@ func (l *loader) enrich(e enrichment) {
 	}
 	service, ok := l.registry.Service(w.text)
 	if !ok {
-		l.report(w.place, "%s", spelling.Unknown("service", w.text, slices.Collect(maps.Keys(l.services))))
+		l.report(w.location, "%s", spelling.Unknown("service", w.text, slices.Collect(maps.Keys(l.services))))
 		return
 	}
 	compiled.Service = service
@@ -90,17 +90,17 @@ func (l *loader) enrichable(s *record.Stream, f *features.Feature, w word) {
 		at := s.FieldIndex(by)
 		switch {
 		case at < 0:
-			l.report(w.place, "feature %q of service %q is about field %q, which stream %q does not have; give it the field, or enrich with another service",
+			l.report(w.location, "feature %q of service %q is about field %q, which stream %q does not have; give it the field, or enrich with another service",
 				f.Name, w.text, by, s.Name)
 		case s.Fields[at].Type != f.ByTypes[i] && s.Fields[at].Type != value.Null:
-			l.report(w.place, "feature %q of service %q is about field %q of type %s, and that of stream %q is of type %s: an entity must have one type in all streams",
+			l.report(w.location, "feature %q of service %q is about field %q of type %s, and that of stream %q is of type %s: an entity must have one type in all streams",
 				f.Name, w.text, by, f.ByTypes[i], s.Name, s.Fields[at].Type)
 		}
 	}
 	if f.Membership() == aggregate.MembersNeeded {
 		at := s.FieldIndex(f.Field)
 		if at < 0 || s.Fields[at].Type != f.Call.Type {
-			l.report(w.place, "feature %q of service %q asks whether the event's own %s was met before, and stream %q has no field %s of type %s; give it the field, or enrich with another service",
+			l.report(w.location, "feature %q of service %q asks whether the event's own %s was met before, and stream %q has no field %s of type %s; give it the field, or enrich with another service",
 				f.Name, w.text, f.Field, s.Name, f.Field, f.Call.Type)
 		}
 	}

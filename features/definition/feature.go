@@ -31,7 +31,7 @@ func (l *loader) feature(n named) *features.Feature {
 	if n.node.has("expr") {
 		return l.derived(n)
 	}
-	d := &writtenFeature{name: n.name, place: n.node.place()}
+	d := &writtenFeature{name: n.name, location: n.node.place()}
 	f := l.define(d, func(d *writtenFeature) aggregate.Function {
 		switch n.node.Kind {
 		case yaml.ScalarNode:
@@ -66,7 +66,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 	}
 	f.Definition = canonical(f)
 	if err := l.compiler.Add(f, in); err != nil {
-		l.report(d.place, "%s", err)
+		l.report(d.location, "%s", err)
 		return nil
 	}
 	if set != nil {
@@ -92,11 +92,11 @@ func (l *loader) kind(d *writtenFeature, macros ...string) aggregate.Function {
 	}
 	switch {
 	case !slices.Contains(names, name):
-		l.report(d.function.place, "%s", spelling.Unknown("function", d.function.text, append(names, macros...)))
+		l.report(d.function.location, "%s", spelling.Unknown("function", d.function.text, append(names, macros...)))
 	case methods == nil:
-		l.report(d.method.place, "%s has no methods", name)
+		l.report(d.method.location, "%s has no methods", name)
 	default:
-		l.report(d.method.place, "%s", spelling.UnknownIn(" of "+name, "method", d.method.text, methods))
+		l.report(d.method.location, "%s", spelling.UnknownIn(" of "+name, "method", d.method.text, methods))
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Fe
 	stream, ok := l.registry.Stream(d.stream.text)
 	if !ok {
 		if d.stream.given() {
-			l.report(d.stream.place, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
+			l.report(d.stream.location, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
 		}
 		return f, features.Inputs{}
 	}
@@ -149,7 +149,7 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 		}
 		field := f.Stream.Fields[i]
 		if slices.Contains(f.By, field.Name) {
-			l.report(w.place, "field %q stands twice in by", field.Name)
+			l.report(w.location, "field %q stands twice in by", field.Name)
 			continue
 		}
 		f.By = append(f.By, field.Name)
@@ -158,7 +158,7 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 		case value.Null:
 			continue
 		case value.Float, value.Location:
-			l.report(w.place, "field %q is of type %s and cannot name an entity; use a string, int, bool, decimal or timestamp",
+			l.report(w.location, "field %q is of type %s and cannot name an entity; use a string, int, bool, decimal or timestamp",
 				field.Name, field.Type)
 			continue
 		}
@@ -166,7 +166,7 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 		if !ok {
 			l.byTypes[field.Name] = byType{f.Name, field.Type}
 		} else if first.kind != field.Type {
-			l.report(w.place, "field %q is of type %s here and of type %s in feature %q: an entity must have one type in all streams",
+			l.report(w.location, "field %q is of type %s here and of type %s in feature %q: an entity must have one type in all streams",
 				field.Name, field.Type, first.kind, first.feature)
 		}
 	}
@@ -178,9 +178,9 @@ func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate
 	if spec.Types == nil || !d.field.given() {
 		switch {
 		case d.field.given():
-			l.report(d.field.place, "%s takes no field", spec.Name)
+			l.report(d.field.location, "%s takes no field", spec.Name)
 		case spec.Types != nil:
-			l.report(d.name.place, "feature %q needs field: %s is of one", f.Name, spec.Name)
+			l.report(d.name.location, "feature %q needs field: %s is of one", f.Name, spec.Name)
 		}
 		return -1
 	}
@@ -194,7 +194,7 @@ func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate
 		for _, t := range spec.Types {
 			names = append(names, t.String())
 		}
-		l.report(d.field.place, "%s needs a field of type %s, and %q is of type %s",
+		l.report(d.field.location, "%s needs a field of type %s, and %q is of type %s",
 			spec.Name, spelling.Alternatives(names), field.Name, field.Type)
 	}
 	f.Field, f.Call.Type, f.Call.Scale = field.Name, field.Type, field.Scale
@@ -209,7 +209,7 @@ func (l *loader) fieldNamed(s *record.Stream, w word) int {
 		for _, f := range s.Fields {
 			names = append(names, f.Name)
 		}
-		l.report(w.place, "%s", spelling.UnknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
+		l.report(w.location, "%s", spelling.UnknownIn(" in stream "+strconv.Quote(s.Name), "field", w.text, names))
 	}
 	return i
 }

@@ -164,7 +164,7 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 	if diff := cmp.Diff([]value.Type{value.String, value.Int}, f.ByTypes); diff != "" {
 		t.Error(diff)
 	}
-	if want := (window.Window{Form: window.Rolling{Size: 90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
+	if want := (window.Window{Type: window.Rolling{Size: 90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
 		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
 	}
 	if want := (aggregate.Call{Type: value.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {

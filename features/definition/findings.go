@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Finding is one thing that is wrong with definitions, and where.
+// Finding is one mistake in definitions, and where it is.
 type Finding struct {
 	File    string `json:"file"`
-	Line    int    `json:"line"`   // from 1; 0 where the whole file is meant
+	Line    int    `json:"line"`   // from 1; 0 for the whole file
 	Column  int    `json:"column"` // in characters, from 1
 	Message string `json:"message"`
 }
 
-// String is file:line:column: message.
+// String formats a finding as file:line:column: message.
 func (f Finding) String() string {
 	if f.Line == 0 {
 		return f.File + ": " + f.Message
@@ -23,11 +23,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
 }
 
-// Findings is all that is wrong with definitions, by file, line and column. It
-// is the error of Load.
+// Findings are all mistakes in definitions, by file, line and column. They are the error of Load.
 type Findings []Finding
 
-// Error is the findings, one a line.
+// Error lists the findings, one on each line.
 func (f Findings) Error() string {
 	lines := make([]string, len(f))
 	for i, finding := range f {
@@ -36,8 +35,7 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted puts findings into the order of their places and drops repetitions,
-// which aliases of one node make.
+// sorted sorts findings by location and drops repetitions, which aliases of one node cause.
 func (f Findings) sorted() Findings {
 	slices.SortStableFunc(f, func(a, b Finding) int {
 		return cmp.Or(
@@ -48,11 +46,11 @@ func (f Findings) sorted() Findings {
 	return slices.Compact(f)
 }
 
-// place is where something stands in the definitions.
-type place struct {
+// location is a position in the files of definitions.
+type location struct {
 	file         string
 	line, column int
-	macro        string // in whose expansion, if any
+	macro        string // the macro whose expansion it is in, if any
 }
 
-func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+func (p location) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }

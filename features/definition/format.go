@@ -41,7 +41,7 @@ func (l *loader) format(n node) record.Format {
 func (l *loader) formatOf(name word, mapping *node) record.Format {
 	spec, ok := record.FindFormat(name.text)
 	if !ok {
-		l.report(name.place, "%s", spelling.Unknown("format", name.text, record.FormatNames()))
+		l.report(name.location, "%s", spelling.Unknown("format", name.text, record.FormatNames()))
 		return nil
 	}
 	known := []string{"type"}
@@ -65,7 +65,7 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 			}
 		}
 		if o.Required && options.Texts[o.Name] == nil {
-			l.report(name.place, "format %s needs %s: %s", spec.Name, o.Name, o.Describes)
+			l.report(name.location, "format %s needs %s: %s", spec.Name, o.Name, o.Describes)
 		}
 	}
 	if len(l.findings) > findings {
@@ -73,7 +73,7 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 	}
 	f, err := spec.New(options)
 	if err != nil {
-		at := name.place
+		at := name.location
 		if bad, ok := errors.AsType[*record.OptionError](err); ok {
 			at = given[bad.Option].place()
 		}
@@ -90,12 +90,12 @@ func (l *loader) option(o record.Option, w word, options record.Options) {
 		return
 	}
 	if path.Ext(w.text) != o.File {
-		l.report(w.place, "bad %s %q: it names a file that ends with %s", o.Name, w.text, o.File)
+		l.report(w.location, "bad %s %q: it names a file that ends with %s", o.Name, w.text, o.File)
 		return
 	}
-	content, err := l.beside(w.place.file, w.text)
+	content, err := l.beside(w.location.file, w.text)
 	if err != nil {
-		l.report(w.place, "cannot read %s: %s", w.text, cause(err))
+		l.report(w.location, "cannot read %s: %s", w.text, cause(err))
 	}
 	options.Files[w.text] = content
 }
@@ -105,7 +105,7 @@ func (l *loader) option(o record.Option, w word, options record.Options) {
 type pathRead struct {
 	path []string
 	kind value.Type
-	at   place
+	at   location
 }
 
 // checkFormat looks whether values can stand where the stream reads them, and
@@ -122,7 +122,7 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 	}
 	for _, other := range l.registry.Streams {
 		if other.Topic == s.Topic && other.Format != nil && other.Format.String() != s.Format.String() {
-			l.report(d.name.place, "streams %q and %q read topic %q in different formats; all records of a topic have one, with the same options",
+			l.report(d.name.location, "streams %q and %q read topic %q in different formats; all records of a topic have one, with the same options",
 				other.Name, s.Name, s.Topic)
 			return
 		}
@@ -138,12 +138,12 @@ func (l *loader) withLatest(d named, s *record.Stream) record.Format {
 	}
 	schema, err := l.latest(s.Topic)
 	if err != nil {
-		l.report(d.name.place, "stream %q: the latest schema of topic %q cannot be fetched: %v", s.Name, s.Topic, err)
+		l.report(d.name.location, "stream %q: the latest schema of topic %q cannot be fetched: %v", s.Name, s.Topic, err)
 		return s.Format
 	}
 	format, err := named.SchemaOf(schema)
 	if err != nil {
-		l.report(d.name.place, "stream %q: the latest schema of topic %q cannot be used: %v", s.Name, s.Topic, err)
+		l.report(d.name.location, "stream %q: the latest schema of topic %q cannot be used: %v", s.Name, s.Topic, err)
 		return s.Format
 	}
 	return format

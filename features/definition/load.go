@@ -104,7 +104,7 @@ func newLoader() *loader {
 // read collects the definitions of a file, or of a folder's files.
 func (l *loader) read(fsys fs.FS, name string) {
 	failed := func(name string, err error) {
-		l.report(place{file: name}, "cannot read definitions: %s", cause(err))
+		l.report(location{file: name}, "cannot read definitions: %s", cause(err))
 	}
 	names, err := filesOf(fsys, name)
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *loader) read(fsys fs.FS, name string) {
 		return
 	}
 	if names == nil {
-		l.report(place{file: name}, "no *.yaml or *.yml file in the folder")
+		l.report(location{file: name}, "no *.yaml or *.yml file in the folder")
 	}
 	for _, n := range names {
 		data, err := fs.ReadFile(fsys, n)
@@ -154,12 +154,12 @@ func (l *loader) collect(name string, data []byte) {
 			noun := strings.TrimSuffix(key, "s")
 			for _, e := range l.entries(section, key, noun) {
 				if first, ok := sections[key][e.key.text]; ok {
-					l.report(e.key.place, duplicate, noun, e.key.text, first.name.place)
+					l.report(e.key.location, duplicate, noun, e.key.text, first.name.location)
 					continue
 				}
 				sections[key][e.key.text] = named{e.key, e.value, e.comment}
 				if !isName(e.key.text) {
-					l.report(e.key.place, "bad name %q of a %s: "+nameRule, e.key.text, noun)
+					l.report(e.key.location, "bad name %q of a %s: "+nameRule, e.key.text, noun)
 				}
 			}
 		}
@@ -211,9 +211,9 @@ func (l *loader) service(d named) *features.Service {
 		_, defined := l.features[w.text]
 		switch {
 		case !defined:
-			l.report(w.place, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+			l.report(w.location, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
 		case seen[w.text]:
-			l.report(w.place, "feature %q stands twice in service %q", w.text, s.Name)
+			l.report(w.location, "feature %q stands twice in service %q", w.text, s.Name)
 		default:
 			seen[w.text] = true
 			f, _ := l.registry.Feature(w.text)

@@ -44,11 +44,11 @@ func (l *loader) macro(e entry) {
 		return
 	}
 	if first, ok := l.macros[m.name.text]; ok {
-		l.report(m.name.place, duplicate, "macro", m.name.text, first.name.place)
+		l.report(m.name.location, duplicate, "macro", m.name.text, first.name.location)
 		return
 	}
 	if slices.Contains(functionNames(), strings.ToLower(m.name.text)) {
-		l.report(m.name.place, "macro %q has the name of a function", m.name.text)
+		l.report(m.name.location, "macro %q has the name of a function", m.name.text)
 	}
 	l.macros[m.name.text] = m
 	m.broken = true
@@ -80,7 +80,7 @@ func (l *loader) macro(e entry) {
 	m.broken = false
 	for _, p := range m.parameters {
 		if !used[p] {
-			l.report(m.name.place, "parameter %q of macro %s is not used", p, m.name.text)
+			l.report(m.name.location, "parameter %q of macro %s is not used", p, m.name.text)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (l *loader) macroHeader(key word) (*macro, bool) {
 	s := &scanner{word: key}
 	m := &macro{name: s.bare()}
 	wrong := func() (*macro, bool) {
-		l.report(key.place, "a macro is NAME(parameter, …), not %q", key.text)
+		l.report(key.location, "a macro is NAME(parameter, …), not %q", key.text)
 		return nil, false
 	}
 	if !isName(m.name.text) || !s.accept('(') {
@@ -102,7 +102,7 @@ func (l *loader) macroHeader(key word) (*macro, bool) {
 			return wrong()
 		}
 		if slices.Contains(m.parameters, p.text) {
-			l.report(p.place, "parameter %q of macro %s stands twice", p.text, m.name.text)
+			l.report(p.location, "parameter %q of macro %s stands twice", p.text, m.name.text)
 			return nil, false
 		}
 		m.parameters = append(m.parameters, p.text)
@@ -140,7 +140,7 @@ func (l *loader) checkMacros() {
 		for m := l.macros[name]; m != nil; m = l.macros[m.body.function.text] {
 			if i := slices.Index(path, m.name.text); i >= 0 {
 				last := l.macros[path[len(path)-1]]
-				l.report(last.body.function.place, "%s", cycleError("macros", append(path[i:], m.name.text)))
+				l.report(last.body.function.location, "%s", cycleError("macros", append(path[i:], m.name.text)))
 				broken = true
 				break
 			}
@@ -174,7 +174,7 @@ func (l *loader) callable(c call) bool {
 	if slices.Contains(functionNames(), strings.ToLower(f.text)) {
 		return true
 	}
-	l.report(f.place, "%s", spelling.Unknown("function", f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
+	l.report(f.location, "%s", spelling.Unknown("function", f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
 	return false
 }
 
@@ -183,7 +183,7 @@ func (l *loader) fits(m *macro, c call) bool {
 	if len(c.arguments) == len(m.parameters) {
 		return true
 	}
-	l.report(c.function.place, "macro %s takes %s, not %d: %s", m.name.text,
+	l.report(c.function.location, "macro %s takes %s, not %d: %s", m.name.text,
 		spelling.Counted(len(m.parameters), "argument"), len(c.arguments), m.header())
 	return false
 }
@@ -201,7 +201,7 @@ func (l *loader) expand(c call) (call, bool) {
 		c = m.apply(c)
 		for _, inner := range c.calls() {
 			if len(inner.calls()) > 0 {
-				l.report(c.function.place, tooDeep)
+				l.report(c.function.location, tooDeep)
 				return c, false
 			}
 		}
@@ -220,7 +220,7 @@ const maxExpansion = 4096
 // bounded says whether a word of an expansion is not too long.
 func (l *loader) bounded(w word, c call) bool {
 	if len(w.text) > maxExpansion {
-		l.report(c.function.place, "the expansion is longer than %d bytes", maxExpansion)
+		l.report(c.function.location, "the expansion is longer than %d bytes", maxExpansion)
 		return false
 	}
 	return true
@@ -228,8 +228,8 @@ func (l *loader) bounded(w word, c call) bool {
 
 // arguments are the place of a call of the macro, and the words that the call
 // gives for its parameters.
-func (m *macro) arguments(c call) (within place, by func(name string) (word, bool)) {
-	within = c.function.place
+func (m *macro) arguments(c call) (within location, by func(name string) (word, bool)) {
+	within = c.function.location
 	if within.macro != "" {
 		within.macro += " -> "
 	}
@@ -241,7 +241,7 @@ func (m *macro) arguments(c call) (within place, by func(name string) (word, boo
 		}
 		argument := c.arguments[i].replace(func(string) (word, bool) { return word{}, false }, false)
 		for _, w := range argument.words() {
-			w.place.macro = within.macro
+			w.location.macro = within.macro
 		}
 		return argument, true
 	}
@@ -252,10 +252,10 @@ func (m *macro) arguments(c call) (within place, by func(name string) (word, boo
 func (m *macro) apply(c call) call {
 	within, by := m.arguments(c)
 	body := m.body.replace(by)
-	body.function.place, body.function.inner = within, false
+	body.function.location, body.function.inner = within, false
 	for _, w := range body.words() {
-		if w.place.macro == "" {
-			w.place, w.inner = within, false
+		if w.location.macro == "" {
+			w.location, w.inner = within, false
 		}
 	}
 	body.options = append(body.options, c.options...)
@@ -323,7 +323,7 @@ func isProse(option string) bool { return option == "description" || option == "
 func takesExpression(option string) bool {
 	return option == "where" || option == "expr" || slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool {
 		return slices.ContainsFunc(k.Spec().Parameters, func(p aggregate.Parameter) bool {
-			return p.Name == option && p.Form == aggregate.Condition
+			return p.Name == option && p.Type == aggregate.Condition
 		})
 	})
 }

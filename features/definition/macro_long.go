@@ -22,7 +22,7 @@ import (
 // they do in the one-line form. Such a macro is used as any other; what it is
 // given beside its arguments are options, which must not stand in the body too.
 type expansion struct {
-	within place // of the use
+	within location // of the use
 	// words are the scalars that the use changes or adds; they have places of
 	// their own.
 	words map[*yaml.Node]word
@@ -33,7 +33,7 @@ func (x *expansion) word(n *yaml.Node) word {
 	if w, ok := x.words[n]; ok {
 		return w
 	}
-	return word{text: n.Value, place: x.within}
+	return word{text: n.Value, location: x.within}
 }
 
 // maxBodyDepth is deeper than anything nests in a feature.
@@ -62,7 +62,7 @@ func (x *expansion) replace(n node, by func(name string) (word, bool), expressio
 	}
 	c := *n.Node
 	if n.Kind == yaml.ScalarNode {
-		if w := (word{text: n.Value, place: x.within}).replace(by, expression); w.text != n.Value || w.place != x.within {
+		if w := (word{text: n.Value, location: x.within}).replace(by, expression); w.text != n.Value || w.location != x.within {
 			c.Value, c.Tag = w.text, "!!str"
 			x.words[&c] = w
 		}
@@ -88,7 +88,7 @@ func (l *loader) longMacro(m *macro, body node) bool {
 	l.keyed(body, "macro "+m.name.text, keys...)
 	for _, key := range needs {
 		if !body.has(key) {
-			l.report(m.name.place, "macro %s needs %s", m.name.text, key)
+			l.report(m.name.location, "macro %s needs %s", m.name.text, key)
 		}
 	}
 	return len(l.findings) == before
@@ -109,10 +109,10 @@ func (l *loader) computes(m *macro) bool {
 		switch {
 		case slices.Contains(m.parameters, f.text), slices.Contains(functionNames(), strings.ToLower(f.text)):
 		case isMacro:
-			l.report(f.place, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.header(), called.header())
+			l.report(f.location, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.header(), called.header())
 			return false
 		default:
-			l.report(f.place, "%s", spelling.Unknown("function", f.text, functionNames()))
+			l.report(f.location, "%s", spelling.Unknown("function", f.text, functionNames()))
 			return false
 		}
 	}
@@ -170,9 +170,9 @@ func (l *loader) addOptions(x *expansion, filled *yaml.Node, m *macro, c call) b
 	for _, o := range c.options {
 		switch {
 		case !slices.Contains(known, o.name.text):
-			l.report(o.name.place, "%s", spelling.Unknown("option", o.name.text, known))
+			l.report(o.name.location, "%s", spelling.Unknown("option", o.name.text, known))
 		case (node{Node: filled}).has(o.name.text):
-			l.report(o.name.place, "option %q is given twice", o.name.text)
+			l.report(o.name.location, "option %q is given twice", o.name.text)
 		default:
 			for _, w := range []word{o.name, o.value} {
 				n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: w.text}

@@ -10,7 +10,7 @@ import (
 )
 
 func line(text string) word {
-	return word{text: text, place: place{file: "f", line: 1, column: 1}, inner: true}
+	return word{text: text, location: location{file: "f", line: 1, column: 1}, inner: true}
 }
 
 func TestParseCall(t *testing.T) {
@@ -29,7 +29,7 @@ func TestParseCall(t *testing.T) {
 	if strings.Join(got, "·") != strings.Join(want, "·") {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if at := c.options[2].value.place.column; at != 83 {
+	if at := c.options[2].value.location.column; at != 83 {
 		t.Errorf("the last value stands at column %d, want 83", at)
 	}
 }
@@ -67,7 +67,7 @@ func FuzzOneLine(f *testing.F) {
 		l := newLoader()
 		l.registry.Streams = streams.Streams
 		w := line(text)
-		feature := l.define(&writtenFeature{name: line("f"), place: w.place}, func(d *writtenFeature) aggregate.Function { return l.oneLine(d, w) })
+		feature := l.define(&writtenFeature{name: line("f"), location: w.location}, func(d *writtenFeature) aggregate.Function { return l.oneLine(d, w) })
 		for _, finding := range l.findings {
 			if finding.Column < 1 || finding.Column > len([]rune(text))+1 {
 				t.Fatalf("%s lies outside of %q", finding, text)

@@ -25,12 +25,12 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 		w := *d.parameters[p.Name]
 		if !w.given() {
 			if p.Default == "" {
-				l.report(d.name.place, "feature %q needs %s: %s", f.Name, p.Name, wanted(p))
+				l.report(d.name.location, "feature %q needs %s: %s", f.Name, p.Name, wanted(p))
 				continue
 			}
 			w = word{text: p.Default}
 		}
-		switch bad := func() { l.report(w.place, "bad %s %q: it is %s", p.Name, w.text, wanted(p)) }; p.Form {
+		switch bad := func() { l.report(w.location, "bad %s %q: it is %s", p.Name, w.text, wanted(p)) }; p.Type {
 		case aggregate.Whole:
 			n, err := strconv.Atoi(w.text)
 			if err != nil || n < p.Least || n > p.Most {
@@ -58,7 +58,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 		case aggregate.Span:
 			span, ok := l.duration(w)
 			if ok && span == 0 {
-				l.report(w.place, "%s must be longer than 0", p.Name)
+				l.report(w.location, "%s must be longer than 0", p.Name)
 			}
 			f.Call.Duration = span.Milliseconds()
 		case aggregate.Edges:
@@ -70,7 +70,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 			case !ok:
 				bad()
 			case len(bins) > p.Most:
-				l.report(w.place, "%s has %d values; the limit is %d", p.Name, len(bins), p.Most)
+				l.report(w.location, "%s has %d values; the limit is %d", p.Name, len(bins), p.Most)
 			}
 			f.Call.Bins = bins
 		case aggregate.Condition:
@@ -97,14 +97,14 @@ func (l *loader) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[stri
 	}
 	for name, w := range d.parameters {
 		if w.given() && !taken[name] {
-			l.report(w.place, "%s takes no %s; it takes %s", called(spec), name, takes)
+			l.report(w.location, "%s takes no %s; it takes %s", called(spec), name, takes)
 		}
 	}
 }
 
 // wanted describes what a parameter takes.
 func wanted(p aggregate.Parameter) string {
-	switch p.Form {
+	switch p.Type {
 	case aggregate.Whole:
 		return "a number from " + strconv.Itoa(p.Least) + " to " + strconv.Itoa(p.Most)
 	case aggregate.Fraction:
@@ -124,7 +124,7 @@ func wanted(p aggregate.Parameter) string {
 
 // parameterText is what a parameter of the feature was given, in canonical form.
 func parameterText(f *features.Feature, p aggregate.Parameter) string {
-	switch p.Form {
+	switch p.Type {
 	case aggregate.Whole:
 		return strconv.Itoa(f.Call.N)
 	case aggregate.Fraction, aggregate.Rate:
@@ -163,7 +163,7 @@ func (l *loader) edgesWord(n node) word {
 	if texts == nil {
 		return word{}
 	}
-	return word{text: "[" + strings.Join(texts, ", ") + "]", place: n.place()}
+	return word{text: "[" + strings.Join(texts, ", ") + "]", location: n.place()}
 }
 
 // edges reads a list of one rising value or more of a numeric type.

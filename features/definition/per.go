@@ -16,16 +16,16 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	}
 	switch spec := f.Kind.Spec(); {
 	case spec.Shape != aggregate.Scalar:
-		l.report(d.per.place, "per does not apply to %s, which answers with a list; leave per out", called(spec))
+		l.report(d.per.location, "per does not apply to %s, which answers with a list; leave per out", called(spec))
 	case spec.Members == aggregate.MembersNeeded:
-		l.report(d.per.place, "per does not apply to %s, which answers about members; leave per out", called(spec))
+		l.report(d.per.location, "per does not apply to %s, which answers about members; leave per out", called(spec))
 	}
 	i := l.fieldNamed(f.Stream, d.per)
 	if i < 0 {
 		return -1
 	}
 	if t := f.Stream.Fields[i].Type; t == value.Float || t == value.Location {
-		l.report(d.per.place, "field %q is of type %s and cannot name a category; use a string, int, bool, decimal or timestamp", f.Per, t)
+		l.report(d.per.location, "field %q is of type %s and cannot name a category; use a string, int, bool, decimal or timestamp", f.Per, t)
 	}
 	return i
 }

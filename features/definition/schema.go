@@ -253,7 +253,7 @@ func bodySchema(feature schema) schema {
 
 // parameterSchema is the shape of what kinds take beside their field.
 func parameterSchema(p aggregate.Parameter) schema {
-	switch p.Form {
+	switch p.Type {
 	case aggregate.Span:
 		return ref("duration")
 	case aggregate.Whole:

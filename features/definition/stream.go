@@ -45,7 +45,7 @@ func (l *loader) stream(d named) *record.Stream {
 	keys := l.keyed(d.node, what, streamKeys...)
 	for _, key := range streamNeeds {
 		if _, ok := keys[key]; !ok && d.node.Kind == yaml.MappingNode {
-			l.report(d.name.place, "%s needs %s", what, key)
+			l.report(d.name.location, "%s needs %s", what, key)
 		}
 	}
 	l.reads = nil
@@ -67,17 +67,17 @@ func (l *loader) stream(d named) *record.Stream {
 		"match": func(w word) {
 			s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) })
 			for _, path := range s.Match.Paths() {
-				l.reads = append(l.reads, pathRead{path, value.Null, w.place})
+				l.reads = append(l.reads, pathRead{path, value.Null, w.location})
 			}
 		},
 		"id": func(w word) { s.ID = l.readPath(w) },
 		"remember_ids": func(w word) {
 			remember, ok := l.duration(w)
 			if s.RememberIDs = remember; ok && remember == 0 {
-				l.report(w.place, "remember_ids must be longer than 0; leave it out where ids are not to be remembered")
+				l.report(w.location, "remember_ids must be longer than 0; leave it out where ids are not to be remembered")
 			}
 			if _, ok := keys["id"]; !ok {
-				l.report(w.place, "%s has remember_ids but no id; add id: the path of the events' own identity", what)
+				l.report(w.location, "%s has remember_ids but no id; add id: the path of the events' own identity", what)
 			}
 		},
 		"max_future": func(w word) {
@@ -124,7 +124,7 @@ func (l *loader) fields(s *record.Stream, keys map[string]node) {
 
 func (l *loader) topic(w word) {
 	if !topicName.MatchString(w.text) {
-		l.report(w.place, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
+		l.report(w.location, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
 	}
 }
 
@@ -156,10 +156,10 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 // field compiles a field: its type, or a mapping. A derived one may use the
 // fields before it. The type is Null where it is not known. It returns the place of
 // the field's path, too.
-func (l *loader) field(e entry, before []record.Field) (f record.Field, at place) {
-	f, at = record.Field{Name: e.key.text, Path: []string{e.key.text}}, e.key.place
+func (l *loader) field(e entry, before []record.Field) (f record.Field, at location) {
+	f, at = record.Field{Name: e.key.text, Path: []string{e.key.text}}, e.key.location
 	if !isName(f.Name) {
-		l.report(e.key.place, "bad name %q of a field: "+nameRule, f.Name)
+		l.report(e.key.location, "bad name %q of a field: "+nameRule, f.Name)
 	}
 	if e.value.Kind == yaml.ScalarNode {
 		if w, ok := l.scalar(e.value, "a field's type"); ok {
@@ -180,7 +180,7 @@ func (l *loader) field(e entry, before []record.Field) (f record.Field, at place
 	if w := words["type"]; w.given() {
 		f.Type = l.fieldType(w)
 	} else {
-		l.report(e.key.place, "%s needs type", what)
+		l.report(e.key.location, "%s needs type", what)
 	}
 	l.decimal(&f, words["scale"])
 	l.unit(&f, words["unit"])
@@ -190,12 +190,12 @@ func (l *loader) field(e entry, before []record.Field) (f record.Field, at place
 		f.Required = w.text == "true"
 	}
 	if w := words["path"]; w.given() {
-		f.Path, at = l.path(w), w.place
+		f.Path, at = l.path(w), w.location
 	}
 	if w := words["expr"]; w.given() {
 		f.Path = nil
 		if p := words["path"]; p.given() {
-			l.report(p.place, "%s has expr and path; it can be read from one place only", what)
+			l.report(p.location, "%s has expr and path; it can be read from one place only", what)
 		}
 		if f.Type != value.Null && (len(before) == 0 || settled(before)) {
 			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, record.VariablesOf(before), f.Type) })
@@ -211,11 +211,11 @@ func (l *loader) decimal(f *record.Field, scale word) {
 			f.Scale = defaultScale
 		}
 	case f.Type != value.Decimal && f.Type != value.Null:
-		l.report(scale.place, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
+		l.report(scale.location, "scale is for decimals, and field %q is of type %s", f.Name, f.Type)
 	default:
 		n, err := strconv.Atoi(scale.text)
 		if err != nil || n < 0 || n > int(value.MaxScale) {
-			l.report(scale.place, "bad scale %q: it is a number of digits from 0 to %d", scale.text, value.MaxScale)
+			l.report(scale.location, "bad scale %q: it is a number of digits from 0 to %d", scale.text, value.MaxScale)
 		}
 		f.Scale = uint8(n)
 	}
@@ -225,7 +225,7 @@ func (l *loader) unit(f *record.Field, unit word) {
 	switch {
 	case !unit.given():
 	case f.Type != value.Timestamp && f.Type != value.Null:
-		l.report(unit.place, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
+		l.report(unit.location, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
 	default:
 		l.oneOf(unit, "unit", timeUnits)
 		f.Unit = unit.text
@@ -239,7 +239,7 @@ const mostMaxBytes = 64 << 10
 func (l *loader) maxBytes(w word) int {
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < value.LeastMaxText || n > mostMaxBytes {
-		l.report(w.place, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
+		l.report(w.location, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
 	}
 	return n
 }
@@ -248,7 +248,7 @@ func (l *loader) fieldMaxBytes(f *record.Field, w word) {
 	switch {
 	case !w.given():
 	case f.Type != value.String && f.Type != value.Null:
-		l.report(w.place, "max_bytes is for strings, and field %q is of type %s", f.Name, f.Type)
+		l.report(w.location, "max_bytes is for strings, and field %q is of type %s", f.Name, f.Type)
 	default:
 		f.MaxBytes = l.maxBytes(w)
 	}
@@ -261,7 +261,7 @@ func (l *loader) fieldType(w word) value.Type {
 		for t := value.String; t <= value.Location; t++ {
 			known = append(known, t.String())
 		}
-		l.report(w.place, "%s", spelling.Unknown("type", w.text, known))
+		l.report(w.location, "%s", spelling.Unknown("type", w.text, known))
 	}
 	return t
 }
@@ -276,7 +276,7 @@ func settled(fields []record.Field) bool {
 func (l *loader) path(w word) []string {
 	p := strings.Split(w.text, ".")
 	if slices.Contains(p, "") {
-		l.report(w.place, "bad path %q: it is names with dots between them", w.text)
+		l.report(w.location, "bad path %q: it is names with dots between them", w.text)
 	}
 	return p
 }
@@ -284,21 +284,21 @@ func (l *loader) path(w word) []string {
 // readPath is a path that the stream reads.
 func (l *loader) readPath(w word) []string {
 	p := l.path(w)
-	l.reads = append(l.reads, pathRead{p, value.Null, w.place})
+	l.reads = append(l.reads, pathRead{p, value.Null, w.location})
 	return p
 }
 
 // oneOf finds a word that is none of those known.
 func (l *loader) oneOf(w word, what string, known []string) {
 	if !slices.Contains(known, w.text) {
-		l.report(w.place, "%s", spelling.Unknown(what, w.text, known))
+		l.report(w.location, "%s", spelling.Unknown(what, w.text, known))
 	}
 }
 
 func (l *loader) duration(w word) (time.Duration, bool) {
 	d, err := window.ParseDuration(w.text)
 	if err != nil {
-		l.report(w.place, "%s", err)
+		l.report(w.location, "%s", err)
 	}
 	return d, err == nil
 }
@@ -312,7 +312,7 @@ func (l *loader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
 	if errors.Is(err, expr.ErrReported) {
 		return nil
 	}
-	at := w.place
+	at := w.location
 	if bad, ok := errors.AsType[*expr.Error](err); ok && w.inner {
 		at.column += bad.Column - 1
 	}

@@ -55,7 +55,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	}
 	for _, w := range elsewhere {
 		if w.call != nil {
-			l.report(w.place, "%s(…) cannot stand here: a call takes the place of the by-field, as in COUNT(30d, login, SET(30d, login, device_id, user_id))",
+			l.report(w.location, "%s(…) cannot stand here: a call takes the place of the by-field, as in COUNT(30d, login, SET(30d, login, device_id, user_id))",
 				w.call.function.text)
 		}
 	}
@@ -63,7 +63,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	switch {
 	case i < 0:
 	case len(d.by) > 1 || d.through.given():
-		l.report(d.by[i].place, "%s(…) stands for all by-fields and for the option through: a feature goes through one set and is by nothing else",
+		l.report(d.by[i].location, "%s(…) stands for all by-fields and for the option through: a feature goes through one set and is by nothing else",
 			d.by[i].call.function.text)
 	default:
 		d.through, d.by = d.by[0], nil
@@ -79,20 +79,20 @@ func (l *loader) goThrough(d *writtenFeature, kind aggregate.Function) *features
 	switch {
 	case !d.through.given():
 		if d.flat {
-			l.report(d.function.place, "%s needs a set to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
+			l.report(d.function.location, "%s needs a set to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
 		}
 		return nil
 	case d.first:
-		l.report(d.through.place, tooDeep)
+		l.report(d.through.location, tooDeep)
 		return nil
 	case !spec.Through:
-		l.report(d.function.place, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
+		l.report(d.function.location, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
 		return nil
 	case d.per.given():
-		l.report(d.per.place, "per does not go through a set: its values are of all members together; leave per or the set out")
+		l.report(d.per.location, "per does not go through a set: its values are of all members together; leave per or the set out")
 		return nil
 	case d.exclude.given():
-		l.report(d.exclude.place, "exclude would leave out an event of each member of the set; leave it away, or let the set exclude")
+		l.report(d.exclude.location, "exclude would leave out an event of each member of the set; leave it away, or let the set exclude")
 		return nil
 	}
 	d.fanOut, d.max = d.max, word{}
@@ -119,7 +119,7 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 	switch _, defined := l.features[w.text]; {
 	case w.call != nil:
 		name = strings.ToUpper(w.call.function.text)
-		first := &writtenFeature{name: word{text: d.name.text, place: w.place}, place: w.place, first: true}
+		first := &writtenFeature{name: word{text: d.name.text, location: w.location}, location: w.location, first: true}
 		set = l.define(first, func(first *writtenFeature) aggregate.Function {
 			kind := l.callOf(first, *w.call)
 			if !first.keep.given() {
@@ -128,10 +128,10 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 			return kind
 		})
 	case !defined:
-		l.report(w.place, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
+		l.report(w.location, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
 	case slices.Contains(l.underWay, w.text):
 		i := slices.Index(l.underWay, w.text)
-		l.report(w.place, "%s", cycleError("features", append(slices.Clone(l.underWay[i:]), w.text)))
+		l.report(w.location, "%s", cycleError("features", append(slices.Clone(l.underWay[i:]), w.text)))
 	default:
 		set = l.featureNamed(w.text)
 	}
@@ -139,11 +139,11 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 		return nil
 	}
 	if _, deep := set.Basis.(*features.Through); deep {
-		l.report(w.place, tooDeep)
+		l.report(w.location, tooDeep)
 		return nil
 	}
 	if set.Shape() != aggregate.List {
-		l.report(w.place, "%s answers with no list; go through %s", name, anyList)
+		l.report(w.location, "%s answers with no list; go through %s", name, anyList)
 		return nil
 	}
 	return set
@@ -158,22 +158,22 @@ func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec agg
 	}
 	byDefault := len(d.by) == 0
 	if byDefault {
-		d.by = []word{{text: set.Field, place: d.through.place}}
+		d.by = []word{{text: set.Field, location: d.through.location}}
 	}
 	if len(d.by) > 1 {
-		l.report(d.by[1].place, "a feature that goes through a set is by one field, that of the set's members, and not by %d", len(d.by))
+		l.report(d.by[1].location, "a feature that goes through a set is by one field, that of the set's members, and not by %d", len(d.by))
 		return nil
 	}
 	w := d.by[0]
 	switch i := stream.FieldIndex(w.text); {
 	case i < 0 && byDefault:
-		l.report(w.place, "the set is of %q, and stream %q has no such field; say which of its fields holds the members: %s",
+		l.report(w.location, "the set is of %q, and stream %q has no such field; say which of its fields holds the members: %s",
 			set.Field, stream.Name, throughForm(d, spec))
 	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
-		l.report(w.place, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
+		l.report(w.location, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
 			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
 	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[set.Stream.FieldIndex(set.Field)].MaxBytes != value.MaxText:
-		l.report(d.through.place, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
+		l.report(d.through.location, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
 			set.Field, set.Stream.Name, value.MaxText)
 	default:
 		return set
@@ -184,8 +184,8 @@ func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec agg
 
 // throughForm is the definition with a by-field that is yet to be named.
 func throughForm(d *writtenFeature, spec aggregate.Spec) string {
-	form := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
-	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
+	typ := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
+	return strings.TrimSuffix(typ.Replace(expectedForm(spec)), ")") + ", through=…)"
 }
 
 // second makes the multi-hop feature of the one that is asked of each
@@ -195,7 +195,7 @@ func (l *loader) second(d *writtenFeature, set, each *features.Feature) *feature
 	if d.fanOut.given() {
 		var err error
 		if fanOut, err = strconv.Atoi(d.fanOut.text); err != nil || fanOut < 1 || fanOut > maxFanOut {
-			l.report(d.fanOut.place, "bad max %q: a feature goes through 1 to %d members of a set", d.fanOut.text, maxFanOut)
+			l.report(d.fanOut.location, "bad max %q: a feature goes through 1 to %d members of a set", d.fanOut.text, maxFanOut)
 			return nil
 		}
 	}

@@ -19,25 +19,25 @@ import (
 // and exclude.
 func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Window {
 	var w window.Window
-	form, ok := l.windowForm(d.window)
+	typ, ok := l.windowType(d.window)
 	if last, ok := d.window.keys["last"]; ok {
 		w.Last = l.number(last, "last")
 	}
 	if !ok {
 		return window.Window{} // what is wrong with it is said already
 	}
-	w.Form = form
+	w.Type = typ
 	if d.exclude.given() {
 		w.Exclude = window.Exclusion(max(0, slices.Index(window.Exclusions, d.exclude.text)))
 		if w.Exclude == window.ExcludeNothing {
-			l.report(d.exclude.place, "%s", spelling.Unknown("exclude", d.exclude.text, window.Exclusions[1:]))
+			l.report(d.exclude.location, "%s", spelling.Unknown("exclude", d.exclude.text, window.Exclusions[1:]))
 		}
 	}
 	w.Exact = l.fromTheLog(d, kind, w)
 	if !w.Exact {
-		w.Tile = l.tile(d, kind, w.FormOrLifetime().(window.Clocked))
+		w.Tile = l.tile(d, kind, w.TypeOrLifetime().(window.Clocked))
 		if d.exclude.given() {
-			l.report(d.exclude.place, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
+			l.report(d.exclude.location, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
 		}
 	}
 	l.bounds(d, &w)
@@ -49,7 +49,7 @@ func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Windo
 func (l *loader) number(w word, what string) int {
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < 1 || n > maxMax {
-		l.report(w.place, "bad %s %q: it is a number from 1 to %d", what, w.text, maxMax)
+		l.report(w.location, "bad %s %q: it is a number from 1 to %d", what, w.text, maxMax)
 	}
 	return n
 }
@@ -60,18 +60,18 @@ func (l *loader) fromTheLog(d *writtenFeature, kind aggregate.Function, w window
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
 	}
-	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Form == nil), w.NeedsLog()
+	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Type == nil), w.NeedsLog()
 	if what == "" && onlyLog != "" {
 		what = onlyLog
 		// Who chooses a state of its own for a function does not expect a log.
 		if stored := kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
-			l.report(d.window.whole.place, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
+			l.report(d.window.whole.location, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
 				what, called(kind.Spec()))
 			return true
 		}
 	}
 	if what != "" && d.tile.given() {
-		l.report(d.tile.place, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
+		l.report(d.tile.location, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
 			d.tile.text, what)
 	}
 	return what != ""
@@ -89,19 +89,19 @@ func (l *loader) measuredType(d *writtenFeature) value.Type {
 
 // tile reads the width of a window's tiles. A kind whose state has an exact
 // edge of its own has none: its tile is a millisecond.
-func (l *loader) tile(d *writtenFeature, kind aggregate.Function, form window.Clocked) time.Duration {
+func (l *loader) tile(d *writtenFeature, kind aggregate.Function, typ window.Clocked) time.Duration {
 	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout().Exact() {
 		if d.tile.given() {
-			l.report(d.tile.place, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
+			l.report(d.tile.location, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
 		}
 		return time.Millisecond
 	}
 	if kind.Spec().TilesAreUnits {
-		return l.unitTile(d, kind.Spec(), form)
+		return l.unitTile(d, kind.Spec(), typ)
 	}
-	tile, at := form.DefaultTile(), d.window.whole.place
+	tile, at := typ.DefaultTile(), d.window.whole.location
 	if d.tile.given() {
-		at = d.tile.place
+		at = d.tile.location
 		var ok bool
 		if tile, ok = l.duration(d.tile); !ok {
 			return 0
@@ -111,28 +111,28 @@ func (l *loader) tile(d *writtenFeature, kind aggregate.Function, form window.Cl
 			return 0
 		}
 	}
-	if err := form.CheckTile(tile); err != nil {
+	if err := typ.CheckTile(tile); err != nil {
 		l.report(at, "%s", err)
 	}
 	return tile
 }
 
 // unitTile is the width of tiles that are the units of what is counted.
-func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, form window.Clocked) time.Duration {
+func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clocked) time.Duration {
 	if d.tile.given() {
-		l.report(d.tile.place, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
+		l.report(d.tile.location, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
 		return 0
 	}
 	w := *d.parameters["unit"]
 	if !w.given() {
-		w = word{text: spec.Parameters[0].Default, place: d.window.whole.place}
+		w = word{text: spec.Parameters[0].Default, location: d.window.whole.location}
 	}
 	unit, err := window.ParseDuration(w.text)
 	if err != nil || unit == 0 {
 		return 0 // which is said of the parameter
 	}
-	if err := form.CheckTile(unit); err != nil {
-		l.report(w.place, "%s; the tiles of %s are its units: choose another unit, or write tile: exact", err, spec.Name)
+	if err := typ.CheckTile(unit); err != nil {
+		l.report(w.location, "%s; the tiles of %s are its units: choose another unit, or write tile: exact", err, spec.Name)
 	}
 	return unit
 }
@@ -143,17 +143,17 @@ func (l *loader) bounds(d *writtenFeature, w *window.Window) {
 		return
 	}
 	edges, ok := window.BoundsByName[d.bounds.text]
-	switch w.Form.(type) {
+	switch w.Type.(type) {
 	case nil, window.Rolling:
 	default:
-		l.report(d.bounds.place, "bounds are those of a rolling window: a window %s has its first moment; leave bounds out", w.Form)
+		l.report(d.bounds.location, "bounds are those of a rolling window: a window %s has its first moment; leave bounds out", w.Type)
 		return
 	}
 	switch {
 	case !w.Exact:
-		l.report(d.bounds.place, "bounds are those of an exact window: add tile: exact")
+		l.report(d.bounds.location, "bounds are those of an exact window: add tile: exact")
 	case !ok:
-		l.report(d.bounds.place, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(window.BoundsByName))))
+		l.report(d.bounds.location, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(window.BoundsByName))))
 	}
 	w.ClosedLeft, w.OpenRight = edges.ClosedLeft, edges.OpenRight
 }
@@ -165,18 +165,18 @@ func (l *loader) delay(d *writtenFeature, kind aggregate.Function, w *window.Win
 	}
 	switch {
 	case !w.Exact && kind.Spec().Method == "last_seen":
-		l.report(d.delay.place, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
+		l.report(d.delay.location, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
 		return
 	case !w.Forgets() && w.Last > 0:
-		l.report(d.delay.place, "delay does not apply to the last %d of a lifetime; give the window a length, such as {rolling: 30d, last: %d}", w.Last, w.Last)
+		l.report(d.delay.location, "delay does not apply to the last %d of a lifetime; give the window a length, such as {rolling: 30d, last: %d}", w.Last, w.Last)
 		return
 	case !w.Forgets():
-		l.report(d.delay.place, "delay does not apply to a lifetime")
+		l.report(d.delay.location, "delay does not apply to a lifetime")
 		return
 	}
 	w.Delay, _ = l.duration(d.delay)
 	if w.Tiled() && w.Delay%w.Tile != 0 {
-		l.report(d.delay.place, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
+		l.report(d.delay.location, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
 			window.FormatDuration(w.Delay), window.FormatDuration(w.Tile))
 	}
 }
@@ -188,11 +188,11 @@ func (l *loader) maximum(d *writtenFeature, f *features.Feature, spec aggregate.
 		return
 	}
 	if f.Call.Max == 0 {
-		l.report(d.max.place, "max does not apply to %s: it keeps all", called(spec))
+		l.report(d.max.location, "max does not apply to %s: it keeps all", called(spec))
 	}
 	f.Call.Max = l.number(d.max, "max")
 	if least := f.Window.LeastMax(); 0 < f.Call.Max && f.Call.Max < least {
-		l.report(d.max.place, "max %d keeps too few events for last %d; it must be %d or more", f.Call.Max, f.Window.Last, least)
+		l.report(d.max.location, "max %d keeps too few events for last %d; it must be %d or more", f.Call.Max, f.Window.Last, least)
 	}
 }
 

@@ -21,8 +21,8 @@ type windowWords struct {
 // formKeys are the keys that say how a window begins, windowKeys all;
 // windowOptions are those that go with some forms only.
 var (
-	formKeys      = []string{"rolling", "calendar", "tumbling", "fixed", "session"}
-	windowKeys    = append(slices.Clip(formKeys), "last", "tz", "starts", "max_length")
+	typeKeys      = []string{"rolling", "calendar", "tumbling", "fixed", "session"}
+	windowKeys    = append(slices.Clip(typeKeys), "last", "tz", "starts", "max_length")
 	windowOptions = map[string][]string{"tz": {"calendar"}, "starts": {"calendar"}, "max_length": {"fixed", "session"}}
 )
 
@@ -43,7 +43,7 @@ func (l *loader) windowNode(n node) windowWords {
 	w := windowWords{keys: map[string]word{}}
 	for key, value := range l.keyed(n, "window", windowKeys...) {
 		if text, ok := l.scalar(value, key); ok {
-			w.whole.place, w.keys[key] = n.place(), text
+			w.whole.location, w.keys[key] = n.place(), text
 		}
 	}
 	return w
@@ -63,18 +63,18 @@ func (l *loader) windowText(w word) windowWords {
 		words.keys["rolling"], parts = parts[0], parts[1:] // 7d last 10
 	}
 	if len(parts) == 0 {
-		l.report(w.place, noWindow)
+		l.report(w.location, noWindow)
 	}
 	for pair := range slices.Chunk(parts, 2) {
 		key := pair[0]
 		_, twice := words.keys[key.text]
 		switch {
 		case !slices.Contains(windowKeys, key.text):
-			l.report(key.place, "%s", spelling.UnknownIn(" in window", "key", key.text, windowKeys))
+			l.report(key.location, "%s", spelling.UnknownIn(" in window", "key", key.text, windowKeys))
 		case len(pair) < 2:
-			l.report(key.place, "%s must be followed by its value, such as {rolling: 7d} or calendar day tz Asia/Shanghai", key.text)
+			l.report(key.location, "%s must be followed by its value, such as {rolling: 7d} or calendar day tz Asia/Shanghai", key.text)
 		case twice:
-			l.report(key.place, "%s is given twice", key.text)
+			l.report(key.location, "%s is given twice", key.text)
 		default:
 			words.keys[key.text] = pair[1]
 			continue

@@ -13,13 +13,12 @@ import (
 
 // eventLog is the log of an entity, decoded once for all features of a question.
 type eventLog struct {
-	// events are in the order of their times, those of one time in the order in
-	// which they came.
+	// events are ordered by time, and by arrival within one time.
 	events []state.LogRecord
-	lost   int64 // the greatest time of events that a cap has cut off
+	lost   int64 // the greatest time of an event that a cap has dropped
 }
 
-// noLog is that of nobody.
+// noLog is the log of an entity without events.
 var noLog = &eventLog{lost: nothingCut}
 
 // decodeLog decodes a log. The events alias it.
@@ -38,17 +37,17 @@ func decodeLog(log state.Log) (*eventLog, error) {
 	return l, nil
 }
 
-// since are those of events in the order of their times that are not earlier.
+// since returns the events, ordered by time, that are not earlier.
 func since(events []state.LogRecord, from int64) []state.LogRecord {
 	return events[earlier(events, from):]
 }
 
-// upTo are those of events in the order of their times that are not later.
+// upTo returns the events, ordered by time, that are not later.
 func upTo(events []state.LogRecord, to int64) []state.LogRecord {
 	return events[:earlier(events, to+1)]
 }
 
-// earlier is how many events in the order of their times came before a time.
+// earlier counts the events, ordered by time, before a time.
 func earlier(events []state.LogRecord, time int64) int {
 	n, _ := slices.BinarySearchFunc(events, time, func(r state.LogRecord, time int64) int {
 		if r.Time < time {
@@ -59,12 +58,12 @@ func earlier(events []state.LogRecord, time int64) int {
 	return n
 }
 
-// nothingCut stands for the time of events cut off where there are none.
+// nothingCut is the value of lost if no event was dropped.
 const nothingCut = math.MinInt64
 
-// fold computes an exact feature at a moment from the log of its entity, or from
-// those of several that are taken together, each with a window of its own. What
-// stands in the buffer holds until its next use.
+// fold computes an exact feature at a moment from the log of its entity, or from those of several
+// taken together, each with a window of its own. The content of the buffer is valid until its next
+// use.
 func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
 	samples, capped := (*buffer)[:0], false
 	for i, log := range logs {
@@ -90,19 +89,19 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 // coverage is the event times that an exact window covers.
 type coverage struct {
 	from, to int64 // the first and the last millisecond
-	// coveredSince is the first millisecond that the window rests on: from, or one before
-	// it where events tell where it begins.
+	// coveredSince is the first millisecond that the window depends on: from, or one before it if
+	// events determine where it begins.
 	coveredSince int64
 }
 
-// cutting is an exact window cut out of a log.
+// cutting is an exact window cut from a log.
 type cutting struct {
 	coverage
-	events []state.LogRecord // in the order of their times
-	capped bool              // events of it are no longer in the log
+	events []state.LogRecord // ordered by time
+	capped bool              // some of its events are no longer in the log
 }
 
-// cutOut cuts the window of a moment out of a log.
+// cutOut cuts the window of a moment from a log.
 func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 	w := f.Window
 	from, to := w.Edges(at)
@@ -112,14 +111,14 @@ func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 	}
 	events := upTo(since(log.events, from), end)
 	c, sure := cutting{coverage: coverage{from, to, from}, events: upTo(events, to)}, true
-	form, opens := w.Form.(window.Opened)
+	typ, opens := w.Type.(window.Opened)
 	if opens {
 		times := timesOf(c.events, log.lost, from, to)
-		c.from, c.coveredSince, sure = form.Open(to, max(from, log.lost), times)
+		c.from, c.coveredSince, sure = typ.Open(to, max(from, log.lost), times)
 		c.events = since(c.events, c.from)
 	}
-	// The event being scored is the last one. It counted for where the window
-	// begins, and is left out of what it holds.
+	// The event being scored is the last one. It counts for where the window begins, but not for
+	// its content.
 	if n := len(c.events); n > 0 && len(events) > 0 && events[len(events)-1].Time <= to {
 		switch w.Exclude {
 		case window.ExcludeCurrent:
@@ -133,10 +132,10 @@ func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 	if n := len(c.events); w.Last > 0 && n >= w.Last {
 		c.events = c.events[n-w.Last:]
 		c.from = c.events[0].Time
-		// Whatever a cap has cut off came before them. They are the last ones of a
-		// session also if it began earlier. A fixed window may have begun after them.
+		// Dropped events came before them. They are the last events of a session even if it began
+		// earlier. A fixed window may have begun after them.
 		lacks = false
-		if _, fixed := w.Form.(window.Fixed); !fixed {
+		if _, fixed := w.Type.(window.Fixed); !fixed {
 			sure = true
 		}
 		if !opens {
@@ -147,9 +146,8 @@ func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 	return c
 }
 
-// timesOf are those of events from one time to another as far as all are known,
-// in their order. The last event that a cap has cut off is the first of them if
-// it came between.
+// timesOf returns the known times of events from one time to another, in order. The last event that
+// a cap dropped is the first of them if it lies in between.
 func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
 	list := make([]int64, 0, len(events)+1)
 	if from <= lost && lost <= to {
@@ -163,7 +161,7 @@ func timesOf(events []state.LogRecord, lost, from, to int64) []int64 {
 	return list
 }
 
-// samplesOf appends those of the events that pass the feature's filter.
+// samplesOf appends the samples of the events that pass the feature's filter.
 func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRecord) ([]aggregate.Sample, error) {
 	samples := slices.Grow(dst, len(events))
 	for i := range events {
@@ -179,7 +177,7 @@ func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRe
 	return samples, nil
 }
 
-// sampleOf is an event as the feature sees it, and says whether it passes the filter.
+// sampleOf sets the event as the feature sees it, and says whether it passes the filter.
 func sampleOf(s *aggregate.Sample, f *features.Feature, r *state.LogRecord) (takes bool, err error) {
 	*s = aggregate.Sample{Time: r.Time}
 	if f.Columns.Filter != nil {

@@ -90,7 +90,7 @@ func runs(f *features.Feature) bool {
 		return false
 	default:
 		_, incremental := f.Kind.(aggregate.Incremental)
-		_, opens := f.Window.Form.(window.Opened)
+		_, opens := f.Window.Type.(window.Opened)
 		return incremental && f.Window.Exact && !opens && f.Window.Last == 0 && f.Window.Exclude == window.ExcludeNothing &&
 			f.Per == "" && f.Call.Members == nil
 	}

@@ -11,30 +11,27 @@ import (
 // maxBars bounds the bars of a timeline.
 const maxBars = 60
 
-// Bar is one bar of a timeline: what Feature answers with at the moment At, in
-// milliseconds.
+// Bar is one bar of a timeline: the answer of Feature at the moment At, in milliseconds.
 type Bar struct {
 	Feature *features.Feature
 	At      int64
 }
 
-// HasTimeline says whether a feature's window falls into stretches, of each of
-// which the feature says a number: it begins by the clock, and its state is kept
-// by tiles or in a log.
+// HasTimeline says whether a feature's window can be split into stretches with a number each: it
+// begins by the clock, and its state is in tiles or a log.
 func HasTimeline(f *features.Feature) bool {
 	if len(f.Parts()) > 0 || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
 		return false
 	}
-	_, byClock := f.Window.Form.(window.Clocked)
+	_, byClock := f.Window.Type.(window.Clocked)
 	spec := f.Kind.Spec()
 	return byClock && !f.Window.ByEvents() && (f.Window.Tiled() || f.Window.Exact) &&
 		f.Shape() == aggregate.Scalar && spec.ResultOf(f.Call.Type).Numeric()
 }
 
-// Timeline divides the window of a feature that has one, at a moment in
-// milliseconds, into stretches of equal width: the feature of each, with the
-// state of the whole window, in the order of time. A stretch at the window's
-// beginning that would be narrower is left out.
+// Timeline splits the window of a feature that has a timeline, at a moment in milliseconds, into
+// stretches of equal width, in order of time: a feature for each, over the state of the whole
+// window. A narrower stretch at the window's beginning is left out.
 func Timeline(f *features.Feature, at int64) []Bar {
 	tile, first, last := int64(1), int64(0), int64(0)
 	if f.Window.Exact {
@@ -46,7 +43,7 @@ func Timeline(f *features.Feature, at int64) []Bar {
 	each := tilesOfBar(tile, last-first+1)
 	narrow := *f
 	narrow.Window = window.Window{
-		Form: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
+		Type: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
 	}
 	bars := make([]Bar, (last-first+1)/each)
 	for i := range bars {
@@ -56,8 +53,8 @@ func Timeline(f *features.Feature, at int64) []Bar {
 	return bars
 }
 
-// tilesOfBar is how many of so many tiles a bar takes: as few as there may be,
-// or some more where that is a width that people know.
+// tilesOfBar is how many of the tiles a bar takes: as few as possible, or some more if that makes a
+// customary width.
 func tilesOfBar(tile, tiles int64) int64 {
 	least := (tiles + maxBars - 1) / maxBars
 	for _, nice := range window.NiceTiles {

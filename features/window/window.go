@@ -1,4 +1,4 @@
-// Package window holds the forms of windows, their tiles and calendars, and durations.
+// Package window holds the types of windows, their tiles, calendars and durations.
 package window
 
 import (
@@ -10,9 +10,9 @@ import (
 
 // Window is the stretch of event time that a feature looks at.
 type Window struct {
-	// Form is how it begins; nil is a lifetime, all there ever was.
-	Form Form
-	// Last leaves only so many events of it, the latest; 0 leaves all.
+	// Type is how it begins; nil is a lifetime.
+	Type Type
+	// Last keeps only that many of its events, the latest; 0 keeps all.
 	Last int
 	// Exclude leaves out the event being scored.
 	Exclude Exclusion
@@ -20,49 +20,47 @@ type Window struct {
 	Tile time.Duration
 	// Exact windows are cut to the millisecond, out of the entity's log.
 	Exact bool
-	// ClosedLeft and OpenRight turn the edges of an exact window round, which
-	// by default leaves out its left one and has its right one.
+	// ClosedLeft and OpenRight invert the edges of an exact window, which by default excludes its
+	// left edge and includes its right one.
 	ClosedLeft, OpenRight bool
-	// Delay is by how much the window ends before the moment asked for.
+	// Delay is how long before the moment of the question the window ends.
 	Delay time.Duration
 }
 
-// Form is what tells where a window begins. Every form has a file of its own;
-// it is clocked or opened.
-type Form interface {
-	// String is the form in one line: 7d, calendar day tz Asia/Shanghai.
+// Type says where a window begins. Each type has a file of its own, and is clocked or opened.
+type Type interface {
+	// String is the type in one line: 7d, calendar day tz Asia/Shanghai.
 	String() string
-	// Reach is how far before a moment the events may lie that tell the window at
-	// that moment; 0 is without bound.
+	// Reach is how far before a moment the events may lie that determine the window at that moment;
+	// 0 is without bound.
 	Reach() time.Duration
 }
 
-// Clocked forms begin by the clock, whatever the events, so that tiles can
-// answer for them.
+// Clocked types begin by the clock, whatever the events, so tiles can answer for them.
 type Clocked interface {
-	Form
-	// begin is the first millisecond of the window that ends with the tile of the
-	// moment at; an exact one has tiles of one millisecond.
+	Type
+	// begin is the first millisecond of the window that ends with the tile of the moment at; an
+	// exact window has tiles of one millisecond.
 	begin(at, tile int64) int64
-	// DefaultTile is the width of tiles where none is chosen, 0 for none.
+	// DefaultTile is the tile width if none is chosen, 0 for none.
 	DefaultTile() time.Duration
-	// CheckTile says what is wrong with a width, nil for nothing.
+	// CheckTile says what is wrong with a tile width, nil for nothing.
 	CheckTile(tile time.Duration) error
 }
 
-// Opened forms begin with an event, so that only the log can answer for them.
+// Opened types begin with an event, so only the log can answer for them.
 type Opened interface {
-	Form
-	// Open is the first millisecond of the window at a moment, of the rising times
-	// of all events of the entity since a time, which is Reach before the moment
-	// or later. If no window is open, it is where the last one ended. It is told by
-	// events from the time told on: others before that would not have moved it. Not
-	// sure is a window that events from before since would have begun elsewhere.
+	Type
+	// Open is the first millisecond of the window at a moment, given the rising times of all events
+	// of the entity since a time, which is Reach before the moment or later. If no window is open,
+	// it is the end of the last one. Only events since the time told determine it; earlier ones
+	// would not have moved it. If sure is false, events before since might have begun the window
+	// elsewhere.
 	Open(at, since int64, times []int64) (from, told int64, sure bool)
 }
 
-// Exclusion is what a window leaves out around the event being scored: the
-// newest of the entity's events in the stream at the moment asked for.
+// Exclusion is what a window leaves out around the event being scored, which is the newest of the
+// entity's events in the stream at the moment of the question.
 type Exclusion uint8
 
 // The exclusions.
@@ -78,7 +76,7 @@ var Exclusions = []string{ExcludeNothing: "", ExcludeCurrent: "current", Exclude
 // String is the exclusion as definitions write it.
 func (e Exclusion) String() string { return Exclusions[e] }
 
-// BoundsByName are the ways to write the edges of an exact window.
+// BoundsByName maps the notations of an exact window's edges.
 var BoundsByName = map[string]struct{ ClosedLeft, OpenRight bool }{
 	"(]": {}, "[]": {ClosedLeft: true}, "[)": {ClosedLeft: true, OpenRight: true}, "()": {OpenRight: true},
 }
@@ -86,7 +84,7 @@ var BoundsByName = map[string]struct{ ClosedLeft, OpenRight bool }{
 // DefaultBounds are the edges of an exact window that names none.
 const DefaultBounds = "(]"
 
-// Brackets is how the window's edges are written.
+// Brackets is the notation of the window's edges.
 func (w *Window) Brackets() string {
 	for text, edges := range BoundsByName {
 		if edges.ClosedLeft == w.ClosedLeft && edges.OpenRight == w.OpenRight {
@@ -96,53 +94,53 @@ func (w *Window) Brackets() string {
 	return DefaultBounds
 }
 
-// FormOrLifetime is the window's, that of a lifetime among them.
-func (w *Window) FormOrLifetime() Form {
-	if w.Form == nil {
+// TypeOrLifetime is the window's type, which may be a lifetime.
+func (w *Window) TypeOrLifetime() Type {
+	if w.Type == nil {
 		return lifetime{}
 	}
-	return w.Form
+	return w.Type
 }
 
-// String is the window in one line, without its options. It is a value's, so that
-// %s writes a Window as it does a pointer to one.
+// String is the window in one line, without its options. It has a value receiver, so that %s
+// formats a Window like a pointer to one.
 func (w Window) String() string {
-	switch form := w.FormOrLifetime().(type) {
+	switch typ := w.TypeOrLifetime().(type) {
 	case lifetime:
 		if w.Last > 0 {
 			return fmt.Sprintf("last %d", w.Last)
 		}
-		return form.String()
+		return typ.String()
 	case Rolling:
 		if w.Last > 0 {
-			return fmt.Sprintf("rolling %s last %d", form, w.Last)
+			return fmt.Sprintf("rolling %s last %d", typ, w.Last)
 		}
-		return form.String()
+		return typ.String()
 	default:
 		if w.Last > 0 {
-			return fmt.Sprintf("%s last %d", form, w.Last)
+			return fmt.Sprintf("%s last %d", typ, w.Last)
 		}
-		return form.String()
+		return typ.String()
 	}
 }
 
-// Tiled says whether the window begins with a tile; if not, its edge is exact
-// to the millisecond or it has none.
+// Tiled says whether the window begins with a tile; otherwise its edge is exact to the millisecond,
+// or it has none.
 func (w *Window) Tiled() bool { return w.Tile > time.Millisecond }
 
-// Forgets says whether the window looks back only so far.
-func (w *Window) Forgets() bool { return w.FormOrLifetime().Reach() > 0 }
+// Forgets says whether the window looks back only a limited time.
+func (w *Window) Forgets() bool { return w.TypeOrLifetime().Reach() > 0 }
 
-// ByEvents says whether the events tell the window, so that all of the entity's
-// must be in the log, whatever the feature's filter takes.
+// ByEvents says whether events determine the window, so that the log must hold all of the entity's,
+// whatever the feature's filter selects.
 func (w *Window) ByEvents() bool {
-	_, opens := w.Form.(Opened)
+	_, opens := w.Type.(Opened)
 	return opens || w.Last > 0 || w.Exclude != ExcludeNothing
 }
 
 // NeedsLog names what of the window only the log can answer, empty for nothing.
 func (w *Window) NeedsLog() string {
-	switch w.Form.(type) {
+	switch w.Type.(type) {
 	case Fixed:
 		return "a fixed window"
 	case Session:
@@ -154,16 +152,16 @@ func (w *Window) NeedsLog() string {
 	return ""
 }
 
-// Tiles are the first and the last tile of the window at a moment from which
-// the delay is taken.
+// Tiles are the first and the last tile of the window at a moment, which already has the delay
+// subtracted.
 func (w *Window) Tiles(s *state.Series, at int64) (first, last int64) {
 	if s.Tile == 0 {
 		return 0, 0
 	}
-	if c, ok := w.FormOrLifetime().(Clocked); ok {
+	if c, ok := w.TypeOrLifetime().(Clocked); ok {
 		return s.TileOf(c.begin(at, s.Tile)), s.TileOf(at)
 	}
-	return s.TileOf(at - w.Form.Reach().Milliseconds()), s.TileOf(at)
+	return s.TileOf(at - w.Type.Reach().Milliseconds()), s.TileOf(at)
 }
 
 // TileCount is the greatest number of the window's tiles.
@@ -171,12 +169,11 @@ func (w *Window) TileCount() int64 {
 	if w.Tile == 0 {
 		return 1
 	}
-	return max(1, int64((w.FormOrLifetime().Reach()+w.Tile-1)/w.Tile))
+	return max(1, int64((w.TypeOrLifetime().Reach()+w.Tile-1)/w.Tile))
 }
 
-// Covers are the event times that a window in tiles covers at a moment. The
-// last tile may hold events that came after the moment: To then says so. From is
-// state.MinTime for a lifetime.
+// Covers returns the event times that a window in tiles covers at a moment. The last tile may hold
+// events after the moment: To then includes them. From is state.MinTime for a lifetime.
 func (w *Window) Covers(s *state.Series, at, now int64) (from, to int64) {
 	at -= w.Delay.Milliseconds()
 	first, last := w.Tiles(s, at)
@@ -189,18 +186,18 @@ func (w *Window) Covers(s *state.Series, at, now int64) (from, to int64) {
 	return from, max(at, min((last+1)*s.Tile-1, now))
 }
 
-// Edges are the first and the last millisecond in which an exact window may
-// have events at a moment.
+// Edges are the first and the last millisecond of the events that an exact window may hold at a
+// moment.
 func (w *Window) Edges(at int64) (from, to int64) {
 	to = at - w.Delay.Milliseconds()
-	switch form := w.FormOrLifetime().(type) {
+	switch typ := w.TypeOrLifetime().(type) {
 	case Clocked:
-		from = form.begin(to, 1)
+		from = typ.begin(to, 1)
 		if w.ClosedLeft && w.Forgets() {
 			from--
 		}
 	default:
-		from = to - form.Reach().Milliseconds() + 1
+		from = to - typ.Reach().Milliseconds() + 1
 	}
 	if w.OpenRight {
 		to--

@@ -28,7 +28,7 @@ func (m *Model) Covers(f *features.Feature, entity string, at int64) (from, to i
 
 // byEvents says whether the entity's events tell the window.
 func (f *feature) byEvents() bool {
-	switch f.Window.Form.(type) {
+	switch f.Window.Type.(type) {
 	case window.Fixed, window.Session:
 		return true
 	}
@@ -47,10 +47,10 @@ func (f *feature) window(entity string, at int64) windowModel {
 	case tile == 0 && !f.Window.Exact:
 		w.to = math.MaxInt64 // a lifetime in one tile
 	}
-	if s, ok := f.Window.Form.(window.Session); ok && w.from <= moment-s.MaxLength.Milliseconds() {
+	if s, ok := f.Window.Type.(window.Session); ok && w.from <= moment-s.MaxLength.Milliseconds() {
 		w.from, w.capped = moment-s.MaxLength.Milliseconds()+1, true
 	}
-	if fixed, ok := f.Window.Form.(window.Fixed); ok {
+	if fixed, ok := f.Window.Type.(window.Fixed); ok {
 		w.capped = !f.rested(fixed, entity, f.followed(fixed, entity, moment), moment)
 	}
 	all, lost := f.events[entity], state.MinTime
@@ -71,7 +71,7 @@ func (f *feature) window(entity string, at int64) windowModel {
 		w.events = w.events[len(w.events)-last:]
 		w.from = f.stream.times[w.events[0]]
 		lacks = false
-		if _, fixed := f.Window.Form.(window.Fixed); !fixed {
+		if _, fixed := f.Window.Type.(window.Fixed); !fixed {
 			w.capped = false
 		}
 	}
@@ -108,7 +108,7 @@ func (f *feature) exclude(w *windowModel, entity string, at int64) {
 
 // begins is the first millisecond of the window that ends at a moment.
 func (f *feature) begins(entity string, at int64) int64 {
-	switch form := f.Window.Form.(type) {
+	switch form := f.Window.Type.(type) {
 	case window.Rolling:
 		// In tiles it is as many tiles long as fit into its size and ends with the
 		// one that holds the moment.

@@ -137,7 +137,7 @@ func (t *Topics) longest(topic string) (back time.Duration, feature string) {
 		if _, derived := f.Basis.(*features.Derived); derived || f.Stream.Topic != topic || !f.Window.Forgets() {
 			continue
 		}
-		if of := f.Window.Form.Reach() + f.Window.Delay + f.Keep; of > back {
+		if of := f.Window.Type.Reach() + f.Window.Delay + f.Keep; of > back {
 			back, feature = of, f.Name
 		}
 	}

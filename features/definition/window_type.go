@@ -11,11 +11,11 @@ import (
 )
 
 // windowForm reads the form of a window; it is nil for a lifetime.
-func (l *loader) windowForm(words windowWords) (form window.Form, ok bool) {
+func (l *loader) windowType(words windowWords) (typ window.Type, ok bool) {
 	key := ""
-	for _, k := range formKeys {
+	for _, k := range typeKeys {
 		if w, ok := words.keys[k]; ok && key != "" {
-			l.report(w.place, "a window begins in one way: %s does not go with %s", k, key)
+			l.report(w.location, "a window begins in one way: %s does not go with %s", k, key)
 			return nil, false
 		} else if ok {
 			key = k
@@ -24,7 +24,7 @@ func (l *loader) windowForm(words windowWords) (form window.Form, ok bool) {
 	for _, option := range windowKeys {
 		w, given := words.keys[option]
 		if of := windowOptions[option]; given && of != nil && !slices.Contains(of, key) {
-			l.report(w.place, "%s is of a %s window; leave it out", option, strings.Join(of, " or a "))
+			l.report(w.location, "%s is of a %s window; leave it out", option, strings.Join(of, " or a "))
 			return nil, false
 		}
 	}
@@ -49,13 +49,13 @@ func (l *loader) windowForm(words windowWords) (form window.Form, ok bool) {
 }
 
 // rolling reads a duration, or lifetime.
-func (l *loader) rolling(w word) (window.Form, bool) {
+func (l *loader) rolling(w word) (window.Type, bool) {
 	if strings.EqualFold(w.text, "lifetime") {
 		return nil, true
 	}
 	if strings.TrimLeft(w.text, "0123456789") == w.text {
-		l.report(w.place, "unknown window %q; known: a rolling duration such as 7d, lifetime, and those that begin with %s",
-			w.text, spelling.Alternatives(append(slices.Clip(formKeys), "last")))
+		l.report(w.location, "unknown window %q; known: a rolling duration such as 7d, lifetime, and those that begin with %s",
+			w.text, spelling.Alternatives(append(slices.Clip(typeKeys), "last")))
 		return nil, false
 	}
 	size, ok := l.length(w)
@@ -66,7 +66,7 @@ func (l *loader) rolling(w word) (window.Form, bool) {
 func (l *loader) length(w word) (time.Duration, bool) {
 	size, ok := l.duration(w)
 	if ok && size == 0 {
-		l.report(w.place, "a window must be longer than 0")
+		l.report(w.location, "a window must be longer than 0")
 		return 0, false
 	}
 	return size, ok
@@ -81,7 +81,7 @@ func (l *loader) opening(words windowWords, w word, what string) (size, limit ti
 	limit = window.DefaultMaxLength(size)
 	if given, written := words.keys["max_length"]; written {
 		if limit, ok = l.duration(given); ok && limit < size {
-			l.report(given.place, "max_length %s is shorter than the %s of %s", window.FormatDuration(limit), what, window.FormatDuration(size))
+			l.report(given.location, "max_length %s is shorter than the %s of %s", window.FormatDuration(limit), what, window.FormatDuration(size))
 			return 0, 0, false
 		}
 	}
@@ -89,28 +89,28 @@ func (l *loader) opening(words windowWords, w word, what string) (size, limit ti
 }
 
 // calendar reads a unit, its time zone and how weeks begin.
-func (l *loader) calendar(words windowWords) (window.Form, bool) {
+func (l *loader) calendar(words windowWords) (window.Type, bool) {
 	unit, first, at := words.keys["calendar"], time.Monday, time.UTC
 	name := strings.ToLower(unit.text)
 	if _, ok := window.CalendarUnits[name]; !ok {
-		l.report(unit.place, "%s", spelling.Unknown("calendar unit", unit.text, slices.Collect(maps.Keys(window.CalendarUnits))))
+		l.report(unit.location, "%s", spelling.Unknown("calendar unit", unit.text, slices.Collect(maps.Keys(window.CalendarUnits))))
 		return nil, false
 	}
 	if w, ok := words.keys["tz"]; ok {
 		var err error
 		if at, err = window.ParseZone(w.text); err != nil {
-			l.report(w.place, "%s", err)
+			l.report(w.location, "%s", err)
 			return nil, false
 		}
 	}
 	if w, ok := words.keys["starts"]; ok {
 		known := false
 		if first, known = window.ParseWeekday(w.text); !known {
-			l.report(w.place, "%s", spelling.Unknown("day of the week", w.text, window.Weekdays))
+			l.report(w.location, "%s", spelling.Unknown("day of the week", w.text, window.Weekdays))
 			return nil, false
 		}
 		if name != "week" {
-			l.report(w.place, "starts is of a week; leave it out of a %s", name)
+			l.report(w.location, "starts is of a week; leave it out of a %s", name)
 			return nil, false
 		}
 	}
