@@ -125,7 +125,7 @@ func (c *Compiler) addLog(f *Feature, in Inputs) error {
 	expression := func(e *expr.Expr, filters bool) (column *state.Column) {
 		if e != nil && err == nil {
 			column, err = c.column(f, log, logColumn{field: -1, where: e, filters: filters}, value.Null, 0,
-				fmt.Sprintf("where %q\n", e.Source)+derivation(e.Source, f.Stream))
+				fmt.Sprintf("where %q\n", e.Text)+derivation(e.Text, f.Stream))
 		}
 		return column
 	}
@@ -260,7 +260,7 @@ const (
 // an entity.
 func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s := &state.Series{
-		Stream: f.Stream.Name, By: by, Measure: state.Identify, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
+		Stream: f.Stream.Name, By: by, Measure: state.RememberID, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
 	}
 	identity, group := c.name(s, f.Stream)
 	c.series[identity] = s
@@ -338,8 +338,8 @@ func derivation(rests string, stream *record.Stream) string {
 	var b strings.Builder
 	for _, f := range slices.Backward(stream.Fields) {
 		if f.Expr != nil && slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
-			fmt.Fprintf(&b, "derived %s %q\n", f.Name, f.Expr.Source)
-			rests += " " + f.Expr.Source
+			fmt.Fprintf(&b, "derived %s %q\n", f.Name, f.Expr.Text)
+			rests += " " + f.Expr.Text
 		}
 	}
 	return b.String()

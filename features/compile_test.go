@@ -216,7 +216,7 @@ func TestStreamWrites(t *testing.T) {
 		line := fmt.Sprint(w.By, " ", w.Series.Measure, " field ", w.Field, " tile ", w.Series.Tile)
 		if w.Where != nil {
 			filters[w.Where] = true
-			line += " where " + w.Where.Source
+			line += " where " + w.Where.Text
 		}
 		got = append(got, line)
 	}

@@ -68,11 +68,11 @@ func (r *Registry) NewFillMapper(f *state.Fill) *Mapper {
 func (w *entityWrites) filled(stream *record.Stream, f *state.Fill) entityWrites {
 	part := entityWrites{by: w.by}
 	for _, s := range w.series {
-		if f.Has(stream.Topic, seriesUnit(stream, s.series)) {
+		if f.Has(stream.Topic, seriesKey(stream, s.series)) {
 			part.series = append(part.series, s)
 		}
 	}
-	if w.ids != nil && f.Has(stream.Topic, seriesUnit(stream, w.ids)) {
+	if w.ids != nil && f.Has(stream.Topic, seriesKey(stream, w.ids)) {
 		part.ids = w.ids
 	}
 	if w.log != nil {

@@ -2,15 +2,14 @@ package features
 
 import "github.com/weir-stream/weir/state"
 
-// LogColumn is a column of a log by its name: a field, or the text of a filter
-// or condition, whose column is there where it holds.
+// LogColumn is a column of a log by its name: a field, or the text of a filter or condition, whose
+// column is set where it is true.
 type LogColumn struct {
 	state.Column
 	Name string
 }
 
-// LogColumns are the columns that the definitions give a log; nil for a series
-// that is no log.
+// LogColumns lists the columns that the definitions give a log; nil if the series is not a log.
 func (r *Registry) LogColumns(s *state.Series) (list []LogColumn) {
 	for _, stream := range r.Streams {
 		for _, w := range r.writes[stream] {
@@ -19,7 +18,7 @@ func (r *Registry) LogColumns(s *state.Series) (list []LogColumn) {
 			}
 			for _, c := range w.log.columns {
 				if c.where != nil {
-					list = append(list, LogColumn{c.Column, c.where.Source})
+					list = append(list, LogColumn{c.Column, c.where.Text})
 				} else {
 					list = append(list, LogColumn{c.Column, stream.Fields[c.field].Name})
 				}

@@ -103,10 +103,10 @@ func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
 		if where == nil {
 			return -1
 		}
-		i, ok := whereOf[where.Source]
+		i, ok := whereOf[where.Text]
 		if !ok {
 			i = len(p.wheres)
-			whereOf[where.Source] = i
+			whereOf[where.Text] = i
 			p.wheres = append(p.wheres, where.Clone())
 		}
 		return i
@@ -185,7 +185,7 @@ func (p *writePlan) filter(e *record.Event) error {
 	for i, w := range p.wheres {
 		passed, err := w.True(e.Values)
 		if err != nil {
-			return &record.Poison{Reason: record.BadExpression, Stream: p.stream.Name, Message: fmt.Sprintf("where %s: %v", w.Source, err)}
+			return &record.Poison{Reason: record.BadExpression, Stream: p.stream.Name, Message: fmt.Sprintf("where %s: %v", w.Text, err)}
 		}
 		p.passed[i] = passed
 	}
@@ -223,7 +223,7 @@ func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, 
 				continue
 			}
 			if !begun {
-				b.Touch(source, offset, m.entity)
+				b.Update(source, offset, m.entity)
 				begun = true
 			}
 			b.Add(op)
@@ -234,7 +234,7 @@ func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, 
 			late = true
 		default:
 			if !begun {
-				b.Touch(source, offset, m.entity)
+				b.Update(source, offset, m.entity)
 				begun = true
 			}
 			m.text = state.AppendLogRecord(m.text[:0], m.record)

@@ -68,7 +68,7 @@ func operations(b *state.Batch) []string {
 		}
 		for _, op := range b.Mutations[t.From:t.To] {
 			s := op.Series
-			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Source, t.Offset, t.Entity, s.Measure, s.Field, op.Tile)
+			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Range, t.Offset, t.Entity, s.Measure, s.Field, op.Tile)
 			if s.Where != "" {
 				what += " where " + s.Where
 			}

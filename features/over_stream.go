@@ -7,17 +7,16 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// OverStream is the basis of a feature that is a function of the events of a
-// stream.
+// OverStream is the basis of a feature that aggregates the events of a stream.
 type OverStream struct{}
 
-// logColumns are the columns of a log that a feature looks at; nil where it needs no
-// field, no filter, no condition or no categories.
+// logColumns are the columns of a log that a feature reads; nil where it needs no field, filter,
+// condition or category.
 type logColumns struct {
 	Field, Filter, Condition, Category *state.Column
 }
 
-// Parts are none.
+// Parts returns none.
 func (OverStream) Parts() []*Feature { return nil }
 
 func (OverStream) valueType(f *Feature) value.Type { return f.Kind.Spec().ResultOf(f.Call.Type) }
@@ -65,28 +64,28 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	}
 	for _, s := range f.Series {
 		if !f.Window.Exact {
-			need(s, seriesUnit(f.Stream, s))
+			need(s, seriesKey(f.Stream, s))
 			continue
 		}
 		if f.Columns.Field != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Field, f.Field))
+			need(s, columnKey(f.Stream, s, *f.Columns.Field, f.Field))
 		}
 		if f.Columns.Category != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Category, f.Per))
+			need(s, columnKey(f.Stream, s, *f.Columns.Category, f.Per))
 		}
 		if f.Columns.Condition != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Condition, f.Condition))
+			need(s, columnKey(f.Stream, s, *f.Columns.Condition, f.Condition))
 		}
 		if f.Columns.Filter != nil {
-			need(s, columnUnit(f.Stream, s, *f.Columns.Filter, f.Where)+filtered)
+			need(s, columnKey(f.Stream, s, *f.Columns.Filter, f.Where)+filtered)
 		}
 		if f.Columns.Filter == nil || f.Window.ByEvents() {
-			need(s, seriesUnit(f.Stream, s))
+			need(s, seriesKey(f.Stream, s))
 		}
 	}
 	return list
 }
 
-// Own is the value that an event has itself of the feature's field, the member
-// about which the event's own row asks; null where it lacks it.
+// Own is the event's own value of the feature's field, the member that the event's own row asks
+// about; null if the event lacks it.
 func (f *Feature) Own(e *record.Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }

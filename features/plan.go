@@ -10,20 +10,20 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Plan is what a processor with these definitions keeps.
+// Plan is the state that a processor with these definitions keeps.
 func (r *Registry) Plan() *state.Plan { return r.plan }
 
-// makePlan finds what is kept, and what of it each feature needs.
+// makePlan collects the state that is kept, and which of it each feature needs.
 func (r *Registry) makePlan() {
 	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string]string{}}
 	for _, s := range r.Streams {
 		keep := func(key string, kept state.Retention) { r.plan.Retained[key], r.plan.Topics[key] = kept, s.Topic }
 		for _, w := range r.writes[s] {
 			for _, sw := range w.series {
-				keep(seriesUnit(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: putOut(sw.series)})
+				keep(seriesKey(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: putOut(sw.series)})
 			}
 			if w.ids != nil {
-				keep(seriesUnit(s, w.ids), state.Retention{Keep: w.ids.Keep})
+				keep(seriesKey(s, w.ids), state.Retention{Keep: w.ids.Keep})
 			}
 			if w.log != nil {
 				w.log.retained(s, func(key string) { keep(key, state.Retention{Keep: w.log.series.Keep}) })
@@ -32,7 +32,7 @@ func (r *Registry) makePlan() {
 	}
 	text, err := json.Marshal(r.plan)
 	if err != nil {
-		panic(err) // of strings and numbers
+		panic(err) // strings and numbers always marshal
 	}
 	r.plan.Version = hashID("plan 1\n"+string(text), versionLength)
 	for _, f := range r.Features {
@@ -42,8 +42,8 @@ func (r *Registry) makePlan() {
 
 const versionLength = 12
 
-// putOut is the cap of a series that forgets unseen what is over it; 0 for
-// those that have none, and for logs, which say what they cut off.
+// putOut is the cap above which a series drops values without a trace; 0 for series without one,
+// and for logs, which say what they cut off.
 func putOut(s *state.Series) int {
 	if s.Measure.Layout().Forgets() {
 		return s.Max
@@ -51,52 +51,53 @@ func putOut(s *state.Series) int {
 	return 0
 }
 
-// retained names what a log keeps: each column; each filter whose events are
-// sure to be there; and all events, if they are.
+// retained names what a log keeps: each column, each filter whose events are certain to be kept,
+// and all events if they are.
 func (l *logWrite) retained(s *record.Stream, name func(key string)) {
 	for _, c := range l.columns {
 		text := ""
 		if c.where != nil {
-			text = c.where.Source
+			text = c.where.Text
 		} else {
 			text = s.Fields[c.field].Name
 		}
-		name(columnUnit(s, l.series, c.Column, text))
+		name(columnKey(s, l.series, c.Column, text))
 		if c.where != nil && (l.every || c.filters) {
-			name(columnUnit(s, l.series, c.Column, text) + filtered)
+			name(columnKey(s, l.series, c.Column, text) + filtered)
 		}
 	}
 	if l.every {
-		name(seriesUnit(s, l.series))
+		name(seriesKey(s, l.series))
 	}
 }
 
-// filtered ends the unit of a filter whose events are kept.
+// filtered is the suffix of the key of a filter whose events are kept.
 const filtered = "!"
 
-// seriesUnit names a series as events of the stream, as it is defined, feed it.
-func seriesUnit(stream *record.Stream, s *state.Series) string {
+// seriesKey is the key in Plan.Retained of a series fed by a stream's events, with the stream as it
+// is defined now.
+func seriesKey(stream *record.Stream, s *state.Series) string {
 	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))
 }
 
-// columnUnit names a column of a log, made of a field's name or an expression.
-func columnUnit(stream *record.Stream, s *state.Series, c state.Column, text string) string {
+// columnKey is the key in Plan.Retained of a log column; text is the name of a field or an
+// expression.
+func columnKey(stream *record.Stream, s *state.Series, c state.Column, text string) string {
 	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text), c.Tag())
 }
 
-// origin is a hash of where a stream's events come from, and of where those of
-// their fields stand that a text of names and expressions rests on. It is not
-// part of a series' identity: a stream that is read in another way goes on with
-// the state it has, which is then complete since the change. Plans outlive a
-// release: what is hashed must not change but with its version.
+// origin is a hash of where a stream's events come from, and of the paths of the fields that a text
+// of names and expressions depends on. It is not part of a series' identity: when a stream is read
+// in another way, its state goes on, complete since the change. Plans outlive a release, so what is
+// hashed must change only with its version.
 func origin(stream *record.Stream, rests string) string {
 	var b strings.Builder
 	var fields []string
 	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",
 		stream.Topic, stream.Format, stream.Timestamp.Path, stream.Timestamp.Unit)
 	if stream.Match != nil {
-		fmt.Fprintf(&b, "match %q\n", stream.Match.Source)
-		rests += " " + stream.Match.Source
+		fmt.Fprintf(&b, "match %q\n", stream.Match.Text)
+		rests += " " + stream.Match.Text
 	}
 	for _, f := range slices.Backward(stream.Fields) {
 		if !slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
@@ -104,10 +105,10 @@ func origin(stream *record.Stream, rests string) string {
 		}
 		fields = append(fields, fmt.Sprintf("field %s %q %s %d %s\n", f.Name, f.Path, f.Type, f.Scale, f.Unit))
 		if f.Expr != nil {
-			rests += " " + f.Expr.Source
+			rests += " " + f.Expr.Text
 		}
 	}
-	slices.Sort(fields) // whose order in the stream means nothing
+	slices.Sort(fields) // their order in the stream has no meaning
 	return hashID(b.String()+strings.Join(fields, ""), originLength)
 }
 

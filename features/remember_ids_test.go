@@ -79,7 +79,7 @@ func TestSeriesOfIDs(t *testing.T) {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
-		if s.Measure == state.Identify && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != 0 {
+		if s.Measure == state.RememberID && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != 0 {
 			t.Errorf("the key of a device's identities and its lifetime is kept for %d", s.GroupKeep)
 		}
 	}

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Version is a hash of all that the definitions mean: equal for definitions
-// that differ in their files, their order and their form alone.
+// Version is a hash of what the definitions mean: definitions that differ only in their files,
+// their order or their form have the same.
 func (r *Registry) Version() string { return r.version }
 
-// makeVersion writes the definitions in one form, and hashes that.
+// makeVersion writes the definitions in canonical form and hashes them.
 func (r *Registry) makeVersion() {
 	var b strings.Builder
 	for _, s := range r.Streams {
 		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
 			s.ID, s.MaxFuture, s.LateToDeadLetter)
 		if s.Match != nil {
-			fmt.Fprintf(&b, "match %q\n", s.Match.Source)
+			fmt.Fprintf(&b, "match %q\n", s.Match.Text)
 		}
 		if e := r.Enrichment(s); e != nil {
 			fmt.Fprintf(&b, "enrich %s %s\n", e.Service.Name, e.Topic)
@@ -24,7 +24,7 @@ func (r *Registry) makeVersion() {
 		for _, f := range s.Fields {
 			fmt.Fprintf(&b, "field %s %s %d %s %t %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.Path)
 			if f.Expr != nil {
-				fmt.Fprintf(&b, " %q", f.Expr.Source)
+				fmt.Fprintf(&b, " %q", f.Expr.Text)
 			}
 			b.WriteByte('\n')
 		}

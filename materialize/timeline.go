@@ -16,40 +16,41 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Input is a file of events: of a stream, or of all that an envelope names.
+// Input is a file of events: of one stream, or of the topics that its envelopes name.
 type Input struct {
 	Name   string
 	Stream *record.Stream // nil for all
-	// Open reads the events as those of the stream, which has a field more where record
-	// times are to be read.
+	// Open reads the file as events of a stream. The stream has an extra field if record times are
+	// read from one.
 	Open func(*record.Stream) (source.Source, error)
-	// Read is how many bytes of how many have been read; nil where nobody wants to know.
+	// Read returns how many bytes have been read, and of how many. It is nil if there is no
+	// progress to report.
 	Read func() (read, size int64)
 
 	source source.Source
 }
 
-// The orders of what happens at one millisecond: a row holds the events of others, and of
-// its own stream those before it and itself. The rows of a spine hold them all.
+// The order within one millisecond. The row of an event counts all events of other streams, and
+// those of its own stream up to and including itself. A row of a spine counts all events.
 const (
 	orderOthers = iota
 	orderRows
 	orderSpine
 )
 
-// timeline is all events and rows in the order in which they are replayed.
+// timeline holds all events and rows in the order of the replay.
 type timeline struct {
 	*Replay
 	sorter *extsort.Sorter
 	item   []byte
 	used   int // events of an input that some stream takes
-	// streams hold the event of each of the registry's streams that was read last, and that
-	// of the spine's.
+	// streams hold the event that was read last of each of the registry's streams, and then of the
+	// spine's.
 	streams []record.Event
 	events  []record.Event // those of a moment
 }
 
-// recordTimeField is the name of the field that record times are read by.
+// recordTimeField is the name of the field that record times are read from.
 const recordTimeField = "the time of the record"
 
 // moment is an event or a row of the timeline.
@@ -58,9 +59,9 @@ type moment struct {
 	input      int // -1 for a row of the spine
 	line       int
 	recordTime int64 // -1 for none
-	// events are the event as each stream sees it, or the one that a row is read as.
+	// events are the event as each stream reads it, or the one that a row was decoded to.
 	events []record.Event
-	cells  item // of a row of the spine: what is passed on
+	cells  item // of a row of the spine: the cells that are passed on
 }
 
 func (t *timeline) add(m *moment, cells []source.Cell) error {
@@ -79,8 +80,7 @@ func (t *timeline) add(m *moment, cells []source.Cell) error {
 	return t.sorter.Add(m.key, appendCells(t.item, cells))
 }
 
-// read is the inverse of add. The moment's events hold until the next one is read, and
-// alias the data.
+// read is the inverse of add. The moment's events are valid until the next read, and alias data.
 func (t *timeline) read(key extsort.Key, data []byte) (moment, error) {
 	i := item{rest: data}
 	m := moment{key: key, input: int(i.int()), line: int(i.int()), recordTime: i.int()}
@@ -101,7 +101,7 @@ func (t *timeline) read(key extsort.Key, data []byte) (moment, error) {
 	return m, i.err
 }
 
-// prepare makes room for the events of each stream.
+// prepare allocates the events of each stream.
 func (t *timeline) prepare() {
 	streams := t.Registry.Streams
 	if t.Spine != nil {
@@ -143,20 +143,19 @@ func (t *timeline) readInputs(ctx context.Context) error {
 	return nil
 }
 
-// noneOf is the error that a stream takes none of a file's events.
+// noneOf returns the error that no stream takes any of the file's n events.
 func (t *timeline) noneOf(in *Input, n int) error {
 	if in.Stream == nil {
 		return fmt.Errorf("%s: none of its %d events is of a topic and a match of any stream", in.Name, n)
 	}
 	match := ""
 	if in.Stream.Match != nil {
-		match = ", which takes those with match " + in.Stream.Match.Source
+		match = ", which takes those with match " + in.Stream.Match.Text
 	}
 	return fmt.Errorf("%s: none of its %d events is of stream %s%s", in.Name, n, in.Stream.Name, match)
 }
 
-// withRecordTime is the stream with a field for the times of records, if they are to be
-// read from one.
+// withRecordTime returns the stream, with a field for the record time if that is read from one.
 func (t *timeline) withRecordTime(s *record.Stream) *record.Stream {
 	if !t.AsServed || t.RecordTime == "" {
 		return s
@@ -206,7 +205,7 @@ func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.De
 	}
 }
 
-// decode reads an event as each stream sees it, and as served when its record came.
+// decode reads an event as each stream reads it. As served, its record time counts.
 func (t *timeline) decode(decoder *record.Decoder, e *source.Event) ([]record.Event, error) {
 	r := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value}
 	if !t.AsServed {
@@ -221,13 +220,13 @@ func (t *timeline) decode(decoder *record.Decoder, e *source.Event) ([]record.Ev
 	if at < 0 {
 		return events, nil
 	}
-	// Now that it is known, the event can be found to lie too far ahead of it.
+	// The record time is known now, so the event may turn out to be too far ahead of it.
 	e.RecordTime = events[0].Values[at].Num
 	r.Timestamp = e.RecordTime
 	return decoder.Decode(&r)
 }
 
-// addEvent adds an event as each stream sees it.
+// addEvent adds an event, as each stream reads it.
 func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) error {
 	m := moment{input: input, line: e.Line, recordTime: -1, events: events}
 	m.key.Time = events[0].Time
@@ -247,7 +246,7 @@ func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) e
 	return t.add(&m, nil)
 }
 
-// bad is what becomes of an error about an event: as served, it was set aside.
+// bad handles an error about an event. As served, the event is set aside and the error becomes nil.
 func (t *timeline) bad(err error) error {
 	if _, poison := errors.AsType[*record.Poison](err); !poison || !t.AsServed {
 		return err
@@ -291,7 +290,7 @@ func (t *timeline) readSpine(ctx context.Context) error {
 	return nil
 }
 
-// rowOf reads a row of the spine as an event.
+// rowOf decodes a row of the spine as an event.
 func (t *timeline) rowOf(decoder *record.Decoder, object []byte) ([]record.Event, error) {
 	events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1, Value: object})
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
@@ -303,7 +302,7 @@ func (t *timeline) rowOf(decoder *record.Decoder, object []byte) ([]record.Event
 	return events, err
 }
 
-// readShare is the share of the files that was read, -1 where that is not known.
+// readShare returns the share of the files that has been read, or -1 if it is unknown.
 func (t *timeline) readShare() float64 {
 	var read, size int64
 	for i := range t.Inputs {

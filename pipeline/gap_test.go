@@ -55,7 +55,7 @@ type gapWriter struct {
 func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
 	w.watch.mu.Lock()
 	for i := range b.Updates {
-		p := b.Ranges[b.Updates[i].Source].Partition
+		p := b.Ranges[b.Updates[i].Range].Partition
 		p.Topic, _, _ = strings.Cut(p.Topic, "@")
 		if _, known := w.watch.waited[p]; !known {
 			w.watch.waited[p] = time.Since(w.watch.marked[p])

@@ -71,7 +71,7 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 	defer w.gaps.mu.Unlock()
 	now := time.Now()
 	for i := range b.Updates {
-		id := b.Ranges[b.Updates[i].Source].Partition.ID
+		id := b.Ranges[b.Updates[i].Range].Partition.ID
 		if last, ok := w.gaps.last[id]; ok {
 			w.gaps.longest[id] = max(w.gaps.longest[id], now.Sub(last))
 		}

@@ -216,7 +216,7 @@ func (w *worker) enrichEvents(rec *fetch.Record, events []record.Event, source, 
 	for i := range events {
 		if plan := w.enrich[events[i].Stream]; plan != nil {
 			n := enrich.NewEvent(plan, &events[i], w.from.Partition, rec)
-			n.Source, n.Before, n.Touched = source, before, len(w.current.Updates)
+			n.Range, n.Before, n.After = source, before, len(w.current.Updates)
 			w.current.enriched = append(w.current.enriched, n)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 func TestWhatIsFilledMeanwhileIsRead(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
-	fill := &state.Fill{ID: "v2", Units: map[string][]string{}}
+	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}
 	for _, u := range later.Retained() {
-		fill.Units[u.Topic] = append(fill.Units[u.Topic], u.Key)
+		fill.Columns[u.Topic] = append(fill.Columns[u.Topic], u.Key)
 	}
 	history.Fills = []state.FillEpoch{{Fill: fill, Topic: "payments", Whole: true, Since: state.MinTime}}
 	var order []string

@@ -148,7 +148,7 @@ func registry() *features.Registry {
 				Name: "device_users_7d", Basis: features.OverStream{}, Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
 				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
 				Window: window.Window{Type: window.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
-				Series: []*state.Series{series("touch", state.Touch, time.Millisecond)},
+				Series: []*state.Series{series("touch", state.LastTimes, time.Millisecond)},
 			},
 			{
 				Name: "typed_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, t, s, i, d, b)", Kind: kind("count", ""),

@@ -17,9 +17,8 @@ import (
 // maxPending is how many pending events a question may have.
 const maxPending = 16
 
-// pend maps the events that are pending as the processor will, once their
-// records are on the bus: as if those were written now. It leaves what they do
-// in q.pending, and what became of them in q.outcomes.
+// pend maps the pending events as the processor will once their records are on the bus, as if these
+// were written now. It leaves their mutations in q.pending, and their outcomes in q.outcomes.
 func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
 	list := []*fastjson.Value{v}
 	switch v.Type() {
@@ -68,7 +67,7 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 	}
 	n := slices.Index(outcome.Streams, stream.Name)
 	if n < 0 {
-		return 0, badEvent(i, "pending event %d is none of stream %q, which takes those for which %s", i, stream.Name, stream.Match.Source)
+		return 0, badEvent(i, "pending event %d is none of stream %q, which takes those for which %s", i, stream.Name, stream.Match.Text)
 	}
 	event := &outcome.Events[n]
 	if i > 0 {
@@ -87,7 +86,7 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 	return event.Time, nil
 }
 
-// pendingEvent takes a pending event apart.
+// pendingEvent parses a pending event.
 func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
 	if err != nil {
@@ -110,7 +109,7 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, e
 		case key == "stream":
 			name = v
 		default:
-			event = v.MarshalTo(nil) // as it was sent: nobody has looked at it
+			event = v.MarshalTo(nil) // as sent: it has not been parsed
 		}
 	})
 	switch name = given(name); {

@@ -20,12 +20,12 @@ func TestGenerationsAreReadThatAreComplete(t *testing.T) {
 	now := r.Plan()
 	// A plan over the same definitions has a second generation of that series, filled.
 	bound := &state.Plan{Version: now.Version + ".bound", Retained: maps.Clone(now.Retained), Generations: map[string][]int{series: {0, 1}}}
-	fill := &state.Fill{ID: bound.Version, Units: map[string][]string{}}
+	fill := &state.Fill{ID: bound.Version, Columns: map[string][]string{}}
 	for key, kept := range now.Retained {
 		if strings.HasPrefix(key, series) {
 			key = state.GenerationID(series, 1) + key[len(series):]
 			bound.Retained[key] = kept
-			fill.Units["payments"] = append(fill.Units["payments"], key)
+			fill.Columns["payments"] = append(fill.Columns["payments"], key)
 		}
 	}
 	history.Plans[bound.Version] = bound

@@ -28,7 +28,7 @@ type Mutation struct {
 
 // EntityUpdate is one entity that one event touched.
 type EntityUpdate struct {
-	Source int   // index in Batch.Ranges
+	Range  int   // index in Batch.Ranges
 	Offset int64 // of the event
 	Entity []byte
 	Hash   uint64 // EntityHash(Entity)
@@ -121,9 +121,9 @@ func (b *Batch) Hold(p []byte) []byte {
 
 // Touch begins an entity that the event at offset of a source touches. The
 // entity is copied; Add adds its operations.
-func (b *Batch) Touch(source int, offset int64, entity []byte) {
+func (b *Batch) Update(source int, offset int64, entity []byte) {
 	b.Updates = append(b.Updates, EntityUpdate{
-		Source: source, Offset: offset, Entity: b.Hold(entity), Hash: EntityHash(entity),
+		Range: source, Offset: offset, Entity: b.Hold(entity), Hash: EntityHash(entity),
 		From: len(b.Mutations), To: len(b.Mutations),
 	})
 }
@@ -138,7 +138,7 @@ func (b *Batch) Add(op Mutation) {
 // event that touched it; nil where it does not.
 func (b *Batch) Identity(t *EntityUpdate) *Mutation {
 	for i := t.From; i < t.To; i++ {
-		if b.Mutations[i].Series.Measure == Identify {
+		if b.Mutations[i].Series.Measure == RememberID {
 			return &b.Mutations[i]
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // Fill is what is filled together: the columns of series that one plan was the first to
 // keep.
 type Fill struct {
-	ID    string              `json:"-"`     // the version of that plan
-	Units map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
+	ID      string              `json:"-"`     // the version of that plan
+	Columns map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
 	// After are the fills that it goes on with where a plan keeps a part of them, the last
 	// first. A partition that no such plan has taken is filled with them.
 	After []string `json:"after,omitempty"`
@@ -35,16 +35,16 @@ func NewFill(p *Plan, others []*Plan) *Fill {
 			known[id] = true
 		}
 	}
-	f := &Fill{ID: p.Version, Units: map[string][]string{}}
+	f := &Fill{ID: p.Version, Columns: map[string][]string{}}
 	for key := range p.Retained {
 		if !known[seriesOf(key)] {
-			f.Units[p.Topics[key]] = append(f.Units[p.Topics[key]], key)
+			f.Columns[p.Topics[key]] = append(f.Columns[p.Topics[key]], key)
 		}
 	}
-	if len(f.Units) == 0 {
+	if len(f.Columns) == 0 {
 		return nil
 	}
-	for _, keys := range f.Units {
+	for _, keys := range f.Columns {
 		slices.Sort(keys)
 	}
 	return f
@@ -55,18 +55,18 @@ func (f *Fill) Part(p *Plan) *Fill {
 	if f.In(p) != KeptPart {
 		return nil
 	}
-	part := &Fill{Units: map[string][]string{}, After: append([]string{f.ID}, f.After...)}
-	for topic, keys := range f.Units {
+	part := &Fill{Columns: map[string][]string{}, After: append([]string{f.ID}, f.After...)}
+	for topic, keys := range f.Columns {
 		for _, key := range keys {
 			if _, kept := p.Retained[key]; kept {
-				part.Units[topic] = append(part.Units[topic], key)
+				part.Columns[topic] = append(part.Columns[topic], key)
 			}
 		}
 	}
-	if len(part.Units) == 0 {
+	if len(part.Columns) == 0 {
 		return nil
 	}
-	part.ID = hashed(fmt.Sprintf("part 1\n%s\n%v\n", f.ID, part.Units), partLength)
+	part.ID = hashed(fmt.Sprintf("part 1\n%s\n%v\n", f.ID, part.Columns), partLength)
 	return part
 }
 
@@ -90,7 +90,7 @@ func (f *Fill) In(p *Plan) Kept {
 		series[id] = true
 	}
 	all, none := true, true
-	for _, keys := range f.Units {
+	for _, keys := range f.Columns {
 		for _, key := range keys {
 			_, kept := p.Retained[key]
 			all = all && kept
@@ -109,7 +109,7 @@ func (f *Fill) In(p *Plan) Kept {
 
 // Has says whether the fill has a column of a topic.
 func (f *Fill) Has(topic, key string) bool {
-	_, has := slices.BinarySearch(f.Units[topic], key)
+	_, has := slices.BinarySearch(f.Columns[topic], key)
 	return has
 }
 
@@ -145,7 +145,7 @@ type Filling struct {
 type OffsetRange struct{ From, To int64 }
 
 // OpenRange is the To of a range whose end is not known yet.
-const OpenRange = MaxTime
+const openRange = MaxTime
 
 // Done says whether nothing is left to be filled.
 func (f *Filling) Done() bool {
@@ -161,7 +161,7 @@ func (f *Filling) Left() (left []OffsetRange) {
 		if f.Begun {
 			r.From = max(r.From, f.At.Offset)
 		}
-		if r.To != OpenRange && r.From < r.To {
+		if r.To != openRange && r.From < r.To {
 			left = append(left, r)
 		}
 	}
@@ -175,7 +175,7 @@ func (f *Filling) Share() (filled, all int64) {
 		return 0, 0
 	}
 	for _, r := range f.Ranges {
-		if r.To == OpenRange {
+		if r.To == openRange {
 			continue
 		}
 		all += r.To - r.From
@@ -217,7 +217,7 @@ func ParseFilling(ranges, at string) (f Filling, err error) {
 			continue
 		}
 		from, to, ok := strings.Cut(text, "-")
-		r := OffsetRange{To: OpenRange}
+		r := OffsetRange{To: openRange}
 		if from != "" {
 			r.From, err = strconv.ParseInt(from, 10, 64)
 		}

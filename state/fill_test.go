@@ -14,7 +14,7 @@ func fillPlan(version string, keys ...string) *Plan {
 	return p
 }
 
-// Only series that no other plan has are filled: of others nobody knows what is there.
+// Only series that no other plan has are filled: the content of others is unknown.
 func TestNewFill(t *testing.T) {
 	before := fillPlan("1", "aaaaa.x", "bbbbb.x:col1")
 	for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestNewFill(t *testing.T) {
 	} {
 		units := map[string][]string{}
 		if f := NewFill(c.plan, c.others); f != nil {
-			units = f.Units
+			units = f.Columns
 		}
 		if got := fmt.Sprint(units); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -63,7 +63,7 @@ func TestParseFilling(t *testing.T) {
 	}
 }
 
-// Whoever has read the state first knows of a fill only if it was done by then.
+// A reader that read the state first counts a fill as complete only if it was by then.
 func TestWholeFills(t *testing.T) {
 	var w WholeFills
 	h := &History{Fills: []FillEpoch{{Fill: &Fill{ID: "2"}, Topic: "t", Whole: true}}}
@@ -75,7 +75,7 @@ func TestWholeFills(t *testing.T) {
 	if w.At(h, at) != h {
 		t.Error("state of then is not")
 	}
-	w.Note(&History{}, at.Add(time.Second)) // it was taken back
+	w.Note(&History{}, at.Add(time.Second)) // it was undone
 	w.Note(h, at.Add(2*time.Second))
 	if w.At(h, at.Add(time.Second)).Fills[0].Whole {
 		t.Error("what was whole before is taken for whole again")

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Measure is what a series keeps of an event.
+// Measure is what a series records of an event.
 type Measure uint8
 
 // The measures.
@@ -19,38 +19,37 @@ const (
 	Max                         // the greatest value of the field
 	Distinct                    // the set of the field's values
 	Approx                      // the field's values in a HyperLogLog
-	Touch                       // the field's values with their last event time
+	LastTimes                   // the field's values with their last event time
 	Record                      // the columns of the event
 	Seen                        // the field's values in filters
-	Identify                    // the event's own identity; see Mutation.Member
-	CountHolds                  // +1 for every event of which the condition holds
+	RememberID                  // the event's own identity; see Mutation.Member
+	CountHolds                  // +1 for every event that satisfies the condition
 	Earliest                    // the least time of an event
 	Latest                      // the greatest time of an event
-	Spread                      // the field's values as Moments
+	ValueMoments                // the field's values as Moments
 	FirstValue                  // the field's value of the earliest event
 	LastValue                   // the field's value of the latest event
 	LeastText                   // the least value of a field of strings
 	GreatestText                // the greatest value of a field of strings
 )
 
-// measure is a row of the table of the measures.
+// measure is a row of the table of measures.
 type measure struct {
 	name   string // part of a series' identity: it must never change
 	layout Layout
 	of     input
 	counts bool // its numbers are numbers of events
 	wide   bool // its numbers may leave 64 bits
-	// The operation of an event: its Num, 0 for nil, and its Member.
+	// The mutation of an event: its Num, 0 if nil, and its Member.
 	num    func(Input) int64
 	member Member
-	// combine makes one operation of two on one series, one entity and one key, and
-	// says whether it could; nil where no event stands for another.
+	// combine merges two mutations of one series, one entity and one key, and says whether it
+	// could; nil if one mutation never represents several events.
 	combine func(into, op *Mutation) bool
-	// order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater,
-	// 0 their sum.
+	// order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
 	order int
-	// replaces says whether, of two candidates for a tile of Extremes, the one that
-	// came later takes the place of the one held.
+	// replaces says whether, for a tile of Extremes, the later of two candidates replaces the one
+	// held.
 	replaces func(candidate, held Candidate) bool
 }
 
@@ -64,11 +63,11 @@ var measures = [...]measure{
 	Earliest:    {name: "earliest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(-1), order: -1},
 	Latest:      {name: "latest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(1), order: 1},
 
-	Distinct: {name: "distinct", layout: Members, of: field, member: TextMember, combine: onceIsEnough},
-	Approx:   {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough},
-	Seen:     {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough},
-	Touch:    {name: "touch", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest},
-	Spread:   {name: "spread", layout: MomentTiles, of: field, num: float},
+	Distinct:     {name: "distinct", layout: Members, of: field, member: TextMember, combine: onceIsEnough},
+	Approx:       {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough},
+	Seen:         {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough},
+	LastTimes:    {name: "touch", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest},
+	ValueMoments: {name: "spread", layout: MomentTiles, of: field, num: float},
 
 	FirstValue: extremes("first_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time < held.Time }),
 	LastValue:  extremes("last_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time >= held.Time }),
@@ -77,9 +76,9 @@ var measures = [...]measure{
 	GreatestText: extremes("greatest_text", tileBegin, TextMember,
 		func(c, held Candidate) bool { return bytes.Compare(c.Value, held.Value) > 0 }),
 
-	// What an event does to a log and to a dedup set the mapper makes of all of it.
-	Record:   {name: "record", layout: Logs, of: events},
-	Identify: {name: "id", layout: DedupSet, of: events},
+	// The mapper makes the mutations of logs and dedup sets from the whole event.
+	Record:     {name: "record", layout: Logs, of: events},
+	RememberID: {name: "id", layout: DedupSet, of: events},
 }
 
 // extremes is the row of a measure that keeps one of the candidates of a tile.
@@ -89,7 +88,7 @@ func extremes(name string, num func(Input) int64, member Member, replaces func(c
 	}
 }
 
-// input is what of an event a measure looks at.
+// input is the part of an event that a measure reads.
 type input uint8
 
 const (
@@ -99,7 +98,7 @@ const (
 	times
 )
 
-// Input is what the number of an operation is made of.
+// Input is what the number of a mutation is computed from.
 type Input struct {
 	Time  int64        // of the event, in milliseconds
 	Begin int64        // of the event's tile, in milliseconds
@@ -108,7 +107,7 @@ type Input struct {
 
 func one(Input) int64          { return 1 }
 func timeOf(in Input) int64    { return in.Time }
-func tileBegin(in Input) int64 { return in.Begin } // which takes the least room
+func tileBegin(in Input) int64 { return in.Begin } // which packs shortest
 func float(in Input) int64     { return int64(math.Float64bits(in.Value.Float64())) }
 
 func number(in Input) int64 {
@@ -118,17 +117,17 @@ func number(in Input) int64 {
 	return in.Value.Num
 }
 
-// Member is what an operation has of the field's value besides its number.
+// Member is the encoding of a mutation's Member.
 type Member uint8
 
-// The forms of members.
+// The encodings of members.
 const (
 	NoMember    Member = iota
 	TextMember         // the value as text
-	ValueMember        // the value as of AppendValue
+	ValueMember        // the value as AppendValue encodes it
 )
 
-// Candidate is a value that may be kept of a tile, and the time of its event.
+// Candidate is a value that a tile may keep, and the time of its event.
 type Candidate struct {
 	Time  int64
 	Value []byte
@@ -137,7 +136,7 @@ type Candidate struct {
 // String is the measure's name.
 func (m Measure) String() string { return measures[m].name }
 
-// Layout is the layout in which the measure is kept.
+// Layout is the layout of the measure.
 func (m Measure) Layout() Layout { return measures[m].layout }
 
 // Counts says whether the measure is a number of events.
@@ -146,16 +145,16 @@ func (m Measure) Counts() bool { return measures[m].counts }
 // Wide says whether the measure's numbers may leave 64 bits.
 func (m Measure) Wide() bool { return measures[m].wide }
 
-// OfEvents says whether the measure looks at no field of the event.
+// OfEvents says whether the measure reads no field of the event.
 func (m Measure) OfEvents() bool { return measures[m].of != field }
 
-// OfCondition says whether the measure looks at whether a condition holds.
+// OfCondition says whether the measure reads a condition.
 func (m Measure) OfCondition() bool { return measures[m].of == condition }
 
-// OfTimes says whether the measure looks at the event's time.
+// OfTimes says whether the measure reads the event's time.
 func (m Measure) OfTimes() bool { return measures[m].of == times }
 
-// Num is the number of the operation that an event is.
+// Num is the number in the mutation of an event.
 func (m Measure) Num(in Input) int64 {
 	if num := measures[m].num; num != nil {
 		return num(in)
@@ -163,15 +162,13 @@ func (m Measure) Num(in Input) int64 {
 	return 0
 }
 
-// Member is what the operation has of the field's value besides its number.
+// Member is the encoding of the mutation's Member.
 func (m Measure) Member() Member { return measures[m].member }
 
-// Order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0
-// their sum.
+// Order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
 func (m Measure) Order() int { return measures[m].order }
 
-// Replaces says whether, of two candidates for one tile of Extremes, the one that
-// came later takes the place of the one held.
+// Replaces says whether, for a tile of Extremes, the later of two candidates replaces the one held.
 func (m Measure) Replaces(candidate, held Candidate) bool {
 	return measures[m].replaces(candidate, held)
 }

@@ -21,7 +21,7 @@ func (countDistinctLastSeen) Spec() Spec {
 	}
 }
 
-func (countDistinctLastSeen) Measures(Call) []state.Measure { return []state.Measure{state.Touch} }
+func (countDistinctLastSeen) Measures(Call) []state.Measure { return []state.Measure{state.LastTimes} }
 
 func (countDistinctLastSeen) Merge(_ Call, _ int64, s []state.WindowState) Result {
 	return Result{

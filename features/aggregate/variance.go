@@ -31,7 +31,7 @@ func (d deviation) Spec() Spec {
 	return s
 }
 
-func (deviation) Measures(Call) []state.Measure { return []state.Measure{state.Spread} }
+func (deviation) Measures(Call) []state.Measure { return []state.Measure{state.ValueMoments} }
 
 func (d deviation) Merge(_ Call, _ int64, s []state.WindowState) Result { return d.of(s[0].Moments) }
 

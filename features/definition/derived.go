@@ -154,7 +154,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 // canonicalDerived is a derived feature on one line, with all that gives it its
 // meaning.
 func canonicalDerived(of *features.Derived) string {
-	text := "{expr: " + yamlQuote(of.Expr.Source)
+	text := "{expr: " + yamlQuote(of.Expr.Text)
 	if !of.Default.IsNull() {
 		val := string(of.Default.AppendText(nil))
 		if of.Default.Type == value.String {

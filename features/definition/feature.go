@@ -126,7 +126,7 @@ func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Fe
 	in.Condition = l.parameters(d, f, spec)
 	if d.where.given() && settled(stream.Fields) {
 		if in.Where = l.where(stream, d.where); in.Where != nil {
-			f.Where = in.Where.Source
+			f.Where = in.Where.Text
 		}
 	}
 	return f, in
@@ -223,9 +223,9 @@ func (l *loader) where(s *record.Stream, w word) *expr.Expr {
 	if l.wheres[s] == nil {
 		l.wheres[s] = map[string]*expr.Expr{}
 	}
-	if first, ok := l.wheres[s][e.Source]; ok {
+	if first, ok := l.wheres[s][e.Text]; ok {
 		return first
 	}
-	l.wheres[s][e.Source] = e
+	l.wheres[s][e.Text] = e
 	return e
 }

@@ -203,7 +203,7 @@ func TestStreamOptions(t *testing.T) {
 	of := func(s *record.Stream) options {
 		o := options{s.Topic, "", s.Format.String(), s.Timestamp, s.ID, s.MaxFuture, s.LateToDeadLetter}
 		if s.Match != nil {
-			o.Match = s.Match.Source
+			o.Match = s.Match.Text
 		}
 		return o
 	}

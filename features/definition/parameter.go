@@ -76,7 +76,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 		case aggregate.Condition:
 			if settled(f.Stream.Fields) {
 				if condition = l.where(f.Stream, w); condition != nil {
-					f.Condition = condition.Source
+					f.Condition = condition.Text
 				}
 			}
 		}

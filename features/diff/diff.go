@@ -238,7 +238,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 		if s.Match == nil {
 			return ""
 		}
-		return s.Match.Source
+		return s.Match.Text
 	}
 	say("topic", before.Topic, after.Topic)
 	say("format", before.Format, after.Format)
@@ -270,7 +270,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 func fieldText(f record.Field) string {
 	text := strings.Join(f.Path, ".")
 	if f.Expr != nil {
-		text = f.Expr.Source
+		text = f.Expr.Text
 	}
 	if f.Type != 0 {
 		text = f.Type.String() + " " + text

@@ -36,7 +36,7 @@ import (
 type Expr struct {
 	// Source is the expression in canonical form: two that differ in white
 	// space, brackets or the spelling of operators have the same.
-	Source string
+	Text string
 
 	root  term
 	want  value.Type
@@ -127,7 +127,7 @@ func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error)
 	if len(canonical) > maxExprLength {
 		return nil, tooLong()
 	}
-	return &Expr{Source: canonical, root: root, want: want, wide: c.feature != nil, paths: c.paths}, nil
+	return &Expr{Text: canonical, root: root, want: want, wide: c.feature != nil, paths: c.paths}, nil
 }
 
 func tooLong() error {
@@ -208,7 +208,7 @@ func (e *Expr) Clone() *Expr {
 	if e == nil {
 		return nil
 	}
-	return &Expr{Source: e.Source, root: e.root, want: e.want, wide: e.wide, paths: e.paths}
+	return &Expr{Text: e.Text, root: e.root, want: e.want, wide: e.wide, paths: e.paths}
 }
 
 // term is a compiled part of an expression.

@@ -158,12 +158,12 @@ func TestExpr(t *testing.T) {
 				t.Errorf("%s = %s, %v; want %s", source, typed(got), err, want)
 			}
 		}
-		again, err := Compile(e.Source, exprFields, value.Null)
+		again, err := Compile(e.Text, exprFields, value.Null)
 		if v, _ := e.Eval(exprValues()); v.Scale > e.Scale() {
 			t.Errorf("%s: %d digits behind the point, and %d stated", source, v.Scale, e.Scale())
 		}
-		if err != nil || again.Source != e.Source {
-			t.Errorf("%s: the canonical form %s is not: %v", source, e.Source, err)
+		if err != nil || again.Text != e.Text {
+			t.Errorf("%s: the canonical form %s is not: %v", source, e.Text, err)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestExprCanonical(t *testing.T) {
 		"if ok {1} else {2}":         "ok ? 1 : 2",
 	} {
 		e, err := Compile(source, exprFields, value.Null)
-		if err != nil || e.Source != want {
+		if err != nil || e.Text != want {
 			t.Errorf("%s: %+v, %v; want %s", source, e, err, want)
 		}
 	}
@@ -372,16 +372,16 @@ func FuzzCompileExpr(f *testing.F) {
 			}
 			got, gotErr := e.Eval(values)
 			text := typed(got)
-			again, err := compile(e.Source)
+			again, err := compile(e.Text)
 			if err != nil {
-				t.Fatalf("%q: the canonical form %q does not compile: %v", source, e.Source, err)
+				t.Fatalf("%q: the canonical form %q does not compile: %v", source, e.Text, err)
 			}
-			if again.Source != e.Source {
-				t.Fatalf("%q: %q is not canonical: %q", source, e.Source, again.Source)
+			if again.Text != e.Text {
+				t.Fatalf("%q: %q is not canonical: %q", source, e.Text, again.Text)
 			}
 			v, err := again.Eval(values)
 			if typed(v) != text || (err == nil) != (gotErr == nil) {
-				t.Fatalf("%q gives %s, its canonical form %q %s", source, text, e.Source, typed(v))
+				t.Fatalf("%q gives %s, its canonical form %q %s", source, text, e.Text, typed(v))
 			}
 		}
 	})

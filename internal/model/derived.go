@@ -26,9 +26,9 @@ func newDerived(f *features.Feature, of *features.Derived) *derived {
 	for _, part := range of.Of {
 		fields = append(fields, expr.Variable{Name: part.Name, Type: part.Type()})
 	}
-	expr, err := expr.Compile(of.Expr.Source, fields, value.Null)
+	expr, err := expr.Compile(of.Expr.Text, fields, value.Null)
 	if err != nil {
-		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", of.Expr.Source, err))
+		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", of.Expr.Text, err))
 	}
 	return &derived{of, f.By, expr}
 }
@@ -62,8 +62,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 	return r
 }
 
-// entitiesOf are the entities of the parts that have all keys of a derived
-// feature.
+// entitiesOf returns the entities of those parts that have all keys of a derived feature.
 func (m *Model) entitiesOf(f *features.Feature) []string {
 	all := map[string]bool{}
 	for _, part := range f.Parts() {

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Run runs the tests of a file. The error is that the file or the definitions are not as
-// they must be, and not that a test fails.
+// Run runs the tests of a file. It returns an error if the file or the definitions are invalid, not
+// if a test fails.
 func Run(ctx context.Context, name string) (*Result, error) {
 	f, err := read(name)
 	if err != nil {
@@ -79,15 +79,15 @@ type run struct {
 	asked    map[string]bool // features of all tests
 	result   TestResult
 	offset   int64
-	now      int64 // the newest event that came, in milliseconds
+	now      int64 // time of the newest event, in milliseconds
 }
 
 func (r *run) fail(n *yaml.Node, format string, args ...any) {
 	r.result.Failures = append(r.result.Failures, Failure{Line: n.Line, Message: fmt.Sprintf(format, args...)})
 }
 
-// do lets events come and questions be asked in the order of their moments. A question
-// is answered with all that has come until its very millisecond.
+// do applies events and asks questions in the order of their moments. A question is answered from
+// all events up to and including its millisecond.
 func (r *run) do(ctx context.Context) {
 	events, questions := slices.Clone(r.events), slices.Clone(r.questions)
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.came, b.came) })
@@ -104,7 +104,7 @@ func (r *run) do(ctx context.Context) {
 	}
 }
 
-// apply lets an event come.
+// apply applies an event.
 func (r *run) apply(ctx context.Context, e *event) {
 	text, err := r.recordOf(r.registry, e)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *run) apply(ctx context.Context, e *event) {
 		r.fail(e.node, "the event can be used, and was to be set aside as %s", e.poison)
 	case e.stream != "" && !slices.Contains(outcome.Streams, e.stream):
 		s, _ := r.registry.Stream(e.stream)
-		r.fail(e.node, "stream %s does not take the event %s: its match is %s", e.stream, text, s.Match.Source)
+		r.fail(e.node, "stream %s does not take the event %s: its match is %s", e.stream, text, s.Match.Text)
 		return
 	}
 	if err := r.state.Apply(ctx, batch); err != nil {
@@ -146,7 +146,7 @@ func reason(p *record.Poison) string {
 	return fmt.Sprintf("\nif that is as it should be, say beside the event: poison: %s", p.Reason)
 }
 
-// ask asks a question, each feature in the order of its name.
+// ask asks a question, feature by feature in the order of names.
 func (r *run) ask(ctx context.Context, q *ask) {
 	keys := map[string]*yaml.Node{}
 	each(q.entity, func(key, v *yaml.Node) { keys[key.Value] = v })
@@ -197,7 +197,7 @@ func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity st
 	return a.Err
 }
 
-// askMembers asks for each value that an expectation names whether the window holds it.
+// askMembers asks for each value in an expectation whether the window holds it.
 func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entity string, key, want *yaml.Node) {
 	field := f.Stream.Fields[f.Stream.FieldIndex(f.Field)]
 	if want.Kind != yaml.MappingNode {
@@ -226,7 +226,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 	})
 }
 
-// entityOf is the text of a feature's entity, made of the question's keys.
+// entityOf is the text of a feature's entity, made from the question's keys.
 func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	var text []byte
 	for i, name := range f.By {
@@ -244,7 +244,7 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	return string(text), nil
 }
 
-// entityText is an entity for people.
+// entityText formats an entity for people.
 func entityText(f *features.Feature, entity string) string {
 	values := state.SplitEntity(nil, entity)
 	for i, name := range f.By {

@@ -137,7 +137,7 @@ func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, b
 
 // ofTopics are the partitions whose topics a fill has something of.
 func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
-	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Units[p.Topic]) == 0 })
+	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Columns[p.Topic]) == 0 })
 }
 
 // turns lets one runner at a time work, for a share of the time.

@@ -162,7 +162,7 @@ func logged(ms int64) slog.Value {
 // reaches are by topic how far back records matter.
 func (r *runner) reaches() map[string]features.FillReach {
 	all := map[string]features.FillReach{}
-	for topic := range r.fill.Units {
+	for topic := range r.fill.Columns {
 		all[topic] = r.work.Registry.FillReach(r.fill, topic)
 	}
 	return all

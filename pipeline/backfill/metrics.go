@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 
 // set tells of a fill of some partitions.
 func (m *metrics) set(f *state.Fill, left map[string]int64, broken map[string]int) {
-	for topic := range f.Units {
+	for topic := range f.Columns {
 		m.left.WithLabelValues(f.ID, topic).Set(float64(left[topic]))
 		m.broken.WithLabelValues(f.ID, topic).Set(float64(broken[topic]))
 	}
@@ -41,7 +41,7 @@ func (m *metrics) set(f *state.Fill, left map[string]int64, broken map[string]in
 
 // forget forgets a fill that is no longer worked on.
 func (m *metrics) forget(f *state.Fill) {
-	for topic := range f.Units {
+	for topic := range f.Columns {
 		m.left.DeleteLabelValues(f.ID, topic)
 		m.broken.DeleteLabelValues(f.ID, topic)
 	}

@@ -71,7 +71,7 @@ type Batch struct {
 
 // Leave leaves a source out of the batch if it has events to be written.
 func (b *Batch) Leave(source int, why error) {
-	of := func(n *Event) bool { return n.Source == source }
+	of := func(n *Event) bool { return n.Range == source }
 	if !b.Ranges[source].Behind && slices.ContainsFunc(b.Events, of) {
 		b.Fail(source, fmt.Errorf("its enriched events wait: %w", why))
 	}
@@ -124,12 +124,12 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 		n.answers = make([]query.Answer, len(n.plan.features))
 		adding.upTo(n.Before)
 		err := e.ask(ctx, n, state, true)
-		adding.upTo(n.Touched)
+		adding.upTo(n.After)
 		if err == nil {
 			err = e.ask(ctx, n, state, false)
 		}
 		if err != nil {
-			failures[n.Source] = err
+			failures[n.Range] = err
 			continue
 		}
 		n.encode()
@@ -187,7 +187,7 @@ func (e *Enricher) look(ctx context.Context) error {
 func (e *Enricher) find(b *Batch) {
 	e.due = e.due[:0]
 	for _, n := range b.Events {
-		s := &b.Ranges[n.Source]
+		s := &b.Ranges[n.Range]
 		if !s.Behind && n.offset >= state.Highest(s.Progress) {
 			e.due = append(e.due, n)
 		}
@@ -260,14 +260,14 @@ func (e *Enricher) damaged(err error) {
 // Write writes the events that were answered. Where that fails their sources
 // are left out of the batch: no progress may pass an event that was not written.
 func (e *Enricher) Write(ctx context.Context, b *Batch) {
-	e.due = slices.DeleteFunc(e.due, func(n *Event) bool { return b.Ranges[n.Source].Behind })
+	e.due = slices.DeleteFunc(e.due, func(n *Event) bool { return b.Ranges[n.Range].Behind })
 	if len(e.due) == 0 {
 		return
 	}
 	failures := e.writer.write(ctx, e.due)
 	for i, n := range e.due {
 		if err := failures[i]; err != nil {
-			b.Fail(n.Source, fmt.Errorf("write enriched events to %s: %w", n.plan.topic, err))
+			b.Fail(n.Range, fmt.Errorf("write enriched events to %s: %w", n.plan.topic, err))
 			continue
 		}
 		e.metrics.Written.WithLabelValues(n.plan.stream).Inc()

@@ -61,13 +61,13 @@ type Event struct {
 	partition state.Partition
 	offset    int64
 	// Source is the place of its partition among the batch's Ranges.
-	Source int
+	Range int
 	// Before is how many of the batch's Updates those before the event have made,
 	// and Touched how many they and the event have.
-	Before, Touched int
-	at, now         int64    // the event's time and its record's, in milliseconds
-	entities        []entity // by feature
-	answers         []query.Answer
+	Before, After int
+	at, now       int64    // the event's time and its record's, in milliseconds
+	entities      []entity // by feature
+	answers       []query.Answer
 
 	key, event []byte // event is JSON
 	headers    []kafka.Header

@@ -21,7 +21,7 @@ func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot)
 	known := map[state.Read]bool{}
 	adding := adding{batch: b, state: stored.Copy(e.reading.Reads())}
 	for _, n := range e.due {
-		adding.upTo(n.Touched)
+		adding.upTo(n.After)
 		e.reading.Reset(n.now)
 		n.wantThrough(&e.reading)
 		lists := len(e.reading.Reads())
@@ -51,7 +51,7 @@ type adding struct {
 func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
 		t := &a.batch.Updates[a.added]
-		s := &a.batch.Ranges[t.Source]
+		s := &a.batch.Ranges[t.Range]
 		if !s.Behind && t.Offset >= s.Progress[state.Shard(t.Hash, len(s.Progress))].Offset {
 			a.state.Add(a.batch.Batch, t)
 		}

@@ -10,7 +10,7 @@ import (
 
 // Whatever a function keeps, people can be shown it.
 func TestEveryStateHasEntries(t *testing.T) {
-	measures := map[state.Measure]value.Type{state.Record: value.Null, state.Identify: value.Null}
+	measures := map[state.Measure]value.Type{state.Record: value.Null, state.RememberID: value.Null}
 	for _, function := range aggregate.All {
 		tiled, ok := function.(aggregate.Mergeable)
 		if !ok {

@@ -20,7 +20,7 @@ const day = 24 * 60 * 60 * 1000
 
 // everySeries is a series of every measure, of integers and of floats.
 func everySeries() (list []*state.Series) {
-	for m := state.CountEvents; m <= state.Identify; m++ {
+	for m := state.CountEvents; m <= state.RememberID; m++ {
 		for _, t := range []value.Type{value.Decimal, value.Float} {
 			s := &state.Series{ID: fmt.Sprintf("s%04d", len(list)), Measure: m, Type: t, Tile: day, Keep: 8 * day, Max: 12, Rate: 0.05}
 			if stored := m.Layout(); stored == state.LastSeen || stored == state.Logs {
@@ -45,9 +45,9 @@ func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 		if s.Type == value.Float {
 			op.Num = int64(math.Float64bits(float64(op.Num) / 4))
 		}
-	case state.Identify:
+	case state.RememberID:
 		op.Member = strconv.AppendInt(nil, random.Int64(), 10)
-	case state.Distinct, state.Approx, state.Touch, state.Seen:
+	case state.Distinct, state.Approx, state.LastTimes, state.Seen:
 		op.Member, op.Num = []byte(strings.Repeat("m", random.IntN(3))+fmt.Sprint(random.IntN(30))), time
 	case state.Record:
 		op.Member = state.AppendLogRecord(nil, append(state.AppendLogTime(nil, time), make([]byte, random.IntN(200))...))
@@ -175,7 +175,7 @@ func TestCompactPrunes(t *testing.T) {
 			op := randomOp(rand.New(rand.NewPCG(3, 4)), s)
 			op.Tile = tile * day / s.Tile
 			switch s.Measure {
-			case state.Distinct, state.Approx, state.Touch, state.Seen:
+			case state.Distinct, state.Approx, state.LastTimes, state.Seen:
 				op.Num, op.Member = tile*day, fmt.Append(nil, "m", tile)
 			case state.Record:
 				op.Member = state.AppendLogRecord(nil, state.AppendLogTime(nil, tile*day))

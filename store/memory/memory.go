@@ -146,7 +146,7 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state
 		r := &reads[i]
 		thought := map[*state.Series]packed.State{r.Series: s.copied(r.Series, r.Entity)}
 		packed.Overlay(pending, r.Entity, func(series *state.Series) packed.State {
-			if thought[series] == nil && series.Measure == state.Identify {
+			if thought[series] == nil && series.Measure == state.RememberID {
 				thought[series] = s.copied(series, r.Entity)
 			}
 			return thought[series]

@@ -53,7 +53,7 @@ func allSeries() []*state.Series {
 					}
 				}
 				list = append(list, s)
-				if tiled && m != state.Seen && m != state.Identify {
+				if tiled && m != state.Seen && m != state.RememberID {
 					by := *s
 					by.ID, by.Per, by.Max = fmt.Sprintf("s%04d", len(list)), "user", 12
 					list = append(list, &by)
@@ -73,7 +73,7 @@ func keptForAWhile() []*state.Series {
 func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, device, user string) {
 	b.Now, b.Series = max(b.Now, time), list
 	b.Ranges[0].To = offset + 1
-	b.Touch(0, offset, []byte(device))
+	b.Update(0, offset, []byte(device))
 	for _, s := range list {
 		op := state.Mutation{Series: s, Tile: s.TileOf(time)}
 		if s.Per != "" {
@@ -84,7 +84,7 @@ func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, d
 			op.Num = 1
 		case state.Earliest, state.Latest:
 			op.Num = time
-		case state.Spread:
+		case state.ValueMoments:
 			op.Num = int64(math.Float64bits(float64(cents) / 4))
 		case state.FirstValue, state.LastValue:
 			v := value.Value{Type: s.Type, Num: cents, Flt: float64(cents) / 4, Scale: s.Scale}
@@ -97,11 +97,11 @@ func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, d
 		case state.Record:
 			record := state.AppendLogColumn(state.AppendLogTime(nil, time), number, value.Value{Type: value.Int, Num: cents})
 			op.Member = b.Hold(state.AppendLogRecord(nil, record))
-		case state.Identify:
+		case state.RememberID:
 			op.Member = b.Hold(strconv.AppendInt(nil, cents, 10))
 		default:
 			op.Member = []byte(user)
-			if s.Measure == state.Touch {
+			if s.Measure == state.LastTimes {
 				op.Num = time
 			}
 		}
@@ -261,7 +261,7 @@ func TestEstimatesEqualRedis(t *testing.T) {
 	for n := 1; n <= 300_000; n *= 3 {
 		var values []any
 		b := &state.Batch{}
-		b.Touch(0, 0, []byte("d"))
+		b.Update(0, 0, []byte("d"))
 		for range n {
 			value := make([]byte, random.IntN(20))
 			for i := range value {
@@ -308,7 +308,7 @@ func TestSumsBeyond64Bits(t *testing.T) {
 	} {
 		s := memory.New()
 		b := &state.Batch{}
-		b.Touch(0, 0, []byte("d"))
+		b.Update(0, 0, []byte("d"))
 		for _, num := range c.nums {
 			b.Add(state.Mutation{Series: c.series, Num: num})
 		}
@@ -385,7 +385,7 @@ func TestStatesAreBounded(t *testing.T) {
 			if device == "cold" && i >= 100 {
 				continue
 			}
-			b.Touch(0, i, []byte(device))
+			b.Update(0, i, []byte(device))
 			for _, s := range []*state.Series{bounded, free} {
 				b.Add(state.Mutation{Series: s, Tile: 100, Member: fmt.Appendf(nil, "user %d", i)})
 			}
@@ -416,7 +416,7 @@ func TestLogsAreBounded(t *testing.T) {
 	held := memory.New()
 	for now := range int64(10 * keep) {
 		b := &state.Batch{Now: now}
-		b.Touch(0, now, []byte("d"))
+		b.Update(0, now, []byte("d"))
 		b.Add(state.Mutation{Series: log, Tile: now, Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))})
 		if err := held.Apply(ctx, b); err != nil {
 			t.Fatal(err)

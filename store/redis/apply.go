@@ -189,11 +189,11 @@ func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at 
 	before := -1 // the one touched before
 	for _, i := range w.byShard[shard] {
 		t := &b.Updates[i]
-		if s := &b.Ranges[t.Source]; s.Behind || t.Offset < at[t.Source].Offset || s.Lags(shard) {
+		if s := &b.Ranges[t.Range]; s.Behind || t.Offset < at[t.Range].Offset || s.Lags(shard) {
 			continue
 		}
 		// A call has all operations of an event.
-		if w.combiner.full() && (b.Updates[before].Offset != t.Offset || b.Updates[before].Source != t.Source) {
+		if w.combiner.full() && (b.Updates[before].Offset != t.Offset || b.Updates[before].Range != t.Range) {
 			if w.call(ctx, b, shard, at, last, true) {
 				return true
 			}
@@ -202,7 +202,7 @@ func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at 
 		for j := t.From; j < t.To; j++ {
 			w.combiner.add(t.Entity, t.Hash, &b.Mutations[j])
 		}
-		last[t.Source] = t.Offset + 1
+		last[t.Range] = t.Offset + 1
 	}
 	return false
 }

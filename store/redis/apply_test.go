@@ -407,7 +407,7 @@ func TestSumsLeave64Bits(t *testing.T) {
 		for i := range int64(60) {
 			b := begin(t, s, transactions)
 			b.Series, b.Now = allSeries, 100*day
-			b.Touch(0, i, []byte("d1"))
+			b.Update(0, i, []byte("d1"))
 			for _, cents := range []int64{9e18, 9e18, 9e18, -8e18 - i} {
 				if i >= 30 {
 					cents = -cents

@@ -20,7 +20,7 @@ import (
 var (
 	pairs = &state.Series{ID: "pairs", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.CountEvents,
 		Tile: day, Keep: 20 * day, GroupKeep: 21 * day, ParentKeep: 21 * day}
-	pairSpread = &state.Series{ID: "sprea", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.Spread, Type: value.Decimal,
+	pairSpread = &state.Series{ID: "sprea", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.ValueMoments, Type: value.Decimal,
 		Scale: 2, Tile: day, Keep: 20 * day, GroupKeep: 21 * day, ParentKeep: 21 * day}
 	others = &state.Series{ID: "other", Group: "other", Parent: "devic", By: []string{"device", "card"}, Measure: state.CountEvents,
 		Tile: day, Keep: 20 * day, GroupKeep: 21 * day, ParentKeep: 21 * day}
@@ -35,12 +35,12 @@ func fillPairs(b *state.Batch, list ...event) {
 	for _, e := range list {
 		b.Now = max(b.Now, e.time)
 		tile := state.FloorDiv(e.time, day)
-		b.Touch(0, e.offset, []byte(e.device))
+		b.Update(0, e.offset, []byte(e.device))
 		b.Add(state.Mutation{Series: beside, Tile: tile, Num: 1})
-		b.Touch(0, e.offset, []byte(e.device+"|"+e.user))
+		b.Update(0, e.offset, []byte(e.device+"|"+e.user))
 		b.Add(state.Mutation{Series: pairs, Tile: tile, Num: 1})
 		b.Add(state.Mutation{Series: pairSpread, Tile: tile, Num: 4611686018427387904 + e.cents})
-		b.Touch(0, e.offset, []byte(e.device+"|"+e.user)) // a card of the same name
+		b.Update(0, e.offset, []byte(e.device+"|"+e.user)) // a card of the same name
 		b.Add(state.Mutation{Series: others, Tile: tile, Num: 1})
 		b.Ranges[0].To = e.offset + 1
 	}

@@ -57,7 +57,7 @@ func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *
 		b.Ranges[0].Progress[i].Offset = from
 	}
 	for i, device := range devices {
-		b.Touch(0, from+int64(i), []byte(device))
+		b.Update(0, from+int64(i), []byte(device))
 		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	}
 	b.Ranges[0].To = from + int64(len(devices))
@@ -107,7 +107,7 @@ func TestKeysExpireThatAreWrittenAgain(t *testing.T) {
 		w := s.newWriter()
 		write := func(from int64) {
 			b := countOf(t, s, from, 100*day, "d1", "d2")
-			b.Touch(0, from, []byte("d1"))
+			b.Update(0, from, []byte("d1"))
 			b.Add(state.Mutation{Series: ever, Num: 1})
 			apply(t, w, b)
 		}

@@ -181,7 +181,7 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 	}
 	var epochs []state.FillEpoch
 	for _, f := range fills {
-		for topic := range f.Units {
+		for topic := range f.Columns {
 			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
 			for _, fields := range shards {
 				if err := addShard(&e, fields); err != nil {

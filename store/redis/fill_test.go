@@ -23,7 +23,7 @@ func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
 			b := begin(t, s, transactions)
 			b.Series, b.Now = allSeries, 100*day
 			b.Ranges[0].Progress[0].Offset, b.Ranges[0].To = offset, offset+1
-			b.Touch(0, offset, []byte("d1"))
+			b.Update(0, offset, []byte("d1"))
 			b.Add(state.Mutation{Series: keeping(keep), Tile: 100, Num: 1})
 			offset++
 			s.makeExpiries()

@@ -47,7 +47,7 @@ features:
 				t.Fatal(err)
 			}
 			b := new(state.Batch)
-			b.Touch(0, 0, []byte("u"))
+			b.Update(0, 0, []byte("u"))
 			b.Add(state.Mutation{Series: reads[0].Series, Num: 1})
 			f.Add(b, &b.Updates[0])
 			for _, held := range []state.Snapshot{f, f.Copy(reads)} {

@@ -86,7 +86,7 @@ func (h *histories) apply(o *applying, n int) bool {
 	for offset := o.position; offset < to; offset++ {
 		r := log[offset]
 		o.newest = max(o.newest, r.timestamp)
-		b.Touch(0, offset, []byte(r.device))
+		b.Update(0, offset, []byte(r.device))
 		for _, s := range plans[o.version] {
 			b.Add(state.Mutation{Series: s, Tile: r.time, Num: 1})
 		}

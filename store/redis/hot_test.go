@@ -172,7 +172,7 @@ func TestDamagedKeysAreLeftAlone(t *testing.T) {
 			for range n {
 				b := countOf(t, s, offset, 100*day, slices.Repeat([]string{"d1"}, 40)...)
 				for i := range int64(40) {
-					b.Touch(0, offset+i, []byte("d1"))
+					b.Update(0, offset+i, []byte("d1"))
 					b.Add(state.Mutation{Series: users, Tile: 100, Member: fmt.Appendf(nil, "u%d", offset+i)})
 				}
 				offset += 40

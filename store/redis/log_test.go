@@ -32,7 +32,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			b := begin(t, s, transactions)
 			b.Now, b.Series = at, allSeries
 			b.Ranges[0].To = i + 1
-			b.Touch(0, i, []byte("d1"))
+			b.Update(0, i, []byte("d1"))
 			b.Add(state.Mutation{Series: history, Tile: at, Member: state.AppendLogRecord(nil, record)})
 			apply(t, w, b)
 			appended = append(appended, at)
@@ -80,7 +80,7 @@ func TestLogTakesBursts(t *testing.T) {
 		b := begin(t, s, transactions)
 		for i := range int64(1200) {
 			b.Now, b.Ranges[0].To = 100*day, i+1
-			b.Touch(0, i, []byte("d1"))
+			b.Update(0, i, []byte("d1"))
 			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
 		}
 		apply(t, s.newWriter(), b)
@@ -109,7 +109,7 @@ func TestLogDropsByTime(t *testing.T) {
 		order := random.Perm(200)
 		logged := func(b *state.Batch, offset int64, time int) {
 			b.Now, b.Series = 100*day, allSeries
-			b.Touch(0, offset, []byte("d1"))
+			b.Update(0, offset, []byte("d1"))
 			record := state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+int64(time)))
 			b.Add(state.Mutation{Series: history, Tile: 100*day + int64(time), Member: record})
 			b.Ranges[0].To = offset + 1

@@ -238,7 +238,7 @@ func TestIDsAreForgotten(t *testing.T) {
 		b := begin(t, s, transactions)
 		b.Now, b.Series = now, allSeries
 		for range events {
-			b.Touch(0, offset, []byte("d1"))
+			b.Update(0, offset, []byte("d1"))
 			b.Add(state.Mutation{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
 			offset++
 			b.Ranges[0].To = offset
@@ -258,10 +258,10 @@ func TestIDsAreForgotten(t *testing.T) {
 		t.Errorf("%d ids are known, want %d", got, ids.Max)
 	}
 	pending := new(state.Batch)
-	pending.Touch(0, 0, []byte("d1"))
+	pending.Update(0, 0, []byte("d1"))
 	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: fmt.Append(nil, offset-1)})
-	pending.Touch(0, 1, []byte("d1"))
+	pending.Update(0, 1, []byte("d1"))
 	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
 	slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)

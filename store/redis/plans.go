@@ -112,8 +112,8 @@ func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*s
 		if goesOn := f.Part(p); goesOn != nil {
 			part = goesOn.ID
 		}
-		args = append(args, f.ID, [...]string{state.KeptNone: "none", state.KeptPart: "part", state.KeptAll: "all"}[f.In(p)], part, len(f.Units))
-		for topic := range f.Units {
+		args = append(args, f.ID, [...]string{state.KeptNone: "none", state.KeptPart: "part", state.KeptAll: "all"}[f.In(p)], part, len(f.Columns))
+		for topic := range f.Columns {
 			args = append(args, topic)
 		}
 		var free []any

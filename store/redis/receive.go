@@ -262,7 +262,7 @@ func (l *lookup) overlay(held *states, data []byte, pending *state.Batch) error 
 		switch {
 		case s.Group != l.group:
 			return nil
-		case s.Measure == state.Identify:
+		case s.Measure == state.RememberID:
 			return ids.of(s.Tag())
 		}
 		return held.of(s.Tag())

@@ -57,7 +57,7 @@ func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 	b.Now, b.Series = 100*day, []*state.Series{events, seenUsers, ids}
 	offset := b.Ranges[0].Progress[0].Offset
 	b.Ranges[0].To = offset + 1
-	b.Touch(0, offset, []byte("d"))
+	b.Update(0, offset, []byte("d"))
 	b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	b.Add(state.Mutation{Series: seenUsers, Tile: 100, Member: []byte(user)})
 	b.Add(state.Mutation{Series: ids, Tile: 100 * day / ids.Tile, Member: []byte(id)})

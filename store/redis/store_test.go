@@ -58,9 +58,9 @@ var (
 	biggest  = &state.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: state.Max, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
 	users    = &state.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
 	approx   = &state.Series{ID: "hllog", Group: "devic", By: []string{"device"}, Measure: state.Approx, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	recent   = &state.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: state.Touch, Type: value.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
+	recent   = &state.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: state.LastTimes, Type: value.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
 	ever     = &state.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: state.CountEvents}
-	ids      = &state.Series{ID: "idsxx", Group: "devic", By: []string{"device"}, Measure: state.Identify, Tile: 1000, Keep: 600_000, GroupKeep: 9 * day, Max: 30}
+	ids      = &state.Series{ID: "idsxx", Group: "devic", By: []string{"device"}, Measure: state.RememberID, Tile: 1000, Keep: 600_000, GroupKeep: 9 * day, Max: 30}
 	history  = &state.Series{ID: "logxx", Group: "devic", By: []string{"device"}, Measure: state.Record, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 40}
 
 	allSeries = []*state.Series{events, amount, weight, smallest, biggest, users, approx, recent, ever, history, ids}
@@ -84,7 +84,7 @@ func fill(b *state.Batch, source int, list ...event) {
 	b.Series = allSeries
 	for _, e := range list {
 		b.Now = max(b.Now, e.time)
-		b.Touch(source, e.offset, []byte(e.device))
+		b.Update(source, e.offset, []byte(e.device))
 		tile := state.FloorDiv(e.time, day)
 		b.Add(state.Mutation{Series: events, Tile: tile, Num: 1})
 		b.Add(state.Mutation{Series: amount, Tile: tile, Num: e.cents})

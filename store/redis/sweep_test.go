@@ -22,7 +22,7 @@ var (
 	userEver  = &state.Series{ID: "uever", Group: "user", By: []string{"user"}, Measure: state.CountEvents}
 	userDays  = &state.Series{ID: "udays", Group: "user", By: []string{"user"}, Measure: state.CountEvents, Tile: day, Keep: 2 * day}
 	pairDays  = &state.Series{ID: "pdays", Group: "pair", Parent: "user", By: []string{"user", "device"}, Measure: state.CountEvents, Tile: day, Keep: 2 * day, GroupKeep: 3 * day}
-	pairMean  = &state.Series{ID: "pmean", Group: "pair", Parent: "user", By: []string{"user", "device"}, Measure: state.Spread, Type: value.Float, Tile: day, Keep: 2 * day, GroupKeep: 3 * day}
+	pairMean  = &state.Series{ID: "pmean", Group: "pair", Parent: "user", By: []string{"user", "device"}, Measure: state.ValueMoments, Type: value.Float, Tile: day, Keep: 2 * day, GroupKeep: 3 * day}
 	cardDays  = &state.Series{ID: "cdays", Group: "card", By: []string{"card"}, Measure: state.CountEvents, Tile: day, Keep: 2 * day, GroupKeep: 3 * day}
 	sweptOnes = []*state.Series{userEver, userDays, pairDays, pairMean, cardDays}
 )
@@ -72,10 +72,10 @@ func (w *sweeping) pay(at int64, users ...string) {
 }
 
 func (w *sweeping) payment(b *state.Batch, offset, at int64, user string) {
-	b.Touch(0, offset, []byte(user))
+	b.Update(0, offset, []byte(user))
 	b.Add(state.Mutation{Series: userEver, Num: 1})
 	b.Add(state.Mutation{Series: userDays, Tile: at, Num: 1})
-	b.Touch(0, offset, []byte(user+"|d"))
+	b.Update(0, offset, []byte(user+"|d"))
 	b.Add(state.Mutation{Series: pairDays, Tile: at, Num: 1})
 	b.Add(state.Mutation{Series: pairMean, Tile: at, Num: 4})
 }

@@ -65,7 +65,7 @@ func (f *filling) take(version string, series ...*state.Series) {
 func (f *filling) batch(under state.Partition, progress []state.Position, from, to int64, series ...*state.Series) *state.Batch {
 	b := &state.Batch{Ranges: []state.PartitionRange{{Partition: under, To: to, Epoch: -1, Progress: progress}}, EveryShard: true}
 	for offset := from; offset < to; offset++ {
-		b.Touch(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
+		b.Update(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
 		for _, s := range series {
 			b.Add(state.Mutation{Series: s, Tile: 100, Num: 1})
 		}
@@ -213,8 +213,8 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.take("v2", events, added)
 		f.goOn(40)
 		fill := f.fill("v2")
-		if want := map[string][]string{transactions.Topic: {"added.x"}}; !cmp.Equal(fill.Units, want) {
-			t.Errorf("filled are %v", fill.Units)
+		if want := map[string][]string{transactions.Topic: {"added.x"}}; !cmp.Equal(fill.Columns, want) {
+			t.Errorf("filled are %v", fill.Columns)
 		}
 		f.expectLeft(fill, state.OffsetRange{To: 30})
 		f.expectSince(added, 100*day+31)
@@ -345,8 +345,8 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.take("v3", events)
 		f.take("v4", events, added, more)
 		fill := f.fill("v4")
-		if want := map[string][]string{transactions.Topic: {"more1.x"}}; !cmp.Equal(fill.Units, want) {
-			t.Errorf("filled are %v", fill.Units)
+		if want := map[string][]string{transactions.Topic: {"more1.x"}}; !cmp.Equal(fill.Columns, want) {
+			t.Errorf("filled are %v", fill.Columns)
 		}
 	})
 	t.Run("a partition that goes back", func(t *testing.T) {

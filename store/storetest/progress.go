@@ -13,13 +13,13 @@ import (
 // events counts a device's events, one tile for all time.
 var events = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
 
-// plan keeps that.
+// plan keeps that series.
 func plan(version string) *state.Plan {
 	return &state.Plan{Version: version, Retained: map[string]state.Retention{events.ID + ".x": {Keep: events.Keep}}}
 }
 
-// owner applies records of a partition, each of which is an event of a device of its own,
-// under a plan.
+// owner applies records of a partition under a plan; each record is an event of a device of its
+// own.
 type owner struct {
 	*testing.T
 	store    store.Store
@@ -50,7 +50,7 @@ func newOwner(t *testing.T, s store.Store, version string) *owner {
 	return o
 }
 
-// look takes the progress that the store has.
+// look reads the store's progress.
 func (o *owner) look() {
 	o.Helper()
 	progress, err := o.store.Progress(o.Context(), []state.Partition{o.at})
@@ -64,7 +64,7 @@ func (o *owner) look() {
 func (o *owner) batch(from, to int64) *state.Batch {
 	b := &state.Batch{Now: 100 * day, Ranges: []state.PartitionRange{{Partition: o.at, To: to, Progress: slices.Clone(o.progress)}}}
 	for offset := from; offset < to; offset++ {
-		b.Touch(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
+		b.Update(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
 		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	}
 	return b
@@ -105,8 +105,8 @@ func (o *owner) expect(what string, records int64) {
 	}
 }
 
-// testProgress tells whether events count once: what comes again changes nothing, and who
-// has lost a partition writes nothing any more.
+// testProgress checks that events count once: repeated ones change nothing, and an owner that has
+// lost a partition writes nothing any more.
 func testProgress(t *testing.T, open func() store.Store) {
 	t.Run("what comes again", func(t *testing.T) {
 		o := newOwner(t, open(), "v1")
@@ -117,7 +117,7 @@ func testProgress(t *testing.T, open func() store.Store) {
 		o.expect("the same again", 30)
 		o.apply(longer)
 		o.expect("cut otherwise", 60)
-		o.apply(o.batch(0, 60)) // by who knows no more than at the start
+		o.apply(o.batch(0, 60)) // by an owner that knows no more than at the start
 		o.expect("all of it again", 60)
 	})
 	t.Run("a store that has gone back", func(t *testing.T) {
