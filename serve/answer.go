@@ -111,7 +111,7 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []sta
 	case r.freshness != nil:
 		slices, freshness, err = r.store.ReadReplica(ctx, reads, r.pending)
 	case r.pending != nil:
-		slices, err = r.store.ReadAsIf(ctx, reads, r.pending)
+		slices, err = r.store.ReadOverlay(ctx, reads, r.pending)
 	default:
 		slices, err = r.store.Read(ctx, reads)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// BenchmarkQuestion is 20 features of three different keys for 3 entities, all
-// but the store and the network.
+// BenchmarkQuestion asks for 20 features with three different keys for 3 entities, without the
+// store and the network.
 func BenchmarkQuestion(b *testing.B) {
 	r := &features.Registry{Streams: registry().Streams}
 	count, _ := aggregate.Find("count", "")
@@ -63,7 +63,7 @@ func BenchmarkQuestion(b *testing.B) {
 	}
 }
 
-// instant answers every question alike.
+// instant gives every question the same answer.
 type instant struct {
 	store.Reader
 	slices []state.WindowState
@@ -72,7 +72,7 @@ type instant struct {
 func (r instant) Read(context.Context, []state.Read) ([]state.WindowState, error) {
 	return r.slices, nil
 }
-func (r instant) ReadAsIf(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error) {
+func (r instant) ReadOverlay(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error) {
 	return r.slices, nil
 }
 func (r instant) Recycle([]state.WindowState)                     {}

@@ -33,7 +33,7 @@ type fakeReader struct {
 	slices map[string]state.WindowState // "series entity"
 	clock  int64
 	err    error
-	// read, where set, runs in the place of a read.
+	// read, if set, replaces a read.
 	read func(context.Context, []state.Read) ([]state.WindowState, error)
 
 	mu      sync.Mutex
@@ -55,13 +55,13 @@ func (r *fakeReader) Read(ctx context.Context, reads []state.Read) ([]state.Wind
 	return slices, r.err
 }
 
-func (r *fakeReader) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+func (r *fakeReader) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	r.pending = pending
 	return r.Read(ctx, reads)
 }
 
 func (r *fakeReader) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
-	slices, err := r.ReadAsIf(ctx, reads, pending)
+	slices, err := r.ReadOverlay(ctx, reads, pending)
 	return slices, state.Freshness{}, err
 }
 
@@ -75,7 +75,7 @@ func (r *fakeReader) Applied(context.Context, state.Partition, int64, []state.Re
 	return false, nil
 }
 
-// stored is what the fake reader holds.
+// stored is the content of the fake reader.
 func stored() map[string]state.WindowState {
 	text := func(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
 	cells := func(values ...value.Value) state.WindowState {
@@ -94,12 +94,12 @@ func stored() map[string]state.WindowState {
 		"touch d1": {Count: 3, After: 2, Capped: true},
 		"maxs d1":  cells(text("caf\u00e9 \"\x01\xff\\")),
 		"ever u1":  cells(value.Value{Type: value.Timestamp, Num: 1532496076032}),
-		// By every type, in the order of By: t, s, i, d, b.
+		// Of every type, in the order of By: t, s, i, d, b.
 		`typed 1532496076032|a\|b\\|-7|166.6|true`: cells(one),
 	}
 }
 
-// registry holds features of every kind of key and answer.
+// registry holds features with every kind of key and answer.
 func registry() *features.Registry {
 	stream := &record.Stream{Name: "transaction", Topic: "transactions", RememberIDs: 90 * time.Minute, Fields: []record.Field{
 		{Name: "device_id", Type: value.String}, {Name: "user_id", Type: value.String},
@@ -176,7 +176,7 @@ func registry() *features.Registry {
 	return r
 }
 
-// setup is a handler's Config, and what its reader is to answer otherwise.
+// setup is a handler's Config, and what its reader answers instead.
 type setup struct {
 	Config
 	History  func(context.Context) (*state.History, error)
@@ -231,7 +231,7 @@ func newHandler(reader store.Reader, change func(*setup)) http.Handler {
 	return New(s.Config)
 }
 
-// do asks a handler; what is asked and answered must be as /openapi.yaml says.
+// do sends a request to a handler; request and response must conform to /openapi.yaml.
 func do(t testing.TB, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -119,7 +119,7 @@ func newQuestion(now time.Time, b *budgets) *question {
 // free hands the question's memory on, what was read by a reader to that, unless it
 // grew so large that it would be kept for nothing.
 func (q *question) free(reader store.Reader) {
-	reader.Recycle(q.reading.Slices())
+	reader.Recycle(q.reading.WindowStates())
 	const mostBody, mostOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
 	if cap(q.body) > mostBody || cap(q.out) > mostOut {
 		return

@@ -23,7 +23,7 @@ type replicaOf struct {
 func (r *replicaOf) read(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	f := r.fresh[r.asked]
 	r.asked++
-	slices, err := r.ReadAsIf(ctx, reads, pending)
+	slices, err := r.ReadOverlay(ctx, reads, pending)
 	return slices, f, err
 }
 

@@ -86,7 +86,7 @@ type Reader interface {
 	// ReadAsIf answers all reads in one round trip as Read would if a batch had just
 	// been applied, but for events that have arrived meanwhile and whose identities
 	// are remembered. Without a batch it is Read.
-	ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error)
+	ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error)
 	// ReadReplica answers as ReadAsIf does, but from replicas where there are some that
 	// may answer, and says how old the state may be.
 	ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error)

@@ -35,7 +35,7 @@ type Reading struct {
 	requests  []request
 	reads     []state.Read
 	positions map[state.Read]int
-	slices    []state.WindowState // by read
+	states    []state.WindowState // by read
 	// needs are indices in reads: of what the wanted features need in the first
 	// round trip, in their order, and behind them of what the hops need in the
 	// second.
@@ -69,7 +69,7 @@ func (r *Reading) Reset(now int64) {
 	clear(r.positions)
 	clear(r.hops)
 	clear(r.gathered[:cap(r.gathered)])
-	r.requests, r.reads, r.slices, r.needs, r.hops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
+	r.requests, r.reads, r.states, r.needs, r.hops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
 	r.now, r.next, r.need, r.hop = now, 0, 0, 0
 	r.held = state.MinTime
@@ -94,14 +94,14 @@ func (r *Reading) want(f *features.Feature, entity string, at int64) {
 		}
 	case *features.Through:
 		r.hops = append(r.hops, hop{Through: basis, at: at, set: len(r.needs)})
-		r.plan(basis.Set, entity, at)
+		r.addReads(basis.Set, entity, at)
 	default:
-		r.plan(f, entity, at)
+		r.addReads(f, entity, at)
 	}
 }
 
 // plan adds what a feature over a stream needs of an entity.
-func (r *Reading) plan(f *features.Feature, entity string, at int64) {
+func (r *Reading) addReads(f *features.Feature, entity string, at int64) {
 	known := len(r.reads)
 	needed := readsOf(r.reads, f, entity, at)
 	r.reads = needed[:known]
@@ -121,7 +121,7 @@ func (r *Reading) plan(f *features.Feature, entity string, at int64) {
 func (r *Reading) Reads() []state.Read { return r.reads }
 
 // Slices are what was read, by read. They hold until Reset.
-func (r *Reading) Slices() []state.WindowState { return r.slices }
+func (r *Reading) WindowStates() []state.WindowState { return r.states }
 
 // Read reads all that is needed. The error is that of the reader.
 func (r *Reading) Read(ctx context.Context, from Reader) error {
@@ -145,7 +145,7 @@ func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
 
 // round reads in one round trip what has not been read yet.
 func (r *Reading) round(ctx context.Context, from Reader) error {
-	reads := r.reads[len(r.slices):]
+	reads := r.reads[len(r.states):]
 	if len(reads) == 0 {
 		return nil
 	}
@@ -156,19 +156,19 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 	if len(read) != len(reads) {
 		return fmt.Errorf("the store answered %d of %d reads", len(read), len(reads))
 	}
-	if r.slices == nil {
-		r.slices = read
+	if r.states == nil {
+		r.states = read
 	} else {
-		r.slices = slices.Concat(r.slices, read)
+		r.states = slices.Concat(r.states, read)
 	}
 	return nil
 }
 
 // Lose takes back what was read where a function says why it cannot be relied on.
 func (r *Reading) Lose(why func(*state.Read) error) {
-	for i := range r.slices {
-		if err := why(&r.reads[i]); err != nil && r.slices[i].Err == nil {
-			r.slices[i] = state.WindowState{Err: err}
+	for i := range r.states {
+		if err := why(&r.reads[i]); err != nil && r.states[i].Err == nil {
+			r.states[i] = state.WindowState{Err: err}
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (r *Reading) Lose(why func(*state.Read) error) {
 // err is why nothing is known of some of the needs, nil where all were read.
 func (r *Reading) err(from, to int) error {
 	for _, position := range r.needs[from:to] {
-		if err := r.slices[position].Err; err != nil {
+		if err := r.states[position].Err; err != nil {
 			return err
 		}
 	}
@@ -219,7 +219,7 @@ func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at in
 	}
 	r.merge(a, f, from, to, at)
 	for _, position := range r.needs[from:to] {
-		if until := r.slices[position].LostUntil; until != nil {
+		if until := r.states[position].LostUntil; until != nil {
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
 		}
 	}
@@ -279,11 +279,11 @@ func (r *Reading) damage(position int, err error) error {
 
 // log is the decoded log of a slice.
 func (r *Reading) log(position int) (log *eventLog, err error) {
-	if n := len(r.slices) - len(r.logs); n > 0 {
+	if n := len(r.states) - len(r.logs); n > 0 {
 		r.logs = append(r.logs, make([]*eventLog, n)...)
 	}
 	if r.logs[position] == nil {
-		r.logs[position], err = decodeLog(r.slices[position].Log)
+		r.logs[position], err = decodeLog(r.states[position].Log)
 	}
 	return r.logs[position], err
 }
@@ -292,11 +292,11 @@ func (r *Reading) log(position int) (log *eventLog, err error) {
 func (r *Reading) gather(from, to int) []state.WindowState {
 	if to == from+1 { // as most have it, which is not copied
 		position := r.needs[from]
-		return r.slices[position : position+1]
+		return r.states[position : position+1]
 	}
 	r.gathered = r.gathered[:0]
 	for _, position := range r.needs[from:to] {
-		r.gathered = append(r.gathered, r.slices[position])
+		r.gathered = append(r.gathered, r.states[position])
 	}
 	return r.gathered
 }

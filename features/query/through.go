@@ -40,7 +40,7 @@ func (r *Reading) goThrough(h *hop) {
 			break
 		}
 		members[string(text)] = true
-		r.plan(h.Each, string(text), h.at)
+		r.addReads(h.Each, string(text), h.at)
 	}
 	h.to = len(r.needs)
 }

@@ -208,7 +208,7 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 			}
 		}
 		before.coarsen(coarser)
-		r := reader{packed: before.pack(nil)}
+		r := decoder{packed: before.pack(nil)}
 		var packed hyperLogLog
 		packed.merge(&other)
 		packed.unpack(&r)

@@ -5,46 +5,46 @@ import (
 	"slices"
 )
 
-// byTile is content of some type by rising tile.
-type byTile[T any] struct{ cells []cell[T] }
+// byTile is content by ascending tile.
+type byTile[T any] struct{ buckets []bucket[T] }
 
-type cell[T any] struct {
+type bucket[T any] struct {
 	tile    int64
 	content T
 }
 
 func (b *byTile[T]) find(tile int64) (int, bool) {
-	return slices.BinarySearchFunc(b.cells, tile, func(c cell[T], tile int64) int { return cmp.Compare(c.tile, tile) })
+	return slices.BinarySearchFunc(b.buckets, tile, func(c bucket[T], tile int64) int { return cmp.Compare(c.tile, tile) })
 }
 
-// at is the content of a tile, and whether it has been there.
+// at is the content of a tile, and whether it existed before.
 func (b *byTile[T]) at(tile int64) (content *T, held bool) {
 	i, held := b.find(tile)
 	if !held {
-		b.cells = slices.Insert(b.cells, i, cell[T]{tile: tile})
+		b.buckets = slices.Insert(b.buckets, i, bucket[T]{tile: tile})
 	}
-	return &b.cells[i].content, held
+	return &b.buckets[i].content, held
 }
 
-// within are the cells from one tile to another, both included.
-func (b *byTile[T]) within(first, last int64) []cell[T] {
+// within are the buckets from one tile to another, inclusive.
+func (b *byTile[T]) within(first, last int64) []bucket[T] {
 	from, _ := b.find(first)
 	to, ok := b.find(last)
 	if ok {
 		to++
 	}
-	return b.cells[from:max(from, to)]
+	return b.buckets[from:max(from, to)]
 }
 
 func (b *byTile[T]) Prune(first int64) (empty bool) {
 	i, _ := b.find(first)
-	b.cells = b.cells[i:]
-	return len(b.cells) == 0
+	b.buckets = b.buckets[i:]
+	return len(b.buckets) == 0
 }
 
 func (b *byTile[T]) held() []int64 {
-	tiles := make([]int64, len(b.cells))
-	for i, c := range b.cells {
+	tiles := make([]int64, len(b.buckets))
+	for i, c := range b.buckets {
 		tiles[i] = c.tile
 	}
 	return tiles
@@ -52,6 +52,6 @@ func (b *byTile[T]) held() []int64 {
 
 func (b *byTile[T]) drop(tile int64) {
 	if i, ok := b.find(tile); ok {
-		b.cells = slices.Delete(b.cells, i, i+1)
+		b.buckets = slices.Delete(b.buckets, i, i+1)
 	}
 }

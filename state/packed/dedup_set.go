@@ -9,9 +9,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// dedupSet are hashes of the events' own identities, by rising tile; of more
-// than max the oldest are put out. Packed, each is the distance from the tile
-// before, and its 8 bytes.
+// dedupSet holds hashes of event identities, by ascending tile; above max the oldest are dropped.
+// Packed, each is the distance from the previous tile, then its 8 bytes.
 type dedupSet struct {
 	series *state.Series
 	secret Secret
@@ -22,7 +21,7 @@ var packedDedupSet = packing{
 	empty: func(s *state.Series, secret Secret) State {
 		return &dedupSet{series: s, secret: secret}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
 		return appendDedupEntry(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
 	},
 }
@@ -35,7 +34,7 @@ func (a dedupEntry) compare(b dedupEntry) int {
 
 func (d *dedupSet) Apply(op *state.Mutation) { d.add(dedupEntry{op.Tile, d.hashOf(op)}) }
 
-// hashOf is the hash of the identity that an operation has.
+// hashOf is the hash of a mutation's identity.
 func (d *dedupSet) hashOf(op *state.Mutation) int64 { return int64(d.secret.hash(op.Member)) }
 
 func (d *dedupSet) add(n dedupEntry) {
@@ -47,15 +46,14 @@ func (d *dedupSet) add(n dedupEntry) {
 	d.list = d.list[max(0, len(d.list)-d.series.Max):]
 }
 
-// has says whether an event with the identity that an operation has was met, whenever
-// that was.
+// has says whether an event with the mutation's identity was met, at any time.
 func (d *dedupSet) has(op *state.Mutation) bool {
 	hash := d.hashOf(op)
 	return slices.ContainsFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
 }
 
 func (d *dedupSet) Merge(packed []byte) error {
-	r, tile := reader{packed: packed}, firstTile(d.series)
+	r, tile := decoder{packed: packed}, firstTile(d.series)
 	for r.more() {
 		tile += r.varint()
 		if hash := r.bytes(8); r.err == nil {
@@ -78,7 +76,7 @@ func appendDedupEntry(dst []byte, distance, hash int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.AppendVarint(dst, distance), uint64(hash))
 }
 
-// before is the number of identities of earlier tiles.
+// before is the number of identities in earlier tiles.
 func (d *dedupSet) before(tile int64) int {
 	i, _ := slices.BinarySearchFunc(d.list, dedupEntry{tile, math.MinInt64}, dedupEntry.compare)
 	return i

@@ -44,7 +44,7 @@ func AppendChild(dst []byte, c Child) []byte {
 
 // ChildOf is the child that a section is of.
 func ChildOf(tag uint32, body []byte) (Child, error) {
-	r := reader{packed: body}
+	r := decoder{packed: body}
 	name := r.bytes(r.uvarint())
 	return Child{tag, name, body[r.at:]}, r.err
 }

@@ -10,33 +10,32 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Entry is one thing that a state holds, for people to read: a tile with its
-// number, a value with its tiles or the time it was last met, a tile's
-// HyperLogLog, filters or moments, the hash of an event's identity, or an event of a log.
+// Entry is one item of a state, for people to read: a tile with its number, a value with its tiles
+// or the time it was last met, a tile's HyperLogLog, filters or moments, the hash of an event's
+// identity, or an event of a log.
 type Entry struct {
-	// Tiles are those in which it was met; a tile of LastSeen is a millisecond.
-	// It is nil where there are none.
+	// Tiles are the tiles in which it was met; a tile of LastSeen is a millisecond. It is nil if
+	// there are none.
 	Tiles  []int64
-	Key    *string // under which it is kept apart; nil for none
+	Key    *string // the key that it is kept under; nil for none
 	Member *string
 	Value  value.Value // of a tile; null for none
-	// Estimate is of a HyperLogLog the number of values, and Registers that of
-	// its registers which are not 0.
+	// Estimate is the estimated number of values of a HyperLogLog, Registers the number of its
+	// non-zero registers.
 	Estimate  int64
 	Registers int
-	// Hashes is of a tile's filters the number of values kept as hashes, and Bits
-	// that of the bits set in its Bloom filters.
+	// Hashes is the number of values that a tile's filters keep as hashes, Bits the number of bits
+	// set in its Bloom filters.
 	Hashes, Bits int
 	Moments      state.Moments // of a tile
 	Record       *state.LogRecord
 }
 
-// lister is a State of which Read does not tell all that it holds.
+// lister is a State whose Read does not show everything that it holds.
 type lister interface{ entries() []Entry }
 
-// Entries lists what a state of a series holds, in the order of its tiles or
-// values, and up to when events were cut off from its log. The error is that a
-// log is damaged.
+// Entries lists what a state of a series holds, ordered by tile or value, and up to when events
+// were dropped from its log. It fails if a log is damaged.
 func Entries(s *state.Series, st State) (list []Entry, cutOff *int64, err error) {
 	if l, ok := st.(lister); ok {
 		return l.entries(), nil, nil
@@ -89,13 +88,13 @@ func (d *dedupSet) entries() (list []Entry) {
 }
 
 func (s *momentTiles) entries() (list []Entry) {
-	for _, c := range s.cells {
+	for _, c := range s.buckets {
 		list = append(list, Entry{Tiles: []int64{c.tile}, Moments: c.content})
 	}
 	return list
 }
 
-// entries are those of each key, whose states are no logs and so not damaged.
+// entries are those of each key; its states are not logs, so they cannot be damaged.
 func (g *groups) entries() (list []Entry) {
 	for _, key := range g.keys() {
 		held, _, _ := Entries(g.series, g.states[key])
@@ -110,7 +109,7 @@ func (g *groups) entries() (list []Entry) {
 	return list
 }
 
-// raised is the number of registers that are not 0.
+// raised is the number of non-zero registers.
 func (h *hyperLogLog) raised() int {
 	n := len(h.few)
 	for _, rank := range h.dense {
@@ -121,16 +120,16 @@ func (h *hyperLogLog) raised() int {
 	return n
 }
 
-// Part is what is packed of one series.
+// Part is the packed state of one series.
 type Part struct {
 	Tag      uint32
 	Sections int
 	Bytes    int           // of the sections, with their tags and lengths
-	Series   *state.Series // nil where it is not known
-	State    State         // nil where it is not known
+	Series   *state.Series // nil if unknown
+	State    State         // nil if the series is unknown
 }
 
-// Unpack takes packed state apart by series, in the order in which they stand.
+// Unpack splits packed state by series, in stored order.
 func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error) {
 	var parts []Part
 	err := Sections(packed, func(tag uint32, body []byte) error {

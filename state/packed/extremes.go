@@ -8,10 +8,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// extremes are one value for each tile, chosen by the series' measure among those
-// met. Packed, each is the distance from the tile before, the time since the
-// tile's begin of the event that it is of (0 where that makes no difference), its
-// length and itself.
+// extremes hold one value for each tile, chosen by the series' measure. Packed, each is the
+// distance from the previous tile, the time of the value's event since the tile's begin (0 if the
+// measure does not use it), its length and the value.
 type extremes struct {
 	series *state.Series
 	byTile[extreme]
@@ -21,7 +20,7 @@ var packedExtremes = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &extremes{series: s}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 		return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
 	},
 }
@@ -41,7 +40,7 @@ func (p *extremes) meet(tile, time int64, value []byte) {
 }
 
 func (p *extremes) Merge(packed []byte) error {
-	r, tile := reader{packed: packed}, firstTile(p.series)
+	r, tile := decoder{packed: packed}, firstTile(p.series)
 	for r.more() {
 		tile += r.varint()
 		time := r.varint() + tile*p.series.Tile
@@ -58,7 +57,7 @@ func (p *extremes) Merge(packed []byte) error {
 
 func (p *extremes) Append(dst []byte) []byte {
 	before := firstTile(p.series)
-	for _, c := range p.cells {
+	for _, c := range p.buckets {
 		dst = appendExtreme(dst, p.series, c.tile, before, c.content)
 		before = c.tile
 	}
@@ -74,13 +73,13 @@ func appendExtreme(dst []byte, s *state.Series, tile, before int64, p extreme) [
 
 func (p *extremes) Read(r *state.Read) (out state.WindowState) {
 	for _, c := range p.within(r.First, r.Last) {
-		v, _ := p.read(c.content.value) // Merge has read it before, or Apply wrote it
+		v, _ := p.read(c.content.value) // Merge has decoded it before, or Apply encoded it
 		out.Buckets = append(out.Buckets, state.Bucket{Tile: c.tile, Value: v})
 	}
 	return out
 }
 
-// read is the value of a pick.
+// read decodes a value.
 func (p *extremes) read(val []byte) (value.Value, error) {
 	if p.series.Measure.Member() == state.TextMember {
 		return value.Value{Type: value.String, Str: val}, nil

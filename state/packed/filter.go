@@ -154,7 +154,7 @@ func (f *filter) pack(dst []byte) []byte {
 
 // merge takes in a packed filter. Its layers come before the hashes, for those
 // may go into the last.
-func (f *filter) merge(r *reader, s *state.Series) {
+func (f *filter) merge(r *decoder, s *state.Series) {
 	header := r.uvarint()
 	n := header >> 1
 	if n > uint64(r.rest())/hashSize || header == 0 {
@@ -171,7 +171,7 @@ func (f *filter) merge(r *reader, s *state.Series) {
 }
 
 // mergeLayers puts packed layers behind those there are.
-func (f *filter) mergeLayers(r *reader, s *state.Series) {
+func (f *filter) mergeLayers(r *decoder, s *state.Series) {
 	n := r.uvarint()
 	if n == 0 {
 		r.fail()

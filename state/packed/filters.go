@@ -20,8 +20,8 @@ var packedFilters = packing{
 	empty: func(s *state.Series, secret Secret) State {
 		return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-		return appendFilterOp(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+		return appendFilterMutation(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
 	},
 }
 
@@ -37,7 +37,7 @@ func (f *filters) at(tile int64) *filter {
 }
 
 func (f *filters) Merge(packed []byte) error {
-	r, tile := reader{packed: packed}, firstTile(f.series)
+	r, tile := decoder{packed: packed}, firstTile(f.series)
 	for r.more() {
 		if tile += r.varint(); r.err == nil {
 			f.at(tile).merge(&r, f.series)
@@ -57,7 +57,7 @@ func (f *filters) Append(dst []byte) []byte {
 }
 
 // appendFilterOp packs a filter of one value, by its hash.
-func appendFilterOp(dst []byte, distance int64, hash uint64) []byte {
+func appendFilterMutation(dst []byte, distance int64, hash uint64) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	dst = binary.AppendUvarint(dst, 1<<1)
 	return binary.BigEndian.AppendUint64(dst, hash)

@@ -9,25 +9,22 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// groups are states of one kind by key. Packed, each is the length of the key,
-// itself, the length of the state, and the state.
+// groups hold a state for each key. Packed, each is the length of the key, the key, the length of
+// the state, and the state.
 //
-// Where the series has a cap of max keys, a question is answered with those of a
-// window that come first, and told whether there are more. So of each tile the
-// max+1 keys suffice that come first: a key that is not among them is not among
-// the first max of any window with the tile, and the last of them tells that
-// there are more than max. To drop the others changes no answer, and may happen
-// at any time.
+// If the series has a cap of max keys, a question is answered with the first max keys of its
+// window, and whether there are more. So the first max+1 keys of each tile suffice: any other key
+// is not among the first max of any window with the tile, and the last of them shows that there are
+// more than max. Dropping the others changes no answer, and may happen at any time.
 //
-// Where they would take more bytes than the series allows, of the tiles with most
-// keys those that come last are dropped. The first key that was is the tile's bound:
-// it and those behind it are passed over from then on, and answers say that they are
-// capped. Packed, a bound is that key, 0 and the tile.
+// If they would exceed the series' bytes, the last keys of the fullest tiles are dropped. The first
+// dropped key is the tile's bound: it and all keys after it are skipped from then on, and answers
+// are marked as capped. Packed, a bound is that key, 0 and the tile.
 type groups struct {
 	series *state.Series
 	states map[string]tiled
 	bounds map[int64]string // by tile; nil for none
-	trimAt int              // the number of keys at which it is looked for what to drop
+	trimAt int              // the number of keys at which trimming is tried
 	first  int64            // the first tile kept when it was last pruned
 }
 
@@ -35,19 +32,19 @@ var packedGroups = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendGroupOp(dst, op), before
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		return appendGroupMutation(dst, op), before
 	},
 }
 
-// tiled is a state whose content is that of its tiles.
+// tiled is a state that consists of tiles.
 type tiled interface {
 	State
-	held() []int64 // the tiles that have content, each once
+	held() []int64 // the tiles with content, each once
 	drop(tile int64)
 }
 
-// leastTrim is the least number of keys at which some are dropped.
+// leastTrim is the least number of keys at which trimming is tried.
 const leastTrim = 64
 
 func (g *groups) Apply(op *state.Mutation) {
@@ -68,7 +65,7 @@ func (g *groups) at(key []byte) tiled {
 }
 
 func (g *groups) Merge(packed []byte) error {
-	r := reader{packed: packed}
+	r := decoder{packed: packed}
 	for r.more() {
 		key := r.bytes(r.uvarint())
 		body := r.bytes(r.uvarint())
@@ -83,7 +80,7 @@ func (g *groups) Merge(packed []byte) error {
 	return r.err
 }
 
-// lower makes a key the bound of a tile, if it has none that comes before.
+// lower makes a key the bound of a tile, unless the tile's bound comes before it.
 func (g *groups) lower(tile int64, key string) {
 	if g.bounds == nil {
 		g.bounds = map[int64]string{}
@@ -113,22 +110,22 @@ func appendKey[T string | []byte](dst []byte, key T) []byte {
 	return append(dst, key...)
 }
 
-// lengthen puts in front of what begins at start its length.
+// lengthen inserts the length of what begins at start before it.
 func lengthen(dst []byte, start int) []byte {
 	var length [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
 	return slices.Insert(dst, start, length[:n]...)
 }
 
-// appendGroupOp packs an operation on one key.
-func appendGroupOp(dst []byte, op *state.Mutation) []byte {
+// appendGroupMutation packs a mutation of one key.
+func appendGroupMutation(dst []byte, op *state.Mutation) []byte {
 	dst = appendKey(dst, op.Key)
 	start := len(dst)
-	return lengthen(appendTiledOp(dst, op, firstTile(op.Series)), start)
+	return lengthen(appendTiledMutation(dst, op, firstTile(op.Series)), start)
 }
 
-// trim drops of each tile the keys behind the first most+1, 0 for all, and those
-// beyond its bound.
+// trim drops the keys of each tile after the first most+1 (0 keeps all), and those beyond its
+// bound.
 func (g *groups) trim(most int) {
 	if most == 0 && len(g.bounds) == 0 {
 		return
@@ -151,8 +148,8 @@ func (g *groups) trim(most int) {
 	}
 }
 
-// squeeze squeezes the states that take more than their share; where none can be, it
-// drops half of the keys of the fullest tiles.
+// squeeze squeezes the states that take more than their share; if none can be squeezed, it drops
+// half of the keys of the fullest tiles.
 func (g *groups) squeeze() (done bool) {
 	share := g.series.Bytes / max(1, len(g.states))
 	for _, s := range g.states {
@@ -203,7 +200,7 @@ func (g *groups) Read(r *state.Read) (out state.WindowState) {
 	return out
 }
 
-// Prune looks at all keys only when the first tile kept is another one.
+// Prune visits all keys only if the first tile kept has changed.
 func (g *groups) Prune(first int64) (empty bool) {
 	if first > g.first {
 		g.first = first

@@ -8,26 +8,25 @@ import (
 	"slices"
 )
 
-// hyperLogLog estimates the number of different values, bit for bit as Redis
-// does, so that what a model learns from is what it is asked with: the same
-// hash, registers and estimator (Ertl, "New cardinality estimation algorithms
-// for HyperLogLog sketches", 2017).
+// hyperLogLog estimates the number of distinct values bit for bit like Redis, so that a model is
+// asked with what it learned from: the same hash, registers and estimator (Ertl, "New cardinality
+// estimation algorithms for HyperLogLog sketches", 2017).
 //
-// One that takes too much is made coarser: with half as many registers it holds what
-// it would hold if it had had so few from the beginning.
+// One that takes too much is made coarser: with half as many registers, it holds exactly what it
+// would hold if it had had these from the beginning.
 type hyperLogLog struct {
-	few     []uint32 // the registers that are not 0, packed and rising, while they are few
+	few     []uint32 // the non-zero registers, packed and ascending, while they are few
 	dense   []uint8  // all registers; nil while they are few
 	coarser uint8    // by how many bits fewer than hllBits a register is chosen
 }
 
 const (
-	hllBits      = 14 // of the hash choose the register
+	hllBits      = 14 // bits of the hash that choose the register
 	hllLeastBits = 7
 	hllRegisters = 1 << hllBits
 	hllRanks     = 64 - hllBits
 	hllSeed      = 0xadc83b19
-	hllFew       = 500 // among more, room for one takes long to make
+	hllFew       = 500 // inserting into more is slow
 	// hllAlpha is 1 / (2 ln 2).
 	hllAlpha = 0.721347520444481703680
 )
@@ -43,16 +42,14 @@ func (h *hyperLogLog) registers() int { return hllRegisters >> h.coarser }
 // standardError is the relative standard error of the estimate.
 func (h *hyperLogLog) standardError() float64 { return 1.04 / math.Sqrt(float64(h.registers())) }
 
-// registerOf is the register that a value concerns, and the rank to which it
-// raises it.
+// registerOf is the register of a value, and the rank to which it raises that.
 func registerOf(value []byte) (register uint16, rank uint8) {
 	hash := murmur64(value, hllSeed)
 	return uint16(hash % hllRegisters), uint8(bits.TrailingZeros64(hash>>hllBits|1<<hllRanks) + 1)
 }
 
-// coarsened are the register and the rank, of a sketch that is coarser by some
-// bits, in one that is coarser by others. The first bit of the register that no longer
-// chooses one is the first that the rank counts.
+// coarsened converts a register and its rank from one coarseness to another. The first bit that no
+// longer chooses the register is the first that the rank counts.
 func coarsened(register uint16, rank, from, to uint8) (uint16, uint8) {
 	for ; from < to; from++ {
 		top := uint16(hllRegisters >> (from + 1))
@@ -65,7 +62,7 @@ func coarsened(register uint16, rank, from, to uint8) (uint16, uint8) {
 	return register, rank
 }
 
-// coarsen makes it coarser by a number of bits, or leaves it as it is if it is.
+// coarsen makes it coarser by a number of bits, unless it is already.
 func (h *hyperLogLog) coarsen(coarser uint8) {
 	if coarser <= h.coarser {
 		return
@@ -75,8 +72,8 @@ func (h *hyperLogLog) coarsen(coarser uint8) {
 	h.merge(&before)
 }
 
-// set raises a register of a sketch that is coarser by some bits, no more than h, to
-// a rank.
+// set raises a register of a sketch that is coarser by some bits, at most as coarse as h, to a
+// rank.
 func (h *hyperLogLog) set(register uint16, rank, coarser uint8) {
 	register, rank = coarsened(register, rank, coarser, h.coarser)
 	if h.dense != nil {
@@ -100,7 +97,7 @@ func (h *hyperLogLog) set(register uint16, rank, coarser uint8) {
 	}
 }
 
-// empty makes it one of no values, in the same memory.
+// empty removes all values and keeps the memory.
 func (h *hyperLogLog) empty() { h.few, h.dense, h.coarser = h.few[:0], nil, 0 }
 
 func (h *hyperLogLog) merge(other *hyperLogLog) {
@@ -115,11 +112,11 @@ func (h *hyperLogLog) merge(other *hyperLogLog) {
 	}
 }
 
-// A packed sketch is the number of its registers that are not 0 and, by rising
-// register, the distances of register times 64 plus rank: two bytes each while
-// they are few. Where that would take more than six bits for each of all
-// registers, the number is 0 and those follow, four ranks in three bytes. In front of
-// one that is coarser stands by how many bits, and more registers than there are.
+// A packed sketch is the number of its non-zero registers and, by ascending register, the distances
+// of register times 64 plus rank: two bytes each while they are few. If that would take more than
+// six bits for each of all registers, the number is 0 and all registers follow, four ranks in three
+// bytes. A coarser sketch is prefixed with a number of registers that cannot occur and its
+// coarseness in bits.
 
 // packedSize is the length of all registers, packed.
 func (h *hyperLogLog) packedSize() int { return h.registers() * 6 / 8 }
@@ -160,8 +157,8 @@ func (h *hyperLogLog) pack(dst []byte) []byte {
 	return dst
 }
 
-// unpack takes in a packed sketch.
-func (h *hyperLogLog) unpack(r *reader) {
+// unpack merges a packed sketch.
+func (h *hyperLogLog) unpack(r *decoder) {
 	n, coarser := r.uvarint(), uint8(0)
 	if n > hllRegisters && n <= hllRegisters+hllBits-hllLeastBits {
 		coarser = uint8(n - hllRegisters)
@@ -186,9 +183,9 @@ func (h *hyperLogLog) unpack(r *reader) {
 	}
 }
 
-// raise sets a register that was read of a sketch that is coarser by some bits, if
-// there is such a one.
-func (h *hyperLogLog) raise(r *reader, register uint64, rank, coarser uint8) {
+// raise sets a register that was read from a sketch that is coarser by some bits, if there is such
+// a register.
+func (h *hyperLogLog) raise(r *decoder, register uint64, rank, coarser uint8) {
 	if register >= hllRegisters>>coarser || rank == 0 || rank > hllRanks+1+coarser {
 		r.fail()
 		return

@@ -10,9 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// lastSeen are values with the time at which each was last met; of more than
-// max, those met longest ago are put out. Packed, each is the distance from the
-// time before, its length and itself.
+// lastSeen holds values with the time at which each was last met; above max, those met longest ago
+// are dropped. Packed, each is the distance from the previous time, its length and the value.
 type lastSeen struct {
 	max    int
 	times  map[string]int64
@@ -23,7 +22,7 @@ var packedLastSeen = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &lastSeen{max: s.Max, times: map[string]int64{}}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 		return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
 	},
 }
@@ -48,7 +47,7 @@ func (l *lastSeen) empty() {
 	l.sorted = l.sorted[:0]
 }
 
-// meet takes in a value that was not met at that time or later.
+// meet adds a value that was not met at that time or later.
 func (l *lastSeen) meet(value string, time int64) {
 	if old, known := l.times[value]; known {
 		i, _ := slices.BinarySearchFunc(l.sorted, seen{old, value}, seen.compare)
@@ -61,7 +60,7 @@ func (l *lastSeen) meet(value string, time int64) {
 }
 
 func (l *lastSeen) Merge(packed []byte) error {
-	r, time := reader{packed: packed}, int64(packedEpoch)
+	r, time := decoder{packed: packed}, int64(packedEpoch)
 	for r.more() {
 		time += r.varint()
 		member := r.bytes(r.uvarint())
@@ -87,7 +86,7 @@ func appendSeen(dst []byte, distance int64, value string) []byte {
 	return append(dst, value...)
 }
 
-// drop puts out the n values met longest ago.
+// drop drops the n values met longest ago.
 func (l *lastSeen) drop(n int) {
 	for ; n > 0; n-- {
 		delete(l.times, l.sorted[0].value)
@@ -108,7 +107,7 @@ func (l *lastSeen) Read(r *state.Read) state.WindowState {
 	}
 	return state.WindowState{
 		Count: int64(max(0, to-from)), After: int64(len(l.sorted) - to),
-		// Where an older value is kept, none in the window was put out.
+		// If an older value is kept, none in the window was dropped.
 		Capped: len(l.sorted) >= l.max && from == 0,
 	}
 }

@@ -8,31 +8,29 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// log is the log of an entity; see state.Log. Of more than max records it keeps
-// those that come last in the order of their times, those of one time in the order
-// in which they came, whatever the order in which they came otherwise: a record that
-// is older than one that was dropped is dropped too.
+// log is the log of an entity; see state.Log. It keeps the last max records, ordered by time, and
+// by arrival within one time, in whatever order they come: a record older than a dropped one is
+// dropped too.
 //
-// Packed it is its records; where a cap has dropped some, a header comes first that
-// says up to when. Records mostly come in the order of their times, so they are
-// appended; those that come late are put in their place when the log is read or
-// packed, or has grown by half. What is trimmed at the front is left where it is
-// until the memory has to grow: the header moves up.
+// Packed, it is its records; if a cap has dropped some, a header comes first that says up to when.
+// Records mostly come in order, so they are appended; late ones are sorted in when the log is read
+// or packed, or has grown by half. Space trimmed at the front is reused only when the memory has to
+// grow: the header moves up.
 type log struct {
 	max     int
-	bytes   int // the most of what is packed
+	bytes   int // the greatest packed length
 	held    state.Log
 	records int
-	late    int   // bytes at the end of records that came late, behind those in order
+	late    int   // bytes of late records, after those in order
 	latest  int64 // time of the last record that is in order
-	start   int64 // see Follow
+	start   int64 // see LogOf
 }
 
 var packedLogs = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &log{max: s.Max, bytes: s.Bytes}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 		return append(dst, op.Member...), before
 	},
 }
@@ -42,7 +40,7 @@ func (l *log) Apply(op *state.Mutation) {
 	l.append(op.Member, state.LogTime(op.Member[width:]))
 }
 
-// append takes in one record, with its length, of a time.
+// append appends one record, with its length, of a time.
 func (l *log) append(record []byte, time int64) {
 	if l.held == nil {
 		l.held = append(l.held, state.LogHeader...)
@@ -66,21 +64,20 @@ func (l *log) append(record []byte, time int64) {
 	}
 }
 
-// cut notes that records up to a time were dropped by the cap.
+// cut notes that the cap dropped records up to a time.
 func (l *log) cut(time int64) {
 	if cut, ok := l.held.CutOff(); !ok || time > cut {
 		l.held = state.AppendLogTime(l.held[:1], time)[:len(l.held)]
 	}
 }
 
-// order puts the records in the order of their times, and drops those for which
-// there is no room.
+// order sorts the records by time, and drops those for which there is no room.
 func (l *log) order() {
 	if l.late == 0 {
 		return
 	}
 	held, at, end := l.held, len(state.LogHeader), len(l.held)-l.late
-	l.start += int64(len(held)) // beyond all places there were
+	l.start += int64(len(held)) // after all earlier positions
 	late := spans(held, end)
 	slices.SortStableFunc(late, func(a, b span) int { return cmp.Compare(a.time, b.time) })
 	l.latest, l.late = max(l.latest, late[len(late)-1].time), 0
@@ -109,7 +106,7 @@ func (l *log) order() {
 	l.held = append(l.held, held[at:end]...)
 }
 
-// span is where a record stands, with its length.
+// span is the position of a record, with its length.
 type span struct {
 	time     int64
 	from, to int
@@ -129,11 +126,11 @@ func spans(held state.Log, from int) (list []span) {
 	return list
 }
 
-// A record is at least its time long, so no record's length is that of a header.
+// A record is at least as long as its time, so no record has the length of a header.
 const logCut = 1
 
 func (l *log) Merge(packed []byte) error {
-	r := reader{packed: packed}
+	r := decoder{packed: packed}
 	for r.more() {
 		before := r.at
 		size := r.uvarint()
@@ -154,7 +151,7 @@ func (l *log) Merge(packed []byte) error {
 	return r.err
 }
 
-// mergeCut takes in up to when a cap has dropped records.
+// mergeCut merges the header of another log, up to whose time a cap has dropped records.
 func (l *log) mergeCut(header state.Log) {
 	if l.held == nil {
 		l.held = append(l.held, state.LogHeader...)
@@ -182,20 +179,18 @@ func (l *log) Append(dst []byte) []byte {
 	return append(dst, l.held[len(state.LogHeader):]...)
 }
 
-// first is the time of the log's first record, and the record's size with its
-// length.
+// first is the time of the log's first record, and the record's size with its length.
 func (l *log) first() (time int64, size int) {
 	start := l.held[len(state.LogHeader):]
 	n, width := binary.Uvarint(start)
 	return state.LogTime(start[width:]), int(n) + width
 }
 
-// squeeze drops the earliest records as the cap does, as far as the log is longer than
-// it may be.
+// squeeze drops the earliest records, as the cap does, while the log is too long.
 func (l *log) squeeze() bool {
 	l.order()
 	before, most := l.records, l.bytes
-	if len(l.held) < most { // it is others that need the room
+	if len(l.held) < most { // others need the room
 		most = len(l.held) / 2
 	}
 	for l.records > 0 && len(l.held) >= most {
@@ -204,14 +199,14 @@ func (l *log) squeeze() bool {
 	return l.records < before
 }
 
-// dropFirst drops the first record for want of room.
+// dropFirst drops the first record for lack of room.
 func (l *log) dropFirst() {
 	time, size := l.first()
 	l.trim(size)
 	l.cut(time)
 }
 
-// trim takes away the first record, which is longer than the header.
+// trim removes the first record, which is longer than the header.
 func (l *log) trim(size int) {
 	copy(l.held[size:], l.held[:len(state.LogHeader)])
 	l.held = l.held[size:]
@@ -219,10 +214,10 @@ func (l *log) trim(size int) {
 	l.records--
 }
 
-// Follow is the log of a State that is one, and the place of its first record: so many
-// bytes of records stood before it. A record keeps its place until it is dropped, or
-// until one that came late is put before others: those and it have later places then.
-func Follow(s State) (held state.Log, start int64) {
+// LogOf is the log of a State that is one, and the position of its first record: the number of
+// bytes of records that preceded it. A record keeps its position until it is dropped, or until a
+// late one is inserted before others: it and these get later positions then.
+func LogOf(s State) (held state.Log, start int64) {
 	l := s.(*log)
 	l.order()
 	return l.held, l.start
@@ -233,7 +228,7 @@ func (l *log) Read(*state.Read) state.WindowState {
 	return state.WindowState{Log: l.held}
 }
 
-// Prune drops the records that came before first.
+// Prune drops the records before first.
 func (l *log) Prune(first int64) (empty bool) {
 	l.order()
 	l.dropBefore(first)
@@ -241,7 +236,7 @@ func (l *log) Prune(first int64) (empty bool) {
 	return l.records == 0 && (!ok || cut < first)
 }
 
-// dropBefore drops the records, all of them in order, that came before a time.
+// dropBefore drops the records before a time; all records must be in order.
 func (l *log) dropBefore(first int64) {
 	for l.records > 0 {
 		time, size := l.first()

@@ -9,21 +9,20 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// members are values, each with the tiles in which it was met, rising. Packed,
-// each is its length, itself, the number of its tiles and their distances.
+// members are values, each with the ascending tiles in which it was met. Packed, each is its
+// length, the value, the number of its tiles and their distances.
 //
-// Of a tile with more than series.Values values those are kept whose hashes are
-// least. The least hash that was dropped is the tile's bound: from then on values of
-// its hash and above are passed over. So which are kept depends on the values alone,
-// and what remains of a tile is a sample whose share of all is known. Packed, a bound
-// stands before the members, like one without tiles: 8, the bound, 0 and the tile.
+// If a tile has more than series.Values values, those with the least hashes are kept. The least
+// hash that was dropped is the tile's bound: values at or above it are skipped from then on. So the
+// kept values depend on the values alone, and are a sample of the tile whose share of all is known.
+// Packed, a bound precedes the members, like one without tiles: 8, the bound, 0 and the tile.
 type members struct {
 	series *state.Series
 	tiles  map[string][]int64
 	bounds map[int64]uint64 // by tile; nil for none
-	runs   []int64          // the tiles of one member behind those of another, as long as none comes between
+	runs   []int64          // the tiles of all members, one after another, while none comes between
 	first  int64            // the first tile kept when they were last pruned
-	trimAt int              // the number of members at which it is looked for what to drop
+	trimAt int              // the number of members at which trimming is tried
 	sorted []string         // room for Append
 }
 
@@ -31,7 +30,7 @@ var packedMembers = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &members{series: s, tiles: map[string][]int64{}}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 		return appendMember(dst, op.Member, []int64{op.Tile}, before), before
 	},
 }
@@ -53,7 +52,7 @@ func (m *members) Apply(op *state.Mutation) {
 	}
 }
 
-// again takes in a member that was met in some tiles, and returns all of them.
+// again adds tiles of a member to those in which it was met, and returns all of them.
 func (m *members) again(member string, met []int64, tile int64) []int64 {
 	i, ok := slices.BinarySearch(met, tile)
 	if !ok {
@@ -65,12 +64,12 @@ func (m *members) again(member string, met []int64, tile int64) []int64 {
 
 func (m *members) empty() {
 	clear(m.tiles)
-	clear(m.sorted) // they are views of what was merged
+	clear(m.sorted) // they alias what was merged
 	m.runs, m.first, m.sorted, m.bounds, m.trimAt = m.runs[:0], 0, m.sorted[:0], nil, 0
 }
 
 func (m *members) Merge(packed []byte) error {
-	r := reader{packed: packed}
+	r := decoder{packed: packed}
 	for r.more() {
 		text, tile := r.bytes(r.uvarint()), firstTile(m.series)
 		n := r.uvarint()
@@ -86,7 +85,7 @@ func (m *members) Merge(packed []byte) error {
 			switch {
 			case r.err != nil:
 			case tile <= before:
-				r.fail() // they rise
+				r.fail() // they must be ascending
 			case m.beyond(text, tile):
 			case known:
 				met = m.again(member, met, tile)
@@ -117,7 +116,7 @@ func (m *members) Append(dst []byte) []byte {
 	return dst
 }
 
-// appendMember packs a member; its first tile is a distance from before.
+// appendMember packs a member; its first tile is written as a distance from before.
 func appendMember[T string | []byte](dst []byte, member T, met []int64, before int64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(member)))
 	dst = append(dst, member...)
@@ -145,7 +144,7 @@ func (m *members) Read(r *state.Read) (out state.WindowState) {
 	return out
 }
 
-// Prune looks at all members only when the first tile kept is another one.
+// Prune visits all members only if the first tile kept has changed.
 func (m *members) Prune(first int64) (empty bool) {
 	if first > m.first {
 		m.first = first

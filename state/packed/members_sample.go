@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// beyond says whether a tile no longer keeps values of a member's hash.
+// beyond says whether a tile no longer keeps values with a member's hash.
 func (m *members) beyond(member []byte, tile int64) bool {
 	if len(m.bounds) == 0 {
 		return false
@@ -18,8 +18,8 @@ func (m *members) beyond(member []byte, tile int64) bool {
 	return ok && state.SampleHash(member) >= bound
 }
 
-// mergeBound takes in a tile's bound.
-func (m *members) mergeBound(r *reader, packed []byte, tile int64) {
+// mergeBound merges a tile's bound.
+func (m *members) mergeBound(r *decoder, packed []byte, tile int64) {
 	if len(packed) != 8 || r.err != nil {
 		r.fail()
 		return
@@ -30,7 +30,7 @@ func (m *members) mergeBound(r *reader, packed []byte, tile int64) {
 	}
 }
 
-// lower makes a bound that of a tile, if it has none that is as low.
+// lower sets the bound of a tile, unless it has a lower one.
 func (m *members) lower(tile int64, bound uint64) {
 	if m.bounds == nil {
 		m.bounds = map[int64]uint64{}
@@ -40,7 +40,7 @@ func (m *members) lower(tile int64, bound uint64) {
 	}
 }
 
-// enforce drops what lies beyond the bounds.
+// enforce drops what is beyond the bounds.
 func (m *members) enforce() {
 	for member, met := range m.tiles {
 		hash := state.SampleHash([]byte(member))
@@ -56,7 +56,7 @@ func (m *members) enforce() {
 	}
 }
 
-// fullest is the greatest number of members of a tile.
+// fullest is the greatest number of members in a tile.
 func (m *members) fullest() int {
 	counts, most := map[int64]int{}, 0
 	for _, met := range m.tiles {
@@ -68,7 +68,7 @@ func (m *members) fullest() int {
 	return most
 }
 
-// trim leaves of each tile no more than a number of members; 0 leaves all.
+// trim keeps at most that many members of each tile; 0 keeps all.
 func (m *members) trim(most int) {
 	if most == 0 || len(m.tiles) <= most || m.fullest() <= most {
 		return
@@ -93,11 +93,11 @@ func (m *members) trim(most int) {
 	m.enforce()
 }
 
-// leastSample is how many members of a tile are kept at least: fewer would say
-// little of how many there were.
+// leastSample is the least number of members that a tile keeps: fewer would hardly allow an
+// estimate.
 const leastSample = 2
 
-// squeeze keeps half as many members of the fullest tiles.
+// squeeze halves the members of the fullest tiles.
 func (m *members) squeeze() bool {
 	fullest := m.fullest()
 	most := cmp.Or(m.series.Values, fullest)

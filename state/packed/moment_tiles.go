@@ -7,9 +7,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// momentTiles are the moments of values by tile. Packed, each is the distance from
-// the tile before, the number of values, their mean, and for more than one value
-// the squares of their distances from it.
+// momentTiles are the moments of values by tile. Packed, each is the distance from the previous
+// tile, the number of values, their mean, and for more than one value the sum of squared distances
+// from it.
 type momentTiles struct {
 	series *state.Series
 	byTile[state.Moments]
@@ -19,7 +19,7 @@ var packedMoments = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &momentTiles{series: s}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 		return appendMoments(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
 	},
 }
@@ -34,7 +34,7 @@ func (s *momentTiles) add(tile int64, m state.Moments) {
 }
 
 func (s *momentTiles) Merge(packed []byte) error {
-	r, tile := reader{packed: packed}, firstTile(s.series)
+	r, tile := decoder{packed: packed}, firstTile(s.series)
 	for r.more() {
 		tile += r.varint()
 		n := r.uvarint()
@@ -54,7 +54,7 @@ func (s *momentTiles) Merge(packed []byte) error {
 
 func (s *momentTiles) Append(dst []byte) []byte {
 	before := firstTile(s.series)
-	for _, c := range s.cells {
+	for _, c := range s.buckets {
 		dst = appendMoments(dst, c.tile-before, c.content)
 		before = c.tile
 	}

@@ -52,7 +52,9 @@ type Packer struct {
 func (p *Packer) Begin(s *state.Series) { p.series, p.body, p.before = s, p.body[:0], firstTile(s) }
 
 // Add adds an operation to the section.
-func (p *Packer) Add(op *state.Mutation) { p.body, p.before = appendOp(p.body, op, p.before, p.Secret) }
+func (p *Packer) Add(op *state.Mutation) {
+	p.body, p.before = appendMutation(p.body, op, p.before, p.Secret)
+}
 
 // End appends the section.
 func (p *Packer) End(dst []byte) []byte { return appendSection(dst, p.series.Tag(), p.body) }
@@ -67,7 +69,7 @@ func appendSection(dst []byte, tag uint32, body []byte) []byte {
 // The error is visit's, or that it is not packed, and says at which byte the
 // section begins.
 func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
-	r := reader{packed: packed}
+	r := decoder{packed: packed}
 	if len(packed) > 0 && packed[0] == 0 {
 		r.bytes(headerSize)
 	}

@@ -20,8 +20,8 @@ var packedSketches = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendSketchOp(dst, op.Member, op.Tile-before), op.Tile
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		return appendSketchMutation(dst, op.Member, op.Tile-before), op.Tile
 	},
 }
 
@@ -49,7 +49,7 @@ func (s *sketches) empty() {
 }
 
 func (s *sketches) Merge(packed []byte) error {
-	r, tile := reader{packed: packed}, firstTile(s.series)
+	r, tile := decoder{packed: packed}, firstTile(s.series)
 	for r.more() {
 		if tile += r.varint(); r.err == nil {
 			s.at(tile).unpack(&r)
@@ -69,7 +69,7 @@ func (s *sketches) Append(dst []byte) []byte {
 }
 
 // appendSketchOp packs a sketch of one value.
-func appendSketchOp(dst, value []byte, distance int64) []byte {
+func appendSketchMutation(dst, value []byte, distance int64) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	register, rank := registerOf(value)
 	return binary.AppendUvarint(append(dst, 1), uint64(packedRegister(register, rank)))

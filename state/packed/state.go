@@ -46,27 +46,27 @@ var errPacked = errors.New("the state is damaged")
 
 // reader takes packed numbers and texts off the front of bytes. After an error
 // it gives zeros.
-type reader struct {
+type decoder struct {
 	packed []byte
 	at     int // what comes next
 	err    error
 }
 
 // rest is how many bytes are left.
-func (r *reader) rest() int { return len(r.packed) - r.at }
+func (r *decoder) rest() int { return len(r.packed) - r.at }
 
-func (r *reader) more() bool { return r.err == nil && r.rest() > 0 }
+func (r *decoder) more() bool { return r.err == nil && r.rest() > 0 }
 
-func (r *reader) fail() {
+func (r *decoder) fail() {
 	r.at, r.err = len(r.packed), errPacked
 }
 
-func (r *reader) varint() int64 {
+func (r *decoder) varint() int64 {
 	zigzag := r.uvarint()
 	return int64(zigzag>>1) ^ -int64(zigzag&1)
 }
 
-func (r *reader) uvarint() uint64 {
+func (r *decoder) uvarint() uint64 {
 	if r.rest() > 0 && r.packed[r.at] < 0x80 { // most numbers are of one byte
 		r.at++
 		return uint64(r.packed[r.at-1])
@@ -96,7 +96,7 @@ func appendWideVarint(dst []byte, num, carry int64) []byte {
 	return append(dst, byte(zigLow))
 }
 
-func (r *reader) wideVarint() (num, carry int64) {
+func (r *decoder) wideVarint() (num, carry int64) {
 	if r.rest() > 0 && r.packed[r.at] < 0x80 {
 		return r.varint(), 0
 	}
@@ -123,7 +123,7 @@ func (r *reader) wideVarint() (num, carry int64) {
 	return 0, 0
 }
 
-func (r *reader) float() float64 {
+func (r *decoder) float() float64 {
 	if b := r.bytes(8); r.err == nil {
 		return math.Float64frombits(binary.BigEndian.Uint64(b))
 	}
@@ -134,7 +134,7 @@ func (r *reader) float() float64 {
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytes aliases the bytes read from.
-func (r *reader) bytes(n uint64) []byte {
+func (r *decoder) bytes(n uint64) []byte {
 	if n > uint64(r.rest()) {
 		r.fail()
 		return nil

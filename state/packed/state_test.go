@@ -18,7 +18,7 @@ import (
 
 const day = 24 * 60 * 60 * 1000
 
-// everySeries is a series of every measure, of integers and of floats.
+// everySeries are series of every measure, of integers and of floats.
 func everySeries() (list []*state.Series) {
 	for m := state.CountEvents; m <= state.RememberID; m++ {
 		for _, t := range []value.Type{value.Decimal, value.Float} {
@@ -32,7 +32,7 @@ func everySeries() (list []*state.Series) {
 	return list
 }
 
-// randomOp is an operation of one of few tiles, members and numbers.
+// randomOp is a mutation with one of few tiles, members and numbers.
 func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 	time := 100*day + random.Int64N(12*day)
 	op := &state.Mutation{Series: s, Tile: s.TileOf(time), Num: 1}
@@ -55,10 +55,10 @@ func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 	return op
 }
 
-// none is dead.
+// none says that nothing is garbage.
 func none(uint32) bool { return false }
 
-// look is all that a state says, in the tiles of a window and in all.
+// look is everything that a state reads, in the tiles of a window and in all.
 func look(s *state.Series, held State) string {
 	text := ""
 	for _, r := range []state.Read{
@@ -78,8 +78,8 @@ func look(s *state.Series, held State) string {
 	return text
 }
 
-// To pack operations, one or several to a section, to append the sections and
-// to merge or to compact them at any moment gives what applying them gives.
+// Packing mutations, one or several to a section, appending the sections, and merging or compacting
+// them at any moment equals applying the mutations.
 func TestPackedEqualsApplied(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := everySeries()
@@ -136,8 +136,8 @@ func TestPackedEqualsApplied(t *testing.T) {
 	}
 }
 
-// Numbers of 64 bits are packed as they were before sums had 128, and what is packed is
-// read again, or refused where it was cut off or is too long.
+// Numbers of 64 bits are packed as they were before sums had 128; packed numbers are read back, or
+// refused if truncated or too long.
 func TestWideVarints(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for range 3000 {
@@ -149,17 +149,17 @@ func TestWideVarints(t *testing.T) {
 			carry = int64(random.Uint64()) >> random.IntN(64)
 		}
 		packed := appendWideVarint(nil, num, carry)
-		r := reader{packed: packed}
+		r := decoder{packed: packed}
 		if gotNum, gotCarry := r.wideVarint(); gotNum != num || gotCarry != carry || r.err != nil || r.more() {
 			t.Fatalf("%d and %d·2^64 are packed as %x and read as %d and %d·2^64, %v", num, carry, packed, gotNum, gotCarry, r.err)
 		}
-		r = reader{packed: packed[:len(packed)-1]}
+		r = decoder{packed: packed[:len(packed)-1]}
 		if r.wideVarint(); r.err == nil {
 			t.Fatalf("%x, cut off, was read", packed)
 		}
 	}
 	for _, packed := range []string{strings.Repeat("\xff", 18) + "\x04", strings.Repeat("\xff", 19) + "\x00", strings.Repeat("\x80", 30)} {
-		r := reader{packed: []byte(packed)}
+		r := decoder{packed: []byte(packed)}
 		if r.wideVarint(); r.err == nil {
 			t.Errorf("%x was read", packed)
 		}
@@ -215,8 +215,7 @@ func TestCompactPrunes(t *testing.T) {
 	}
 }
 
-// The header says how long the state was when it was compacted, of what is long
-// rounded up.
+// The header states the length of the state at its compaction, rounded up if it is long.
 func TestHeader(t *testing.T) {
 	s := &state.Series{ID: "big", Measure: state.Distinct}
 	for _, size := range []int{10, 1 << 16, 1<<19 - 20, 1<<19 + 1, 1<<24 - 20, 1 << 25} {
@@ -238,8 +237,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, they are read or refused; what is read packs into
-// what reads the same.
+// Any bytes are read or refused; what is read packs into bytes that read the same.
 func FuzzPacked(f *testing.F) {
 	list := everySeries()
 	random := rand.New(rand.NewPCG(5, 6))

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// tiles are numbers, by rising tile. Packed they are pairs of the distance from
-// the tile before and the number.
+// tiles are numbers by ascending tile. Packed, they are pairs of the distance from the previous
+// tile and the number.
 type tiles struct {
 	series  *state.Series
 	numbers []number
@@ -21,14 +21,14 @@ var packedTiles = packing{
 	empty: func(s *state.Series, _ Secret) State {
 		return &tiles{series: s}
 	},
-	appendOp: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 		dst = binary.AppendVarint(dst, op.Tile-before)
 		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
 	},
 }
 
-// number is the content of a tile; floats stand in it by their bits. Of a sum it may
-// be of 128 bits, see value.Value.
+// number is the content of a tile; floats are stored as their bits. A sum may have 128 bits, see
+// value.Value.
 type number struct{ tile, num, carry int64 }
 
 func (t *tiles) find(tile int64) (int, bool) {
@@ -51,7 +51,7 @@ func (t *tiles) value(n number) value.Value {
 	}
 }
 
-// put takes in the number of an operation, or that of a tile.
+// put merges a number into its tile.
 func (t *tiles) put(n number) {
 	if last := len(t.numbers) - 1; last < 0 || t.numbers[last].tile < n.tile {
 		t.numbers = append(t.numbers, n)
@@ -65,7 +65,7 @@ func (t *tiles) put(n number) {
 	t.numbers[i] = t.together(t.numbers[i], n)
 }
 
-// together is what two numbers of one tile are together.
+// together combines two numbers of one tile.
 func (t *tiles) together(a, b number) number {
 	order, isFloat := t.series.Measure.Order(), floats(t.series)
 	if sum := a.num + b.num; order == 0 && !isFloat && a.carry|b.carry == 0 && (sum > a.num) == (b.num > 0) {
@@ -88,7 +88,7 @@ func (t *tiles) together(a, b number) number {
 }
 
 func (t *tiles) Merge(packed []byte) error {
-	r, tile := reader{packed: packed}, firstTile(t.series)
+	r, tile := decoder{packed: packed}, firstTile(t.series)
 	if t.numbers == nil {
 		const usual = 3 // bytes of a tile
 		t.numbers = make([]number, 0, len(packed)/usual+1)
@@ -118,8 +118,8 @@ func floats(s *state.Series) bool {
 	return s.Type == value.Float && !s.Measure.Counts()
 }
 
-// appendNumber appends a number without its tile: a float's bits, or a zigzag varint,
-// which of a sum may be of 128 bits.
+// appendNumber appends a number without its tile: a float's bits, or a zigzag varint, of up to 128
+// bits for a sum.
 func appendNumber(dst []byte, s *state.Series, n number) []byte {
 	switch {
 	case floats(s):
@@ -131,7 +131,7 @@ func appendNumber(dst []byte, s *state.Series, n number) []byte {
 	}
 }
 
-func readNumber(r *reader, s *state.Series) (n number) {
+func readNumber(r *decoder, s *state.Series) (n number) {
 	switch {
 	case s.Measure.Wide() && !floats(s):
 		n.num, n.carry = r.wideVarint()
@@ -156,7 +156,7 @@ func (t *tiles) Read(r *state.Read) state.WindowState {
 	}
 	cells, alike, isFloat := make([]state.Bucket, to-from), t.value(number{}), floats(t.series)
 	for i, n := range t.numbers[from:to] {
-		// Field by field: a value is eight words, of which a number needs four.
+		// Field by field: a value has eight words, of which a number needs four.
 		c := &cells[i]
 		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
 		if isFloat {

@@ -36,7 +36,7 @@ func (t *Totals) Over(first, last int64) {
 // Merge takes in what a State of the series would. The error is that it is damaged.
 func (t *Totals) Merge(packed []byte) error {
 	s := t.tiles.series
-	r, n := reader{packed: packed}, number{tile: firstTile(s)}
+	r, n := decoder{packed: packed}, number{tile: firstTile(s)}
 	for r.more() {
 		tile := n.tile + r.varint()
 		n = readNumber(&r, s)

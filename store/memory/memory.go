@@ -131,13 +131,13 @@ func (s *Store) Follow(series *state.Series, entity []byte) (log state.Log, star
 	if e == nil {
 		return nil, 0, nil
 	}
-	log, start = packed.Follow(e.State)
+	log, start = packed.LogOf(e.State)
 	return log, start, &e.beside
 }
 
 // ReadAsIf answers all reads as Read would if a batch had just been applied, but
 // for events that have arrived meanwhile; see packed.Overlay. It changes nothing.
-func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	if pending == nil {
 		return s.Read(ctx, reads)
 	}
@@ -161,7 +161,7 @@ func (s *Store) Recycle([]state.WindowState) {}
 
 // ReadReplica is ReadAsIf: there are no replicas.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
-	slices, err := s.ReadAsIf(ctx, reads, pending)
+	slices, err := s.ReadOverlay(ctx, reads, pending)
 	return slices, state.Freshness{}, err
 }
 

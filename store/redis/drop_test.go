@@ -27,7 +27,7 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	pending, err := s.ReadAsIf(t.Context(), reads, new(state.Batch))
+	pending, err := s.ReadOverlay(t.Context(), reads, new(state.Batch))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,27 +32,27 @@ type expiry struct {
 	// places hold what was given to which key. A key may stand in either of two
 	// that are beside each other, and takes that of the one whose time is longer
 	// ago. A key that has lost its place is given time again: that costs a command.
-	places []place
+	places []expiryEntry
 	// generation is mixed into the hashes of keys: what was given before it changed
 	// is of no key any more.
 	generation uint64
 }
 
 // place is when a key was given its time to live, in milliseconds since 1970.
-type place struct {
+type expiryEntry struct {
 	mixed uint64 // the key's hash and the generation
 	given int64
 }
 
 // expiryPlaces is how many all shards have, about: they take 16 MB.
-const expiryPlaces = 1 << 20
+const expiryEntries = 1 << 20
 
 // newExpiries makes one for each shard. The number of places is a power of two.
 func newExpiries(shards int) []expiry {
 	list := make([]expiry, shards)
-	size := max(2, 1<<(bits.Len(uint(expiryPlaces/shards))-1))
+	size := max(2, 1<<(bits.Len(uint(expiryEntries/shards))-1))
 	for i := range list {
-		list[i].places = make([]place, size)
+		list[i].places = make([]expiryEntry, size)
 		list[i].generation = 1 // so that a place without a key matches none
 	}
 	return list
@@ -98,7 +98,7 @@ func (e *expiry) due(hash uint64, keep, now int64) bool {
 		if beside.given < own.given {
 			own = beside
 		}
-		*own = place{mixed: mixed}
+		*own = expiryEntry{mixed: mixed}
 	}
 	// Where the clock was set back it cannot be told how long ago that was.
 	if ago := now - own.given; own.given > 0 && 0 <= ago && ago < spare {

@@ -50,7 +50,7 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 // What is known of keys is bounded: two places that are beside each other have
 // the two keys given their time last.
 func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
-	e := &newExpiries(expiryPlaces / 2)[0] // of two places
+	e := &newExpiries(expiryEntries / 2)[0] // of two places
 	if n := len(e.places); n != 2 {
 		t.Fatalf("%d places", n)
 	}

@@ -33,7 +33,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
 	missing := make([]error, len(s.tags))
 	unknown := 0
-	found := make([]marks, len(s.tags))
+	found := make([]epochs, len(s.tags))
 	for shard, reply := range replies {
 		switch err := reply.Err(); {
 		case errors.Is(err, state.ErrUnavailable):
@@ -44,7 +44,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 			return nil, fmt.Errorf("read the history: %w", err)
 		}
 		var err error
-		if found[shard], err = readMarks(reply.Val()); err != nil {
+		if found[shard], err = readEpochs(reply.Val()); err != nil {
 			return nil, err
 		}
 	}
@@ -90,15 +90,15 @@ func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 }
 
 // planMark names a plan that was applied to a topic.
-type planMark struct{ topic, version string }
+type epochKey struct{ topic, version string }
 
 // marks are what one shard says: until when each plan was applied, state.MaxTime
 // for one that is.
-type marks map[planMark]int64
+type epochs map[epochKey]int64
 
 // readMarks reads the fields of a shard's progress.
-func readMarks(fields map[string]string) (marks, error) {
-	last := marks{}
+func readEpochs(fields map[string]string) (epochs, error) {
+	last := epochs{}
 	for field, value := range fields {
 		name, _, isProgress := strings.Cut(field, "/")
 		topic, version, under := strings.Cut(name, "@")
@@ -112,15 +112,15 @@ func readMarks(fields map[string]string) (marks, error) {
 				return nil, fmt.Errorf("the mark %s is %q, which is no moment", field, value)
 			}
 		}
-		p := planMark{topic, version}
+		p := epochKey{topic, version}
 		last[p] = max(last[p], at)
 	}
 	return last, nil
 }
 
 // unite makes one history of the marks of all shards.
-func (s *Store) unite(ctx context.Context, shards []marks) (*state.History, error) {
-	last, versions := marks{}, map[string]bool{}
+func (s *Store) unite(ctx context.Context, shards []epochs) (*state.History, error) {
+	last, versions := epochs{}, map[string]bool{}
 	for _, found := range shards {
 		for p, at := range found {
 			last[p] = max(last[p], at)
@@ -139,7 +139,7 @@ func (s *Store) unite(ctx context.Context, shards []marks) (*state.History, erro
 // past is what each shard said last, for the time that its master does not answer.
 type past struct {
 	mu     sync.Mutex
-	marks  []marks
+	marks  []epochs
 	fields []map[string]string // of the progress
 	clocks []int64
 }
@@ -163,11 +163,11 @@ func (p *past) keepFields(replies []*redis.MapStringStringCmd, missing []error) 
 // keep keeps what shards said, and fills in what those said last that did not
 // answer. An answer about another shard loses nothing by it: it is only said to
 // be complete less far back.
-func (p *past) keep(found []marks, missing []error) {
+func (p *past) keep(found []epochs, missing []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.marks == nil {
-		p.marks = make([]marks, len(found))
+		p.marks = make([]epochs, len(found))
 	}
 	for shard := range found {
 		if missing[shard] == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A log is what was appended, less what its horizon and its cap have cut off.
+// A log is what was appended, without what its horizon and its cap have dropped.
 func TestLogIsKeptAndTrimmed(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -27,7 +27,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			at := 100*day + i*day/10 - random.Int64N(day/10)
 			record := state.AppendLogTime(nil, at)
 			record = state.AppendLogColumn(record, number, value.Value{Type: value.Int, Num: i})
-			long := make([]byte, random.IntN(300)) // records longer than a byte can say, too
+			long := make([]byte, random.IntN(300)) // also records whose length needs two bytes
 			record = state.AppendLogColumn(record, text, value.Value{Type: value.String, Str: long})
 			b := begin(t, s, transactions)
 			b.Now, b.Series = at, allSeries
@@ -98,9 +98,9 @@ func TestLogTakesBursts(t *testing.T) {
 	})
 }
 
-// Of more events than its cap a log keeps the last ones by time, in whatever order,
-// in whatever batches and before or after whatever compaction they come, pending ones
-// among them; and it says up to when others were dropped.
+// A log keeps the last events by time up to its cap, in whatever order and batches they come,
+// before or after whatever compaction, pending ones included; and it says up to when others were
+// dropped.
 func TestLogDropsByTime(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -136,7 +136,7 @@ func TestLogDropsByTime(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantLog(t, fmt.Sprintf("%s after %d", what, done), slices[0].Log, order[:done])
-				if slices, err = from.ReadAsIf(context.Background(), wanted, pending); err != nil {
+				if slices, err = from.ReadOverlay(context.Background(), wanted, pending); err != nil {
 					t.Fatal(err)
 				}
 				wantLog(t, fmt.Sprintf("%s after %d and %d pending", what, done, len(soon)), slices[0].Log, order[:done+len(soon)])

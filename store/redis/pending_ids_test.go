@@ -43,7 +43,7 @@ features:
   user_list: COUNT(1d, payment, user, tile=exact)
 `
 
-// remembering is a store of streams of which one remembers ids.
+// remembering is a store for streams, one of which remembers ids.
 type remembering struct {
 	testing.TB
 	registry *features.Registry
@@ -65,7 +65,7 @@ func newRemembering(t testing.TB, s *Store) *remembering {
 	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.newWriter(), memory: memory.NewKeyed(*s.secret.Load())}
 }
 
-// batch maps payments that are given as members of JSON.
+// batch maps payments that are given as JSON members.
 func (r *remembering) batch(topic string, members ...string) *state.Batch {
 	r.Helper()
 	b := begin(r, r.store, transactions)
@@ -90,8 +90,8 @@ func (r *remembering) apply(b *state.Batch) {
 	apply(r, r.writer, b)
 }
 
-// want compares the answers with pending events, by feature in the order of
-// their names. User and device have the same text.
+// want compares the answers with pending events, sorted by feature name. User and device have the
+// same text.
 func (r *remembering) want(pending *state.Batch, want string) {
 	r.Helper()
 	for name, s := range map[string]store.Reader{"Redis": r.store, "memory": r.memory} {
@@ -120,14 +120,14 @@ func (r *remembering) ask(s store.Reader, pending *state.Batch) string {
 	return strings.Join(values, " ")
 }
 
-// asIf reads as if what is pending had been applied.
+// asIf reads as if pending events had been applied.
 type asIf struct {
 	store.Reader
 	pending *state.Batch // nil for none
 }
 
 func (s asIf) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
-	return s.ReadAsIf(ctx, reads, s.pending)
+	return s.ReadOverlay(ctx, reads, s.pending)
 }
 
 // A question writes nothing, whatever is pending.
@@ -152,8 +152,8 @@ func TestQuestionsWriteNothing(t *testing.T) {
 	}
 }
 
-// A pending event whose id has arrived is not counted twice; one that has not,
-// or has none, is counted.
+// A pending event whose id has arrived is not counted twice; one whose id has not, or that has
+// none, is counted.
 func TestPendingThatHasArrived(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		r := newRemembering(t, s)
@@ -168,16 +168,16 @@ func TestPendingThatHasArrived(t *testing.T) {
 		r.want(r.batch("transactions", both), "2 0 2 2 2")
 		r.want(r.batch("transactions", `"id":"a",`+both, `"id":"b",`+both, `"id":"b",`+both), "2 0 2 2 2")
 		r.want(r.batch("transactions", `"id":"a","user":"x","device":"y"`), "1 0 1 1 1")
-		// The stream that does not remember counts what it is given, and the ids of
-		// one stream are none of another.
+		// The stream that does not remember ids counts all events, and the ids of one stream are
+		// not those of another.
 		r.want(r.batch("refunds", `"id":"a","user":"x"`), "1 1 1 1 1")
-		// The device has not heard of an event that the user has.
+		// The device has not met an event that the user has.
 		r.apply(r.batch("transactions", `"id":"c","user":"x"`))
 		r.want(r.batch("transactions", `"id":"c",`+both), "2 0 2 2 2")
 	})
 }
 
-// A key that holds something else is damaged, also where something is pending.
+// A key that holds something else is damaged, also with pending events.
 func TestPendingOnForeignKey(t *testing.T) {
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)
@@ -187,13 +187,13 @@ func TestPendingOnForeignKey(t *testing.T) {
 	if err := s.redis.HSet(context.Background(), key, "a", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
+	slices, err := s.ReadOverlay(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
 	if want := (keyspace.NewError(key, keyspace.ErrForeign)).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
 		t.Errorf("%+v, %v, want %s", slices, err, want)
 	}
 }
 
-// However an event arrives while it is asked with, it is counted once.
+// However an event arrives during a question about it, it is counted once.
 func TestPendingThatArrivesMeanwhile(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		r := newRemembering(t, s)
@@ -264,7 +264,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	pending.Update(0, 1, []byte("d1"))
 	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
-	slices, err := s.ReadAsIf(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
+	slices, err := s.ReadOverlay(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	}
 }
 
-// A question with pending events is one round trip still.
+// A question with pending events is still one round trip.
 func TestPendingIsOneRoundTrip(t *testing.T) {
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)

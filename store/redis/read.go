@@ -20,13 +20,13 @@ import (
 // slices are in the order of the reads;
 // reads that stand in one key share one command. It writes nothing.
 func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
-	return s.ReadAsIf(ctx, reads, nil)
+	return s.ReadOverlay(ctx, reads, nil)
 }
 
 // ReadAsIf answers all reads as Read would if a batch, which may be nil, had
 // just been applied, but for events that have arrived meanwhile; see
 // packed.Overlay. It writes nothing.
-func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
 	return slices, err
 }
@@ -36,7 +36,7 @@ func (s *Store) ReadAsIf(ctx context.Context, reads []state.Read, pending *state
 // answered. The error says that no master answers.
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
-	slices := newSlices(len(reads))
+	slices := newWindowStates(len(reads))
 	room := lookupRoom.Get().(*[]lookup)
 	lookups := s.lookups((*room)[:0], reads)
 	defer func() {
@@ -114,7 +114,7 @@ var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
 
 // lookups gathers the reads by key, into room.
 func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
-	var known places
+	var known lookupIndex
 	at, of := 0, make([]int, len(reads))
 	for i := range reads {
 		r := &reads[i]
@@ -131,10 +131,10 @@ func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 }
 
 // places finds lookups in a list that grows.
-type places map[entityKey]int
+type lookupIndex map[entityKey]int
 
 // find is the place of a key in the list, or where it is to be appended.
-func (p *places) find(list []lookup, k entityKey) int {
+func (p *lookupIndex) find(list []lookup, k entityKey) int {
 	const few = 16 // are looked through sooner than a map is made
 	if len(list) < few {
 		for at := range list {
@@ -145,7 +145,7 @@ func (p *places) find(list []lookup, k entityKey) int {
 		return len(list)
 	}
 	if *p == nil {
-		*p = places{}
+		*p = lookupIndex{}
 		for at := range list {
 			(*p)[entityKey{list[at].group, list[at].entity}] = at
 		}

@@ -281,7 +281,7 @@ var recycled = sync.Pool{New: func() any { return new([]state.WindowState) }}
 const mostRecycled, mostBuckets = 1 << 10, 8
 
 // newSlices are n slices with nothing in them.
-func newSlices(n int) []state.WindowState {
+func newWindowStates(n int) []state.WindowState {
 	list := recycled.Get().(*[]state.WindowState)
 	if cap(*list) < n {
 		return make([]state.WindowState, n)

@@ -50,7 +50,7 @@ func TestTotalsAreOneBucket(t *testing.T) {
 		if want := append([]string{"3 ", "0.6 ", "0.1 ", "7.5 ", "2.5 5 7.5 "}, tiles...); !slices.Equal(numbers(got), want) {
 			t.Errorf("totals, then tiles: %q, want %q", numbers(got), want)
 		}
-		got, err = s.ReadAsIf(ctx, reads, new(state.Batch))
+		got, err = s.ReadOverlay(ctx, reads, new(state.Batch))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 	reads := []state.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
 	slices, err := s.Read(t.Context(), reads)
 	if pending != nil {
-		slices, err = s.ReadAsIf(t.Context(), reads, pending)
+		slices, err = s.ReadOverlay(t.Context(), reads, pending)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -272,10 +272,10 @@ func (w *sweeper) withoutEnd(ctx context.Context, keys []sweptKey) []sweptKey {
 // the server does not tell.
 func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []sweptKey {
 	idle := w.ask(ctx, keys, "object", "idletime")
-	at.untold = len(idle) == 0 && at.untold || slices.ContainsFunc(idle, func(c *redis.IntCmd) bool { return untold(c.Err()) })
+	at.untold = len(idle) == 0 && at.untold || slices.ContainsFunc(idle, func(c *redis.IntCmd) bool { return countsUses(c.Err()) })
 	return w.those(keys, func(i int) bool {
 		if err := idle[i].Err(); err != nil {
-			return untold(err)
+			return countsUses(err)
 		}
 		least := w.longest
 		if of := w.idle[keys[i].group]; of > 0 {
@@ -287,7 +287,7 @@ func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []swept
 
 // untold says whether a server does not tell for how long keys were idle, since it counts
 // how often they are used instead (maxmemory-policy).
-func untold(err error) bool { return err != nil && strings.Contains(err.Error(), "LFU") }
+func countsUses(err error) bool { return err != nil && strings.Contains(err.Error(), "LFU") }
 
 // ask asks something about each key.
 func (w *sweeper) ask(ctx context.Context, keys []sweptKey, words ...any) []*redis.IntCmd {

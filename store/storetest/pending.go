@@ -74,7 +74,7 @@ type thinking struct {
 }
 
 func (s thinking) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
-	return s.ReadAsIf(ctx, reads, s.pending)
+	return s.ReadOverlay(ctx, reads, s.pending)
 }
 
 // ask asks a store for all features of their entities, each at its moment.
