@@ -37,20 +37,20 @@ func (f *letterFilter) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.until, "until", "", "only letters set aside before: RFC 3339, or how long ago")
 }
 
-// parse reads the flags and the places given as arguments.
-func (f *letterFilter) parse(places []string, now time.Time) (err error) {
+// parse reads the flags and the record IDs given as arguments.
+func (f *letterFilter) parse(ids []string, now time.Time) (err error) {
 	if f.Since, err = parseMoment("--since", f.since, now); err != nil {
 		return err
 	}
 	if f.Until, err = parseMoment("--until", f.until, now); err != nil {
 		return err
 	}
-	for _, text := range places {
-		place, err := deadletter.ParsePlace(text)
+	for _, text := range ids {
+		id, err := deadletter.ParseRecordID(text)
 		if err != nil {
 			return err
 		}
-		f.Places = append(f.Places, place)
+		f.IDs = append(f.IDs, id)
 	}
 	return f.Check()
 }
@@ -70,13 +70,17 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// deadLetterTopic is the topic of the settings.
-func deadLetterTopic(cfg *config.Config) (*deadletter.Topic, error) {
+// deadLetterTopic is the topic that the settings name; it returns these too.
+func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, *config.Config, error) {
+	cfg, err := s.load(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic}, nil
+	return &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic}, cfg, nil
 }
 
 func newDeadLettersListCommand(s *settings) *cobra.Command {
@@ -86,7 +90,7 @@ func newDeadLettersListCommand(s *settings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List dead letters, and how many there are of each reason",
+		Short: "List dead letters, and count them by reason",
 		Example: `  weir deadletters list --config config/weir.yaml --since 24h
   weir deadletters list --config config/weir.yaml --reason wrong_type,missing_field --json`,
 		Args: cobra.NoArgs,
@@ -94,11 +98,7 @@ func newDeadLettersListCommand(s *settings) *cobra.Command {
 			if err := filter.parse(nil, time.Now()); err != nil {
 				return err
 			}
-			cfg, err := s.load(cmd)
-			if err != nil {
-				return err
-			}
-			topic, err := deadLetterTopic(cfg)
+			topic, _, err := s.deadLetterTopic(cmd)
 			if err != nil {
 				return err
 			}
@@ -122,30 +122,26 @@ func newDeadLettersShowCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show TOPIC/PARTITION/OFFSET",
 		Short: "Show a dead letter with the original record",
-		Long: `Show a dead letter with the original record, by its own place or by that of the
+		Long: `Show a dead letter with the original record, by its own position or by that of the
 event. What cannot be printed is shown in hexadecimal.`,
 		Example: `  weir deadletters show --config config/weir.yaml transactions/3/1040
   weir deadletters show --config config/weir.yaml weir.dead-letters/0/12 --value > event`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			place, err := deadletter.ParsePlace(args[0])
+			id, err := deadletter.ParseRecordID(args[0])
 			if err != nil {
 				return err
 			}
-			cfg, err := s.load(cmd)
+			topic, _, err := s.deadLetterTopic(cmd)
 			if err != nil {
 				return err
 			}
-			topic, err := deadLetterTopic(cfg)
-			if err != nil {
-				return err
-			}
-			letters, err := deadletter.Find(cmd.Context(), topic, place)
+			letters, err := deadletter.Find(cmd.Context(), topic, id)
 			if err != nil {
 				return err
 			}
 			if len(letters) == 0 {
-				return fmt.Errorf("topic %s has no dead letter at or of %s", topic.Name, place)
+				return fmt.Errorf("topic %s has no dead letter at or of %s", topic.Name, id)
 			}
 			letter, out := letters[len(letters)-1], cmd.OutOrStdout()
 			switch {
@@ -176,13 +172,14 @@ func newDeadLettersReplayCommand(s *settings) *cobra.Command {
 		Use:   "replay [TOPIC/PARTITION/OFFSET...]",
 		Short: "Put the original records of dead letters back on their topics",
 		Long: `Put the original records of dead letters back on the topics and partitions they
-came from, with their keys, values, headers and times: those at or of the places
-given, or all that the flags pick. Mend first what was wrong: a record that still
-cannot be used becomes a dead letter again, with the header weir-replays.
+came from, with their keys, values, headers and times. Arguments name positions, of
+letters or of events; without any, all that the flags select are replayed. Correct
+the cause first: a record that still cannot be used becomes a dead letter again,
+with the header weir-replays.
 
-Each event is replayed once, however often this is run or broken off. Events of
-the reason late are passed over: the features that they were not too late for
-have counted them.`,
+Each event is replayed once, however often this is run or interrupted. Events with
+the reason late are skipped: the features for which they were not too late have
+counted them.`,
 		Example: `  weir deadletters replay --config config/weir.yaml --reason wrong_type --since 24h --dry-run
   weir deadletters replay --config config/weir.yaml transactions/3/1040`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -192,7 +189,7 @@ have counted them.`,
 			if err := filter.parse(args, time.Now()); err != nil {
 				return err
 			}
-			cfg, err := s.load(cmd)
+			topic, cfg, err := s.deadLetterTopic(cmd)
 			if err != nil {
 				return err
 			}
@@ -200,15 +197,12 @@ have counted them.`,
 				return fmt.Errorf("kafka.isolation is %s: processors would count what a broken replay has rolled back; set read_committed",
 					cfg.Kafka.Isolation)
 			}
-			replay.Filter = filter.Filter
-			if replay.Topic, err = deadLetterTopic(cfg); err != nil {
-				return err
-			}
+			replay.Filter, replay.Topic = filter.Filter, topic
 			if replay.Producer, err = cfg.KafkaProducer(); err != nil {
 				return err
 			}
 			if dry {
-				summary, err := replay.Plan(cmd.Context())
+				summary, err := replay.Preview(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -222,7 +216,7 @@ have counted them.`,
 		},
 	}
 	filter.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be replayed, and write nothing")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "report what would be replayed, and write nothing")
 	cmd.Flags().BoolVar(&replay.StampNow, "stamp-now", false,
 		"give the records the present time: then events from the future of their records, and those older than the topic's retention, can be used")
 	cmd.Flags().IntVar(&replay.MaxLetters, "batch", 500, "events of one transaction")

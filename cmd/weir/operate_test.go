@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// look runs a command that must end as wanted, the error being empty for none.
+// look runs a command and checks its error; an empty wantErr means none.
 func look(t *testing.T, wantErr string, args ...string) string {
 	t.Helper()
 	out, err := weir(t, args...)
@@ -26,7 +28,7 @@ func look(t *testing.T, wantErr string, args ...string) string {
 	return out
 }
 
-// What operators look at, of a process that has met good events and bad ones.
+// Operators inspect a process that has read good and bad events.
 func TestOperate(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--processor.commit_interval", "10ms"}, flags...)...)
@@ -75,15 +77,15 @@ func TestOperate(t *testing.T) {
 	if out := look(t, "", command("deadletters", "list", "--until", "1h")...); out != "0 dead letters, 0 of them replayed\n" {
 		t.Errorf("deadletters list --until:\n%s", out)
 	}
-	source := regexp.MustCompile(`transactions/\d/\d`).FindString(out)
-	if out := look(t, "", command("deadletters", "show", source)...); !strings.Contains(out, "\nheader       trace: \"t1\"\n") ||
+	id := regexp.MustCompile(`transactions/\d/\d`).FindString(out)
+	if out := look(t, "", command("deadletters", "show", id)...); !strings.Contains(out, "\nheader       trace: \"t1\"\n") ||
 		!strings.Contains(out, `"amount": true`) {
 		t.Errorf("deadletters show:\n%s", out)
 	}
-	if out := look(t, "", command("deadletters", "show", "--value", source)...); !strings.HasPrefix(out, `{"type"`) || !strings.HasSuffix(out, `"}`) {
+	if out := look(t, "", command("deadletters", "show", "--value", id)...); !strings.HasPrefix(out, `{"type"`) || !strings.HasSuffix(out, `"}`) {
 		t.Errorf("deadletters show --value:\n%s", out)
 	}
-	if out := look(t, "", command("deadletters", "show", "--json", source)...); !strings.Contains(out, `"reason": "wrong_type"`) {
+	if out := look(t, "", command("deadletters", "show", "--json", id)...); !strings.Contains(out, `"reason": "wrong_type"`) {
 		t.Errorf("deadletters show --json:\n%s", out)
 	}
 	look(t, "topic weir.dead-letters has no dead letter at or of a/1/2", command("deadletters", "show", "a/1/2")...)
@@ -126,9 +128,18 @@ func TestDoctor(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &found); err != nil || found.Fail != 1 || len(found.Findings) < 8 {
 		t.Errorf("%v: %s", err, out)
 	}
+	flags[1] = filepath.Join(t.TempDir(), "avro.yaml")
+	const avro = "streams: {tx: {topic: transactions, timestamp: t, format: avro, fields: {user: string}}}\nfeatures: {n: 'COUNT(1d, tx, user)'}\n"
+	if err := os.WriteFile(flags[1], []byte(avro), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out = look(t, "1 finding FAIL", append([]string{"doctor"}, flags...)...)
+	if !regexp.MustCompile(`(?m)^FAIL  schema registry +registry\.url is not set, and records of transactions name schemas of a registry$`).MatchString(out) {
+		t.Errorf("without a Schema Registry:\n%s", out)
+	}
 	flags[1] = "/none.yaml"
 	out = look(t, "1 finding FAIL", append([]string{"doctor"}, flags...)...)
-	if !strings.Contains(out, "FAIL  definitions  /none.yaml: cannot read definitions: no such file or directory\n                   -> mend it; weir validate looks at definitions alone\n") {
+	if !strings.Contains(out, "FAIL  definitions  /none.yaml: cannot read definitions: no such file or directory\n                   -> correct it; weir validate checks only the definitions\n") {
 		t.Errorf("without definitions:\n%s", out)
 	}
 }

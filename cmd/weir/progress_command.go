@@ -1,14 +1,24 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/operate/place"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -19,11 +29,11 @@ func newProgressCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "progress",
-		Short: "Say how far each partition is applied",
-		Long: `Say for each partition what its log holds, how far the shards of the state have
+		Short: "Show how far each partition is applied",
+		Long: `Show for each partition what its log holds, how far the shards of the state have
 applied it, what is committed to Kafka, and the lag: the offsets that some shard
-has still to apply. Below it stands what new features have still to be filled with.
-It reads only.`,
+has still to apply. Below that, show how far new features are filled. It writes
+nothing.`,
 		Example: `  weir progress --config config/weir.yaml
   weir progress --config config/weir.yaml --max-lag 10000 > /dev/null || echo "too far behind"`,
 		Args: cobra.NoArgs,
@@ -36,8 +46,8 @@ It reads only.`,
 			if err != nil {
 				return err
 			}
-			reader := lag.Reader{Client: client, Isolation: connect.Isolation(cfg), Group: cfg.Kafka.Group, Store: state}
-			partitions, err := reader.Read(cmd.Context(), registry.Topics())
+			monitor := lag.Monitor{Client: client, Isolation: connect.Isolation(cfg), Group: cfg.Kafka.Group, Store: state}
+			partitions, err := monitor.Read(cmd.Context(), registry.Topics())
 			if err != nil {
 				return err
 			}
@@ -64,4 +74,137 @@ It reads only.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().Int64Var(&most, "max-lag", -1, "fail if the lag of all partitions together is greater, or if records are lost; -1 never fails")
 	return cmd
+}
+
+func newProgressSetCommand(s *settings) *cobra.Command {
+	var (
+		to         string
+		again, yes bool
+	)
+	cmd := &cobra.Command{
+		Use:   "set TOPIC[/PARTITION]... --to start|end|OFFSET",
+		Short: "Place a partition, or all of a topic, in the present log",
+		Long: `Say what it would mean to go on with a partition, or with all partitions of a topic,
+from a place in the present log; with --yes do it. A partition that was stopped can
+thus go on: because its topic was created again, the brokers are another cluster, or
+records were removed before they were applied. Running processors take it up by
+themselves.
+
+Shards of the state that are further ahead in the same log stay where they are, so
+nothing is applied twice. --again moves them back too: what they have counts twice.`,
+		Example: `  weir progress set transactions --to start
+  weir progress set transactions --to start --yes
+  weir progress set transactions/3 --to 120000 --yes`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := place.ParseTarget(to)
+			if err != nil {
+				return fmt.Errorf("--to: %w", err)
+			}
+			return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+				client, err := connect.KafkaClient(cfg)
+				if err != nil {
+					return err
+				}
+				partitions, err := namedPartitions(cmd.Context(), client, registry, args)
+				if err != nil {
+					return err
+				}
+				poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: connect.Isolation(cfg)})
+				defer poller.Close()
+				placer := place.Placer{Store: state, Brokers: poller, Version: registry.Plan().Version, Again: again, Now: time.Now()}
+				steps, err := placer.Steps(cmd.Context(), partitions, target)
+				if err != nil {
+					return err
+				}
+				placed, err := takeSteps(cmd, state, steps, yes)
+				if err != nil || !placed {
+					return err
+				}
+				return tellReplicas(cmd, state)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&to, "to", "", "where to: start or end of the log, or the offset of the next record to apply")
+	flags.BoolVar(&again, "again", false, "also move back shards that are further ahead: what they have applied counts twice")
+	flags.BoolVar(&yes, "yes", false, "do it, rather than say what it would mean")
+	_ = cmd.MarkFlagRequired("to")
+	return cmd
+}
+
+// takeSteps prints what the steps mean, and carries them out if requested. It says whether it did.
+func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, yes bool) (placed bool, err error) {
+	out := cmd.OutOrStdout()
+	if err := place.WriteText(out, steps); err != nil {
+		return false, err
+	}
+	ending := "done"
+	switch {
+	case !slices.ContainsFunc(steps, func(s place.Step) bool { return s.Changes() }):
+		ending = "nothing changes"
+	case !yes:
+		ending = "nothing was changed; with --yes it is"
+	default:
+		if err := place.Apply(cmd.Context(), progress, steps); err != nil {
+			return false, err
+		}
+		placed = true
+	}
+	_, err = fmt.Fprintln(out, ending)
+	return placed, err
+}
+
+// replicasWithin is how long Redis' replicas may take to receive a placement.
+const replicasWithin = 3 * time.Second
+
+// tellReplicas returns an error if a replica lacks the placement. Processors need no such check,
+// because they write again after a failover; an operator's placement would be lost.
+func tellReplicas(cmd *cobra.Command, s *redisstore.Store) error {
+	found, err := s.AwaitReplicas(cmd.Context(), replicasWithin)
+	if err != nil {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "it is unknown whether Redis' replicas have it: %v\n", err)
+		return err
+	}
+	for _, c := range found {
+		if c.Behind > 0 {
+			return fmt.Errorf("it is done, but %d of %d replicas of the Redis master %s lacked it after %v: if one of them takes over now, "+
+				"the partitions are where they were before: look with weir progress, and run this again if they are", c.Behind, c.Replicas, c.Master, replicasWithin)
+		}
+	}
+	return nil
+}
+
+// namedPartitions are the partitions that arguments such as topic and topic/3 name.
+func namedPartitions(ctx context.Context, client *kafka.Client, r *features.Registry, args []string) (named []state.Partition, err error) {
+	var topics []string
+	for _, arg := range args {
+		topic, _, _ := strings.Cut(arg, "/")
+		if !slices.Contains(r.Topics(), topic) {
+			return nil, fmt.Errorf("%s: no stream reads the topic %q, only %s", arg, topic, strings.Join(r.Topics(), ", "))
+		}
+		topics = append(topics, topic)
+	}
+	found, err := connect.FindTopics(ctx, client, topics)
+	if err != nil {
+		return nil, err
+	}
+	for i, arg := range args {
+		_, number, one := strings.Cut(arg, "/")
+		n := connect.PartitionsOf(found, topics[i])
+		first, last := 0, n-1
+		if one {
+			id, err := strconv.Atoi(number)
+			if err != nil || id < 0 || id >= n {
+				return nil, fmt.Errorf("%s: the topic has the partitions 0 to %d", arg, n-1)
+			}
+			first, last = id, id
+		}
+		for id := first; id <= last; id++ {
+			if p := (state.Partition{Topic: topics[i], ID: int32(id)}); !slices.Contains(named, p) {
+				named = append(named, p)
+			}
+		}
+	}
+	return named, nil
 }

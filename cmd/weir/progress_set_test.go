@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// What `weir progress set` refuses, each with what to give instead.
+// `weir progress set` refuses these, and each message says what to use instead.
 func TestProgressSetRefuses(t *testing.T) {
 	flags, _ := servers(t, map[string]int{"transactions": 2})
 	for _, b := range []struct{ args, want string }{
@@ -58,7 +58,7 @@ func writeThree(t *testing.T, broker string) {
 	}
 }
 
-// What it means is told first, and nothing is changed before --yes.
+// The command explains its effect first, and changes nothing without --yes.
 func TestProgressSet(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	writeThree(t, flags[7])
@@ -85,8 +85,8 @@ func TestProgressSet(t *testing.T) {
 	if got := applied(); got != "- -" {
 		t.Errorf("applied %s by telling what it would mean, want nothing", got)
 	}
-	// The server of this test knows nothing of replication.
-	const done = "done\nwhether Redis' replicas have it is not known: section (replication) is not supported\n"
+	// This test's server does not support replication.
+	const done = "done\nit is unknown whether Redis' replicas have it: section (replication) is not supported\n"
 	if out := set("transactions/0", "--to", "end", "--yes"); out != want+done {
 		t.Errorf("done:\n%s\nwant:\n%s", out, want)
 	}
@@ -97,7 +97,7 @@ func TestProgressSet(t *testing.T) {
 	if out := set("transactions/0", "--to", "1", "--yes"); out != stays {
 		t.Errorf("back without --again:\n%s\nwant:\n%s", out, stays)
 	}
-	// Named twice, a partition is placed once.
+	// A partition named twice is placed once.
 	out := set("transactions/0", "transactions", "--to", "1", "--again", "--yes")
 	if strings.Count(out, "transactions/0: ") != 1 || !strings.Contains(out, "AGAIN, and count twice\n") || !strings.HasSuffix(out, done) {
 		t.Errorf("back with --again:\n%s", out)
@@ -107,9 +107,9 @@ func TestProgressSet(t *testing.T) {
 	}
 }
 
-// What was placed may be lost where Redis fails over to a replica that has not got it: the
-// operator hears of that, and of nothing where all replicas have it.
-func TestProgressSetTellsOfReplicas(t *testing.T) {
+// A placement may be lost if Redis fails over to a replica that lacks it. The operator is warned of
+// that, and only then.
+func TestProgressSetReportsReplicas(t *testing.T) {
 	broker, redis := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, redis.Addr())
 	redistest.NewReplica(t, link.Addr())

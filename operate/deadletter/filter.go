@@ -9,19 +9,19 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// Filter picks dead letters. What is empty picks all.
+// Filter selects dead letters. Empty fields select all.
 type Filter struct {
 	Reasons []string
 	Streams []string
 	Topics  []string // of the source
-	// Since and Until bound the time at which letters were set aside: from
-	// Since, to before Until. The zero time is no bound.
+	// Since and Until bound the time at which letters were set aside: from Since, before Until. The
+	// zero time is not a bound.
 	Since, Until time.Time
-	// Places are those of letters or of their sources.
-	Places []Place
+	// IDs are those of letters or of their sources.
+	IDs []RecordID
 }
 
-// Check finds reasons that there are not.
+// Check returns an error for unknown reasons.
 func (f *Filter) Check() error {
 	var known []string
 	for _, r := range record.Reasons() {
@@ -35,12 +35,12 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// Takes says whether the filter picks a letter.
-func (f *Filter) Takes(l *Letter) bool {
+// takes says whether the filter selects a letter.
+func (f *Filter) takes(l *Letter) bool {
 	return among(f.Reasons, l.Reason) && among(f.Streams, l.Stream) && among(f.Topics, l.Source.Topic) &&
 		(f.Since.IsZero() || l.SetAside >= f.Since.UnixMilli()) &&
 		(f.Until.IsZero() || l.SetAside < f.Until.UnixMilli()) &&
-		(among(f.Places, l.At) || among(f.Places, l.Source))
+		(among(f.IDs, l.At) || among(f.IDs, l.Source))
 }
 
 func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

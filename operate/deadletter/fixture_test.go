@@ -54,14 +54,14 @@ func (f *fixture) context() context.Context {
 	return ctx
 }
 
-// began is when the first letter of a test was set aside; further ones follow
-// by the second.
+// began is when the first letter of a test was set aside; further ones follow at intervals of a
+// second.
 var began = time.Now().Add(-time.Hour).Truncate(time.Second)
 
 // letter is a dead letter to be written.
 type letter struct {
 	partition int32 // of the dead-letter topic
-	source    Place
+	source    RecordID
 	reason    string
 	stream    string
 	second    int // after began when it was set aside
@@ -70,7 +70,7 @@ type letter struct {
 	headers   []kgo.RecordHeader
 }
 
-// setAside writes dead letters as the pipeline does.
+// setAside writes dead letters like the pipeline.
 func (f *fixture) setAside(letters ...letter) {
 	f.t.Helper()
 	for _, l := range letters {
@@ -92,11 +92,12 @@ func (f *fixture) setAside(letters ...letter) {
 	}
 }
 
-// at is a place in the topic of events.
-func (f *fixture) at(partition int32, offset int64) Place { return Place{f.source, partition, offset} }
+// at is the ID of a record in the topic of events.
+func (f *fixture) at(partition int32, offset int64) RecordID {
+	return RecordID{f.source, partition, offset}
+}
 
-// events are the values of the records of the source topic that count, by how
-// often each is there.
+// events counts the values of the source topic's committed records.
 func (f *fixture) events() map[string]int {
 	f.t.Helper()
 	values := map[string]int{}
@@ -106,7 +107,7 @@ func (f *fixture) events() map[string]int {
 	return values
 }
 
-// records are those of the source topic that count.
+// records are the committed records of the source topic.
 func (f *fixture) records() (records []*kgo.Record) {
 	f.t.Helper()
 	last := map[int32]int64{} // a record in each partition says that all before it is read
@@ -134,7 +135,7 @@ func (f *fixture) records() (records []*kgo.Record) {
 	return records
 }
 
-// replay replays what a filter picks.
+// replay replays the letters that a filter selects.
 func (f *fixture) replay(change ...func(*Replay)) string {
 	f.t.Helper()
 	r := &Replay{Topic: f.topic, Producer: f.options()}

@@ -8,24 +8,22 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// index is what the dead-letter topic holds, without the original records.
+// index is the content of the dead-letter topic, without the original records.
 type index struct {
-	letters []*Letter // those that the filter takes, by when they were set aside
-	// copies are by event the places of all letters, also of those that the
-	// filter does not take.
-	copies map[event][]Place
-	// receipts are by event and partition of the dead-letter topic the offset
-	// of the last receipt.
+	letters []*Letter // those that the filter selects, by when they were set aside
+	// copies are by event the IDs of all letters, also of those that the filter does not select.
+	copies map[event][]RecordID
+	// receipts are by event and partition of the dead-letter topic the offset of the last receipt.
 	receipts map[event]map[int32]int64
 }
 
 // newIndex reads the topic.
 func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error) {
-	x := &index{copies: map[event][]Place{}, receipts: map[event]map[int32]int64{}}
-	err := topic.read(ctx, func(at Place, rec *fetch.Record) error {
+	x := &index{copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
+	err := topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
 		letter, receipt := parse(at, rec)
 		switch {
-		case letter == nil && receipt.Topic == "": // somebody else's
+		case letter == nil && receipt.Topic == "": // written by something else
 		case letter == nil:
 			if x.receipts[receipt] == nil {
 				x.receipts[receipt] = map[int32]int64{}
@@ -33,7 +31,7 @@ func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error)
 			x.receipts[receipt][at.Partition] = max(x.receipts[receipt][at.Partition], at.Offset)
 		default:
 			x.copies[letter.event()] = append(x.copies[letter.event()], at)
-			if filter.Takes(letter) {
+			if filter.takes(letter) {
 				x.letters = append(x.letters, letter)
 			}
 		}
@@ -52,8 +50,7 @@ func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error)
 	return x, nil
 }
 
-// uncovered are the partitions of the letters of an event that have no receipt
-// behind them.
+// uncovered are the partitions of an event's letters without a later receipt.
 func (x *index) uncovered(of event) (partitions []int32) {
 	for _, at := range x.copies[of] {
 		receipt, ok := x.receipts[of][at.Partition]
@@ -64,8 +61,8 @@ func (x *index) uncovered(of event) (partitions []int32) {
 	return partitions
 }
 
-// List lists the letters that a filter takes, by when they were set aside,
-// without the original records.
+// List lists the letters that a filter selects, by when they were set aside, without the original
+// records.
 func List(ctx context.Context, topic *Topic, filter *Filter) ([]*Letter, error) {
 	if err := filter.Check(); err != nil {
 		return nil, err
@@ -77,17 +74,17 @@ func List(ctx context.Context, topic *Topic, filter *Filter) ([]*Letter, error) 
 	return x.letters, nil
 }
 
-// Find reads the letters at a place, or of a source, with the original records.
-func Find(ctx context.Context, topic *Topic, place Place) ([]*Letter, error) {
-	x, err := newIndex(ctx, topic, &Filter{Places: []Place{place}})
+// Find reads the letters with an ID, of their own or of their source, with the original records.
+func Find(ctx context.Context, topic *Topic, id RecordID) ([]*Letter, error) {
+	x, err := newIndex(ctx, topic, &Filter{IDs: []RecordID{id}})
 	if err != nil || len(x.letters) == 0 {
 		return nil, err
 	}
-	wanted := map[Place]*Letter{}
+	wanted := map[RecordID]*Letter{}
 	for _, l := range x.letters {
 		wanted[l.At] = l
 	}
-	err = topic.read(ctx, func(at Place, rec *fetch.Record) error {
+	err = topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
 		if l := wanted[at]; l != nil {
 			l.fill(rec)
 		}

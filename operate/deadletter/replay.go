@@ -11,34 +11,34 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// Replay puts the original records of dead letters back on their topics, in the
-// partitions they came from.
+// Replay writes the original records of dead letters back to their topics, into the partitions they
+// came from.
 type Replay struct {
 	Topic *Topic
-	// Producer says how the brokers are reached.
+	// Producer configures the connection to the brokers.
 	Producer []kgo.Opt
 	Filter   Filter
-	// StampNow gives the records the present time; else they keep their own, by
-	// which they are judged to be late or from the future.
+	// StampNow gives the records the current time; otherwise they keep their own, by which they may
+	// be late or from the future.
 	StampNow bool
-	// MaxLetters is the number of letters of one transaction; 0 is 500.
+	// MaxLetters is the number of letters in one transaction; 0 means 500.
 	MaxLetters int
 
-	// indexed, if not nil, is called when the topic has been read and nothing has
-	// been written: where tests step between two replays.
+	// indexed, if not nil, is called after the topic was read and before anything is written, for
+	// tests of concurrent replays.
 	indexed func()
 }
 
-// Summary is what became of the letters that the filter takes.
+// Summary is what happened to the letters that the filter selects.
 type Summary struct {
 	Replayed map[string]int // events by reason
 	Passed   map[Why]int    // letters not replayed
 }
 
-// Why says why a letter is not replayed.
+// Why is why a letter is not replayed.
 type Why string
 
-// The reasons for which letters are not replayed.
+// The reasons why letters are not replayed.
 const (
 	Before  Why = "replayed before"
 	Twice   Why = "there twice for one event"
@@ -49,12 +49,12 @@ const (
 	Gone    Why = "removed by the dead-letter topic's retention in the meantime"
 )
 
-// allWhys lists them in the order in which they are told.
+// allWhys lists them in the order of the output.
 func allWhys() []Why { return []Why{Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
 
-// Plan says what Run would do.
-func (r *Replay) Plan(ctx context.Context) (Summary, error) {
-	p, err := r.plan(ctx)
+// Preview says what Run would do.
+func (r *Replay) Preview(ctx context.Context) (Summary, error) {
+	p, err := r.choose(ctx)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -64,8 +64,8 @@ func (r *Replay) Plan(ctx context.Context) (Summary, error) {
 	return p.summary, nil
 }
 
-// Run replays. After an error the Summary says what was replayed for sure; it
-// may be run again, and goes on from where it was.
+// Run replays. After an error the Summary says what was certainly replayed; Run may be called
+// again, and continues from there.
 func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.TransactionalID("weir-replay." + r.Topic.Name), kgo.TransactionTimeout(time.Minute),
@@ -75,11 +75,11 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	defer client.Close()
-	// First, so that nobody else can replay any more once the topic is read.
+	// First, so that no other replay can run once the topic is read.
 	if _, _, err := client.ProducerID(ctx); err != nil {
 		return Summary{}, fmt.Errorf("begin a replay: %w", err)
 	}
-	p, err := r.plan(ctx)
+	p, err := r.choose(ctx)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -90,7 +90,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	if w.most == 0 {
 		w.most = maxLetters
 	}
-	err = r.Topic.read(ctx, func(at Place, rec *fetch.Record) error {
+	err = r.Topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
 		l := p.chosen[at]
 		if l == nil {
 			return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestReplayPutsBackTheOriginal(t *testing.T) {
+func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(1, 7), reason: "wrong_type", stream: "s", value: "a", age: time.Hour, headers: []kgo.RecordHeader{
 		{Key: "trace", Value: []byte("x")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
@@ -44,11 +44,11 @@ func TestReplayKeepsNullKeysAndValues(t *testing.T) {
 	}
 }
 
-func TestReplayIsOnce(t *testing.T) {
+func TestReplayWritesEachEventOnce(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(
 		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a"},
-		// Written again after a kill, and without a key in another partition.
+		// Written again after a kill and, lacking a key, in another partition.
 		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 1},
 		letter{partition: 1, source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 2},
 		letter{partition: 1, source: f.at(0, 2), reason: "missing_field", stream: "s", value: "b", second: 3},
@@ -68,8 +68,8 @@ func TestReplayIsOnce(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, step.want)
 		}
 	}
-	// The processor writes a letter again that was replayed already: its receipt
-	// is written again too, so that retention cannot take it before the letter.
+	// The processor writes a letter again that was replayed already: its receipt is written again
+	// too, so that retention does not remove the receipt before the letter.
 	f.setAside(letter{source: f.at(0, 2), reason: "missing_field", stream: "s", value: "b", second: 9})
 	for range 2 {
 		if got, want := f.replay(), "map[] map["+string(Counted)+":1 replayed before:5]"; got != want {
@@ -85,7 +85,7 @@ func TestReplayIsOnce(t *testing.T) {
 		receipts += len(of)
 	}
 	for of := range x.copies {
-		if left := x.uncovered(of); (of.Place == f.at(0, 3)) != (len(left) > 0) {
+		if left := x.uncovered(of); (of.RecordID == f.at(0, 3)) != (len(left) > 0) {
 			t.Errorf("%v has no receipt in partitions %v", of, left)
 		}
 	}
@@ -97,8 +97,8 @@ func TestReplayIsOnce(t *testing.T) {
 	}
 }
 
-// What a stopped replay has read is of no use any more once another has begun.
-func TestReplayThatIsTakenOver(t *testing.T) {
+// What a stopped replay has read is outdated once another has begun.
+func TestReplayTakenOver(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "a"}, letter{source: f.at(0, 2), reason: "wrong_type", value: "b"})
 	first := &Replay{Topic: f.topic, Producer: f.options()}
@@ -116,25 +116,25 @@ func TestReplayThatIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestReplayPassesOverWhatCannotStay(t *testing.T) {
+func TestReplaySkipsExpiredRecords(t *testing.T) {
 	f := newFixture(t)
 	const week = 7 * 24 * time.Hour // the brokers' default retention
 	f.setAside(
 		letter{source: f.at(0, 1), reason: "wrong_type", value: "old", age: 2 * week},
 		letter{source: f.at(9, 1), reason: "wrong_type", value: "partition"},
-		letter{source: Place{"no-such-topic", 0, 1}, reason: "wrong_type", value: "topic"},
+		letter{source: RecordID{"no-such-topic", 0, 1}, reason: "wrong_type", value: "topic"},
 	)
-	plan := &Replay{Topic: f.topic, Filter: Filter{Topics: []string{f.source, "no-such-topic"}}}
-	summary, err := plan.Plan(f.context())
+	replay := &Replay{Topic: f.topic, Filter: Filter{Topics: []string{f.source, "no-such-topic"}}}
+	summary, err := replay.Preview(f.context())
 	if want := "map[] map[" + string(NoTopic) + ":2 " + string(Expired) + ":1]"; err != nil || text(summary) != want {
 		t.Errorf("got  %s, %v\nwant %s", text(summary), err, want)
 	}
-	plan.StampNow = true
-	if summary, err = plan.Plan(f.context()); err != nil || summary.Replayed["wrong_type"] != 1 {
+	replay.StampNow = true
+	if summary, err = replay.Preview(f.context()); err != nil || summary.Replayed["wrong_type"] != 1 {
 		t.Errorf("%v, %v", summary, err)
 	}
 	if n := len(f.events()); n != 0 {
-		t.Errorf("a plan has written %d events", n)
+		t.Errorf("a preview has written %d events", n)
 	}
 	f.replay(func(r *Replay) { r.StampNow = true })
 	if records := f.records(); len(records) != 1 || time.Since(records[0].Timestamp) > time.Hour {
@@ -142,7 +142,7 @@ func TestReplayPassesOverWhatCannotStay(t *testing.T) {
 	}
 }
 
-// Many letters are several transactions, and a large one is one of its own.
+// Many letters take several transactions, and a large one takes one of its own.
 func TestReplayOfLargeLetters(t *testing.T) {
 	f := newFixture(t)
 	want := map[string]int{}
@@ -191,8 +191,8 @@ func TestReadWaitsForOpenTransactions(t *testing.T) {
 	}
 }
 
-// A topic that was deleted and made anew has other events at the same places.
-func TestReplayAfterTopicWasMadeAnew(t *testing.T) {
+// A topic that was deleted and recreated has other events at the same offsets.
+func TestReplayAfterTopicRecreated(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "old", age: time.Hour})
 	f.replay()

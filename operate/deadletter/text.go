@@ -62,9 +62,9 @@ func list(counts map[string]int) string {
 
 // letterJSON is a letter in JSON, its bytes as text where they are UTF-8.
 type letterJSON struct {
-	At          Place        `json:"at"`
+	At          RecordID     `json:"at"`
 	SetAside    int64        `json:"set_aside"`
-	Source      Place        `json:"source"`
+	Source      RecordID     `json:"source"`
 	Timestamp   int64        `json:"timestamp"`
 	Reason      string       `json:"reason"`
 	Message     string       `json:"message"`
@@ -120,8 +120,8 @@ func WriteJSON(out io.Writer, letters []*Letter) error {
 	}{append([]*Letter{}, letters...), reasons, replayed})
 }
 
-// WriteText writes a letter with the original record: what can be printed as it
-// is, anything else in hexadecimal.
+// WriteText writes a letter with the original record: printable bytes as they are, everything else
+// in hexadecimal.
 func (l *Letter) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, moment(l.SetAside))
@@ -149,7 +149,7 @@ func (l *Letter) WriteText(out io.Writer) error {
 	return err
 }
 
-// isPrintable says whether bytes may go to a terminal as they are.
+// isPrintable says whether bytes may be written to a terminal as they are.
 func isPrintable(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -161,7 +161,7 @@ func isPrintable(b []byte) bool {
 	return true
 }
 
-// printable is a text on one line, quoted where it has to be.
+// printable is a text on one line, quoted if necessary.
 func printable(text string) string {
 	if isPrintable([]byte(text)) && !strings.ContainsAny(text, "\n\t") {
 		return text
@@ -190,7 +190,7 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 	text := verb + number(n, "event") + list(s.Replayed) + "\n"
 	for _, why := range allWhys() {
 		if of := s.Passed[why]; of > 0 {
-			text += fmt.Sprintf("passed over %s %s\n", number(of, "dead letter"), why)
+			text += fmt.Sprintf("skipped %s %s\n", number(of, "dead letter"), why)
 		}
 	}
 	_, err := io.WriteString(out, text)

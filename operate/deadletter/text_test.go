@@ -14,14 +14,14 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 var letters = []*Letter{
 	{
-		At: Place{"dead", 0, 3}, SetAside: noon, Source: Place{"tx", 1, 40}, Timestamp: noon - 1500, Reason: "wrong_type",
+		At: RecordID{"dead", 0, 3}, SetAside: noon, Source: RecordID{"tx", 1, 40}, Timestamp: noon - 1500, Reason: "wrong_type",
 		Message: "stream pay: amount: a decimal is wanted", Stream: "pay", Replays: 1, Replayed: true,
 	},
 	{
-		At: Place{"dead", 1, 12}, SetAside: noon + 60_000, Source: Place{"tx", 0, 7}, Timestamp: noon, Reason: "malformed",
+		At: RecordID{"dead", 1, 12}, SetAside: noon + 60_000, Source: RecordID{"tx", 0, 7}, Timestamp: noon, Reason: "malformed",
 		Message: "not\nJSON",
 	},
-	{At: Place{"dead", 1, 13}, SetAside: noon + 61_000, Source: Place{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay"},
+	{At: RecordID{"dead", 1, 13}, SetAside: noon + 61_000, Source: RecordID{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay"},
 }
 
 func written(t *testing.T, write func(*strings.Builder) error) string {
@@ -131,8 +131,8 @@ func TestWriteText(t *testing.T) {
 func TestSummary(t *testing.T) {
 	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2}}
 	want := "replayed 4 events: 3 missing_field, 1 wrong_type\n" +
-		"passed over 2 dead letters replayed before\n" +
-		"passed over 1 dead letter late, so counted already by the features that they are not too late for\n"
+		"skipped 2 dead letters replayed before\n" +
+		"skipped 1 dead letter late, so counted already by the features that they are not too late for\n"
 	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return s.WriteText(out, false) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -145,7 +145,7 @@ func TestFilter(t *testing.T) {
 	second := time.UnixMilli(noon + 60_000)
 	for _, c := range []struct {
 		filter Filter
-		want   string // the letters taken
+		want   string // the letters selected
 	}{
 		{Filter{}, "012"},
 		{Filter{Reasons: []string{"wrong_type"}}, "02"},
@@ -154,12 +154,12 @@ func TestFilter(t *testing.T) {
 		{Filter{Since: second}, "12"},
 		{Filter{Until: second}, "0"},
 		{Filter{Since: second, Until: second.Add(time.Second)}, "1"},
-		{Filter{Places: []Place{{"tx", 1, 40}, {"dead", 1, 12}}}, "01"},
-		{Filter{Places: []Place{{"tx", 1, 40}}, Reasons: []string{"late"}}, ""},
+		{Filter{IDs: []RecordID{{"tx", 1, 40}, {"dead", 1, 12}}}, "01"},
+		{Filter{IDs: []RecordID{{"tx", 1, 40}}, Reasons: []string{"late"}}, ""},
 	} {
 		got := ""
 		for i, l := range letters {
-			if c.filter.Takes(l) {
+			if c.filter.takes(l) {
 				got += string(rune('0' + i))
 			}
 		}
@@ -175,15 +175,15 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestParsePlace(t *testing.T) {
+func TestParseRecordID(t *testing.T) {
 	for _, text := range []string{"", "a", "a/1", "/1/2", "a/x/1", "a/-1/2", "a/1/-2", "a/1/2/3", "a/99999999999/1"} {
-		_, err := ParsePlace(text)
-		want := `"` + text + `" is no place of a record: write topic/partition/offset, such as transactions/3/1040`
+		_, err := ParseRecordID(text)
+		want := `"` + text + `" does not name a record: write topic/partition/offset, such as transactions/3/1040`
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if p, err := ParsePlace("a.b-c/3/1040"); err != nil || p != (Place{"a.b-c", 3, 1040}) {
+	if p, err := ParseRecordID("a.b-c/3/1040"); err != nil || p != (RecordID{"a.b-c", 3, 1040}) {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestFindAndList(t *testing.T) {
 			headers: []kgo.RecordHeader{{Key: "weir-stream", Value: []byte("theirs")}, {Key: "h", Value: []byte("v")}}},
 		letter{partition: 1, source: f.at(0, 2), reason: "late", stream: "s", value: "b"},
 	)
-	// What is no dead letter is passed over.
+	// Records that are not dead letters are skipped.
 	stranger := &kgo.Record{Topic: f.topic.Name, Value: []byte("hello")}
 	if err := f.client.ProduceSync(f.context(), stranger).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -207,8 +207,8 @@ func TestFindAndList(t *testing.T) {
 	if len(found) != 2 || found[0].Reason != "late" || found[1].Reason != "wrong_type" || found[1].Value != nil {
 		t.Errorf("found %v", found)
 	}
-	for _, place := range []Place{f.at(0, 1), {f.topic.Name, 0, 0}} {
-		found, err := Find(f.context(), f.topic, place)
+	for _, id := range []RecordID{f.at(0, 1), {f.topic.Name, 0, 0}} {
+		found, err := Find(f.context(), f.topic, id)
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%v, %v", found, err)
 		}

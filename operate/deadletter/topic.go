@@ -15,13 +15,13 @@ import (
 type Topic struct {
 	Client *kafka.Client
 	Name   string
-	// Patience is how long to wait for the next records of it; 0 is 30 seconds.
+	// Patience is how long to wait for the next records; 0 means 30 seconds.
 	Patience time.Duration
 }
 
-// read visits all records that the topic holds when it is called, those of
-// transactions once they are committed.
-func (t *Topic) read(ctx context.Context, visit func(at Place, rec *fetch.Record) error) error {
+// read visits all records that the topic holds at the time of the call; records of transactions
+// once these are committed.
+func (t *Topic) read(ctx context.Context, visit func(at RecordID, rec *fetch.Record) error) error {
 	found, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{t.Name}})
 	if err == nil {
 		err = found.Topics[0].Error
@@ -33,8 +33,8 @@ func (t *Topic) read(ctx context.Context, visit func(at Place, rec *fetch.Record
 	for _, p := range found.Topics[0].Partitions {
 		partitions = append(partitions, int32(p.ID))
 	}
-	// Up to the ends of the logs, not only to those of what is committed: what
-	// stands behind an open transaction is waited for, it may be receipts.
+	// Up to the ends of the logs, not only of what is committed: it waits for records after an open
+	// transaction, which may be receipts.
 	ends := t.poller(fetch.ReadUncommitted)
 	defer ends.Close()
 	ranges, err := ends.Offsets(ctx, t.Name, partitions...)
@@ -54,7 +54,7 @@ func (t *Topic) read(ctx context.Context, visit func(at Place, rec *fetch.Record
 	for len(left) > 0 {
 		part, err := t.next(ctx, records)
 		var outside *fetch.OffsetOutOfRangeError
-		if errors.As(err, &outside) { // retention was quicker
+		if errors.As(err, &outside) { // retention was faster
 			records.Seek(t.Name, outside.Partition, outside.LogStart)
 			done(records, t.Name, left, outside.Partition, outside.LogStart)
 			continue
@@ -72,7 +72,7 @@ func (t *Topic) read(ctx context.Context, visit func(at Place, rec *fetch.Record
 			if !ok || rec.Offset >= left[part.Partition] {
 				break
 			}
-			if err := visit(Place{t.Name, part.Partition, rec.Offset}, &rec); err != nil {
+			if err := visit(RecordID{t.Name, part.Partition, rec.Offset}, &rec); err != nil {
 				return err
 			}
 		}
@@ -82,7 +82,7 @@ func (t *Topic) read(ctx context.Context, visit func(at Place, rec *fetch.Record
 	return nil
 }
 
-// done takes a partition off those left once it has been read to its end.
+// done removes a partition from those left once it has been read to its end.
 func done(records *fetch.Poller, topic string, left map[int32]int64, partition int32, next int64) {
 	if next >= left[partition] {
 		delete(left, partition)
@@ -94,8 +94,8 @@ func (t *Topic) poller(isolation fetch.Isolation) *fetch.Poller {
 	return fetch.NewPoller(fetch.PollerConfig{Transport: t.Client.Transport, Bootstrap: t.Client.Addr, Isolation: isolation})
 }
 
-// next waits for the next records. Its patience begins anew while some partition was
-// never fetched: only of those that were it can be told what they wait for.
+// next waits for the next records. Its patience starts over while some partition was never fetched:
+// only for fetched ones it is known what they wait for.
 func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
 	for {
 		part, err := t.poll(ctx, records)
@@ -115,7 +115,7 @@ func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partiti
 	}
 }
 
-// poll waits for records as long as there is patience.
+// poll waits for records until the patience ends.
 func (t *Topic) poll(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
 	patience := t.Patience
 	if patience == 0 {

@@ -11,17 +11,19 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Fill is how far new features are filled with what was applied before they were there.
+// Fill is the progress of filling new features with records that were applied before they were
+// defined.
 type Fill struct {
 	Features []string `json:"features"`
 	Topic    string   `json:"topic"`
-	// Status is "filling", "done", or "given up" where some partition never will be whole: another fill takes its place.
+	// Status is "filling", "done", or "given up" if some partition can never be complete: another
+	// fill replaces it.
 	Status string `json:"status"`
-	// Filled and All are offsets of all shards; All is 0 before it has begun.
+	// Filled and All count offsets over all shards; All is 0 before it has begun.
 	Filled int64 `json:"filled"`
 	All    int64 `json:"all"`
-	// Since is the event time from which on the features are complete once it is done; null
-	// for all events there ever were.
+	// Since is the event time since which the features are complete once it is done; null for all
+	// events.
 	Since *time.Time `json:"complete_since"`
 }
 
@@ -68,7 +70,7 @@ func writeFills(out io.Writer, fills []Fill) error {
 		case f.Status == "done":
 			continue
 		case f.Status == "given up":
-			what = "the backfill of some partitions is given up; what is needed of it is filled anew"
+			what = "the backfill of some partitions is given up; what is still needed of it is filled again"
 		case f.All == 0:
 			what = "backfill not begun"
 		default:

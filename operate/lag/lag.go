@@ -1,5 +1,5 @@
-// Package lag says how far each partition has been applied, and how much of it
-// has not.
+// Package lag reports how far each partition has been applied, and how many records are
+// left.
 package lag
 
 import (
@@ -20,51 +20,49 @@ type Progress interface {
 	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
 }
 
-// Partition is how far one partition is. Offsets are those of the next record.
-type Partition struct {
+// PartitionLag is the lag of one partition. Offsets are those of the next record.
+type PartitionLag struct {
 	Topic     string `json:"topic"`
 	Partition int32  `json:"partition"`
-	// The log holds Start to End, the high watermark. Records from Stable on, the
-	// last stable offset, cannot be read yet: a transaction is open there. Where
-	// uncommitted records are read, Stable is End.
+	// The log holds Start to End, the high watermark. Records from Stable on, the last stable
+	// offset, cannot be read yet because of an open transaction. If uncommitted records are read,
+	// Stable is End.
 	Start  int64 `json:"start"`
 	Stable int64 `json:"stable"`
 	End    int64 `json:"end"`
-	// Applied is where the shard is that is least far, Furthest the one that is
-	// furthest; null where a shard has no progress yet, or none has.
+	// Applied is the position of the shard that is furthest behind, Furthest that of the one
+	// furthest ahead; null if a shard has no progress yet, or none has.
 	Applied  *int64 `json:"applied"`
 	Furthest *int64 `json:"furthest"`
 	// Committed is the group's offset in Kafka, which follows; null for none.
 	Committed *int64 `json:"committed"`
-	// Lag is the number of offsets up to End that some shard has still to apply,
-	// Open of those of them that cannot be read yet, Lost of those that are no
-	// longer in the log.
+	// Lag is the number of offsets up to End that some shard has still to apply, Open the part of
+	// them that cannot be read yet, Lost the part that is no longer in the log.
 	Lag  int64 `json:"lag"`
 	Open int64 `json:"open"`
 	Lost int64 `json:"lost"`
-	// OpenSince is the timestamp of the first record of the open transaction;
-	// null where none is open.
+	// OpenSince is the timestamp of the first record of the open transaction; null if none is open.
 	OpenSince *time.Time `json:"open_since"`
-	// Behind are the shards that are less far than others.
+	// Behind are the shards that are behind others.
 	Behind []Shard `json:"behind,omitempty"`
 }
 
-// Shard is how far one shard is; Applied is null where it has no progress.
+// Shard is the progress of one shard; Applied is null if it has none.
 type Shard struct {
 	Shard   int    `json:"shard"`
 	Applied *int64 `json:"applied"`
 }
 
-// Reader is what is needed to look.
-type Reader struct {
+// Monitor reads the lag of partitions.
+type Monitor struct {
 	Client    *kafka.Client
 	Isolation fetch.Isolation
 	Group     string
 	Store     Progress
 }
 
-// Read looks at all partitions of topics, in their order.
-func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error) {
+// Read reads the lag of all partitions of topics, in order.
+func (r *Monitor) Read(ctx context.Context, topics []string) ([]PartitionLag, error) {
 	all, err := Partitions(ctx, r.Client, topics)
 	if err != nil {
 		return nil, err
@@ -73,7 +71,7 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 	for _, p := range all {
 		asked[p.Topic] = append(asked[p.Topic], int(p.ID))
 	}
-	// The store first: what is applied meanwhile is then no negative lag.
+	// The store first: what is applied meanwhile must not make the lag negative.
 	progress, err := r.Store.Progress(ctx, all)
 	if err != nil {
 		return nil, err
@@ -86,9 +84,9 @@ func (r *Reader) Read(ctx context.Context, topics []string) ([]Partition, error)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Partition, len(all))
+	list := make([]PartitionLag, len(all))
 	for i, id := range all {
-		list[i] = partition(id, &logs[i], progress[i], committed[id])
+		list[i] = partitionLag(id, &logs[i], progress[i], committed[id])
 		if list[i].Open == 0 {
 			continue
 		}
@@ -122,9 +120,9 @@ func Partitions(ctx context.Context, client *kafka.Client, topics []string) (all
 	return all, nil
 }
 
-// partition works out how far a partition is.
-func partition(id state.Partition, held *fetch.Log, progress []state.Position, committed int64) Partition {
-	p := Partition{
+// partitionLag computes the lag of a partition.
+func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position, committed int64) PartitionLag {
+	p := PartitionLag{
 		Topic: id.Topic, Partition: id.ID, Start: held.Start, Stable: min(held.Stable, held.End), End: held.End,
 		Applied: known(state.Lowest(progress)), Furthest: known(state.Highest(progress)), Committed: known(committed),
 	}
@@ -143,7 +141,7 @@ func partition(id state.Partition, held *fetch.Log, progress []state.Position, c
 	return p
 }
 
-// known is an offset that is there.
+// known is an offset, nil if it is negative.
 func known(offset int64) *int64 {
 	if offset < 0 {
 		return nil
@@ -151,8 +149,8 @@ func known(offset int64) *int64 {
 	return &offset
 }
 
-// committed reads the group's offsets, -1 where there is none. A group that nobody has joined yet has none.
-func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[state.Partition]int64, error) {
+// committed reads the group's offsets, -1 for none. A group without members so far has none.
+func (r *Monitor) committed(ctx context.Context, asked map[string][]int) (map[state.Partition]int64, error) {
 	reply, err := r.Client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: r.Group, Topics: asked})
 	if err == nil {
 		err = reply.Error
@@ -180,8 +178,8 @@ func (r *Reader) committed(ctx context.Context, asked map[string][]int) (map[sta
 	return offsets, nil
 }
 
-// logs look up what the partitions hold.
-func (r *Reader) logs(ctx context.Context, all []state.Partition) ([]fetch.Log, error) {
+// logs looks up the partitions' logs.
+func (r *Monitor) logs(ctx context.Context, all []state.Partition) ([]fetch.Log, error) {
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: r.Isolation})
 	defer poller.Close()
 	logs, err := poller.Logs(ctx, all)
@@ -196,9 +194,9 @@ func (r *Reader) logs(ctx context.Context, all []state.Partition) ([]fetch.Log, 
 	return logs, nil
 }
 
-// timestamp reads that of the record at an offset, whatever transaction it
-// belongs to; nil where no record can be had.
-func (r *Reader) timestamp(ctx context.Context, id state.Partition, offset int64) (*time.Time, error) {
+// timestamp reads that of the record at an offset, whatever transaction it belongs to; nil if no
+// record can be read.
+func (r *Monitor) timestamp(ctx context.Context, id state.Partition, offset int64) (*time.Time, error) {
 	reply, err := r.Client.Fetch(ctx, &kafka.FetchRequest{
 		Topic: id.Topic, Partition: int(id.ID), Offset: offset, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second,
 		IsolationLevel: kafka.ReadUncommitted,
@@ -211,7 +209,7 @@ func (r *Reader) timestamp(ctx context.Context, id state.Partition, offset int64
 	}
 	record, err := reply.Records.ReadRecord()
 	if err != nil {
-		return nil, nil // it has ended meanwhile, or cannot be decoded: there is no saying
+		return nil, nil // it has ended meanwhile, or cannot be decoded
 	}
 	at := record.Time.UTC()
 	return &at, nil

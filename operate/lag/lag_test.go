@@ -28,22 +28,22 @@ func TestPartition(t *testing.T) {
 	for name, c := range map[string]struct {
 		progress  []int64
 		committed int64
-		want      Partition
+		want      PartitionLag
 	}{
-		"even":     {[]int64{50, 50}, 40, Partition{Applied: at(50), Furthest: at(50), Committed: at(40), Lag: 50}},
-		"uneven":   {[]int64{50, 70, 60}, -1, Partition{Applied: at(50), Furthest: at(70), Lag: 50, Behind: []Shard{{0, at(50)}, {2, at(60)}}}},
-		"none yet": {[]int64{-1, -1}, -1, Partition{Lag: 90}},
-		"one new":  {[]int64{-1, 100}, 100, Partition{Furthest: at(100), Committed: at(100), Lag: 90, Behind: []Shard{{0, nil}}}},
-		"lost":     {[]int64{4, 10}, 4, Partition{Applied: at(4), Furthest: at(10), Committed: at(4), Lag: 90, Lost: 6, Behind: []Shard{{0, at(4)}}}},
-		"ahead":    {[]int64{120, 120}, 120, Partition{Applied: at(120), Furthest: at(120), Committed: at(120)}},
-		"open":     {[]int64{80, 80}, 80, Partition{Stable: 80, Applied: at(80), Furthest: at(80), Committed: at(80), Lag: 20, Open: 20}},
-		"beyond":   {[]int64{90, 90}, 90, Partition{Stable: 80, Applied: at(90), Furthest: at(90), Committed: at(90), Lag: 10, Open: 10}},
+		"even":     {[]int64{50, 50}, 40, PartitionLag{Applied: at(50), Furthest: at(50), Committed: at(40), Lag: 50}},
+		"uneven":   {[]int64{50, 70, 60}, -1, PartitionLag{Applied: at(50), Furthest: at(70), Lag: 50, Behind: []Shard{{0, at(50)}, {2, at(60)}}}},
+		"none yet": {[]int64{-1, -1}, -1, PartitionLag{Lag: 90}},
+		"one new":  {[]int64{-1, 100}, 100, PartitionLag{Furthest: at(100), Committed: at(100), Lag: 90, Behind: []Shard{{0, nil}}}},
+		"lost":     {[]int64{4, 10}, 4, PartitionLag{Applied: at(4), Furthest: at(10), Committed: at(4), Lag: 90, Lost: 6, Behind: []Shard{{0, at(4)}}}},
+		"ahead":    {[]int64{120, 120}, 120, PartitionLag{Applied: at(120), Furthest: at(120), Committed: at(120)}},
+		"open":     {[]int64{80, 80}, 80, PartitionLag{Stable: 80, Applied: at(80), Furthest: at(80), Committed: at(80), Lag: 20, Open: 20}},
+		"beyond":   {[]int64{90, 90}, 90, PartitionLag{Stable: 80, Applied: at(90), Furthest: at(90), Committed: at(90), Lag: 10, Open: 10}},
 	} {
 		c.want.Topic, c.want.Partition, c.want.Start, c.want.End = "tx", 3, 10, 100
 		if c.want.Stable == 0 {
 			c.want.Stable = 100
 		}
-		got := partition(id, &fetch.Log{Start: 10, Stable: c.want.Stable, End: 100}, positions(c.progress...), c.committed)
+		got := partitionLag(id, &fetch.Log{Start: 10, Stable: c.want.Stable, End: 100}, positions(c.progress...), c.committed)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -63,10 +63,10 @@ func TestWrite(t *testing.T) {
 		behind[i] = int64(1000 + i)
 	}
 	open, since := state.Partition{Topic: "transactions", ID: 1}, time.Date(2026, 7, 1, 8, 30, 0, 0, time.UTC)
-	list := []Partition{
-		partition(state.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
-		partition(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), 999),
-		partition(open, &fetch.Log{Stable: 50, End: 54}, positions(50), 50),
+	list := []PartitionLag{
+		partitionLag(state.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
+		partitionLag(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), 999),
+		partitionLag(open, &fetch.Log{Stable: 50, End: 54}, positions(50), 50),
 	}
 	list[2].OpenSince = &since
 	want := strings.Join([]string{
@@ -81,7 +81,7 @@ func TestWrite(t *testing.T) {
 			`shard 5 at 1005, shard 6 at 1006, shard 7 at 1007 and 3 more`,
 		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing behind it can be read until it ends`,
 		`lag 207 in all`,
-		`last_k, spent, of logins: the backfill of some partitions is given up; what is needed of it is filled anew`,
+		`last_k, spent, of logins: the backfill of some partitions is given up; what is still needed of it is filled again`,
 		`new, of logins: backfill not begun`,
 		`young, of logins: backfilled 25%`,
 		``,
@@ -93,7 +93,7 @@ func TestWrite(t *testing.T) {
 	young, done, broken := epoch("1"), epoch("4"), epoch("3")
 	young.Filled, young.All, young.Since = 10, 40, since.UnixMilli()
 	done.Whole, broken.Broken = true, true
-	taken := epoch("6") // young goes on with a part of it
+	taken := epoch("6") // young continues with a part of it
 	taken.Broken, young.Fill.After = true, []string{"6"}
 	names["6"] = []string{"gone", "young"}
 	fills := Fills(&state.History{Fills: []state.FillEpoch{young, epoch("2"), broken, done, epoch("5"), taken}},
@@ -153,7 +153,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// On a real broker with transactions, and a real Redis.
+// Runs on a real broker with transactions, and a real Redis.
 func TestRead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -196,14 +196,14 @@ func TestRead(t *testing.T) {
 		return err == nil && reply.Topics[topic][0].Error == nil, fmt.Sprint(reply, err)
 	})
 	three, two := int64(3), int64(2)
-	for isolation, want := range map[fetch.Isolation]Partition{
+	for isolation, want := range map[fetch.Isolation]PartitionLag{
 		fetch.ReadCommitted:   {Stable: 5, Open: 4},
 		fetch.ReadUncommitted: {Stable: 9},
 	} {
 		want.Topic, want.Partition, want.End, want.Lag = topic, 1, 9, 6
 		want.Applied, want.Furthest, want.Committed = &three, &three, &two
 		testkit.Eventually(t, time.Minute, "the end of what can be read", func() (bool, string) {
-			got, err := (&Reader{Client: client, Isolation: isolation, Group: namespace, Store: s}).Read(ctx, []string{topic})
+			got, err := (&Monitor{Client: client, Isolation: isolation, Group: namespace, Store: s}).Read(ctx, []string{topic})
 			if err != nil {
 				return false, err.Error()
 			}
@@ -212,11 +212,11 @@ func TestRead(t *testing.T) {
 				return false, fmt.Sprint("open since ", since)
 			}
 			got[1].OpenSince = nil
-			diff := cmp.Diff([]Partition{{Topic: topic}, want}, got)
+			diff := cmp.Diff([]PartitionLag{{Topic: topic}, want}, got)
 			return diff == "", diff
 		})
 	}
-	_, err = (&Reader{Client: client, Store: s}).Read(ctx, []string{topic, "no-such-topic"})
+	_, err = (&Monitor{Client: client, Store: s}).Read(ctx, []string{topic, "no-such-topic"})
 	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
 		t.Errorf("got %v", err)
 	}

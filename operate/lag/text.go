@@ -11,7 +11,7 @@ import (
 )
 
 // Total sums up the lags and the losses.
-func Total(partitions []Partition) (lag, lost int64) {
+func Total(partitions []PartitionLag) (lag, lost int64) {
 	for _, p := range partitions {
 		lag += p.Lag
 		lost += p.Lost
@@ -22,8 +22,8 @@ func Total(partitions []Partition) (lag, lost int64) {
 // mostShards is how many shards that are behind are named.
 const mostShards = 8
 
-// WriteText writes a table, and below it the shards that are behind and what is to be filled.
-func WriteText(out io.Writer, partitions []Partition, fills []Fill) error {
+// WriteText writes a table, and below it the shards that are behind and the fills under way.
+func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG\tOPEN")
 	for _, p := range partitions {
@@ -78,14 +78,14 @@ func offset(o *int64) string {
 }
 
 // WriteJSON writes one JSON object.
-func WriteJSON(out io.Writer, partitions []Partition, fills []Fill) error {
+func WriteJSON(out io.Writer, partitions []PartitionLag, fills []Fill) error {
 	lag, lost := Total(partitions)
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
-		Partitions []Partition `json:"partitions"`
-		Lag        int64       `json:"lag"`
-		Lost       int64       `json:"lost"`
-		Backfills  []Fill      `json:"backfills"`
-	}{append([]Partition{}, partitions...), lag, lost, append([]Fill{}, fills...)})
+		Partitions []PartitionLag `json:"partitions"`
+		Lag        int64          `json:"lag"`
+		Lost       int64          `json:"lost"`
+		Backfills  []Fill         `json:"backfills"`
+	}{append([]PartitionLag{}, partitions...), lag, lost, append([]Fill{}, fills...)})
 }

@@ -1,5 +1,5 @@
-// Package place puts the progress of partitions where an operator wants it, and
-// says first what that will mean.
+// Package place sets the progress of partitions to an offset that an operator chooses, and first
+// says what that means.
 package place
 
 import (
@@ -18,7 +18,7 @@ type Brokers interface {
 	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
 }
 
-// Target is where partitions are to be placed.
+// Target is where to place partitions.
 type Target struct {
 	end    bool
 	offset int64 // negative for an end of the log
@@ -50,12 +50,12 @@ func (t Target) in(l *fetch.Log, tag string) state.Position {
 	return at
 }
 
-// Planner works out what placing partitions means.
-type Planner struct {
+// Placer computes what placing partitions means.
+type Placer struct {
 	Store   store.Progress
 	Brokers Brokers
-	Version string // of the plan under which partitions are placed that no plan has
-	// Again also places shards back that are further than the target.
+	Version string // of the plan for partitions that no plan has
+	// Again also moves shards back that are beyond the target.
 	Again bool
 	Now   time.Time
 }
@@ -65,11 +65,10 @@ type Step struct {
 	Partition state.Partition
 	To        state.Position
 	Log       fetch.Log
-	// Was is the log that the shards stand in which adopt the present one.
+	// Was is the earlier log of the shards that adopt the current one.
 	Was state.LogID
-	// First shards have no progress yet, Adopting ones stand in another log, Forward
-	// ones pass over up to Skipped offsets, Back ones apply up to Repeated offsets
-	// again, Staying ones are left where they are.
+	// First shards have no progress yet, Adopting ones are in another log, Forward ones skip up to
+	// Skipped offsets, Back ones apply up to Repeated offsets again, Staying ones are left alone.
 	First, Adopting, Forward, Back, Staying int
 	Skipped, Repeated                       int64
 
@@ -79,8 +78,8 @@ type Step struct {
 // Changes says whether the step changes anything.
 func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
 
-// Plan works out the steps; it writes nothing.
-func (p *Planner) Plan(ctx context.Context, partitions []state.Partition, to Target) ([]Step, error) {
+// Steps computes the steps; it writes nothing.
+func (p *Placer) Steps(ctx context.Context, partitions []state.Partition, to Target) ([]Step, error) {
 	underPlan := make([]state.Partition, len(partitions))
 	for i, id := range partitions {
 		underPlan[i] = id.WithPlan(p.Version)
@@ -112,7 +111,7 @@ func (p *Planner) Plan(ctx context.Context, partitions []state.Partition, to Tar
 }
 
 // names are the logs that positions belong to, by tag.
-func (p *Planner) names(ctx context.Context, progress []state.Position) (map[string]state.LogID, error) {
+func (p *Placer) names(ctx context.Context, progress []state.Position) (map[string]state.LogID, error) {
 	names := map[string]state.LogID{}
 	for _, at := range progress {
 		if _, known := names[at.Log]; known || at.Log == "" {
@@ -127,13 +126,13 @@ func (p *Planner) names(ctx context.Context, progress []state.Position) (map[str
 	return names, nil
 }
 
-// step works out the step of one partition.
-func (p *Planner) step(id state.Partition, log *fetch.Log, progress []state.Position, names map[string]state.LogID, to Target) Step {
+// step computes the step of one partition.
+func (p *Placer) step(id state.Partition, log *fetch.Log, progress []state.Position, names map[string]state.LogID, to Target) Step {
 	other := func(at state.Position) bool {
 		was := names[at.Log]
 		return at.Log != "" && at.Log != log.ID.Tag() && (was == (state.LogID{}) || was.Contradicts(log.ID))
 	}
-	name := log.ID // with all that was ever told of it
+	name := log.ID // with everything ever known about it
 	for _, at := range progress {
 		if at.Exists() && !other(at) {
 			name = name.With(names[at.Log])
@@ -171,8 +170,8 @@ func (p *Planner) step(id state.Partition, log *fetch.Log, progress []state.Posi
 	return s
 }
 
-// Apply does what the steps say. It is an error where something has moved since
-// they were planned; what was placed stays so.
+// Apply carries out the steps. It fails if something has moved since they were computed; what was
+// placed remains placed.
 func Apply(ctx context.Context, progress store.Progress, steps []Step) error {
 	var placements []state.Placement
 	want := 0

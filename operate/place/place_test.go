@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The log of the tests, one that there was before, and one of which brokers told less.
+// The log of the tests, an earlier one, and one of which brokers reported less.
 var (
 	here    = state.LogID{Cluster: "c1", Topic: "t2"}
 	before  = state.LogID{Cluster: "c1", Topic: "t1"}
@@ -32,7 +32,7 @@ type fake struct {
 	logs     []fetch.Log
 	err      error
 	placed   []state.Placement
-	moved    int // positions that others have moved meanwhile
+	moved    int // positions moved meanwhile by others
 }
 
 func (f *fake) Progress(context.Context, []state.Partition) ([][]state.Position, error) {
@@ -77,7 +77,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// What is told, and what is then done, of a log that holds 10 to 99.
+// Checks the text and the effect for a log that holds 10 to 99.
 func TestPlan(t *testing.T) {
 	lost := state.Position{Offset: 40, Epoch: 1, Log: "unheard"}
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestPlan(t *testing.T) {
 				"  1 shard moves forward\n" +
 				"  up to 50 offsets will NOT be applied; features say so in complete_since\n",
 			want: []state.Position{at(60, -1, here), at(60, -1, here)}, gap: now},
-		{name: "a log that nobody knows any more", progress: []state.Position{lost}, to: "end",
+		{name: "a log that is no longer known", progress: []state.Position{lost}, to: "end",
 			text: "tx/3: to offset 100 of the log, which holds 10 to 99\n" +
 				"  1 shard has applied another log: topic ID unknown in cluster unknown; the state is kept, and what comes is applied of topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n" +
@@ -124,12 +124,12 @@ func TestPlan(t *testing.T) {
 		{name: "not back", progress: []state.Position{at(50, 2, here)}, to: "20",
 			text: "tx/3: to offset 20 of the log, which holds 10 to 99\n" +
 				"  1 shard is there or further, and will stay\n"},
-		{name: "back, when told twice", progress: []state.Position{at(50, 2, here), at(20, 2, here)}, to: "20", again: true,
+		{name: "back, when forced", progress: []state.Position{at(50, 2, here), at(20, 2, here)}, to: "20", again: true,
 			text: "tx/3: to offset 20 of the log, which holds 10 to 99\n" +
 				"  1 shard moves back: up to 30 offsets will be applied AGAIN, and count twice\n" +
 				"  1 shard is there or further, and will stay\n",
 			want: []state.Position{at(20, -1, here), at(20, 2, here)}},
-		{name: "brokers told less of the log", progress: []state.Position{at(15, 2, partial)}, to: "20",
+		{name: "brokers reported less of the log", progress: []state.Position{at(15, 2, partial)}, to: "20",
 			text: "tx/3: to offset 20 of the log, which holds 10 to 99\n" +
 				"  1 shard moves forward\n" +
 				"  up to 5 offsets will NOT be applied; features say so in complete_since\n",
@@ -158,8 +158,8 @@ func TestPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			planner := Planner{Store: f, Brokers: f, Version: "v", Again: c.again, Now: time.UnixMilli(now)}
-			steps, err := planner.Plan(t.Context(), []state.Partition{{Topic: "tx", ID: 3}}, target)
+			placer := Placer{Store: f, Brokers: f, Version: "v", Again: c.again, Now: time.UnixMilli(now)}
+			steps, err := placer.Steps(t.Context(), []state.Partition{{Topic: "tx", ID: 3}}, target)
 			if err != nil || c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Errorf("error %v, want %s", err, c.err)
@@ -192,14 +192,14 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What has moved since it was looked at is not placed, and the operator hears of it.
-func TestApplyWhatHasMoved(t *testing.T) {
+// What has moved since it was read is not placed, and the operator is informed.
+func TestApplyAfterProgressHasMoved(t *testing.T) {
 	f := &fake{
 		progress: [][]state.Position{{at(50, 2, before), at(50, 2, before)}},
 		logs:     []fetch.Log{{ID: here, End: 100}}, moved: 1,
 	}
-	planner := Planner{Store: f, Brokers: f, Version: "v", Now: time.UnixMilli(now)}
-	steps, err := planner.Plan(t.Context(), []state.Partition{{Topic: "tx"}}, Target{offset: -1})
+	placer := Placer{Store: f, Brokers: f, Version: "v", Now: time.UnixMilli(now)}
+	steps, err := placer.Steps(t.Context(), []state.Partition{{Topic: "tx"}}, Target{offset: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,12 +209,12 @@ func TestApplyWhatHasMoved(t *testing.T) {
 	}
 }
 
-// A store or brokers that fail end it with their error.
+// An error of the store or the brokers is returned.
 func TestFailures(t *testing.T) {
 	f := &fake{err: errors.New("away")}
-	planner := Planner{Store: f, Brokers: f}
-	if _, err := planner.Plan(t.Context(), []state.Partition{{Topic: "tx"}}, Target{}); !errors.Is(err, f.err) {
-		t.Errorf("plan: error %v, want %v", err, f.err)
+	placer := Placer{Store: f, Brokers: f}
+	if _, err := placer.Steps(t.Context(), []state.Partition{{Topic: "tx"}}, Target{}); !errors.Is(err, f.err) {
+		t.Errorf("steps: error %v, want %v", err, f.err)
 	}
 	if err := Apply(t.Context(), f, []Step{{First: 1}}); !errors.Is(err, f.err) {
 		t.Errorf("apply: error %v, want %v", err, f.err)

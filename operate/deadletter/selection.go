@@ -13,16 +13,16 @@ import (
 	"github.com/weir-stream/weir/operate/topics"
 )
 
-// plan is what a replay is to do.
-type plan struct {
+// selection is what a replay will do.
+type selection struct {
 	index   *index
-	chosen  map[Place]*Letter // by the place of the letter
-	renew   map[event][]int32 // receipts that events replayed before lack, by partition
+	chosen  map[RecordID]*Letter // by the ID of the letter
+	renew   map[event][]int32    // missing receipts of events that were replayed before, by partition
 	summary Summary
 }
 
-// plan reads the dead-letter topic and decides on each letter.
-func (r *Replay) plan(ctx context.Context) (*plan, error) {
+// choose reads the dead-letter topic and decides about each letter.
+func (r *Replay) choose(ctx context.Context) (*selection, error) {
 	if err := r.Filter.Check(); err != nil {
 		return nil, err
 	}
@@ -30,8 +30,8 @@ func (r *Replay) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{
-		index: x, chosen: map[Place]*Letter{}, renew: map[event][]int32{},
+	p := &selection{
+		index: x, chosen: map[RecordID]*Letter{}, renew: map[event][]int32{},
 		summary: Summary{Replayed: map[string]int{}, Passed: map[Why]int{}},
 	}
 	sources, err := r.sources(ctx, x.letters)
@@ -58,7 +58,7 @@ func (r *Replay) plan(ctx context.Context) (*plan, error) {
 }
 
 // passed says why a letter is not to be replayed, empty if it is.
-func (r *Replay) passed(l *Letter, source source) Why {
+func (r *Replay) passed(l *Letter, source sourceTopic) Why {
 	switch {
 	case l.Replayed:
 		return Before
@@ -74,20 +74,19 @@ func (r *Replay) passed(l *Letter, source source) Why {
 	return ""
 }
 
-// source is a topic that records came from.
-type source struct {
+// sourceTopic is a topic that records came from.
+type sourceTopic struct {
 	partitions []int32
-	retention  time.Duration // by the records' own times; 0 for none
+	retention  time.Duration // by the records' own times; 0 if unlimited
 }
 
-// sources looks up the topics of the letters; those that are gone have no
-// partitions.
-func (r *Replay) sources(ctx context.Context, letters []*Letter) (map[string]source, error) {
-	sources := map[string]source{}
+// sources looks up the topics of the letters; missing topics have no partitions.
+func (r *Replay) sources(ctx context.Context, letters []*Letter) (map[string]sourceTopic, error) {
+	sources := map[string]sourceTopic{}
 	var names []string
 	for _, l := range letters {
 		if _, known := sources[l.Source.Topic]; !known {
-			sources[l.Source.Topic] = source{}
+			sources[l.Source.Topic] = sourceTopic{}
 			names = append(names, l.Source.Topic)
 		}
 	}
@@ -100,7 +99,7 @@ func (r *Replay) sources(ctx context.Context, letters []*Letter) (map[string]sou
 	}
 	var there []string
 	for _, topic := range found.Topics {
-		var s source
+		var s sourceTopic
 		for _, p := range topic.Partitions {
 			s.partitions = append(s.partitions, int32(p.ID))
 		}
@@ -114,7 +113,7 @@ func (r *Replay) sources(ctx context.Context, letters []*Letter) (map[string]sou
 	}
 	for name, of := range settings {
 		s := sources[name]
-		ms, _ := strconv.ParseInt(of["retention.ms"], 10, 64) // -1 is for ever
+		ms, _ := strconv.ParseInt(of["retention.ms"], 10, 64) // -1 is forever
 		if ms > 0 && of["message.timestamp.type"] != "LogAppendTime" {
 			s.retention = time.Duration(ms) * time.Millisecond
 		}
