@@ -1,4 +1,4 @@
-// Package kafkatest starts Kafka brokers for tests. The comment of package testkit says where they come from.
+// Package kafkatest starts Kafka brokers for tests. See package testkit for where they come from.
 package kafkatest
 
 import (
@@ -25,33 +25,31 @@ type Broker struct {
 	t      testing.TB // nil when shared
 	addrs  []string
 	secure secureListeners
-	runner server.Runner // nil when given
+	runner server.Runner // nil if given
 	origin string
 
-	// What the broker was made from, for Replace.
-	from server.Source
+	// These are what Replace starts another broker from.
+	from server.Origin
 	dir  string
 	node node
 	opts Options
-	data string // folder of the logs; empty where that is not of this machine
+	data string // folder of the logs; empty if not on this machine
 }
 
-// Options are the settings of a broker of one's own.
+// Options are the settings of a broker that one test owns.
 type Options struct {
-	// Config is added to the broker's server.properties, or replaces what the
-	// testkit sets there.
+	// Config adds to the broker's server.properties, or replaces settings of the testkit.
 	Config map[string]string
-	// Dir, where set, is an empty directory for the broker's logs, for a test that
-	// damages them. Such a broker runs on this machine.
+	// Dir, if set, is an empty directory for the broker's logs, for a test that damages them. Such
+	// a broker runs on this machine.
 	Dir string
-	// TLS, where set, signs the certificate of two more listeners: that at
-	// SecureAddr wants a login as SecureUser, that at MutualAddr a client's
-	// certificate of the same authority.
+	// TLS, if set, signs the certificate of two more listeners: the one at SecureAddr requires a
+	// login as SecureUser, the one at MutualAddr a client certificate of the same authority.
 	TLS *auth.Authority
-	// Issuer, where set, gives the tokens by which clients may also log in at SecureAddr.
+	// Issuer, if set, issues the tokens with which clients may also log in at SecureAddr.
 	Issuer *auth.Issuer
-	// Loaded has the broker run as Kafka's own start script runs it, for load
-	// that lasts; otherwise it is one that starts fast and takes little memory.
+	// Loaded runs the broker with the JVM settings of Kafka's own start script, for lasting load;
+	// otherwise it starts fast and takes little memory.
 	Loaded bool
 }
 
@@ -60,8 +58,8 @@ var shared struct {
 	broker *Broker
 }
 
-// Shared returns the broker that all tests of this binary share. It does not
-// create topics by itself: use [CreateTopic].
+// Shared returns the broker that all tests of this binary share. It does not create topics
+// automatically: use [CreateTopic].
 func Shared(t testing.TB) *Broker {
 	t.Helper()
 	shared.Lock()
@@ -91,13 +89,13 @@ func Shared(t testing.TB) *Broker {
 	return b
 }
 
-// New starts a broker of the test's own, to stop, kill and start again.
-// It ends with the test.
+// New starts a broker that only this test uses, and may stop, kill and start again. It stops when
+// the test ends.
 func New(t testing.TB, opts Options) *Broker {
 	t.Helper()
 	offers := []server.Offer{server.FromDocker(), server.FromMachine(lackJava)}
 	if opts.TLS != nil || opts.Dir != "" {
-		offers = offers[1:] // neither its ports nor its files are those of a container
+		offers = offers[1:] // a container has other ports and files
 	}
 	from := server.MustChoose(t, "Kafka", offers...)
 	b := &Broker{t: t}
@@ -119,8 +117,8 @@ func New(t testing.TB, opts Options) *Broker {
 	return b
 }
 
-// init takes ports, lays out dir and starts the broker, a cluster of its own.
-func (b *Broker) init(from server.Source, dir string, opts Options) error {
+// init chooses ports, prepares dir and starts the broker as a cluster of its own.
+func (b *Broker) init(from server.Origin, dir string, opts Options) error {
 	var errs [2]error
 	n := node{id: 1, cluster: clusterID}
 	n.port, errs[0] = server.FreePort(server.EphemeralPorts)
@@ -133,7 +131,7 @@ func (b *Broker) init(from server.Source, dir string, opts Options) error {
 	return b.launch()
 }
 
-// launch lays out the broker's folder and starts it.
+// launch prepares the broker's folder and starts it.
 func (b *Broker) launch() (err error) {
 	if b.from == server.Docker {
 		b.addrs, b.runner, b.origin, err = inDocker(b.node, b.opts)
@@ -145,14 +143,14 @@ func (b *Broker) launch() (err error) {
 		return err
 	}
 	if err := b.runner.Start(); err != nil {
-		b.runner.Remove() // a container may be left of it
+		b.runner.Remove() // a container may be left over
 		return fmt.Errorf("start Kafka from %s: %w", b.origin, err)
 	}
 	return nil
 }
 
-// Replace kills the broker and starts another cluster at its address, with another
-// ID and nothing in it: as a name does that leads to another site.
+// Replace kills the broker and starts an empty cluster with another ID at its address, as when a
+// DNS name is pointed at another site.
 func (b *Broker) Replace() {
 	b.t.Helper()
 	b.Kill()
@@ -171,10 +169,10 @@ func (b *Broker) Replace() {
 	}
 }
 
-// Addr is the address of the first broker, host:port.
+// Addr returns the address of the first broker, host:port.
 func (b *Broker) Addr() string { return b.addrs[0] }
 
-// Addrs are the addresses to bootstrap from.
+// Addrs returns the bootstrap addresses.
 func (b *Broker) Addrs() []string { return b.addrs }
 
 // Client returns a client with connections of its own.
@@ -182,17 +180,17 @@ func (b *Broker) Client() *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(b.addrs...), Transport: &kafka.Transport{}, Timeout: 10 * time.Second}
 }
 
-// Stop ends the broker as an operator does: with SIGTERM, and waits.
+// Stop ends the broker with SIGTERM, as an operator does, and waits.
 func (b *Broker) Stop() { b.t.Helper(); b.end(syscall.SIGTERM) }
 
 // Kill ends the broker with SIGKILL.
 func (b *Broker) Kill() { b.t.Helper(); b.end(syscall.SIGKILL) }
 
-// Pause stops the broker in the midst of what it does, until Resume or Kill: its
-// connections stand, and nothing comes back.
+// Pause suspends the broker until Resume or Kill: its connections stay open, and it does not
+// answer.
 func (b *Broker) Pause() { b.t.Helper(); b.signal(server.Pause) }
 
-// Resume lets the broker go on.
+// Resume resumes the broker after Pause.
 func (b *Broker) Resume() { b.t.Helper(); b.signal(server.Resume) }
 
 func (b *Broker) signal(sig syscall.Signal) {
@@ -209,8 +207,8 @@ func (b *Broker) end(sig syscall.Signal) {
 	}
 }
 
-// Start starts the broker again after Stop or Kill, at the same address with
-// the same data, and returns when it answers.
+// Start starts the broker after Stop or Kill, at the same address with the same data, and returns
+// when it answers.
 func (b *Broker) Start() {
 	b.t.Helper()
 	if err := b.runner.Start(); err != nil {
@@ -221,8 +219,8 @@ func (b *Broker) Start() {
 	}
 }
 
-// waitReady waits until the broker lists itself in its metadata: from then on
-// it takes topics and records.
+// waitReady waits until the broker lists itself in its metadata: from then on it accepts topics and
+// records.
 func (b *Broker) waitReady() error {
 	client := b.Client()
 	client.Timeout = time.Second

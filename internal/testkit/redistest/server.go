@@ -1,4 +1,4 @@
-// Package redistest starts Redis servers for tests. The comment of package testkit says where they come from.
+// Package redistest starts Redis servers for tests. See package testkit for where they come from.
 package redistest
 
 import (
@@ -23,19 +23,19 @@ type Server struct {
 	secure string
 	dir    string
 	aof    bool
-	runner server.Runner // nil when given
+	runner server.Runner // nil if given
 	origin string
 }
 
-// Options are the settings of a server of one's own.
+// Options are the settings of a server that one test owns.
 type Options struct {
-	// AOF keeps the data over Kill: a write that was answered is in the file.
-	// Without it the server forgets everything when it ends.
+	// AOF keeps the data over Kill: acknowledged writes are in the file. Without it the server
+	// loses all data when it ends.
 	AOF bool
-	// Config are further settings of redis.conf, such as "maxmemory": "2mb".
+	// Config adds settings of redis.conf, such as "maxmemory": "2mb".
 	Config map[string]string
-	// TLS, where set, signs the certificate of a second port, at SecureAddr, which
-	// asks clients for one of the same authority.
+	// TLS, if set, signs the certificate of a second port at SecureAddr, which requires a client
+	// certificate of the same authority.
 	TLS *auth.Authority
 }
 
@@ -44,8 +44,8 @@ var shared struct {
 	server *Server
 }
 
-// Shared returns the server that all tests of this binary share. A test keeps
-// to keys under its [testkit.Namespace] and never flushes.
+// Shared returns the server that all tests of this binary share. A test uses only keys under its
+// [testkit.Namespace] and never flushes.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	shared.Lock()
@@ -81,8 +81,8 @@ func Shared(t testing.TB) *Server {
 	return r
 }
 
-// New starts a server of the test's own, to kill, start again and put
-// back to older copies. It ends with the test.
+// New starts a server that only this test uses, and may kill, start again and restore from older
+// copies. It stops when the test ends.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
 	r := start(t, server.EphemeralPorts, opts)
@@ -92,11 +92,11 @@ func New(t testing.TB, opts Options) *Server {
 
 func start(t testing.TB, portLimit int, opts Options) *Server {
 	t.Helper()
-	// A container has the machine's network here, to meet its replicas and
-	// the other members of its cluster; a process is nearer when there is one.
+	// A container must share the machine's network, to reach its replicas and the other members of
+	// its cluster; a process is preferred if available.
 	offers := []server.Offer{server.FromMachine(lackLocal), server.FromDocker()}
 	if opts.TLS != nil {
-		offers = offers[:1] // the files are here
+		offers = offers[:1] // the files must be on this machine
 	}
 	from := server.MustChoose(t, "Redis", offers...)
 	r := &Server{t: t}
@@ -112,8 +112,8 @@ func start(t testing.TB, portLimit int, opts Options) *Server {
 
 func lackLocal() error { return server.LackCommand("redis-server", "Redis 6.2 or later") }
 
-// init takes a port and starts the server on dir.
-func (r *Server) init(from server.Source, dir string, portLimit int, opts Options) error {
+// init chooses a port and starts the server in dir.
+func (r *Server) init(from server.Origin, dir string, portLimit int, opts Options) error {
 	port, err := server.FreePort(portLimit)
 	if err != nil {
 		return err
@@ -123,11 +123,10 @@ func (r *Server) init(from server.Source, dir string, portLimit int, opts Option
 		"bind": "127.0.0.1",
 		"port": fmt.Sprint(port),
 		"save": "",
-		// A copy of the data directory is consistent as long as its files
-		// are only appended to.
+		// A copy of the data directory is consistent only while its files are just appended to.
 		"auto-aof-rewrite-percentage": "0",
 		"appendonly":                  "no",
-		// A replica's first synchronisation need not wait for others.
+		// A replica's first synchronization need not wait for others.
 		"repl-diskless-sync-delay": "0",
 	}
 	if opts.AOF {
@@ -158,19 +157,19 @@ func (r *Server) init(from server.Source, dir string, portLimit int, opts Option
 		r.runner, r.origin = server.NewProcess(dir, "redis-server", args...), "local redis-server"
 	}
 	if err := r.runner.Start(); err != nil {
-		r.runner.Remove() // a container may be left of it
+		r.runner.Remove() // a container may be left over
 		return fmt.Errorf("start Redis from %s: %w", r.origin, err)
 	}
 	return nil
 }
 
-// Addr is the server's address, host:port.
+// Addr returns the server's address, host:port.
 func (r *Server) Addr() string { return r.addr }
 
-// SecureAddr is the address of the port with TLS.
+// SecureAddr returns the address of the TLS port.
 func (r *Server) SecureAddr() string { return r.secure }
 
-// Client returns a client of the server's that is closed when the test ends.
+// Client returns a client of the server, which is closed when the test ends.
 func (r *Server) Client(t testing.TB) *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: r.addr})
 	t.Cleanup(func() { _ = client.Close() })
@@ -185,11 +184,11 @@ func (r *Server) Kill() {
 	}
 }
 
-// Pause stops the server in the midst of what it does, until Resume or Kill: its
-// connections stand, and nothing comes back.
+// Pause suspends the server until Resume or Kill: its connections stay open, and it does not
+// answer.
 func (r *Server) Pause() { r.t.Helper(); r.signal(server.Pause) }
 
-// Resume lets the server go on.
+// Resume resumes the server after Pause.
 func (r *Server) Resume() { r.t.Helper(); r.signal(server.Resume) }
 
 func (r *Server) signal(sig syscall.Signal) {
@@ -199,8 +198,8 @@ func (r *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Start starts the server again after Kill, at the same address with what its
-// files hold, and returns when it has loaded them.
+// Start starts the server after Kill, at the same address with its files, and returns when it has
+// loaded them.
 func (r *Server) Start() {
 	r.t.Helper()
 	if err := r.runner.Start(); err != nil {
@@ -215,7 +214,7 @@ func (r *Server) waitReady() error {
 	client := redis.NewClient(&redis.Options{Addr: r.addr, MaxRetries: -1})
 	defer client.Close()
 	return server.Await("Redis from "+r.origin, r.runner, func(ctx context.Context) error {
-		reply, err := client.Ping(ctx).Result() // an error while it loads its data
+		reply, err := client.Ping(ctx).Result() // an error while data loads
 		if err == nil && reply != "PONG" {
 			err = errors.New(reply)
 		}

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-func TestChooseTakesTheFirstThatCanBeHad(t *testing.T) {
-	has := func(s Source) Offer { return Offer{s, func() error { return nil }} }
-	lacks := func(s Source) Offer { return Offer{s, func() error { return errors.New("install " + string(s)) }} }
+func TestChooseTakesTheFirstAvailable(t *testing.T) {
+	has := func(s Origin) Offer { return Offer{s, func() error { return nil }} }
+	lacks := func(s Origin) Offer { return Offer{s, func() error { return errors.New("install " + string(s)) }} }
 	for _, c := range []struct {
 		forced string
 		offers []Offer
-		want   Source
+		want   Origin
 		err    string
 	}{
 		{"", []Offer{has(Given), has(Docker), has(Local)}, Given, ""},

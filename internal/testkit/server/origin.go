@@ -1,5 +1,5 @@
-// Package server runs the servers of tests: it finds out where they can be had, and starts,
-// ends and signals their processes and containers.
+// Package server runs the servers of tests: it chooses where they come from, and starts, stops and
+// signals their processes and containers.
 package server
 
 import (
@@ -14,28 +14,27 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// Source is where servers come from.
-type Source string
+// Origin is where servers come from.
+type Origin string
 
-// The sources, in the order in which they are tried.
+// The origins, in the order in which they are tried.
 const (
-	Given  Source = "given"  // addresses in the environment
-	Docker Source = "docker" // containers
-	Local  Source = "local"  // processes of this machine
+	Given  Origin = "given"  // addresses in the environment
+	Docker Origin = "docker" // containers
+	Local  Origin = "local"  // processes of this machine
 )
 
-// Offer is one source of a kind of server, with the reason why it cannot be
-// had on this machine.
+// Offer is one origin of a kind of server, with the reason if it is not available on this machine.
 type Offer struct {
-	from Source
+	from Origin
 	lack func() error
 }
 
-// choose returns the first source that can be had, of those that
-// WEIR_TEST_SOURCE allows, or an error that says what each lacks.
-func choose(kind, forced string, offers ...Offer) (Source, error) {
-	all := []Source{Given, Docker, Local}
-	if forced != "" && !slices.Contains(all, Source(forced)) {
+// choose returns the first available origin that WEIR_TEST_SOURCE allows, or an error that says
+// what each lacks.
+func choose(kind, forced string, offers ...Offer) (Origin, error) {
+	all := []Origin{Given, Docker, Local}
+	if forced != "" && !slices.Contains(all, Origin(forced)) {
 		return "", fmt.Errorf("WEIR_TEST_SOURCE=%s: want one of %v", forced, all)
 	}
 	var lacks []string
@@ -55,9 +54,9 @@ func choose(kind, forced string, offers ...Offer) (Source, error) {
 	return "", fmt.Errorf("no %s for this test; %s", kind, strings.Join(lacks, "; "))
 }
 
-// MustChoose is choose by the environment; it skips the test when there is no
-// source, or fails it under WEIR_TEST_REQUIRE=1.
-func MustChoose(t testing.TB, kind string, offers ...Offer) Source {
+// MustChoose is choose with the environment's WEIR_TEST_SOURCE. Without an origin it skips the
+// test, or fails it under WEIR_TEST_REQUIRE=1.
+func MustChoose(t testing.TB, kind string, offers ...Offer) Origin {
 	t.Helper()
 	from, err := choose(kind, os.Getenv("WEIR_TEST_SOURCE"), offers...)
 	if err != nil {
@@ -66,7 +65,7 @@ func MustChoose(t testing.TB, kind string, offers ...Offer) Source {
 	return from
 }
 
-// Skip skips the test for what it lacks, or fails it under WEIR_TEST_REQUIRE=1.
+// Skip skips the test because of err, or fails it under WEIR_TEST_REQUIRE=1.
 func Skip(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("WEIR_TEST_REQUIRE") == "1" {
@@ -85,10 +84,9 @@ func FromEnvironment(env string) Offer {
 	}}
 }
 
-// dockerAnswers asks once a binary: a daemon that does not answer costs
-// seconds each time.
+// dockerAnswers checks once for each binary: a daemon that does not answer takes seconds each time.
 var dockerAnswers = sync.OnceValue(func() (err error) {
-	// testcontainers panics when it finds no daemon's address at all.
+	// testcontainers panics if it finds no address of a daemon.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("start a Docker daemon (%v)", r)
@@ -118,5 +116,5 @@ func LackCommand(name, install string) error {
 	return nil
 }
 
-// FromMachine offers processes of this machine; lack says what it lacks for that.
+// FromMachine offers processes of this machine; lack says what it lacks for them.
 func FromMachine(lack func() error) Offer { return Offer{Local, lack} }
