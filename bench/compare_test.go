@@ -32,9 +32,8 @@ var (
 	profiles = flag.String("profiles", "", "directory for the consumers' CPU profiles")
 )
 
-// BenchmarkComparison carries the same events with Weir and with the textbook
-// consumer, one after the other, then measures Weir's freshness at half load.
-// Run it once: -benchtime 1x.
+// BenchmarkComparison applies the same events with Weir and with the textbook consumer, one after
+// the other, then measures Weir's freshness at half load. Run it once: -benchtime 1x.
 func BenchmarkComparison(b *testing.B) {
 	for b.Loop() {
 		compare(b)
@@ -46,7 +45,7 @@ func compare(b *testing.B) {
 	createTopics(b, broker.Client())
 	feed := newFeed(b, broker.Addrs(), population(*events))
 	feed.fill(b, *events, *span)
-	// While Java compiles, all else on the machine is slower.
+	// While Java compiles, everything on the machine is slower.
 	for range 5 {
 		feed.readAll(b, broker.Addrs())
 	}
@@ -69,10 +68,10 @@ func compare(b *testing.B) {
 	if err := table.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	other.server.Kill() // it would go on looking for keys that have expired
+	other.server.Kill() // it would keep looking for expired keys
 	live := weir.sustained(b, broker.Addrs(), feed)
 	weir.freshness(b, broker.Addrs(), feed, live/2)
-	// A machine that others share is now fast and now slow.
+	// The speed of a shared machine varies.
 	after := weir.sustained(b, broker.Addrs(), feed)
 	fmt.Printf("  events a second kept up with: %.0f before, %.0f after\n", live, after)
 }
@@ -91,7 +90,7 @@ type figure struct {
 	value float64
 }
 
-// load has the consumer read all that is in the topics.
+// load runs the consumer over everything in the topics.
 func (s *side) load(b *testing.B, brokers []string, feed *feed) {
 	cpu, memory := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys"), s.info(b, "memory", "used_memory")
 	o := order{Consumer: s.name, Brokers: brokers, Redis: s.addr, Until: int64(feed.produced)}
@@ -117,12 +116,12 @@ func (s *side) load(b *testing.B, brokers []string, feed *feed) {
 	}
 }
 
-// rate is the number of events applied a second, from the first step on.
+// rate returns the number of events applied a second, from the first step on.
 func rate(steps []step) float64 {
-	next := map[place]int64{}
+	next := map[recordID]int64{}
 	total := int64(0)
 	for i, s := range steps {
-		id := place{Topic: s.Topic, Partition: s.Partition}
+		id := recordID{Topic: s.Topic, Partition: s.Partition}
 		if i > 0 {
 			total += s.Offset - next[id]
 		}
@@ -131,7 +130,7 @@ func rate(steps []step) float64 {
 	return float64(total) / steps[len(steps)-1].At.Sub(steps[0].At).Seconds()
 }
 
-// info adds up figures of Redis' INFO.
+// info returns the sum of some figures of Redis' INFO.
 func (s *side) info(b *testing.B, section string, names ...string) (sum float64) {
 	text, err := s.redis.Info(b.Context(), section).Result()
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *side) info(b *testing.B, section string, names ...string) (sum float64)
 	return sum
 }
 
-// checkEqual compares what both say of some users, busy and idle ones.
+// checkEqual compares both sides' results for some users, busy and idle ones.
 func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	registry, err := definition.Load("../config/features")
 	if err != nil {
@@ -187,14 +186,13 @@ func checkEqual(b *testing.B, weir, other *redis.Client, users int) {
 	}
 }
 
-// sustained is the rate, in events a second, at which Weir keeps up with events
-// that are produced meanwhile: the producer, the broker, Redis and Weir share
-// the machine. No more than a few thousand events are under way at a time.
+// sustained returns the rate, in events a second, at which Weir keeps up with a live producer.
+// Producer, broker, Redis and Weir share the machine. At most a few thousand events are in flight.
 func (s *side) sustained(b *testing.B, brokers []string, feed *feed) float64 {
 	const most = 10_000 // events produced and not yet applied
 	n := int(s.rate * steady.Seconds() / 2)
 	before := int64(feed.produced)
-	feed.users = population(feed.produced + n) // as busy as those of before
+	feed.users = population(feed.produced + n) // as busy as the earlier users
 	events := feed.made(n, time.Now(), *steady)
 	consumer := order{Consumer: s.name, Brokers: brokers, Redis: s.addr, Until: before + int64(n)}.start(b)
 	<-consumer.started
@@ -204,10 +202,9 @@ func (s *side) sustained(b *testing.B, brokers []string, feed *feed) float64 {
 	return float64(n) / steps[len(steps)-1].At.Sub(start).Seconds()
 }
 
-// freshness streams events at a rate, and measures how long each takes until it
-// is applied: since it was made, the producer's share included, and since the
-// broker acknowledged it. The first half of them warms up: for that long the
-// broker's Java compiles what it does now, at the cost of a core.
+// freshness streams events at a rate and measures the latency of each until it is applied: from its
+// creation, the producer's share included, and from the broker's acknowledgement. The first half
+// warms up: until then the broker's JVM compiles at the cost of a core.
 func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond float64) {
 	over := 2 * *steady
 	n := int(perSecond * over.Seconds())
@@ -215,20 +212,20 @@ func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond f
 	o := order{Consumer: s.name, Brokers: brokers, Redis: s.addr, Until: int64(feed.produced + n)}
 	consumer := o.start(b)
 	<-consumer.started
-	start := time.Now().Add(time.Second + time.Duration(n)*10*time.Microsecond) // more than making them takes
+	start := time.Now().Add(time.Second + time.Duration(n)*10*time.Microsecond) // longer than making the events takes
 	events := feed.made(n, start, over)
 	if time.Now().After(start) {
 		b.Fatalf("%d events were made too late", n)
 	}
 	records := feed.stream(b, events, func(i int, now time.Time) bool { return !events[i].Timestamp.After(now) })
-	applied := map[place][]step{}
+	applied := map[recordID][]step{}
 	for _, s := range consumer.wait(b).Steps {
-		id := place{Topic: s.Topic, Partition: s.Partition}
+		id := recordID{Topic: s.Topic, Partition: s.Partition}
 		applied[id] = append(applied[id], s)
 	}
 	var made, acknowledged []time.Duration
 	for _, r := range records[n/2:] {
-		steps := applied[place{Topic: r.Topic, Partition: r.Partition}]
+		steps := applied[recordID{Topic: r.Topic, Partition: r.Partition}]
 		i, _ := slices.BinarySearchFunc(steps, r.Offset+1, func(s step, next int64) int { return int(s.Offset - next) })
 		made = append(made, steps[i].At.Sub(r.made))
 		acknowledged = append(acknowledged, max(0, steps[i].At.Sub(r.acknowledged)))
@@ -244,7 +241,7 @@ func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond f
 }
 
 func createTopics(b *testing.B, client *kafka.Client) {
-	// The events are older than what brokers keep by default.
+	// The events are older than the brokers' default retention.
 	forever := []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}}
 	request := &kafka.CreateTopicsRequest{}
 	for name, n := range map[string]int{transactions: partitions, logins: partitions, deadLetters: 1} {

@@ -31,12 +31,12 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// consumerEnv has the binary work as a consumer, so that the CPU time of its
-// process is that of the consumer alone. It holds an order in JSON.
+// consumerEnv makes the binary work as a consumer, so that the CPU time of its process is the
+// consumer's alone. It holds an order in JSON.
 const consumerEnv = "WEIR_BENCH_CONSUMER"
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // as Weir's main does; all that is measured has it
+	debug.SetGCPercent(400) // as in Weir's main, for every consumer measured
 	if addr := os.Getenv(apiEnv); addr != "" {
 		if err := answer(addr); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	testkit.Main(m)
 }
 
-// order says what a consumer does: it reads the topics until as many events
-// were applied, over all of the group's life.
+// order describes a consumer's run: it reads the topics until the group has applied Until events in
+// total.
 type order struct {
 	Consumer string // weir or textbook
 	Brokers  []string
@@ -64,28 +64,28 @@ type order struct {
 	Profile  string // file for a CPU profile; empty for none
 }
 
-// outcome is what a consumer found when it was through.
+// outcome is the result of a consumer's run.
 type outcome struct {
 	CPU     float64 // seconds
 	Mallocs uint64  // heap objects allocated
 	Steps   []step
 }
 
-// step is a part of a partition that was applied: all before Offset.
+// step is a part of a partition that was applied: everything before Offset.
 type step struct {
-	place
+	recordID
 	At time.Time
 }
 
-// consumer is one that runs in a process of its own.
+// consumer is a consumer in a process of its own.
 type consumer struct {
-	applied atomic.Int64  // events, lately
+	applied atomic.Int64  // events, as last reported
 	started chan struct{} // closed when it reads its partitions
-	ended   chan outcome  // gets one
+	ended   chan outcome  // receives one outcome
 }
 
-// said is what a consumer's process says, one JSON object after the other: how
-// far it is, from when it has started, and at last its outcome.
+// said is a report of a consumer's process, one JSON object for each: its progress once it has
+// started, and its outcome at the end.
 type said struct {
 	Applied int64
 	Outcome *outcome
@@ -134,7 +134,7 @@ func (o order) start(b *testing.B) *consumer {
 	return c
 }
 
-// wait returns what the consumer found when it was through.
+// wait returns the consumer's outcome at its end.
 func (c *consumer) wait(b *testing.B) outcome {
 	b.Helper()
 	found, ok := <-c.ended
@@ -152,7 +152,7 @@ func consume(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	p := &progress{next: make(map[place]int64), until: o.Until, reached: cancel, out: json.NewEncoder(os.Stdout)}
+	p := &progress{next: make(map[recordID]int64), until: o.Until, reached: cancel, out: json.NewEncoder(os.Stdout)}
 	run := map[string]func(context.Context, order, *progress) error{"weir": runWeir, "textbook": runTextbook}[o.Consumer]
 	if o.Profile != "" {
 		file, err := os.Create(o.Profile)
@@ -180,10 +180,10 @@ func consume(text string) error {
 	return p.say(said{Outcome: &found})
 }
 
-// progress is how far a consumer is.
+// progress is how far a consumer has got.
 type progress struct {
 	mu      sync.Mutex
-	next    map[place]int64 // by partition
+	next    map[recordID]int64 // by partition
 	sum     int64
 	steps   []step
 	until   int64
@@ -197,7 +197,7 @@ func (p *progress) say(s said) error {
 	return p.out.Encode(s)
 }
 
-// tell says how far it is, until the context ends.
+// tell reports progress until the context ends.
 func (p *progress) tell(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -206,23 +206,23 @@ func (p *progress) tell(ctx context.Context) {
 		s := said{Applied: p.sum}
 		p.mu.Unlock()
 		if p.say(s) != nil {
-			return // nobody listens any more
+			return // the reader is gone
 		}
 		<-tick.C
 	}
 }
 
-// reach notes that everything in a partition before an offset was applied.
+// reach notes that everything in a partition before an offset is applied.
 func (p *progress) reach(topic string, partition int32, offset int64, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := place{Topic: topic, Partition: partition}
+	id := recordID{Topic: topic, Partition: partition}
 	if offset <= p.next[id] {
 		return
 	}
 	p.sum += offset - p.next[id]
 	p.next[id] = offset
-	p.steps = append(p.steps, step{place{topic, partition, offset}, at})
+	p.steps = append(p.steps, step{recordID{topic, partition, offset}, at})
 	if p.sum >= p.until {
 		p.reached()
 	}
@@ -263,7 +263,7 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 	return nil
 }
 
-// watchedStore is a store whose writers are watched.
+// watchedStore is a store whose writers report progress.
 type watchedStore struct {
 	store.Store
 	progress *progress
@@ -273,7 +273,7 @@ func (s watchedStore) NewWriter() store.Writer {
 	return &watchedWriter{s.Store.NewWriter(), s.progress}
 }
 
-// watchedWriter notes what the writer applies.
+// watchedWriter reports what the writer applies.
 type watchedWriter struct {
 	store.Writer
 	progress *progress
@@ -294,7 +294,7 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 func runTextbook(ctx context.Context, o order, p *progress) error {
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
-	go p.tell(ctx) // its Reader does not say when it has joined
+	go p.tell(ctx) // kafka-go's Reader does not say when it has joined
 	consumer := textbook.Consumer{
 		Brokers: o.Brokers, Group: "textbook", Topics: []string{transactions, logins}, Redis: client,
 		Applied: func(messages []kafka.Message) {

@@ -18,13 +18,12 @@ const (
 	partitions   = 4 // of each topic
 )
 
-// population is that of a month of fraud work: some thirty events a user.
+// population returns the number of users for a month of fraud work: some thirty events each.
 func population(events int) int { return max(100, events/30) }
 
-// event is one of three transactions to two logins. Few users are busy: a
-// tenth of all events are of a hundredth of the users. Each has up to three
-// devices, two cards and a network; one event in fifty is on a device that many
-// share.
+// event is a transaction (three of five) or a login (two of five). Few users are busy: a hundredth
+// of the users have a tenth of all events. Each user has up to three devices, two cards and a
+// network; one event in fifty is on a device that many share.
 type event struct {
 	login                                    bool
 	user, device, card, merchant, segment, n int
@@ -68,8 +67,8 @@ func (e *event) appendJSON(dst []byte, at int64) []byte {
 		e.n, at, e.user, e.device, e.card, e.merchant, ip, e.cents/100, e.cents%100, status)
 }
 
-// entities are those that the shipped features keep state of, by the text that
-// ends their keys, with the moment of the last event of each.
+// entities holds the time of the last event of each entity that the shipped features keep state of,
+// by the text that ends its keys.
 type entities map[string]time.Time
 
 func (s entities) add(e *event, at time.Time) {
@@ -93,7 +92,7 @@ type feed struct {
 }
 
 func newFeed(b *testing.B, brokers []string, users int) *feed {
-	// The linger is that of Kafka's own producer, since 4.0.
+	// The linger is the default of Kafka's own producer since 4.0.
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ProducerLinger(5*time.Millisecond),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()))
 	if err != nil {
@@ -103,7 +102,7 @@ func newFeed(b *testing.B, brokers []string, users int) *feed {
 	return &feed{users: users, client: client, random: rand.New(rand.NewPCG(1, 2)), entities: entities{}}
 }
 
-// next makes the next event, which happens at a moment.
+// next makes the next event, which happens at the given time.
 func (f *feed) next(at time.Time) *kgo.Record {
 	e := newEvent(f.random, f.produced, f.users)
 	f.produced++
@@ -114,7 +113,7 @@ func (f *feed) next(at time.Time) *kgo.Record {
 	}
 }
 
-// fill produces n events that happened over a time until now, evenly.
+// fill produces n events, evenly over a time until now.
 func (f *feed) fill(b *testing.B, n int, over time.Duration) {
 	start := time.Now().Add(-over)
 	var failed error
@@ -134,7 +133,7 @@ func (f *feed) fill(b *testing.B, n int, over time.Duration) {
 	}
 }
 
-// readAll reads all that was produced and drops it.
+// readAll reads and drops everything that was produced.
 func (f *feed) readAll(b *testing.B, brokers []string) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(transactions, logins),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -151,15 +150,15 @@ func (f *feed) readAll(b *testing.B, brokers []string) {
 	}
 }
 
-// producedRecord is one that was produced: where it stands, when it was made and when
-// the broker's acknowledgement came.
+// producedRecord is a produced record: its position, and the times of its creation and of the
+// broker's acknowledgement.
 type producedRecord struct {
-	place
+	recordID
 	made, acknowledged time.Time
 }
 
-// place is an offset of a partition.
-type place struct {
+// recordID is an offset of a partition.
+type recordID struct {
 	Topic     string
 	Partition int32
 	Offset    int64
@@ -174,11 +173,10 @@ func (f *feed) made(n int, start time.Time, over time.Duration) []*kgo.Record {
 	return events
 }
 
-// stream produces events, each when due says so, and returns where they stand.
-// The events were made before, so that the producer takes little of the cores
-// that it shares with what is measured.
+// stream produces events, each when due is true, and returns their positions. The events are made
+// in advance, so that the producer takes little of the cores it shares with what is measured.
 func (f *feed) stream(b *testing.B, events []*kgo.Record, due func(i int, now time.Time) bool) []producedRecord {
-	// Nor does it stop to collect what it has made.
+	// The garbage collector must not run meanwhile.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(4 << 30))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	records := make([]producedRecord, len(events))
@@ -193,7 +191,7 @@ func (f *feed) stream(b *testing.B, events []*kgo.Record, due func(i int, now ti
 				if err != nil {
 					failed.Store(&err)
 				}
-				r.place, r.acknowledged = place{sent.Topic, sent.Partition, sent.Offset}, time.Now()
+				r.recordID, r.acknowledged = recordID{sent.Topic, sent.Partition, sent.Offset}, time.Now()
 			})
 		}
 	}

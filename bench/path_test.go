@@ -22,8 +22,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// BenchmarkPath carries records from fetched bytes to the arguments of script
-// calls: all that the consumer's process does but for the network.
+// BenchmarkPath processes records from fetched bytes to the arguments of script calls: everything
+// the consumer's process does except the network.
 func BenchmarkPath(b *testing.B) {
 	broker := kafkatest.Embedded(b, map[string]int{transactions: 1, logins: 1})
 	feed := newFeed(b, broker.ListenAddrs(), population(20_000))
@@ -38,8 +38,8 @@ func BenchmarkPath(b *testing.B) {
 	client.AddHook(applied{})
 	var decoder fetch.Decoder
 	var rec fetch.Record
-	carry := func(source *fetch.Partition) (n int) {
-		for decoder.Reset(source); ; n++ {
+	carry := func(data *fetch.PartitionData) (n int) {
+		for decoder.Reset(data); ; n++ {
 			ok, err := decoder.Next(&rec)
 			if err != nil {
 				b.Fatal(err)
@@ -47,15 +47,15 @@ func BenchmarkPath(b *testing.B) {
 			if !ok {
 				return n
 			}
-			p.add(b, source.Topic, rec.Offset, rec.Timestamp, rec.Value)
+			p.add(b, data.Topic, rec.Offset, rec.Timestamp, rec.Value)
 		}
 	}
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, source := range fetched {
-			copy(p.progress[source.Topic], state.Begin(state.Partition{}, p.store.Shards(), 0).To)
-			n += carry(source)
+		for _, data := range fetched {
+			copy(p.progress[data.Topic], state.Begin(state.Partition{}, p.store.Shards(), 0).To)
+			n += carry(data)
 		}
 		p.flush(b)
 	}
@@ -84,9 +84,8 @@ func BenchmarkMap(b *testing.B) {
 	}
 }
 
-// BenchmarkApply writes 100,000 events of a month to a real Redis and reports
-// what they cost it: in batches as they come under full load, and in such as
-// come when there is little to do.
+// BenchmarkApply writes 100,000 events of a month to a real Redis and reports their cost there: in
+// the batches of full load and in small ones.
 func BenchmarkApply(b *testing.B) {
 	for _, size := range []int{config.Default().Processor.Batch.MaxEvents, 100} {
 		b.Run(fmt.Sprintf("events=%d", size), func(b *testing.B) {
@@ -129,7 +128,7 @@ func apply(b *testing.B, size int) {
 	b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")
 }
 
-// path carries records to a store in batches of the default size.
+// path processes records into a store, in batches of the default size.
 type path struct {
 	mapper   *features.Mapper
 	store    *redisstore.Store
@@ -165,18 +164,18 @@ func (p *path) add(b *testing.B, topic string, offset, at int64, value []byte) {
 }
 
 func (p *path) mapOne(b *testing.B, topic string, offset, at int64, value []byte) {
-	source := 0
-	for ; source < len(p.batch.Ranges) && p.batch.Ranges[source].Partition.Topic != topic; source++ {
+	rangeIndex := 0
+	for ; rangeIndex < len(p.batch.Ranges) && p.batch.Ranges[rangeIndex].Partition.Topic != topic; rangeIndex++ {
 	}
-	if source == len(p.batch.Ranges) {
+	if rangeIndex == len(p.batch.Ranges) {
 		p.batch.Ranges = append(p.batch.Ranges, state.PartitionRange{
 			Partition: state.Partition{Topic: topic}, Progress: p.progress[topic],
 		})
 	}
-	p.batch.Ranges[source].To = offset + 1
+	p.batch.Ranges[rangeIndex].To = offset + 1
 	_, err := p.mapper.Map(&record.Record{
-		Partition: p.batch.Ranges[source].Partition, Offset: offset, Timestamp: at, Value: value,
-	}, source, &p.batch)
+		Partition: p.batch.Ranges[rangeIndex].Partition, Offset: offset, Timestamp: at, Value: value,
+	}, rangeIndex, &p.batch)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -195,7 +194,7 @@ func (p *path) flush(b *testing.B) {
 	p.events = 0
 }
 
-// applied answers pipelines in the place of Redis.
+// applied answers pipelines in place of Redis.
 type applied struct{}
 
 func (applied) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -212,8 +211,8 @@ func (applied) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipel
 	}
 }
 
-// fetchAll fetches what is in the topics' only partitions.
-func fetchAll(b *testing.B, brokers []string) (all []*fetch.Partition) {
+// fetchAll fetches everything in the only partitions of the topics.
+func fetchAll(b *testing.B, brokers []string) (all []*fetch.PartitionData) {
 	transport := &kafka.Transport{}
 	b.Cleanup(transport.CloseIdleConnections)
 	poller := fetch.NewPoller(fetch.PollerConfig{

@@ -14,11 +14,11 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// applier is the applying goroutine of a worker: for each batch it writes the
-// dead letters, then the enriched events, the gaps, and then the state.
+// applier is the applying goroutine of a worker: for each batch it writes the dead letters, then
+// the enriched events, the gaps, and then the state.
 type applier struct {
-	todo    chan *batch
-	done    chan *batch // gets every batch of todo back
+	todo    chan *workerBatch
+	done    chan *workerBatch // returns every batch of todo
 	writer  store.Writer
 	dead    messageWriter
 	enrich  *enrich.Enricher
@@ -32,27 +32,26 @@ type applier struct {
 	name    string // of the worker, in health
 }
 
-// run applies batches until todo is closed. When the context ends, a batch that
-// cannot be applied is given up.
+// run applies batches until todo is closed. When the context ends, it gives up a batch that cannot
+// be applied.
 func (a *applier) run(ctx context.Context) {
 	for b := range a.todo {
 		traced, span := a.tracing.batch(ctx, b)
 		a.writeDeadLetters(traced, b)
-		b.unapplied = !a.writeEnriched(traced, b) || !a.markGaps(traced, b) || !a.apply(traced, b)
+		b.unapplied = !a.writeEnriched(traced, b) || !a.recordGaps(traced, b) || !a.apply(traced, b)
 		ended(span, b)
 		a.done <- b
 	}
 }
 
-// writeDeadLetters writes the batch's dead letters. Where that fails, their
-// sources are left out of the batch: no progress may pass a record that was
-// neither applied nor set aside.
-func (a *applier) writeDeadLetters(ctx context.Context, b *batch) {
+// writeDeadLetters writes the batch's dead letters. If that fails, their ranges are left out of the
+// batch: no progress may pass a record that was neither applied nor set aside.
+func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	var messages []kafka.Message
 	for _, d := range b.dead {
-		// A shard that is further has applied a batch with this record in it,
-		// whose dead letters were written before.
-		if s := &b.Ranges[d.source]; !s.Behind && state.Highest(s.Progress) <= d.offset {
+		// A shard with further progress has applied a batch that contains this record, whose dead
+		// letter was written before that.
+		if s := &b.Ranges[d.rangeIndex]; !s.Behind && state.Highest(s.Progress) <= d.offset {
 			messages = append(messages, d.message)
 		}
 	}
@@ -61,14 +60,14 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *batch) {
 	}
 	if err := a.dead.WriteMessages(ctx, messages...); err != nil {
 		for _, d := range b.dead {
-			b.fail(d.source, fmt.Errorf("write dead letters: %w", err))
+			b.fail(d.rangeIndex, fmt.Errorf("write dead letters: %w", err))
 		}
 	}
 }
 
-// writeEnriched writes the batch's enriched events. It says whether Redis could
-// be read before the context ended.
-func (a *applier) writeEnriched(ctx context.Context, b *batch) bool {
+// writeEnriched writes the batch's enriched events. It says whether Redis could be read before the
+// context ended.
+func (a *applier) writeEnriched(ctx context.Context, b *workerBatch) bool {
 	if len(b.enriched) == 0 {
 		return true
 	}
@@ -83,8 +82,8 @@ func (a *applier) writeEnriched(ctx context.Context, b *batch) bool {
 	return true
 }
 
-// persist tries again what needs Redis, however long it is away. It says
-// whether it could be done before the context ended.
+// persist retries what needs Redis, however long that is away. It says whether that succeeded
+// before the context ended.
 func (a *applier) persist(ctx context.Context, do func() error) bool {
 	for {
 		err := do()
@@ -103,7 +102,7 @@ func (a *applier) persist(ctx context.Context, do func() error) bool {
 }
 
 // apply applies a batch. It says whether it could before the context ended.
-func (a *applier) apply(ctx context.Context, b *batch) bool {
+func (a *applier) apply(ctx context.Context, b *workerBatch) bool {
 	start := time.Now()
 	if !a.persist(ctx, func() error { return a.writer.Apply(ctx, &b.Batch) }) {
 		return false
@@ -113,7 +112,7 @@ func (a *applier) apply(ctx context.Context, b *batch) bool {
 	a.metrics.applied(b, now.UnixMilli())
 	a.stats.add(b)
 	if b.Refused > 0 {
-		a.trouble.Log.Error("Redis refused operations because of their data", "operations", b.Refused, "first", b.Refusal)
+		a.trouble.Log.Error("Redis refused mutations because of their data", "entities", b.Refused, "first", b.Refusal)
 		if b.RefusedKey != "" {
 			a.trouble.Log.Debug("it is about a key", "key", b.RefusedKey)
 		}

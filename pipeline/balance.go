@@ -9,9 +9,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// What comes at once costs a fetch and a batch in each worker that carries a part of it,
-// whatever they hold. So one worker carries all partitions while it can, and all workers
-// share them while batches are full, which says that there is more than is applied.
+// Records that arrive together cost a fetch and a batch in each worker that has some of their
+// partitions, however few they are. So one worker processes all partitions while it can, and all
+// workers share them while batches are full, which means that more arrives than is applied.
 
 // balance follows the load until the context ends.
 func (c *consumer) balance(ctx context.Context, s *pool) {
@@ -31,21 +31,21 @@ func (c *consumer) balance(ctx context.Context, s *pool) {
 	}
 }
 
-// load is how much there was to do lately.
+// load is how much there was to do recently.
 type load struct {
-	full int64 // batches that were full until the last look
+	full int64 // full batches until the last look
 	calm int   // looks without a full batch
 }
 
-// A look finds much to do where so many batches were full since the one before, and little
-// where none was for so many looks.
+// Load is high if there were at least this many full batches since the last look, and low after
+// this many looks without one.
 const (
 	muchFull   = 8
 	littleCalm = 5
 )
 
-// look takes the number of batches that were full until now, and says whether that is much, or
-// whether there has been little for a while.
+// look takes the number of full batches so far, and says whether the load is high, or has been low
+// for a while.
 func (l *load) look(full int64) (much, little bool) {
 	since := full - l.full
 	l.full = full
@@ -56,8 +56,8 @@ func (l *load) look(full int64) (much, little bool) {
 	return since >= muchFull, l.calm >= littleCalm
 }
 
-// balance moves partitions between the workers as the load wants it. What is not flushed in
-// time is read again by its next worker.
+// balance moves partitions between the workers according to the load. What is not flushed in time
+// is read again by the next worker.
 func (s *pool) balance(within time.Duration) {
 	full := int64(0)
 	for _, w := range s.workers {
@@ -67,14 +67,14 @@ func (s *pool) balance(within time.Duration) {
 	}
 	much, little := s.lately.look(full)
 	carrying := len(s.load) - countOf(s.load, 0)
-	switch all := s.carried(); {
+	switch all := s.partitions(); {
 	case much && carrying == 1 && len(all) > 1:
 		s.p.log.Debug("all workers share the partitions", "partitions", len(all))
 		stay := (len(all) + len(s.load) - 1) / len(s.load)
 		s.release(all[stay:], within)
 		s.accept(all[stay:])
-	case little && carrying > 1 && s.p.health.err() == nil: // else there may be little as nothing is applied
-		s.p.log.Debug("one worker carries all partitions", "partitions", len(all))
+	case little && carrying > 1 && s.p.health.err() == nil: // else the load may be low because nothing is applied
+		s.p.log.Debug("one worker processes all partitions", "partitions", len(all))
 		first := s.of[all[0]]
 		others := slices.DeleteFunc(all, func(id state.Partition) bool { return s.of[id] == first })
 		s.release(others, within)
@@ -82,8 +82,8 @@ func (s *pool) balance(within time.Duration) {
 	}
 }
 
-// carried lists what the workers carry, so that each topic is spread over a list.
-func (s *pool) carried() []state.Partition {
+// partitions lists the workers' partitions, so that each topic is spread over the list.
+func (s *pool) partitions() []state.Partition {
 	all := make([]state.Partition, 0, len(s.of))
 	for id := range s.of {
 		all = append(all, id)
@@ -92,7 +92,7 @@ func (s *pool) carried() []state.Partition {
 	return all
 }
 
-// give has one worker carry partitions.
+// give makes one worker process partitions.
 func (s *pool) give(i int, partitions []state.Partition) {
 	for _, id := range partitions {
 		s.load[i]++

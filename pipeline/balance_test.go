@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// One worker carries all partitions while there is little to do, and all share them while there
-// is much. Each event counts once whichever carried it.
+// One worker processes all partitions while the load is low, and all share them while it is high.
+// Each event counts once, whichever worker processed it.
 func TestPartitionsFollowTheLoad(t *testing.T) {
 	b := newBench(t)
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
@@ -30,7 +30,7 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	}
 	total := 0
 	for wave := range 4 {
-		told("one worker carries all partitions", wave+1)
+		told("one worker processes all partitions", wave+1)
 		b.write(payments(total, total+1500)...)
 		total += 1500
 		told("all workers share the partitions", wave+1)

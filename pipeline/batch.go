@@ -11,58 +11,57 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// batch is a batch under way through a worker: what to write, and what must be
-// told of it once it is written.
-type batch struct {
+// workerBatch is a batch on its way through a worker: what to write, and what to report once it is
+// written.
+type workerBatch struct {
 	state.Batch
-	partitions []*partition // by source
+	partitions []*assignedPartition // by range
 	dead       []deadLetter
 	enriched   []*enrich.Event // events of enriched streams, in the order of their records
 	gaps       []gap
 	events     int       // records mapped
 	bytes      int       // of their values
-	began      time.Time // when the first record came in
+	began      time.Time // when the first record was mapped
 	timestamps []stamp   // of the records mapped, for their freshness
 	outcomes   map[counted]int
-	links      []trace.Link // to traces of the records; empty where nothing is traced
-	// kept is the partition of which a part was mapped that cannot be read on from
-	// here: the batch takes no more. Nil for none.
-	kept *partition
-	// failures says by source why its dead letters or enriched events could not
-	// be written; the source is then marked Behind and nothing of it was applied.
+	links      []trace.Link // to traces of the records; empty if nothing is traced
+	// kept is the partition that was mapped in part and must be read on from here: the batch takes
+	// no more of it. Nil for none.
+	kept *assignedPartition
+	// failures holds for each range why its dead letters or enriched events could not be written;
+	// the range is then marked Behind and nothing of it was applied.
 	failures []error
-	// unapplied says that the time to shut down was over before the store took
-	// the batch.
+	// unapplied says that the time to shut down ended before the store took the batch.
 	unapplied bool
 }
 
-// stamp is the timestamp of a record of a source, in ms.
+// stamp is the timestamp of a record of a range, in ms.
 type stamp struct {
-	source int
-	at     int64
+	rangeIndex int
+	at         int64
 }
 
-// counted is of which source and what became of a record. Sources that are left out of
-// what is applied do not count: they are read again.
+// counted is the outcome of a record, and its range. Ranges that are left out of what is applied do
+// not count: they are read again.
 type counted struct {
-	source int
+	rangeIndex int
 	outcome
 }
 
-// outcome is what became of a record, by stream: a label of the metrics.
+// outcome is what happened to a record, by stream: a label of the metrics.
 type outcome struct{ stream, what string }
 
-// What may become of a record.
+// The outcomes of a record.
 const (
 	applied   = "applied"
 	late      = "late" // applied, but too late for at least one feature
 	dead      = "dead"
-	unmatched = "unmatched" // no stream of the topic takes it
+	unmatched = "unmatched" // no stream of the topic accepts it
 )
 
-func newBatch() *batch { return &batch{outcomes: make(map[counted]int)} }
+func newBatch() *workerBatch { return &workerBatch{outcomes: make(map[counted]int)} }
 
-func (b *batch) reset() {
+func (b *workerBatch) reset() {
 	for _, p := range b.partitions {
 		if p.in == b {
 			p.in = nil
@@ -78,8 +77,8 @@ func (b *batch) reset() {
 	b.events, b.bytes, b.began, b.unapplied, b.kept = 0, 0, time.Time{}, false, nil
 }
 
-// source finds or makes the partition's share in the batch.
-func (b *batch) source(p *partition) int {
+// rangeOf finds or makes the partition's range in the batch.
+func (b *workerBatch) rangeOf(p *assignedPartition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Ranges)
 		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.underPlan, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
@@ -89,36 +88,36 @@ func (b *batch) source(p *partition) int {
 	return p.index
 }
 
-// extend takes the partition's share up to where the partition is mapped.
-func (b *batch) extend(p *partition) {
-	s := &b.Ranges[b.source(p)]
+// extend extends the partition's range up to where it is mapped.
+func (b *workerBatch) extend(p *assignedPartition) {
+	s := &b.Ranges[b.rangeOf(p)]
 	s.To, s.Epoch = p.position, p.epoch
 }
 
-// drop takes the partition out of the batch: nothing of it is applied.
-func (b *batch) drop(p *partition) {
+// drop removes the partition from the batch: nothing of it is applied.
+func (b *workerBatch) drop(p *assignedPartition) {
 	if p.in == b {
 		b.Ranges[p.index].Behind = true
 		p.in = nil
 	}
 }
 
-// keep leaves the partition's share in the batch as it is, and closes the batch:
-// what is read of the partition after it has been resumed goes to another one.
-func (b *batch) keep(p *partition) {
+// keep leaves the partition's range in the batch as it is, and closes the batch: what is read of
+// the partition after it resumes goes to another one.
+func (b *workerBatch) keep(p *assignedPartition) {
 	if p.in == b {
 		p.in, b.kept = nil, p
 	}
 }
 
-// fail leaves a source out of what is applied, and says why.
-func (b *batch) fail(source int, err error) {
-	b.Ranges[source].Behind = true
-	b.failures[source] = err
+// fail leaves a range out of what is applied, and says why.
+func (b *workerBatch) fail(rangeIndex int, err error) {
+	b.Ranges[rangeIndex].Behind = true
+	b.failures[rangeIndex] = err
 }
 
-// count notes what became of a record of a source.
-func (b *batch) count(source int, o features.Outcome, err *record.Poison) {
+// count records the outcome of a record of a range.
+func (b *workerBatch) count(rangeIndex int, o features.Outcome, err *record.Poison) {
 	became := outcome{o.Stream, applied}
 	switch {
 	case err != nil:
@@ -128,5 +127,5 @@ func (b *batch) count(source int, o features.Outcome, err *record.Poison) {
 	case o.Late:
 		became.what = late
 	}
-	b.outcomes[counted{source, became}]++
+	b.outcomes[counted{rangeIndex, became}]++
 }

@@ -17,11 +17,11 @@ var errAway = errors.New("it hangs")
 
 func (away) Available(context.Context, int) error { return errAway }
 
-// What shards lack is known for as long as they lag, also where the partition is read
-// again for others and they cannot be claimed.
-func TestWhatLaggingShardsLackStaysKnown(t *testing.T) {
+// What shards lack is known for as long as they lag, also if the partition is read again for others
+// and they cannot be claimed.
+func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
-	p := &partition{Partition: state.Partition{Topic: "payments"}, behind: unknown, position: 120}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, position: 120}
 	at := func(offsets ...int64) (list []state.Position) {
 		for _, offset := range offsets {
 			list = append(list, state.Position{Offset: offset})
@@ -49,7 +49,7 @@ func TestWhatLaggingShardsLackStaysKnown(t *testing.T) {
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: p.progress, Lagging: lagging})
 	check("a batch without them", 70, 70, lag)
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(120, 120, 120), To: 120})
-	check("caught up", unknown, 120, lag) // readiness is told once the partition is read again
+	check("caught up", unknown, 120, lag) // readiness is reported once the partition is read again
 	p.progress = []state.Position{{Offset: 120}, state.NoPosition, state.NoPosition}
 	w.lagFromTheStart(p, errAway)
 	check("taken without them after that", unknown, 120, "payments/0: 2 state shards could not be taken, the others go on: it hangs")

@@ -16,33 +16,33 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// broken is the batch of the log that a partition cannot get past because it
-// cannot be decoded. The zero value is none.
+// broken is the record batch that a partition cannot get past because it cannot be decoded. The
+// zero value is none.
 type broken struct {
-	offset   int64 // the first that was not read
-	failures int   // to decode it, in a row
+	offset   int64 // the first offset not read
+	failures int   // consecutive failures to decode it
 }
 
 func (b *broken) is() bool { return b.failures > 0 }
 
-// checksumTries is how often a batch with a wrong checksum is fetched before it
-// is set aside: what failed may be a single read, or a replica that is replaced.
+// checksumTries is how often a batch with a wrong checksum is fetched before it is set aside: a
+// single read may have failed, or a replica may be replaced.
 const checksumTries = 3
 
-// What is done about a batch that cannot be decoded; a label of the metrics.
+// The ways to handle a batch that cannot be decoded; a label of the metrics.
 const (
 	brokenStopped  = "stopped"
 	brokenSetAside = "set_aside"
 )
 
-// BrokenBatchError says that a partition has stopped at a batch that cannot be
-// decoded, and what lets it go on.
+// BrokenBatchError says that a partition has stopped at a batch that cannot be decoded, and how to
+// continue.
 type BrokenBatchError struct{ *fetch.CorruptError }
 
 func (e *BrokenBatchError) Error() string {
 	name := recovery.Name(state.Partition{Topic: e.Topic, ID: e.Partition})
 	if e.EndOffset < 0 {
-		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; where it ends cannot be told, so it cannot be set aside: "+
+		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; its end is unknown, so it cannot be set aside: "+
 			"find where the next one begins, with kafka-dump-log.sh, and run: weir progress set %s --to OFFSET --yes", e.Offset, e.Reason, name)
 	}
 	return fmt.Sprintf("the batch of offsets %d to %d cannot be decoded: %v; to go on without it, "+
@@ -50,13 +50,13 @@ func (e *BrokenBatchError) Error() string {
 		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1)
 }
 
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*BrokenBatchError) StopReason() string { return "broken_batch" }
 
 func (e *BrokenBatchError) Unwrap() error { return e.CorruptError }
 
-// meetBroken decides on a batch that the partition at hand cannot get past: it
-// is set aside, or the partition stops and tries again.
+// meetBroken decides on a batch that the current partition cannot get past: it is set aside, or the
+// partition stops and tries again.
 func (w *worker) meetBroken(err error) {
 	p, e := w.from, err.(*fetch.CorruptError) //nolint:errorlint // Decoder.Next returns no other
 	if p.broken.offset != e.Offset {
@@ -69,10 +69,10 @@ func (w *worker) meetBroken(err error) {
 		return
 	}
 	w.metrics.broken.WithLabelValues(p.Topic, brokenStopped).Inc()
-	// What came before the broken batch goes its way, in every shard: those that no
-	// record of it touched would have all of it read again, each time that the batch
-	// is tried. The rest is fetched again, for another batch: no partition may have
-	// two shares in one, of which each would find its progress fit.
+	// What came before the broken batch is applied in every shard: shards without its records would
+	// otherwise have all of it read again, each time that the batch is tried. The rest is fetched
+	// again, for another batch: no partition may have two ranges in one batch, because each would
+	// find its progress valid.
 	p.position = e.Offset
 	w.current.extend(p)
 	w.current.keep(p)
@@ -80,15 +80,15 @@ func (w *worker) meetBroken(err error) {
 	w.stop(p, &BrokenBatchError{e})
 }
 
-// setAside passes over a batch of the partition at hand. What tells of it is
-// written before the progress passes it: a dead letter, and a gap of the history.
+// setAside skips a batch of the current partition. A dead letter and a gap of the history are
+// written before the progress passes it.
 func (w *worker) setAside(e *fetch.CorruptError) {
 	p, b := w.from, w.current
 	w.begin(b)
-	source := b.source(p)
-	letter := newBrokenLetter(source, p.Partition, e)
-	b.dead, b.gaps = append(b.dead, letter), append(b.gaps, gap{source, e.Offset})
-	b.outcomes[counted{source, outcome{"", dead}}]++
+	rangeIndex := b.rangeOf(p)
+	letter := newBrokenLetter(rangeIndex, p.Partition, e)
+	b.dead, b.gaps = append(b.dead, letter), append(b.gaps, gap{rangeIndex, e.Offset})
+	b.outcomes[counted{rangeIndex, outcome{"", dead}}]++
 	b.events++
 	p.position = e.EndOffset
 	b.extend(p)
@@ -101,8 +101,8 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 	w.passBroken(p)
 }
 
-// passBroken notes that a partition has got past the batch that had stopped it.
-func (w *worker) passBroken(p *partition) {
+// passBroken records that a partition has got past the batch that had stopped it.
+func (w *worker) passBroken(p *assignedPartition) {
 	if p.broken.is() && p.position > p.broken.offset {
 		p.broken = broken{}
 		w.stopped(p, "")
@@ -111,11 +111,11 @@ func (w *worker) passBroken(p *partition) {
 	}
 }
 
-// newBrokenLetter tells of a batch that is set aside. It has no value: the bytes
-// are no record, and those that can be had are in the log.
-func newBrokenLetter(source int, p state.Partition, e *fetch.CorruptError) deadLetter {
+// newBrokenLetter is the dead letter of a batch that is set aside. It has no value: the bytes are
+// not records, and those that can be decoded are in the log.
+func newBrokenLetter(rangeIndex int, p state.Partition, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
-	d := newDeadLetter(source, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
+	d := newDeadLetter(rangeIndex, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
 		Reason:  record.BrokenBatch,
 		Message: fmt.Sprintf("the batch of offsets %d to %s cannot be decoded: %v", e.Offset, last, e.Reason),
 	})
@@ -123,29 +123,29 @@ func newBrokenLetter(source int, p state.Partition, e *fetch.CorruptError) deadL
 	return d
 }
 
-// lastOf is the last offset of a batch that cannot be decoded. One that has fewer
-// records than it says may be at its end already.
+// lastOf is the last offset of a batch that cannot be decoded. If it has fewer records than it
+// says, Offset may be at its end already.
 func lastOf(e *fetch.CorruptError) int64 { return max(e.Offset, e.EndOffset-1) }
 
-// gap is where a batch passes over records of a source that no plan is applied to.
+// gap is where a batch skips records of a range that no plan is applied to.
 type gap struct {
-	source int
-	offset int64 // the first of them
+	rangeIndex int
+	offset     int64 // the first of them
 }
 
-// markGaps writes the batch's gaps into the history, and waits until all know of them who
-// answer questions. It says whether it could before the context ended.
-func (a *applier) markGaps(ctx context.Context, b *batch) bool {
-	marked := false
+// recordGaps writes the batch's gaps into the history, and waits until all servers know of them. It
+// says whether it could before the context ended.
+func (a *applier) recordGaps(ctx context.Context, b *workerBatch) bool {
+	recorded := false
 	for _, g := range b.gaps {
-		s, p := &b.Ranges[g.source], b.partitions[g.source].Partition
-		if s.Behind || state.Highest(s.Progress) > g.offset { // a shard is past it: it was marked before
+		s, p := &b.Ranges[g.rangeIndex], b.partitions[g.rangeIndex].Partition
+		if s.Behind || state.Highest(s.Progress) > g.offset { // a shard is past it: it was recorded before
 			continue
 		}
 		if !a.persist(ctx, func() error { return a.gap(ctx, p, time.Now().UnixMilli()) }) {
 			return false
 		}
-		marked = true
+		recorded = true
 	}
-	return !marked || retry.Wait(ctx, a.grace)
+	return !recorded || retry.Wait(ctx, a.grace)
 }

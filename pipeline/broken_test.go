@@ -22,7 +22,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// logLines collects what is logged.
+// logLines collects the log.
 type logLines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -41,8 +41,8 @@ func (l *logLines) count(text string) int {
 	return strings.Count(l.text.String(), text)
 }
 
-// expectStopped waits until the processor has come to a broken batch several
-// times, and holds that it says so without a break and logs it once.
+// expectStopped waits until the processor has met a broken batch several times, and checks that it
+// says so all the time and logs it once.
 func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, want string) {
 	b.t.Helper()
 	stopped := false
@@ -56,13 +56,13 @@ func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, wan
 		tries := count(b.t, metrics, "weir_broken_batches_total")
 		return stopped && tries >= 4, fmt.Sprint(tries, " tries; ready: ", err)
 	})
-	if n := lines.count("carrying the partition"); n != 1 {
+	if n := lines.count("processing the partition"); n != 1 {
 		b.t.Errorf("%d lines logged, want one:\n%s", n, lines.text.String())
 	}
 }
 
-// expectNotReadAgain waits until all shards have applied what lies before the broken batch,
-// also those that no event of it touched, and holds that it is not read again for each try.
+// expectNotReadAgain waits until all shards, also those without events, have applied what lies
+// before the broken batch, and checks that it is not read again for each try.
 func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, before int64) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, "all shards are at the broken batch", func() (bool, string) {
@@ -82,8 +82,8 @@ func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, b
 	}
 }
 
-// expectSetAside waits until the batch of offsets first to last is a dead letter
-// and its offsets a gap of the history.
+// expectSetAside waits until the batch of offsets first to last is a dead letter and its offsets
+// are a gap of the history.
 func (b *bench) expectSetAside(topic string, first, last int, began int64, message string) {
 	b.t.Helper()
 	letter := b.readDead(1)[0]
@@ -110,8 +110,8 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 	}
 }
 
-// stoppedThenSetAside runs over a topic whose second batch, of offsets 10 to
-// last, cannot be decoded; the payments 0 to 29 are around it.
+// stoppedThenSetAside reads a topic whose second batch, of offsets 10 to last, cannot be decoded;
+// the payments 0 to 29 are around it.
 func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 	b.t.Helper()
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
@@ -137,7 +137,7 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 }
 
 // A batch that inflates beyond all bounds stops its partition, or is set aside.
-func TestBatchThatInflatesTooFar(t *testing.T) {
+func TestBatchBeyondInflationLimit(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)
@@ -148,9 +148,9 @@ func TestBatchThatInflatesTooFar(t *testing.T) {
 	b.stoppedThenSetAside(topic, 10, "the batch inflates to more than the limit of 67108864 bytes")
 }
 
-// A partition that is stopped at a batch goes on when it is placed behind it, as its message
-// says, and is ready though nothing follows yet.
-func TestPlacedBehindABrokenBatch(t *testing.T) {
+// A partition that is stopped at a batch continues when it is placed after it, as its message says,
+// and is ready although nothing follows yet.
+func TestPlacementBehindABrokenBatch(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)
@@ -159,7 +159,7 @@ func TestPlacedBehindABrokenBatch(t *testing.T) {
 	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
-	// Seldom beside a try, so that the shards are not moved to the batch by chance.
+	// Rarer than a try, so that the shards are not moved to the batch by chance.
 	b.config.CommitInterval = 500 * time.Millisecond
 	b.run()
 	b.expect(3)

@@ -7,21 +7,21 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// change is what a worker is to carry more, or less.
+// change changes which partitions a worker processes.
 type change struct {
 	take     []state.Partition
 	release  []state.Partition
 	released chan<- struct{}   // closed once they are flushed
-	abandon  []state.Partition // of those to be released, with no more waiting
+	abandon  []state.Partition // partitions to release without further waiting
 }
 
 // change takes partitions, or begins to release them.
 func (w *worker) change(ctx context.Context, c change) {
-	var taken []*partition
+	var taken []*assignedPartition
 	for _, id := range c.take {
-		p := &partition{
+		p := &assignedPartition{
 			Partition: id, underPlan: id.WithPlan(w.plan.Version), behind: unknown,
-			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "carrying the partition"},
+			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "processing the partition"},
 		}
 		w.partitions[id] = p
 		taken = append(taken, p)
@@ -39,8 +39,8 @@ func (w *worker) change(ctx context.Context, c change) {
 	w.forgetReleased()
 }
 
-// release reads no more of partitions, and has what was mapped of them applied in
-// every shard: then the next owner goes on where this one ends.
+// release stops reading partitions, and applies what was mapped of them in every shard, so that the
+// next owner continues where this one ends.
 func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
 	left := &leaving{released: released}
 	for _, id := range ids {
@@ -52,8 +52,8 @@ func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
 		left.partitions++
 		w.poller.Remove(p.Topic, p.ID)
 		w.dropFetched(p)
-		if p.carried() && p != w.current.kept {
-			w.current.source(p)
+		if p.active() && p != w.current.kept {
+			w.current.rangeOf(p)
 			w.due = true
 		}
 	}
@@ -62,14 +62,13 @@ func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
 	}
 }
 
-// leaving is some partitions that are released together.
+// leaving are partitions that are released together.
 type leaving struct {
 	partitions int // not flushed yet
 	released   chan<- struct{}
 }
 
-// forgetReleased forgets the partitions that are to be released and of which
-// nothing is under way any more.
+// forgetReleased forgets the partitions to be released of which nothing is under way.
 func (w *worker) forgetReleased() {
 	for _, p := range w.partitions {
 		if p.leaving != nil && p.in == nil {
@@ -78,8 +77,8 @@ func (w *worker) forgetReleased() {
 	}
 }
 
-// forget ends the carrying of a partition.
-func (w *worker) forget(p *partition) {
+// forget ends the processing of a partition.
+func (w *worker) forget(p *assignedPartition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.stopped(p, "")
 	delete(w.partitions, p.Partition)

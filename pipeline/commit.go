@@ -15,10 +15,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// committer commits offsets to Kafka beside the work. They only tell others how
-// far the group is; where it goes on stands in the store.
+// committer commits offsets to Kafka in the background. They are for lag tools only; the
+// progress that counts is in the store.
 type committer struct {
-	generation atomic.Pointer[group.Generation] // the present one
+	generation atomic.Pointer[group.Generation] // the current one
 	log        *slog.Logger
 	wake       chan struct{}
 	done       chan struct{}
@@ -28,22 +28,22 @@ type committer struct {
 	closed  bool
 }
 
-// told is what was committed in a generation, all of it since a moment.
-type told struct {
+// commitLog is what was committed in a generation of the group since a moment.
+type commitLog struct {
 	generation *group.Generation
 	offsets    map[state.Partition]int64
 	since      time.Time
 }
 
-// retell is how often offsets are committed that have not moved: some brokers forget
-// them in time, and operators may have moved them.
-const retell = time.Minute
+// recommitEach is how often offsets that have not moved are committed again: some brokers
+// expire them, and operators may have moved them.
+const recommitEach = time.Minute
 
-// news is what is to be committed of offsets: those that moved, or all of them where
-// the last time is long ago, or was in another generation.
-func (t *told) news(g *group.Generation, offsets map[state.Partition]int64, now time.Time) map[state.Partition]int64 {
-	if t.generation != g || now.Sub(t.since) >= retell {
-		*t = told{generation: g, offsets: make(map[state.Partition]int64), since: now}
+// changes are the offsets to commit: those that have moved, or all of them if the last full commit
+// was long ago or in another generation.
+func (t *commitLog) changes(g *group.Generation, offsets map[state.Partition]int64, now time.Time) map[state.Partition]int64 {
+	if t.generation != g || now.Sub(t.since) >= recommitEach {
+		*t = commitLog{generation: g, offsets: make(map[state.Partition]int64), since: now}
 	}
 	moved := make(map[state.Partition]int64)
 	for p, offset := range offsets {
@@ -64,7 +64,7 @@ func newCommitter(log *slog.Logger) *committer {
 	return c
 }
 
-// commit takes offsets to be committed soon.
+// commit schedules offsets for the next commit.
 func (c *committer) commit(offsets map[state.Partition]int64) {
 	c.mu.Lock()
 	maps.Copy(c.pending, offsets)
@@ -90,19 +90,20 @@ func (c *committer) signal() {
 
 func (c *committer) run() {
 	defer close(c.done)
-	var before told
+	var before commitLog
 	for range c.wake {
 		c.mu.Lock()
 		pending, closed := c.pending, c.closed
 		c.pending = make(map[state.Partition]int64)
 		c.mu.Unlock()
 		generation := c.generation.Load()
-		if moved := before.news(generation, pending, time.Now()); len(moved) > 0 {
+		if moved := before.changes(generation, pending, time.Now()); len(moved) > 0 {
 			err := generation.Commit(context.Background(), moved)
 			if err == nil {
 				maps.Copy(before.offsets, moved)
 			}
-			// While the group forms its next generation it takes none; partitions go on meanwhile.
+			// While the group forms its next generation it refuses commits; partitions go on
+			// meanwhile.
 			if err != nil && !errors.Is(err, kafka.RebalanceInProgress) && !errors.Is(err, kafka.IllegalGeneration) {
 				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too great until the next commit", "error", err)
 			}

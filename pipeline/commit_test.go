@@ -9,14 +9,13 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Offsets that have not moved are not committed again, but each minute, and in another
-// generation.
-func TestOffsetsThatStandAreNotCommitted(t *testing.T) {
+// Offsets that have not moved are committed again only once a minute, and in another generation.
+func TestUnmovedOffsetsAreNotCommitted(t *testing.T) {
 	a, b := state.Partition{Topic: "a"}, state.Partition{Topic: "b"}
 	first, second := new(group.Generation), new(group.Generation)
 	first.ID, second.ID = 1, 2
 	start := time.UnixMilli(0)
-	var before told
+	var before commitLog
 	for i, step := range []struct {
 		generation *group.Generation
 		after      time.Duration
@@ -34,7 +33,7 @@ func TestOffsetsThatStandAreNotCommitted(t *testing.T) {
 		{second, 65, map[state.Partition]int64{a: 1, b: 1}, false, map[state.Partition]int64{a: 1, b: 1}},
 		{second, 66, map[state.Partition]int64{a: 1, b: 1}, false, nil},
 	} {
-		got := before.news(step.generation, step.offsets, start.Add(step.after*time.Second))
+		got := before.changes(step.generation, step.offsets, start.Add(step.after*time.Second))
 		if !maps.Equal(got, step.want) {
 			t.Errorf("step %d commits %v, want %v", i, got, step.want)
 		}

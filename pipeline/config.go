@@ -15,8 +15,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Config says what a Processor works on. All fields are required, but for those
-// with a default.
+// Config configures a Processor. All fields without a default are required.
 type Config struct {
 	Registry *features.Registry // to begin with; see Processor.Reload
 	Store    store.Store
@@ -24,21 +23,21 @@ type Config struct {
 	Transport *kafka.Transport
 	Brokers   []string
 	Group     string
-	// GroupInstanceID makes the processor a static member of the group: what it
-	// carries waits for it while it restarts. Empty for a dynamic one.
+	// GroupInstanceID makes the processor a static member of the group: its partitions wait for it
+	// while it restarts. Empty for a dynamic member.
 	GroupInstanceID string
 	Isolation       fetch.Isolation
 	Recovery        recovery.Rules
-	// SetBrokenAside goes on behind a batch that cannot be decoded, with a dead
-	// letter that names its offsets. By default its partition stops there.
+	// SetBrokenAside skips a batch that cannot be decoded, with a dead letter that names its
+	// offsets. By default its partition stops there.
 	SetBrokenAside bool
-	// Backfill fills what new features need with records that were applied before, for
-	// BackfillRate of a core; see package backfill.
+	// Backfill fills new features with records that were applied before, using BackfillRate of a
+	// core; see package backfill.
 	Backfill     bool
 	BackfillRate float64 // by default 0.5
-	// Schemas has those that records name; nil where no stream's do.
+	// Schemas supplies the schemas that records name; nil if no stream needs them.
 	Schemas Schemas
-	// DeadLetterTopic takes the records that cannot be mapped.
+	// DeadLetterTopic receives the records that cannot be mapped.
 	DeadLetterTopic string
 	// MaxRecordBytes is the size of a record's value above which it is poison.
 	MaxRecordBytes int
@@ -53,11 +52,10 @@ type Config struct {
 	// applied together.
 	Freshness time.Duration // by default 20 ms
 
-	CommitInterval   time.Duration // by default 1 s
-	RegisterInterval time.Duration // between two Register; by default 1 min
-	BalanceInterval  time.Duration // between two looks whether one worker can carry all partitions; by default 1 s
-	BindInterval     time.Duration // between two looks whether what is filled beside other state is whole; by default 2 s
-	ShutdownTimeout  time.Duration // for flushing when partitions are given up; by default 20 s
+	CommitInterval  time.Duration // by default 1 s
+	BalanceInterval time.Duration // how often to check whether one worker can process all partitions; by default 1 s
+	BindInterval    time.Duration // how often to check whether generations being filled are complete; by default 2 s
+	ShutdownTimeout time.Duration // for flushing when partitions are released; by default 20 s
 
 	SessionTimeout    time.Duration // by default 30 s
 	RebalanceTimeout  time.Duration // by default 30 s
@@ -67,7 +65,7 @@ type Config struct {
 
 	Metrics prometheus.Registerer // by default a registry of its own
 	Logger  *slog.Logger          // by default slog.Default()
-	// TracerProvider takes spans of batches; nil makes none.
+	// TracerProvider receives spans of batches; nil makes none.
 	TracerProvider trace.TracerProvider
 }
 
@@ -83,7 +81,6 @@ func (c Config) withDefaults() Config {
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 30*time.Second)
 	c.RebalanceTimeout = cmp.Or(c.RebalanceTimeout, 30*time.Second)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, 3*time.Second)
-	c.RegisterInterval = cmp.Or(c.RegisterInterval, time.Minute)
 	c.BalanceInterval = cmp.Or(c.BalanceInterval, time.Second)
 	c.BindInterval = cmp.Or(c.BindInterval, 2*time.Second)
 	if c.Metrics == nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// consumer carries the partitions that the group has given this member. They change
-// while it runs: what is taken joins what is carried already, and what is released
-// leaves it, and all others go on.
+// consumer processes the partitions that the group has assigned to this member. They may change
+// while it runs: new partitions join, released ones leave, and all others go on.
 type consumer struct {
 	p      *Processor
 	commit func(map[state.Partition]int64)
@@ -22,8 +21,8 @@ type consumer struct {
 	pool     *pool // nil while definitions are replaced, and at the end
 }
 
-// run carries partitions until the context ends, by the definitions that there are,
-// and gives them up flushed.
+// run processes partitions by the current definitions until the context ends, and releases them
+// flushed.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		given, replaced := c.p.definitions.present()
@@ -45,7 +44,7 @@ func (c *consumer) run(ctx context.Context) error {
 		}
 		binding.Go(func() { c.p.rebind(present, given, registry.Plan()) })
 		<-pool.ctx.Done()
-		c.mu.Lock() // whoever releases partitions now waits until they are flushed
+		c.mu.Lock() // releases now wait until partitions are flushed
 		err := pool.end()
 		c.pool = nil
 		c.mu.Unlock()
@@ -60,7 +59,7 @@ func (c *consumer) run(ctx context.Context) error {
 	return nil
 }
 
-// accept carries partitions from now on, beside those that it has.
+// accept adds partitions.
 func (c *consumer) accept(partitions []state.Partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,8 +77,8 @@ func (c *consumer) accept(partitions []state.Partition) {
 	}
 }
 
-// release gives partitions up, flushed. Where the store does not take what is under
-// way of them in time, that is left to whoever carries them next.
+// release releases partitions, flushed. What the store does not take in time is left to their next
+// owner.
 func (c *consumer) release(partitions []state.Partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,13 +93,13 @@ func (c *consumer) release(partitions []state.Partition) {
 	c.count()
 }
 
-// patience is how long partitions that are released may take to be flushed.
+// patience is how long released partitions may take to be flushed.
 func (c *consumer) patience() time.Duration {
 	return min(c.p.cfg.ShutdownTimeout, c.p.cfg.SessionTimeout/3)
 }
 
-// carries says whether there is any partition.
-func (c *consumer) carries() bool {
+// hasPartitions says whether there is any partition.
+func (c *consumer) hasPartitions() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.assigned) > 0
@@ -114,8 +113,7 @@ func (c *consumer) count() {
 // close forgets all partitions, once run has ended.
 func (c *consumer) close() { c.release(slices.Clone(c.assigned)) }
 
-// patience returns a context for what is under way when another one ends: it has
-// some time more.
+// patience returns a context that outlasts another one by some time, to finish what is under way.
 func patience(ctx context.Context, longer time.Duration) (context.Context, context.CancelFunc) {
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(longer, giveUp) })

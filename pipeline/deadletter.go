@@ -16,7 +16,7 @@ import (
 // HeaderPrefix begins the names of the headers that Weir writes.
 const HeaderPrefix = "weir-"
 
-// The headers of a dead letter, behind those that the record came with.
+// The headers of a dead letter, after those of its record.
 const (
 	HeaderReason    = "weir-reason"
 	HeaderMessage   = "weir-message"
@@ -25,24 +25,24 @@ const (
 	HeaderPartition = "weir-partition"
 	HeaderOffset    = "weir-offset"
 	HeaderTimestamp = "weir-timestamp" // of the record, in ms
-	// headerLastOffset is, on the letter of a batch that cannot be decoded, the
-	// last of its offsets; HeaderOffset is the first.
+	// headerLastOffset is the last offset of a batch that cannot be decoded; HeaderOffset is its
+	// first.
 	headerLastOffset = "weir-last-offset"
 )
 
 // deadLetter is a record on its way to the dead-letter topic.
 type deadLetter struct {
-	source    int
-	offset    int64
-	timestamp int64 // of the record, in ms
-	reason    record.Reason
-	stream    string
-	path      string
-	message   kafka.Message
+	rangeIndex int
+	offset     int64
+	timestamp  int64 // of the record, in ms
+	reason     record.Reason
+	stream     string
+	path       string
+	message    kafka.Message
 }
 
-// newDeadLetter copies a record with the reason for which it is set aside.
-func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *record.Poison) deadLetter {
+// newDeadLetter copies a record with the reason why it is set aside.
+func newDeadLetter(rangeIndex int, p state.Partition, rec *fetch.Record, poison *record.Poison) deadLetter {
 	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: rec.Headers.Copy()}
 	for _, h := range [...][2]string{
 		{HeaderReason, string(poison.Reason)},
@@ -56,12 +56,12 @@ func newDeadLetter(source int, p state.Partition, rec *fetch.Record, poison *rec
 		m.Headers = append(m.Headers, kafka.Header{Key: h[0], Value: []byte(h[1])})
 	}
 	return deadLetter{
-		source: source, offset: rec.Offset, timestamp: rec.Timestamp,
+		rangeIndex: rangeIndex, offset: rec.Offset, timestamp: rec.Timestamp,
 		reason: poison.Reason, stream: poison.Stream, path: poison.Path, message: m,
 	}
 }
 
-// newDeadLetterWriter returns a writer that has written when WriteMessages returns.
+// newDeadLetterWriter returns a writer whose WriteMessages returns after the messages are written.
 func newDeadLetterWriter(cfg *Config) *kafka.Writer {
 	return &kafka.Writer{
 		Addr:         kafka.TCP(cfg.Brokers...),
@@ -69,14 +69,14 @@ func newDeadLetterWriter(cfg *Config) *kafka.Writer {
 		Balancer:     &kafka.Hash{},
 		RequiredAcks: kafka.RequireAll,
 		BatchTimeout: time.Millisecond,
-		// The broker says what is too large, not this writer.
+		// The broker decides what is too large, not this writer.
 		BatchBytes:  1 << 30,
 		MaxAttempts: 3,
 		Transport:   cfg.Transport,
 	}
 }
 
-// messageWriter is what writes dead letters.
+// messageWriter writes dead letters.
 type messageWriter interface {
 	WriteMessages(ctx context.Context, messages ...kafka.Message) error
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// gapWatch notes when a gap was about to be marked in each partition, and how long after that its first
-// records were applied.
+// gapWatch records when a gap was about to be written in each partition, and how long after that
+// its first records were applied.
 type gapWatch struct {
 	store.Store
 	mu     sync.Mutex
@@ -65,14 +65,14 @@ func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
 	return w.Writer.Apply(ctx, b)
 }
 
-// watchGaps has the bench wait long enough behind gaps to be seen.
+// watchGaps makes the grace period after gaps long enough to be observed.
 func (b *bench) watchGaps() *gapWatch {
 	watch := &gapWatch{Store: b.store, marked: map[state.Partition]time.Time{}, waited: map[state.Partition]time.Duration{}}
 	b.config.Store, b.config.Recovery.GracePeriod = watch, time.Second
 	return watch
 }
 
-// checkGaps wants a gap in each of n partitions, and nothing applied before all know of it.
+// checkGaps expects a gap in each of n partitions, and nothing applied before all know of it.
 func (b *bench) checkGaps(watch *gapWatch, n int) {
 	b.t.Helper()
 	watch.mu.Lock()
@@ -81,15 +81,15 @@ func (b *bench) checkGaps(watch *gapWatch, n int) {
 		b.t.Errorf("%d partitions have a gap and %d were applied, want %d", len(watch.marked), len(watch.waited), n)
 	}
 	for p, waited := range watch.waited {
-		if least := b.config.Recovery.GracePeriod - 2*time.Millisecond; waited < least { // Redis' clock is read in milliseconds
+		if least := b.config.Recovery.GracePeriod - 2*time.Millisecond; waited < least { // Redis' clock has a resolution of milliseconds
 			b.t.Errorf("records of %v were applied %v after its gap was marked, want at least %v", p, waited, least)
 		}
 	}
 }
 
-// Questions share a history for a moment. What lies behind a gap is applied only once no
-// answer rests on one that does not tell of the gap.
-func TestRecordsBehindAGapWaitForTheGracePeriod(t *testing.T) {
+// Questions share a history for a moment. Records after a gap are applied only once no answer is
+// based on a history without the gap.
+func TestRecordsAfterAGapWaitForTheGracePeriod(t *testing.T) {
 	t.Run("records are lost", func(t *testing.T) {
 		b := newBench(t)
 		b.write(payments(0, 30)...)

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// had are features whose state is there before others need more of it.
+// had are features whose state exists before others need more of it.
 const had = `
   seconds: COUNT(10m, payment, user, tile=1s, keep=1h, delay=0s)
   biggest: MAX(10m, payment, cents, user, tile=exact, keep=1h)
@@ -30,7 +30,7 @@ const wantMore = had + `
   ratio: {expr: long_seconds / seconds}
 `
 
-// asked reads features of all users as questions do, behind a history.
+// asked reads features of all users as questions do, with a history.
 func (b *bench) asked(r *features.Registry, names []string, at int64) (answers map[string]query.Answer, h *state.History) {
 	b.t.Helper()
 	before, err := b.store.History(b.t.Context())
@@ -68,7 +68,7 @@ func (b *bench) asked(r *features.Registry, names []string, at int64) (answers m
 	return answers, h
 }
 
-// expectAll wants of all features what the model says over events 0 to n-1.
+// expectAll compares all features with the model over events 0 to n-1.
 func (b *bench) expectAll(r *features.Registry, n int) {
 	b.t.Helper()
 	b.committed(n)
@@ -112,9 +112,9 @@ func (b *bench) expectAll(r *features.Registry, n int) {
 	}
 }
 
-// What features need more of state that is there is filled from the log, beside what
-// others have, whatever changes meanwhile: those stay whole all the time.
-func TestStateThatIsThereIsFilledAnew(t *testing.T) {
+// If features need more of existing state, it is filled from the log, beside the state of other
+// features, whatever changes meanwhile: those stay complete all the time.
+func TestExistingStateIsRefilled(t *testing.T) {
 	b := newFilling(t)
 	b.config.BindInterval = 20 * time.Millisecond
 	before, after := registryOf(t, had), registryOf(t, wantMore)
@@ -185,7 +185,7 @@ func TestStateThatIsThereIsFilledAnew(t *testing.T) {
 	b.expectAll(after, 24200)
 }
 
-// awaitDefinitions waits until all partitions are applied by a plan of definitions.
+// awaitDefinitions waits until a plan of the definitions is applied to all partitions.
 func (b *bench) awaitDefinitions(r *features.Registry) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, "definitions are taken", func() (bool, string) {

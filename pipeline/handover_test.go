@@ -22,8 +22,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// idle is a member of the group that carries nothing. While it does not call Next,
-// a rebalance does not come to its end.
+// idle is a member of the group that processes nothing. While it does not call Next, a rebalance
+// does not finish.
 func (b *bench) idle(topic string) *group.Member {
 	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
 	b.t.Cleanup(transport.CloseIdleConnections)
@@ -37,7 +37,7 @@ func (b *bench) idle(topic string) *group.Member {
 	return m
 }
 
-// joinUntil has a member join until it has so many partitions.
+// joinUntil joins repeatedly until a member has that many partitions.
 func joinUntil(t *testing.T, m *group.Member, n int) *group.Generation {
 	t.Helper()
 	for {
@@ -52,8 +52,7 @@ func joinUntil(t *testing.T, m *group.Member, n int) *group.Generation {
 	}
 }
 
-// gaps measures how long partitions were not applied, from one batch with events of
-// them to the next.
+// gaps measures how long partitions were not applied, from one batch with their events to the next.
 type gaps struct {
 	mu      sync.Mutex
 	last    map[int32]time.Time
@@ -80,8 +79,8 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 	return err
 }
 
-// While the group rebalances, however long that takes, the partitions that stay with
-// a processor are applied.
+// While the group rebalances, however long that takes, the partitions that stay with a processor
+// are applied.
 func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	const partitions = 6
@@ -93,7 +92,7 @@ func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 	b.config.Store = writing{b.store, func() store.Writer { return gapsWriter{b.store.NewWriter(), measured} }}
 	b.run()
 	client, n := producer(t, broker), 0
-	// write has each of some partitions take an event, and waits until all are applied.
+	// write writes an event to each of some partitions, and waits until all are applied.
 	write := func(ids ...int32) {
 		t.Helper()
 		var records []*kgo.Record
@@ -109,7 +108,7 @@ func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 	}
 	write(0, 1, 2, 3, 4, 5)
 
-	// An idle member joins. What goes to it is no longer applied here, and the rest is.
+	// An idle member joins. Its partitions are no longer applied here, and the rest are.
 	first := b.idle(topic)
 	given := joinUntil(t, first, partitions/2)
 	var kept []int32
@@ -164,9 +163,9 @@ func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 	}
 }
 
-// Without the group's coordinator the partitions at hand go on, and the processor's
-// readiness says what is wrong.
-func TestGroupAway(t *testing.T) {
+// Without the group's coordinator the assigned partitions go on, and the processor's readiness says
+// what is wrong.
+func TestGroupUnavailable(t *testing.T) {
 	b := newBench(t)
 	b.config.HeartbeatInterval, b.config.SessionTimeout = 20*time.Millisecond, 6*time.Second
 	b.run()
@@ -176,7 +175,7 @@ func TestGroupAway(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the processor degraded", func() (bool, string) {
 		err := b.processor.Ready(t.Context())
 		part, ok := err.(interface{ Degraded() bool })
-		return ok && part.Degraded() && strings.Contains(err.Error(), "the partitions at hand go on"), fmt.Sprint(err)
+		return ok && part.Degraded() && strings.Contains(err.Error(), "the assigned partitions go on"), fmt.Sprint(err)
 	})
 	b.write(payments(30, 60)...)
 	b.expect(60)
@@ -189,8 +188,7 @@ func TestGroupAway(t *testing.T) {
 	b.expect(90)
 }
 
-// loseGroup has the broker say that it does not look after the group, or has it look
-// after it again.
+// loseGroup makes the broker deny that it is the group's coordinator; back undoes it.
 func (b *bench) loseGroup() (back func()) {
 	var away atomic.Bool
 	away.Store(true)

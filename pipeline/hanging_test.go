@@ -19,8 +19,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// lagOnce has every second shard lag from one batch on, as if its master had not answered
-// that one, and answered all that is asked afterwards.
+// lagOnce makes every second shard lag from one batch on, as if its master had not answered that
+// one, and answered everything afterwards.
 type lagOnce struct {
 	store.Writer
 	batches *atomic.Int64
@@ -38,11 +38,11 @@ func (w lagOnce) Apply(ctx context.Context, b *state.Batch) error {
 	return w.Writer.Apply(ctx, b)
 }
 
-// What a shard lacks that lags is not taken for what there is: enriched events wait until it
-// has caught up, also where its master answers.
-func TestEnrichedEventsWaitForShardsThatLag(t *testing.T) {
+// What a lagging shard lacks is not ignored: enriched events wait until it has caught up, even if
+// its master answers.
+func TestEnrichedEventsWaitForLaggingShards(t *testing.T) {
 	b := newEnrichBench(t)
-	// Seldom beside a batch: shards catch up when the time to commit has come.
+	// Rarer than batches: shards catch up at each commit interval.
 	b.config.Workers, b.config.CommitInterval = 1, 500*time.Millisecond
 	var batches atomic.Int64
 	b.config.Store = writing{b.store, func() store.Writer { return lagOnce{b.store.NewWriter(), &batches} }}
@@ -53,7 +53,7 @@ func TestEnrichedEventsWaitForShardsThatLag(t *testing.T) {
 	b.checkEnriched(sent)
 }
 
-// behindLinks is a bench whose Redis and Kafka are reached by way of proxies.
+// behindLinks is a bench that reaches Redis and Kafka through proxies.
 func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyProxy, write func(from, to int)) {
 	kafkaLink = testkit.Proxy(t, "127.0.0.1:1")
 	broker := kafkatest.NewBehind(t, kafkaLink, kafkatest.Options{})
@@ -65,21 +65,21 @@ func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyPr
 	t.Cleanup(func() { _ = linked.Close() })
 	namespace := testkit.Namespace(t)
 	b.config.Store = redisstore.New(linked, namespace, 8, redisstore.Deadlines(200*time.Millisecond, 500*time.Millisecond))
-	b.store = redisstore.New(server.Client(t), namespace, 8) // of the test's own
+	b.store = redisstore.New(server.Client(t), namespace, 8) // of its own
 	plain := producer(t, broker)
 	return b, redisLink, kafkaLink, func(from, to int) { produce(t, plain, topic, payments(from, to)...) }
 }
 
-// A proxy or a balancer that hangs lets connections stand and answers nothing. What is behind
-// it is waited for, readiness says so, and each event counts once.
-func TestLinksThatHang(t *testing.T) {
+// A proxy or a balancer that hangs keeps connections open and answers nothing. The processor waits,
+// readiness says so, and each event counts once.
+func TestHangingConnections(t *testing.T) {
 	b, redisLink, kafkaLink, write := behindLinks(t)
 	write(0, 100)
 	b.run()
 	b.expect(100)
 	awaitTrouble := func(says ...string) {
 		t.Helper()
-		testkit.Eventually(t, time.Minute, "readiness tells of the link", func() (bool, string) {
+		testkit.Eventually(t, time.Minute, "readiness names the link", func() (bool, string) {
 			err := fmt.Sprint(b.processor.Ready(t.Context()))
 			return slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err, s) }), err
 		})

@@ -12,17 +12,17 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Where one of several Redis masters does not answer, a partition goes on in the
-// shards of the others. Those that lag keep their progress, and nothing is held in
-// memory for them: once the master of some of them answers, the partition is read again from
-// where they are, and the others pass over what they have. Batches cannot leave a
-// hole meanwhile, for a shard that lags takes nothing more, see state.PartitionRange.
+// If one of several Redis masters does not answer, a partition goes on in the shards of the others.
+// Lagging shards keep their progress, and nothing is held in memory for them: once the master of
+// some of them answers, the partition is read again from their progress, and the other shards skip
+// what they have. Batches cannot leave a hole meanwhile, because a lagging shard takes nothing
+// more, see state.PartitionRange.
 
-// LaggingError says that some shards lag while the others go on: the processor
-// works, but not for all entities.
+// LaggingError says that some shards lag while the others go on: the processor works, but not for
+// all entities.
 type LaggingError struct {
 	Shards int
-	Offset int64 // the lowest that they lack; negative where it is not known
+	Offset int64 // the lowest that they lack; negative if unknown
 	Err    error // why
 }
 
@@ -38,20 +38,20 @@ func (e *LaggingError) Unwrap() error { return e.Err }
 // Degraded says that the processor works.
 func (*LaggingError) Degraded() bool { return true }
 
-// unknown is the offset that shards lack of which it is not known.
+// unknown is the offset of shards that lack an unknown range.
 const unknown = int64(-1)
 
-// errNotApplied is why shards lag whose master answers again by now.
+// errNotApplied is why shards lag whose master answers again.
 var errNotApplied = errors.New("their calls got no answer")
 
-// noteLag notes which shards of a partition lag after a batch.
-func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRange) {
+// noteLag records which shards of a partition lag after a batch.
+func (w *worker) noteLag(ctx context.Context, p *assignedPartition, s *state.PartitionRange) {
 	lagged := len(p.lags) > 0
 	p.lags = p.lags[:0]
 	behind := int64(math.MaxInt64)
 	for shard, at := range s.Progress {
 		if s.Lags(shard) {
-			if !at.Exists() { // it could not be claimed, and is where it was before
+			if !at.Exists() { // it could not be claimed, and keeps its position
 				at.Offset = p.behind
 			}
 			behind = min(behind, at.Offset)
@@ -81,10 +81,10 @@ func (w *worker) noteLag(ctx context.Context, p *partition, s *state.PartitionRa
 	w.health.set(p.String(), err)
 }
 
-// lagFromTheStart notes that some shards could not be claimed when the partition was
-// taken. They lag like those whose master has stopped to answer since; if they lagged
-// before, what they lack stands.
-func (w *worker) lagFromTheStart(p *partition, why error) {
+// lagFromTheStart records that some shards could not be claimed when the partition was taken. They
+// lag like those whose master has stopped answering since; if they lagged before, what they lack is
+// unchanged.
+func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
 	for shard, lags := range p.lagging {
 		if lags {
 			p.lags = append(p.lags, shard)
@@ -96,9 +96,8 @@ func (w *worker) lagFromTheStart(p *partition, why error) {
 	w.health.set(p.String(), err)
 }
 
-// unavailable is why a shard of those that lag cannot be reached yet, nil where
-// all can.
-func (w *worker) unavailable(ctx context.Context, p *partition) error {
+// unavailable is why a lagging shard cannot be reached yet, nil if all can.
+func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
 	for _, shard := range p.lags {
 		if err := w.cfg.Store.Available(ctx, shard); err != nil {
 			return err
@@ -107,13 +106,13 @@ func (w *worker) unavailable(ctx context.Context, p *partition) error {
 	return nil
 }
 
-// reachable says whether some shard of those that lag can be reached.
-func (w *worker) reachable(ctx context.Context, p *partition) bool {
+// reachable says whether some lagging shard can be reached.
+func (w *worker) reachable(ctx context.Context, p *assignedPartition) bool {
 	return slices.ContainsFunc(p.lags, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
 }
 
-// leaveLagging leaves partitions out of a batch that have events to be enriched and
-// shards that lag: the state lacks events that come before those of the batch.
+// leaveLagging leaves partitions with events to be enriched and lagging shards out of a batch: the
+// state lacks events that precede those of the batch.
 func leaveLagging(b *enrich.Batch) {
 	for i := range b.Ranges {
 		s := &b.Ranges[i]
@@ -129,10 +128,10 @@ func leaveLagging(b *enrich.Batch) {
 	}
 }
 
-// catchUp reads partitions again whose shards lag, once some of these can be reached: the
-// others may not be for long.
+// catchUp reads partitions with lagging shards again, once some of these can be reached: the others
+// may not be for long.
 func (w *worker) catchUp(ctx context.Context) {
-	var due []*partition
+	var due []*assignedPartition
 	for _, p := range w.partitions {
 		if len(p.lags) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
 			continue
@@ -143,9 +142,9 @@ func (w *worker) catchUp(ctx context.Context) {
 	w.resume(ctx, due...)
 }
 
-// applied is up to where a partition is applied in all shards, as far as batches
-// have been taken back.
-func (p *partition) applied() int64 {
+// applied is the offset up to which a partition is applied in all shards, according to the
+// completed batches.
+func (p *assignedPartition) applied() int64 {
 	if len(p.lags) > 0 && p.behind >= 0 {
 		return p.behind
 	}

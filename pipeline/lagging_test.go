@@ -15,8 +15,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// While one Redis master of three hangs, events of the entities of the others are
-// applied, of all partitions; then those of its own are, each once.
+// While one Redis master of three hangs, events of the others' entities are applied, in all
+// partitions; then its own are, each once.
 func TestOneMasterHangs(t *testing.T) {
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
@@ -49,9 +49,9 @@ func TestOneMasterHangs(t *testing.T) {
 	}
 }
 
-// Of two masters that do not answer one comes back: its shards do not wait for those of the
-// other one.
-func TestAMasterIsBackWhileAnotherHangs(t *testing.T) {
+// If one of two masters that do not answer comes back, its shards do not wait for those of the
+// other.
+func TestMasterReturnsWhileAnotherHangs(t *testing.T) {
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
@@ -66,8 +66,8 @@ func TestAMasterIsBackWhileAnotherHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The node that holds the other users, for a second only: of three masters two that hang
-	// are no cluster.
+	// The node with the other users hangs for a second only: of three masters, two that hang form
+	// no cluster.
 	if err := cluster.Nodes[2].Client(t).Do(t.Context(), "client", "pause", 1000, "all").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +88,9 @@ func TestAMasterIsBackWhileAnotherHangs(t *testing.T) {
 	b.eventually(b.counts(90, 90))
 }
 
-// A processor that starts while a master hangs takes its partitions in the shards of
-// the others; the rest follows when the master is back, each event once.
-func TestPartitionsAreTakenWhileAMasterHangs(t *testing.T) {
+// A processor that starts while a master hangs takes its partitions in the shards of the others;
+// the rest follows when the master is back, each event once.
+func TestPartitionsAreAssignedWhileAMasterHangs(t *testing.T) {
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
@@ -121,7 +121,7 @@ func TestPartitionsAreTakenWhileAMasterHangs(t *testing.T) {
 	b.eventually(b.counts(120, 120))
 }
 
-// onCluster has the bench work on a cluster, with short deadlines.
+// onCluster makes the bench work on a cluster, with short deadlines.
 func (b *bench) onCluster(cluster *redistest.Cluster) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second,
@@ -132,7 +132,7 @@ func (b *bench) onCluster(cluster *redistest.Cluster) {
 	b.config.Store = b.store
 }
 
-// payments reads how many payments each user has; "" where that cannot be read.
+// payments reads how many payments each user has; "" if that cannot be read.
 func (b *bench) payments() (each []string, err error) {
 	var reading query.Reading
 	reading.Reset(at)
@@ -155,8 +155,8 @@ func (b *bench) payments() (each []string, err error) {
 	return each, nil
 }
 
-// counts says whether each user has so many payments, or cannot be read where that
-// is so many; 0 stands for a master that hangs.
+// counts says whether each user has the expected number of payments, or cannot be read if that
+// number is 0, for a master that hangs.
 func (b *bench) counts(near, far int) func() (bool, string) {
 	return func() (bool, string) {
 		got, err := b.payments()

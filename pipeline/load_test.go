@@ -10,7 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Much is several full batches since the last look, little is none for several looks.
+// The load is high after several full batches since the last look, and low after several looks
+// without any.
 func TestLoad(t *testing.T) {
 	var l load
 	for i, step := range []struct {
@@ -37,8 +38,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// What is not applied as the store is away is not little to do.
-func TestPartitionsStayWhileSomethingIsWrong(t *testing.T) {
+// A backlog because the store is away does not count as low load.
+func TestPartitionsStayWhileUnhealthy(t *testing.T) {
 	of := map[state.Partition]int{{Topic: "a"}: 0, {Topic: "b"}: 1}
 	s := &pool{
 		p: &Processor{health: newHealth(), log: slog.New(slog.DiscardHandler)}, ctx: t.Context(),
@@ -49,10 +50,10 @@ func TestPartitionsStayWhileSomethingIsWrong(t *testing.T) {
 	}
 	s.p.health.set("worker 1", errors.New("no Redis"))
 	if s.balance(time.Millisecond); !slices.Equal(s.load, []int{1, 1}) {
-		t.Errorf("the workers carry %v partitions while one cannot apply, want one each", s.load)
+		t.Errorf("the workers process %v partitions while one cannot apply, want one each", s.load)
 	}
 	s.p.health.clear("worker 1")
 	if s.balance(time.Millisecond); !slices.Equal(s.load, []int{2, 0}) {
-		t.Errorf("the workers carry %v partitions, want the first to carry both", s.load)
+		t.Errorf("the workers process %v partitions, want the first to process both", s.load)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
-// join is a member of the group, of some topics to begin with, until the context ends or,
-// before these are there, others are to be read. Its error ends the processor.
+// join is a member of the group for some topics, until the context ends or, before the topics
+// exist, others are to be read. Its error ends the processor.
 func (p *Processor) join(ctx context.Context, topics []string) error {
 	p.health.set("group", errNotMember)
 	if !p.waitForTopics(ctx, topics) {
@@ -50,8 +50,8 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 	return failure(ctx)
 }
 
-// follow carries what each generation of the group gives this member, until the
-// context ends. Where other topics are to be read, it joins the next one for them.
+// follow processes the partitions of each generation of the group until the context ends. If other
+// topics are to be read, it joins the next generation for them.
 func (p *Processor) follow(ctx context.Context, member *group.Member, topics []string, c *consumer, commits *committer) error {
 	joining := retry.Trouble{Log: p.log, What: "joining the consumer group"}
 	for ctx.Err() == nil {
@@ -61,7 +61,7 @@ func (p *Processor) follow(ctx context.Context, member *group.Member, topics []s
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				if c.carries() {
+				if c.hasPartitions() {
 					err = &awayError{err}
 				}
 				p.health.set("group", err)
@@ -79,8 +79,8 @@ func (p *Processor) follow(ctx context.Context, member *group.Member, topics []s
 	return nil
 }
 
-// stay waits until a generation is over, or there are other topics to be read than it was
-// joined for. It returns the topics to join the next one for.
+// stay waits until a generation is over, or other topics are to be read than it was joined for. It
+// returns the topics to join the next one for.
 func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []string) []string {
 	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {
@@ -90,7 +90,7 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 			err := p.findTopics(ctx, registry)
 			if err == nil {
 				missing.Over()
-				p.log.Info("joining the consumer group for other topics; the partitions at hand go on", "generation", g.ID, "topics", wanted)
+				p.log.Info("joining the consumer group for other topics; the assigned partitions go on", "generation", g.ID, "topics", wanted)
 				return wanted
 			}
 			p.health.set("group", &awayError{err})
@@ -100,7 +100,7 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 		}
 		select {
 		case <-g.Done():
-			p.log.Info("the consumer group rebalances; the partitions at hand go on", "generation", g.ID)
+			p.log.Info("the consumer group rebalances; the assigned partitions go on", "generation", g.ID)
 			return topics
 		case <-ctx.Done():
 			return topics
@@ -110,11 +110,11 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 	}
 }
 
-// awayError says that the group cannot be joined while partitions are carried.
+// awayError says that the group cannot be joined while partitions are being processed.
 type awayError struct{ err error }
 
 func (e *awayError) Error() string {
-	return fmt.Sprintf("the partitions at hand go on, but no others can be taken: %v", e.err)
+	return fmt.Sprintf("the assigned partitions go on, but no others can be taken: %v", e.err)
 }
 
 func (e *awayError) Unwrap() error { return e.err }
@@ -125,16 +125,15 @@ func (p *Processor) leave(member *group.Member) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	if err := member.Leave(ctx); err != nil {
-		p.log.Warn("the consumer group was not told; others take over after kafka.session_timeout", "error", err)
+		p.log.Warn("the consumer group was not notified; others take over after kafka.session_timeout", "error", err)
 	}
 }
 
-// leaveTimeout is for the broker to hear that a member leaves.
+// leaveTimeout bounds the request to leave the group.
 const leaveTimeout = 5 * time.Second
 
-// waitForTopics waits until all topics are there: the group would be given no
-// partitions at all while one is missing. It says whether they are, while they are those
-// to be read.
+// waitForTopics waits until all topics exist: the group would be given no partitions at all while
+// one is missing. It says whether they do, while they are the topics to be read.
 func (p *Processor) waitForTopics(ctx context.Context, topics []string) bool {
 	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {
@@ -157,7 +156,7 @@ func (p *Processor) waitForTopics(ctx context.Context, topics []string) bool {
 	}
 }
 
-// findTopics is an error where a topic that is to be read or written to is missing.
+// findTopics returns an error if a topic to be read or written is missing.
 func (p *Processor) findTopics(ctx context.Context, registry *features.Registry) error {
 	client := &kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second}
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: slices.Concat(registry.Topics(), registry.EnrichedTopics())})

@@ -117,21 +117,21 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // applied tells of a batch that was written at a moment, in milliseconds.
-func (m *metrics) applied(b *batch, now int64) {
+func (m *metrics) applied(b *workerBatch, now int64) {
 	m.batches.Inc()
 	m.batchSize.Observe(float64(b.events))
 	for _, t := range b.timestamps {
-		if !b.Ranges[t.source].Behind {
+		if !b.Ranges[t.rangeIndex].Behind {
 			m.freshness.Observe(float64(now-t.at) / 1000)
 		}
 	}
 	for o, n := range b.outcomes {
-		if !b.Ranges[o.source].Behind {
+		if !b.Ranges[o.rangeIndex].Behind {
 			m.events.WithLabelValues(o.stream, o.what).Add(float64(n))
 		}
 	}
 	for _, d := range b.dead {
-		if b.Ranges[d.source].Behind {
+		if b.Ranges[d.rangeIndex].Behind {
 			continue // it is read again, and written again
 		}
 		m.dead.WithLabelValues(d.stream, string(d.reason)).Inc()

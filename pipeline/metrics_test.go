@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// An alert sees a counter rise only if it was there before.
-func TestCountersOfAlertsBeginAtZero(t *testing.T) {
+// An alert sees a counter rise only if it existed before.
+func TestAlertCountersStartAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	newMetrics(registry).assigned([]state.Partition{{Topic: "payments"}, {Topic: "payments", ID: 1}, {Topic: "logins"}})
 	want := `

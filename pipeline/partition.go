@@ -10,56 +10,55 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// partition is a partition that a worker has been assigned.
-type partition struct {
+// assignedPartition is a partition that a worker has been assigned.
+type assignedPartition struct {
 	state.Partition
 	underPlan state.Partition  // the name of its progress, with the version of the plan
-	progress  []state.Position // by shard, nil while it is not carried; shared with the batches under way
+	progress  []state.Position // by shard, nil while it is not processed; shared with the batches under way
 	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
-	// confirmed is the progress that was known when the partition was last abandoned; nil
-	// for none. Where a shard has less then, the store has gone back in time.
+	// confirmed is the progress that was known when the partition was last abandoned; nil for none.
+	// If a shard then has less, the store went back in time.
 	confirmed []state.Position
 	position  int64 // the next offset to map
 	epoch     int32 // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 
 	// in is the batch being filled that has a share of the partition, at index.
-	in    *batch
+	in    *workerBatch
 	index int
 
-	resuming bool     // recovery looks where to go on
+	resuming bool     // recovery is finding where to continue
 	attempt  int      // of recovery
-	leaving  *leaving // nil unless the group has taken it away
+	leaving  *leaving // nil unless the group has revoked it
 
 	// A partition that cannot go on is read again at retryAt; zero if it goes on.
 	retryAt time.Time
 	trouble retry.Trouble
 	broken  broken
-	lacks   *record.MissingSchema // what it waits for; nil for nothing
-	// stopped is why it cannot go on, as a label of the metrics; "" while it does.
+	lacks   *record.MissingSchema // the schema it waits for; nil for none
+	// stopped is why it cannot go on, as a label of the metrics; "" if it can.
 	stopped string
 
-	// Where the master of some shards does not answer, the partition goes on in the
-	// others. lags are those, and behind is the lowest offset that they lack, or unknown; the
-	// partition is read again from there, at catchUpAt at the earliest.
+	// If the master of some shards does not answer, the partition goes on in the others. lags are
+	// those shards, and behind is the lowest offset that they lack, or unknown; the partition is
+	// read again from there, at catchUpAt at the earliest.
 	lags      []int
 	behind    int64
 	catchUpAt time.Time
-	caughtUp  int64 // the offset behind what the shards that lag lacked when they did last
+	caughtUp  int64 // the end of what lagging shards lacked the last time
 	waits     retry.Backoff
 }
 
-// has says whether the progress is the partition's present one, and not that of
-// before it was resumed.
-func (p *partition) has(progress []state.Position) bool {
+// has says whether the progress is the partition's current one, and not from before it was resumed.
+func (p *assignedPartition) has(progress []state.Position) bool {
 	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
 }
 
-// carried says whether the partition is read and applied.
-func (p *partition) carried() bool { return p.progress != nil }
+// active says whether the partition is read and applied.
+func (p *assignedPartition) active() bool { return p.progress != nil }
 
-// wentBack says whether a shard is found with less progress in the same log than it had
-// when the partition was abandoned, or with none.
-func (p *partition) wentBack(found *state.Claim) bool {
+// wentBack says whether a shard is found with less progress in the same log than when the partition
+// was abandoned, or with none.
+func (p *assignedPartition) wentBack(found *state.Claim) bool {
 	for shard, at := range p.confirmed {
 		now := found.Progress[shard]
 		if found.Misses(shard) == nil && at.Exists() && (!now.Exists() || now.Log == at.Log && now.Offset < at.Offset) {
@@ -69,9 +68,9 @@ func (p *partition) wentBack(found *state.Claim) bool {
 	return false
 }
 
-// confirm notes the progress that is known of a partition that is abandoned. Of a shard
-// that could not be claimed, what was known of it before stands.
-func (p *partition) confirm() {
+// confirm records the known progress of a partition that is abandoned. For shards that could not be
+// claimed, the earlier record is kept.
+func (p *assignedPartition) confirm() {
 	earlier := p.confirmed
 	p.confirmed = slices.Clone(p.progress)
 	for shard, at := range earlier {
@@ -81,9 +80,9 @@ func (p *partition) confirm() {
 	}
 }
 
-// compared drops what was known of the shards that were found. Of those whose master did
-// not answer it stands until they are.
-func (p *partition) compared(found *state.Claim) {
+// compared drops the record for the shards that were found. For shards whose master did not answer
+// it is kept until they are.
+func (p *assignedPartition) compared(found *state.Claim) {
 	for shard := range p.confirmed {
 		if found.Misses(shard) == nil {
 			p.confirmed[shard] = state.NoPosition
@@ -91,4 +90,4 @@ func (p *partition) compared(found *state.Claim) {
 	}
 }
 
-func (p *partition) String() string { return recovery.Name(p.Partition) }
+func (p *assignedPartition) String() string { return recovery.Name(p.Partition) }

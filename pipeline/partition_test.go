@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The log of the tests, and one of the same name.
+// The log of the tests, and another with the same name.
 var (
 	here   = state.LogID{Cluster: "c1", Topic: "t1"}
 	remade = state.LogID{Cluster: "c1", Topic: "t2"}
@@ -22,39 +22,39 @@ func in(id state.LogID, p state.Position) state.Position {
 	return p
 }
 
-// A store that has lost something shows in a shard that has less of the same log than it
-// was known to have, and in nothing else.
+// A store that lost something is detected by a shard with less of the same log than it was known to
+// have, and by nothing else.
 func TestWentBack(t *testing.T) {
 	none := state.NoPosition
 	for name, c := range map[string]struct {
 		confirmed, found []state.Position
 		want             bool
 	}{
-		"nothing was known":                {nil, []state.Position{at(5, 1), at(7, 1)}, false},
-		"as it was":                        {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), at(7, 1)}, false},
-		"further":                          {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(9, 2), at(9, 2)}, false},
-		"one shard has less":               {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(9, 1), at(6, 1)}, true},
-		"less, and of an older leader":     {[]state.Position{at(7, 2)}, []state.Position{at(6, 1)}, true},
-		"an older leader alone":            {[]state.Position{at(7, 2)}, []state.Position{at(7, 1)}, false},
-		"placed in another log":            {[]state.Position{at(70, 1), at(70, 1)}, []state.Position{in(remade, at(0, 0)), in(remade, at(0, 0))}, false},
-		"one shard placed, one has less":   {[]state.Position{at(70, 1), at(70, 1)}, []state.Position{in(remade, at(0, 0)), at(60, 1)}, true},
-		"there was no progress":            {[]state.Position{none}, []state.Position{none}, false},
-		"one shard has lost all":           {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), none}, true},
-		"one shard has some for the first": {[]state.Position{at(5, 1), none}, []state.Position{at(5, 1), at(0, 1)}, false},
-		"less, where brokers tell no logs": {[]state.Position{in(state.LogID{}, at(7, 1))}, []state.Position{in(state.LogID{}, at(6, 1))}, true},
+		"nothing was known":                      {nil, []state.Position{at(5, 1), at(7, 1)}, false},
+		"as it was":                              {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), at(7, 1)}, false},
+		"further":                                {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(9, 2), at(9, 2)}, false},
+		"one shard has less":                     {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(9, 1), at(6, 1)}, true},
+		"less, and of an older leader":           {[]state.Position{at(7, 2)}, []state.Position{at(6, 1)}, true},
+		"an older leader alone":                  {[]state.Position{at(7, 2)}, []state.Position{at(7, 1)}, false},
+		"placed in another log":                  {[]state.Position{at(70, 1), at(70, 1)}, []state.Position{in(remade, at(0, 0)), in(remade, at(0, 0))}, false},
+		"one shard placed, one has less":         {[]state.Position{at(70, 1), at(70, 1)}, []state.Position{in(remade, at(0, 0)), at(60, 1)}, true},
+		"there was no progress":                  {[]state.Position{none}, []state.Position{none}, false},
+		"one shard has lost all":                 {[]state.Position{at(5, 1), at(7, 1)}, []state.Position{at(5, 1), none}, true},
+		"one shard has some for the first":       {[]state.Position{at(5, 1), none}, []state.Position{at(5, 1), at(0, 1)}, false},
+		"less, where brokers do not report logs": {[]state.Position{in(state.LogID{}, at(7, 1))}, []state.Position{in(state.LogID{}, at(6, 1))}, true},
 	} {
-		p := partition{confirmed: c.confirmed}
+		p := assignedPartition{confirmed: c.confirmed}
 		if got := p.wentBack(&state.Claim{Progress: c.found}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// A shard whose master does not answer when the partition is read again is compared once
-// it does, though the others are compared, and the partition is read again, meanwhile.
+// A shard whose master does not answer when the partition is read again is compared once it
+// answers, even if the others were compared, and the partition was read again, meanwhile.
 func TestWentBackWhileAMasterWasAway(t *testing.T) {
 	away := errors.New("away")
-	p := partition{progress: []state.Position{at(5, 1), at(7, 1)}}
+	p := assignedPartition{progress: []state.Position{at(5, 1), at(7, 1)}}
 	p.confirm()
 	first := &state.Claim{Progress: []state.Position{at(5, 1), at(7, 1)}}
 	first.Miss(1, away)
@@ -71,6 +71,6 @@ func TestWentBackWhileAMasterWasAway(t *testing.T) {
 		t.Error("the shard that came back with less is taken for what it was")
 	}
 	if p.compared(back); p.wentBack(back) {
-		t.Error("it is told twice")
+		t.Error("it is reported twice")
 	}
 }

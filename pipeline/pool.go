@@ -18,8 +18,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// pool is the workers that carry partitions by one registry. A worker begins with
-// the first partition that it is given.
+// pool is the workers that process partitions by one registry. A worker starts with its first
+// partition.
 type pool struct {
 	p        *Processor
 	registry *features.Registry
@@ -27,10 +27,10 @@ type pool struct {
 
 	ctx     context.Context // of the workers
 	fail    context.CancelCauseFunc
-	patient context.Context // of what they have under way when it ends
+	patient context.Context // for finishing what is under way when ctx ends
 	giveUp  context.CancelFunc
 	running sync.WaitGroup
-	workers []*worker // nil where none has begun
+	workers []*worker // nil if not started
 	load    []int     // number of partitions, by worker
 	lately  load
 	of      map[state.Partition]int
@@ -45,8 +45,7 @@ func newPool(ctx context.Context, p *Processor, registry *features.Registry, com
 	}
 }
 
-// end waits until the workers have flushed. Its error is that of a worker that
-// failed.
+// end waits until the workers have flushed. It returns the error of a worker that failed.
 func (s *pool) end() error {
 	s.fail(nil)
 	s.running.Wait()
@@ -57,8 +56,8 @@ func (s *pool) end() error {
 	return nil
 }
 
-// accept gives each partition to the worker that has fewest. Those of topics that the
-// registry does not read are left alone: the group is about to be told.
+// accept gives each partition to the worker with the fewest. It ignores topics that the registry
+// does not read: the group will be notified.
 func (s *pool) accept(partitions []state.Partition) {
 	shares, topics := make([][]state.Partition, len(s.workers)), s.registry.Topics()
 	for _, id := range partitions {
@@ -82,8 +81,7 @@ func (s *pool) accept(partitions []state.Partition) {
 	}
 }
 
-// release has partitions flushed and given up. What is not through in time is
-// left under way.
+// release flushes and releases partitions. What is not finished in time is left under way.
 func (s *pool) release(partitions []state.Partition, within time.Duration) {
 	shares := make(map[int][]state.Partition)
 	for _, id := range partitions {
@@ -110,7 +108,7 @@ func (s *pool) release(partitions []state.Partition, within time.Duration) {
 	waiting.Wait()
 }
 
-// send has a worker change what it carries, unless it is about to end.
+// send changes a worker's partitions, unless it is about to end.
 func (s *pool) send(i int, c change) {
 	if s.workers[i] == nil {
 		s.begin(i)
@@ -132,14 +130,14 @@ func (s *pool) begin(i int) {
 	a := s.newApplier(fmt.Sprintf("worker %d", i))
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
-		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Plans(s.registry), applier: a, commit: s.commit,
+		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
 		tracing: p.tracing,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
 			Register: p.definitions.registration(s.registry.Plan()).renew,
 			Metrics:  recovery.Metrics{Lost: p.metrics.lost, Vanished: p.metrics.vanished},
 		},
-		partitions: make(map[state.Partition]*partition), current: newBatch(), spare: newBatch(),
+		partitions: make(map[state.Partition]*assignedPartition), current: newBatch(), spare: newBatch(),
 		changes: make(chan change), resumed: make(chan resumed),
 	}
 	w.mapper.MaxRecordBytes = p.cfg.MaxRecordBytes
@@ -160,7 +158,7 @@ func (s *pool) begin(i int) {
 func (s *pool) newApplier(name string) *applier {
 	p := s.p
 	return &applier{
-		todo: make(chan *batch), done: make(chan *batch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead,
+		todo: make(chan *workerBatch), done: make(chan *workerBatch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead,
 		enrich: enrich.New(p.cfg.Store, p.history,
 			&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second},
 			enrich.Metrics{Written: p.metrics.enriched, Damaged: p.metrics.damaged}, p.log),

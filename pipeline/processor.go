@@ -27,8 +27,8 @@ type Processor struct {
 	history *enrich.History
 
 	definitions *definitions
-	last        binding              // of what is carried, or was
-	backfiller  *backfill.Backfiller // nil where nothing is filled
+	last        binding              // of the definitions that are applied, or were
+	backfiller  *backfill.Backfiller // nil if nothing is filled
 }
 
 // New returns a processor; Run makes it work.
@@ -46,15 +46,14 @@ func New(cfg Config) *Processor {
 	return p
 }
 
-// Ready is nil while partitions are assigned and carried; else it says what is
-// in the way. Where that is only in the way of some shards, the error has a method
-// Degraded.
+// Ready is nil while partitions are assigned and processed; else it says what is wrong. If only
+// some shards are affected, the error has a method Degraded.
 func (p *Processor) Ready(context.Context) error { return p.health.err() }
 
-// Stats counts records since the processor was made. A record that was read
-// again after a rewind counts again.
+// Stats counts records since the processor was made. A record that is read again after a rewind
+// counts again.
 type Stats struct {
-	Applied   int64 // to the state; late ones are among them
+	Applied   int64 // to the state, including late ones
 	Dead      int64 // written to the dead-letter topic
 	Unmatched int64 // of no stream
 	Assigned  int64 // partitions now
@@ -66,11 +65,11 @@ type stats struct {
 	recent recent
 }
 
-func (s *stats) add(b *batch) {
+func (s *stats) add(b *workerBatch) {
 	s.recent.add(b)
 	for o, n := range b.outcomes {
-		if b.Ranges[o.source].Behind {
-			continue // it is read again
+		if b.Ranges[o.rangeIndex].Behind {
+			continue // the range is read again
 		}
 		switch o.what {
 		case dead:
@@ -89,10 +88,9 @@ func (p *Processor) Stats() Stats {
 	return Stats{s.applied.Load(), s.dead.Load(), s.unmatched.Load(), s.assigned.Load()}
 }
 
-// Run carries events until the context ends; then it flushes, commits and
-// leaves the group. Its error says what is wrong with the configuration; passing
-// troubles of Kafka and Redis are waited out, and a partition that cannot go on
-// stops alone.
+// Run processes events until the context ends; then it flushes, commits and leaves the group. Its
+// error says what is wrong with the configuration; transient failures of Kafka and Redis are waited
+// out, and a partition that cannot go on stops alone.
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer p.dead.Close()
@@ -109,7 +107,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	return failure(ctx)
 }
 
-// failure is why the context ended, if it was more than a request to stop.
+// failure is why the context ended, other than a request to stop.
 func failure(ctx context.Context) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
@@ -117,8 +115,8 @@ func failure(ctx context.Context) error {
 	return nil
 }
 
-// errNotMember is what the group's health is until partitions are assigned.
+// errNotMember is the health of the group until partitions are assigned.
 var errNotMember = errors.New("not a member yet")
 
-// errNotResumed is what a partition's health is until it is read.
+// errNotResumed is the health of a partition until it is read.
 var errNotResumed = errors.New("its progress was not read yet")

@@ -11,35 +11,35 @@ import (
 // maxRecent is how many dead letters a processor remembers.
 const maxRecent = 20
 
-// DeadLetter tells of a record that was set aside, and of nothing that is in it.
+// DeadLetter describes a record that was set aside, without its content.
 type DeadLetter struct {
 	Partition state.Partition
 	Offset    int64
 	Timestamp int64 // of the record, in milliseconds
 	Reason    record.Reason
-	Stream    string // empty where no stream was found for it
+	Stream    string // empty if no stream was found for it
 	Path      string // in the record, with dots; empty for the whole record
 }
 
-// recent holds the last dead letters, the latest last.
+// recent holds the last dead letters, oldest first.
 type recent struct {
 	mu      sync.Mutex
 	letters []DeadLetter
 }
 
-// add notes the dead letters of a batch that was applied.
-func (r *recent) add(b *batch) {
+// add records the dead letters of a batch that was applied.
+func (r *recent) add(b *workerBatch) {
 	if len(b.dead) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range b.dead {
-		if b.Ranges[d.source].Behind {
-			continue // it is read again
+		if b.Ranges[d.rangeIndex].Behind {
+			continue // the range is read again
 		}
 		r.letters = append(r.letters, DeadLetter{
-			Partition: b.partitions[d.source].Partition, Offset: d.offset, Timestamp: d.timestamp,
+			Partition: b.partitions[d.rangeIndex].Partition, Offset: d.offset, Timestamp: d.timestamp,
 			Reason: d.reason, Stream: d.stream, Path: d.path,
 		})
 	}
@@ -48,7 +48,7 @@ func (r *recent) add(b *batch) {
 	}
 }
 
-// DeadLetters are the last that this processor has set aside, the latest first.
+// DeadLetters are the last that this processor has set aside, latest first.
 func (p *Processor) DeadLetters() []DeadLetter {
 	r := &p.stats.recent
 	r.mu.Lock()

@@ -6,17 +6,16 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A processor knows the latest of its dead letters, and none of a batch's part
-// that is read again.
-func TestTheLatestDeadLettersAreKnown(t *testing.T) {
+// A processor lists its latest dead letters, and none from the part of a batch that is read again.
+func TestLatestDeadLettersAreListed(t *testing.T) {
 	p := &Processor{}
 	if letters := p.DeadLetters(); len(letters) > 0 {
 		t.Errorf("%d before there is any", len(letters))
 	}
-	one := &partition{Partition: state.Partition{Topic: "payments", ID: 1}}
+	one := &assignedPartition{Partition: state.Partition{Topic: "payments", ID: 1}}
 	for offset := range int64(maxRecent + 5) {
 		b := newBatch()
-		b.dead = append(b.dead, deadLetter{source: b.source(one), offset: offset})
+		b.dead = append(b.dead, deadLetter{rangeIndex: b.rangeOf(one), offset: offset})
 		b.Ranges[0].Behind = offset == maxRecent
 		p.stats.add(b)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// newBackfiller makes what fills the partitions that the processor carries; nil for none.
+// newBackfiller makes the backfiller for the processor's partitions; nil if it is not enabled.
 func newBackfiller(cfg *Config) *backfill.Backfiller {
 	if !cfg.Backfill {
 		return nil
@@ -25,14 +25,14 @@ func newBackfiller(cfg *Config) *backfill.Backfiller {
 	})
 }
 
-// refill fills what new features need of the partitions that are carried, beside live events,
-// until the context ends. It returns how to wait for that. Which member fills a partition
-// makes no difference to what is counted, so none waits for another.
+// refill fills what new features need of the assigned partitions, beside live events, until the
+// context ends. It returns a function that waits for the end. Counts do not depend on which member
+// fills a partition, so none waits for another.
 func (c *consumer) refill(ctx context.Context, registry *features.Registry) (wait func()) {
 	var filling sync.WaitGroup
 	if c.p.backfiller != nil {
 		filling.Go(func() {
-			// What is new is found when the plan is registered.
+			// New fills are found once the plan is registered.
 			for {
 				if _, err := c.p.definitions.registration(registry.Plan()).renew(ctx); err == nil {
 					break
@@ -41,28 +41,28 @@ func (c *consumer) refill(ctx context.Context, registry *features.Registry) (wai
 					return
 				}
 			}
-			c.p.backfiller.Run(ctx, backfill.Work{Registry: registry, Partitions: c.carried})
+			c.p.backfiller.Run(ctx, backfill.Work{Registry: registry, Partitions: c.partitions})
 		})
 	}
 	return filling.Wait
 }
 
-// carried are the partitions that the group has given this member.
-func (c *consumer) carried() []state.Partition {
+// partitions are the partitions that the group has given this member.
+func (c *consumer) partitions() []state.Partition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.assigned)
 }
 
-// sweeper is a store that does not drop by itself what is no longer kept of entities to
-// which nothing happens any more.
+// sweeper is a store that does not by itself drop outdated state of entities without further
+// events.
 type sweeper interface {
 	// Sweep drops what a plan with these series does not keep, until the context ends.
 	Sweep(ctx context.Context, plan *state.Plan, series []*state.Series)
 }
 
-// sweep has the store swept, if it needs that, until the context ends. It returns how to
-// wait for the end.
+// sweep runs the store's sweep, if it has one, until the context ends. It returns a function that
+// waits for the end.
 func (c *consumer) sweep(ctx context.Context, registry *features.Registry) (wait func()) {
 	var sweeping sync.WaitGroup
 	if s, ok := c.p.cfg.Store.(sweeper); ok {

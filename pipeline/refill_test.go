@@ -22,8 +22,8 @@ func newFilling(t *testing.T) *bench {
 	return b
 }
 
-// A feature that is defined while events flow is whole soon after, and so it is however
-// often it was taken away and came back.
+// A feature that is defined while events flow is complete soon after, however often it was removed
+// and came back.
 func TestNewFeaturesAreFilled(t *testing.T) {
 	b := newFilling(t)
 	with, without := registryOf(t, bySecond), b.config.Registry
@@ -45,7 +45,7 @@ func TestNewFeaturesAreFilled(t *testing.T) {
 	b.awaitWhole(more, "by_second", state.MinTime)
 	b.awaitWhole(more, "more", state.MinTime)
 	if since := b.expectSince(more, 4000); since != state.MinTime {
-		t.Errorf("complete since %d, want since ever", since)
+		t.Errorf("complete since %d, want since MinTime", since)
 	}
 	b.writeStamped(4000, 4100)
 	b.expectSince(more, 4100)
@@ -64,7 +64,7 @@ func (b *bench) awaitWhole(r *features.Registry, name string, want int64) {
 	})
 }
 
-// Without it new features begin empty, and say so.
+// Without backfills new features begin empty, and say so.
 func TestNothingIsFilledWithoutBackfill(t *testing.T) {
 	b := newFilling(t)
 	b.config.Backfill = false
@@ -80,9 +80,9 @@ func TestNothingIsFilledWithoutBackfill(t *testing.T) {
 	}
 }
 
-// One that ends in mid backfill, and another that goes on, count each record once. Records
+// A backfill that is interrupted, and another that continues it, count each record once. Records
 // older than any new window needs are not read.
-func TestABackfillGoesOnElsewhere(t *testing.T) {
+func TestBackfillContinuesInAnotherProcessor(t *testing.T) {
 	b := newFilling(t)
 	b.config.BackfillRate = 0.01
 	b.config.MaxEvents = 50
@@ -113,7 +113,7 @@ func TestABackfillGoesOnElsewhere(t *testing.T) {
 		return since < stampAt(39000), fmt.Sprint(since)
 	})
 	since := b.expectSeconds(with, 40000)
-	// An hour, a tile of a second twice, the second that events may be ahead, and a minute.
+	// An hour, twice a tile of a second, the second by which events may be ahead, and a minute.
 	if want := stampAt(39999) - 3_600_000 - 2000 - 1000 - 60_000 + 1000; since != want {
 		t.Errorf("complete since %d, want %d, as far back as its window needs", since, want)
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// registration tells the store that this processor applies a plan. All of it share one, so
-// that it begins once: what it has lost to a group that began later it does not take back.
+// registration registers the processor's plan with the store. It is shared within the processor, so
+// that the plan begins once: the processor does not take back what it lost to a group that began
+// later.
 type registration struct {
 	store store.Store
 	plan  *state.Plan
@@ -23,7 +24,7 @@ type registration struct {
 	begun bool
 }
 
-// renew says it again, and returns the rivals that began later.
+// renew renews the registration, and returns the rivals that began later.
 func (r *registration) renew(ctx context.Context) ([]state.Rival, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,13 +39,13 @@ func (r *registration) hasBegun() bool {
 	return r.begun
 }
 
-// What definitions need is bound to the generations of series that are there before it is
-// applied, and again once that would be otherwise: where a new generation is filled, the old
-// one is no longer needed. See state.Bind.
+// Definitions are bound to existing generations of series before they are applied, and again when
+// the result would differ: once a new generation is filled, the old one is no longer needed. See
+// state.Bind.
 
-// bind finds what a registry is applied with, however long the store is away; nil where the
-// context ended before. While the master of the plans alone does not answer, what was bound
-// last holds for the same definitions.
+// bind finds the plan with which a registry is applied, however long the store is away; nil if the
+// context ends first. While only the master of the plans does not answer, the last binding of the
+// same definitions holds.
 func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {
 	trouble := retry.Trouble{Log: p.log, What: "finding what there is of the definitions' state"}
 	for {
@@ -70,15 +71,15 @@ func (p *Processor) bind(ctx context.Context, given *features.Registry) *feature
 	}
 }
 
-// binding is what definitions were bound to.
+// binding is the result of binding definitions.
 type binding struct {
 	plan    *state.Plan
 	history *state.History
 }
 
-// rebind has the definitions bound anew once that makes another plan, until the context ends.
+// rebind binds the definitions again once that makes another plan, until the context ends.
 func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
-	every := p.cfg.RegisterInterval
+	every := registerInterval
 	for _, numbers := range bound.Generations {
 		if len(numbers) > 1 {
 			every = p.cfg.BindInterval
@@ -94,7 +95,7 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 		}
 		plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
 		if err != nil || history.Missing != nil || plan.Version == bound.Version {
-			continue // what is not known now may be known next time
+			continue // it may be known next time
 		}
 		p.log.Info("the state that features read is another from now on", "plan", plan.Version, "before", bound.Version)
 		p.definitions.rebind(given)

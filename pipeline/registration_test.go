@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// registered is a store that notes what is registered, and may refuse it.
+// registered is a store that records what is registered, and may refuse it.
 type registered struct {
 	store.Store
 	last state.Registration
@@ -25,10 +25,10 @@ func (s *registered) Register(_ context.Context, r state.Registration) ([]state.
 	return nil, s.err
 }
 
-// A processor begins with definitions when it starts with them and whenever it is given
-// them, also if it had them before: else a deployment could not win by a rollback. It does
-// not begin by going on, nor with a pool of older definitions that is about to end.
-func TestWhenAProcessorBegins(t *testing.T) {
+// A processor begins with definitions when it starts with them and whenever they are loaded, even
+// if it had them before: otherwise a deployment could not win by a rollback. Going on with them
+// does not count, nor does a pool of older definitions that is about to end.
+func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
 	parse := func(text string) *features.Registry {
 		t.Helper()
 		r, err := definition.Parse("test.yaml", []byte("streams: {s: {topic: t, timestamp: at, fields: {u: string, n: int}}}\nfeatures:\n"+text))

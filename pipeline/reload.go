@@ -10,23 +10,22 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// definitions are those that the processor works with, and the way to learn
-// that there are others.
+// definitions are the processor's definitions, with a signal when they are replaced.
 type definitions struct {
 	register func(*state.Plan) *registration
 
 	mu         sync.Mutex
-	registry   *features.Registry // as it was given
-	registered *registration      // of what was bound last, see bind; nil before
-	replaced   chan struct{}      // closed when registry is no longer the present one, or is to be bound anew
+	registry   *features.Registry // as given
+	registered *registration      // of the last binding, see bind; nil before
+	replaced   chan struct{}      // closed when registry is no longer current, or must be bound again
 }
 
 func newDefinitions(r *features.Registry, register func(*state.Plan) *registration) *definitions {
 	return &definitions{register: register, registry: r, replaced: make(chan struct{})}
 }
 
-// registration is that of a plan that is or was the present one; of the present one for nil,
-// and nil before there is one.
+// registration is that of a plan that is or was current; for nil that of the current plan, nil if
+// there is none.
 func (d *definitions) registration(p *state.Plan) *registration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,7 +52,7 @@ func (d *definitions) replace(r *features.Registry) {
 	}
 }
 
-// rebind has a registry bound anew, if it is still the present one.
+// rebind requests another binding of a registry, if it is still current.
 func (d *definitions) rebind(r *features.Registry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,14 +61,14 @@ func (d *definitions) rebind(r *features.Registry) {
 	}
 }
 
-// again has the workers end and begin with what is bound then.
+// again restarts the workers, with what is bound then.
 func (d *definitions) again() {
 	close(d.replaced)
 	d.replaced = make(chan struct{})
 }
 
-// bound notes the plan that the present registry is applied with. One of the same
-// definitions goes on with what the other has begun.
+// bound sets the plan with which the current registry is applied. A plan of the same definitions
+// continues the registration of the earlier one.
 func (d *definitions) bound(p *state.Plan) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,11 +80,10 @@ func (d *definitions) bound(p *state.Plan) {
 	d.registered.begun = before != nil && before.hasBegun() && before.plan.Definitions() == p.Definitions()
 }
 
-// Reload lets the processor go on with other definitions. What it has mapped by
-// the old ones is applied first; then each partition is claimed for the new
-// ones, and read from where its progress is. Where they read other topics, the
-// processor joins the next generation of its group for those; the partitions of topics that
-// it reads as before go on.
+// Reload replaces the processor's definitions. What was mapped with the old ones is applied first;
+// then each partition is claimed for the new ones, and read from its progress. If they read other
+// topics, the processor joins the next generation of its group for those; the partitions of
+// unchanged topics go on.
 func (p *Processor) Reload(r *features.Registry) { p.definitions.replace(r) }
 
 // until is a context that also ends when the channel is closed.
@@ -101,10 +99,13 @@ func until(ctx context.Context, closed <-chan struct{}) (context.Context, contex
 	return ctx, cancel
 }
 
-// register tells the store from time to time that the plan is in use, so that
-// what it keeps is not taken for what nobody needs.
+// registerInterval is the time between two calls of Register.
+const registerInterval = time.Minute
+
+// register regularly tells the store that the plan is in use, so that its state does not count as
+// garbage.
 func (p *Processor) register(ctx context.Context) {
-	ticker := time.NewTicker(p.cfg.RegisterInterval)
+	ticker := time.NewTicker(registerInterval)
 	defer ticker.Stop()
 	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
 	for {

@@ -6,24 +6,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
-// registryOf is that of the tests' definitions with more lines, and with events
-// that are never long before their records.
+// registryOf has the tests' definitions with additional lines, and with events that are never long
+// before their records.
 func registryOf(t testing.TB, more ...string) *features.Registry {
 	t.Helper()
 	r, err := definition.Parse("test.yaml", []byte(strings.Replace(definitions, "timestamp: at", "timestamp: at\n    max_future: 1s", 1)+strings.Join(more, "\n")))
@@ -33,7 +30,7 @@ func registryOf(t testing.TB, more ...string) *features.Registry {
 	return r
 }
 
-// bySecond counts in tiles of a second, so that it can be seen since when.
+// bySecond counts in tiles of a second, which shows since when it counts.
 const bySecond = "  by_second: COUNT(1h, payment, user, tile=1s, keep=30d)"
 
 // stampAt is the time of the event i, and of its record.
@@ -69,15 +66,15 @@ func (b *bench) since(r *features.Registry, name string) int64 {
 	return h.CompleteSince(f.Retained())
 }
 
-// expectSince waits until the events 0 to n-1 are applied, and wants of
-// by_second exactly those that came since it says to be complete.
+// expectSince waits until the events 0 to n-1 are applied, and expects by_second to hold exactly
+// those since it says that it is complete.
 func (b *bench) expectSince(r *features.Registry, n int) (since int64) {
 	b.t.Helper()
 	b.expect(n)
 	return b.expectSeconds(r, n)
 }
 
-// expectSeconds is expectSince without a look at the other features.
+// expectSeconds is expectSince without the other features.
 func (b *bench) expectSeconds(r *features.Registry, n int) (since int64) {
 	b.t.Helper()
 	b.committed(n)
@@ -86,7 +83,7 @@ func (b *bench) expectSeconds(r *features.Registry, n int) (since int64) {
 		b.t.Fatal("by_second is not complete")
 	}
 	f, _ := r.Feature("by_second")
-	// What lies before that may be pruned, whenever a key is compacted.
+	// Older state may be pruned whenever a key is compacted.
 	kept := f.Series[0].Horizon(stampAt(n - 1))
 	first := max(state.FloorDiv(max(since, 0)+999, 1000), kept)
 	for user := range 7 {
@@ -111,8 +108,8 @@ func (b *bench) expectSeconds(r *features.Registry, n int) (since int64) {
 	return since
 }
 
-// Definitions change again and again while events flow: no event is lost or
-// counts twice, and a new feature has all events since it says so.
+// While definitions change again and again as events flow, no event is lost or counts twice, and a
+// new feature has all events since the time that it states.
 func TestReloadWhileEventsFlow(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond
@@ -122,7 +119,7 @@ func TestReloadWhileEventsFlow(t *testing.T) {
 	b.writeStamped(0, 50)
 	b.expect(50)
 	if since := b.since(with, "by_second"); since != state.MaxTime {
-		t.Errorf("complete since %d, and nobody keeps it", since)
+		t.Errorf("complete since %d, and no plan keeps it", since)
 	}
 	if since := b.since(with, "paid"); since != state.MinTime {
 		t.Errorf("what was always kept is complete since %d", since)
@@ -154,7 +151,7 @@ func TestReloadWhileEventsFlow(t *testing.T) {
 	}
 }
 
-// awaitClaims waits until all partitions are applied by a registry's plan.
+// awaitClaims waits until a registry's plan is applied to all partitions.
 func (b *bench) awaitClaims(r *features.Registry, step int) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, fmt.Sprintf("definitions %d are taken", step), func() (bool, string) {
@@ -167,131 +164,7 @@ func (b *bench) awaitClaims(r *features.Registry, step int) {
 	})
 }
 
-const logins = `
-streams:
-  login: {topic: logins, timestamp: at, fields: {user: string}}
-features:
-  logins: COUNT(lifetime, login, user)
-`
-
-// Definitions with another topic make the processor join the group for it, without leaving
-// it, and without it leave it be.
-func TestReloadOfOtherTopics(t *testing.T) {
-	b := newBench(t)
-	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
-		t.Fatal(err)
-	}
-	both, err := definition.Parse("test.yaml", []byte(definitions+"---"+logins))
-	if err != nil {
-		t.Fatal(err)
-	}
-	login := func(n int) {
-		for i := range n {
-			b.write(kafka.Message{Topic: "logins", Key: []byte{byte(i % 2)}, Value: fmt.Appendf(nil, `{"at":%d,"user":"u1"}`, at), Time: time.UnixMilli(at)})
-		}
-	}
-	login(3) // before anybody reads the topic
-	b.write(payments(0, 100)...)
-	b.run()
-	b.expect(100)
-	if since := b.since(both, "logins"); since != state.MaxTime {
-		t.Errorf("complete since %d without a reader", since)
-	}
-	var left atomic.Int64
-	b.broker.ControlKey(int16(kmsg.LeaveGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
-		b.broker.KeepControl()
-		left.Add(1)
-		return nil, nil, false
-	})
-	b.processor.Reload(both)
-	login(2)
-	b.write(payments(100, 300)...)
-	b.expect(300)
-	f, _ := both.Feature("logins")
-	count := func() string {
-		var reading query.Reading
-		reading.Reset(at)
-		reading.Want(f, "u1", at)
-		if err := reading.Read(context.Background(), b.store); err != nil {
-			t.Fatal(err)
-		}
-		var a query.Answer
-		reading.Next(&a)
-		return string(a.Value.AppendText(nil))
-	}
-	testkit.Eventually(t, 30*time.Second, "logins", func() (bool, string) { return count() == "5", count() })
-	if since := b.since(both, "logins"); since != state.MinTime {
-		t.Errorf("a topic that was read from its beginning is complete since %d", since)
-	}
-	admit := b.refuseJoins()
-	b.processor.Reload(b.registry)
-	login(2)
-	b.write(payments(300, 400)...)
-	b.expect(400)
-	admit()
-	b.awaitAssigned(partitions)
-	b.write(payments(400, 500)...)
-	b.expect(500)
-	b.committed(500)
-	if got := count(); got != "5" {
-		t.Errorf("%s logins: their topic was to be left alone", got)
-	}
-	b.processor.Reload(both)
-	testkit.Eventually(t, 30*time.Second, "logins that came while nobody read them", func() (bool, string) { return count() == "7", count() })
-	if n := left.Load(); n > 0 {
-		t.Errorf("the processor left the group %d times to read other topics", n)
-	}
-}
-
-// refuseJoins has the group keep its members as they are until it is told to admit them.
-func (b *bench) refuseJoins() (admit func()) {
-	var admits atomic.Bool
-	b.broker.ControlKey(int16(kmsg.JoinGroup), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		b.broker.KeepControl()
-		if admits.Load() {
-			return nil, nil, false
-		}
-		response := request.ResponseKind().(*kmsg.JoinGroupResponse)
-		response.ErrorCode = int16(kafka.GroupLoadInProgress)
-		return response, nil, true
-	})
-	return func() { admits.Store(true) }
-}
-
-// Definitions with a topic that is not there yet keep no other one waiting.
-func TestReloadOfATopicThatIsMissing(t *testing.T) {
-	b := newBench(t)
-	both, err := definition.Parse("test.yaml", []byte(definitions+"---"+logins))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.run()
-	b.write(payments(0, 100)...)
-	b.expect(100)
-	b.processor.Reload(both)
-	testkit.Eventually(t, 30*time.Second, "readiness tells of the topic", func() (bool, string) {
-		err := b.processor.Ready(t.Context())
-		part, ok := err.(interface{ Degraded() bool })
-		return ok && part.Degraded() && strings.Contains(err.Error(), `the partitions at hand go on, but no others can be taken: topic "logins"`), fmt.Sprint(err)
-	})
-	b.write(payments(100, 200)...)
-	b.expect(200)
-	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.awaitAssigned(partitions + 2)
-	b.awaitReady(b.processor)
-}
-
-func (b *bench) awaitAssigned(n int64) {
-	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "partitions assigned", func() (bool, string) {
-		got := b.processor.Stats().Assigned
-		return got == n, fmt.Sprint(got)
-	})
-}
-
-// spy is a store and its writer, seen at work.
+// spy observes a store and its writer.
 type spy struct {
 	store.Store
 	mu      sync.Mutex
@@ -300,7 +173,7 @@ type spy struct {
 }
 
 func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
-	at := time.Now() // Redis takes its own moment somewhat later: before the reply
+	at := time.Now() // Redis reads its clock somewhat later, before the reply
 	claims, err := s.Store.Claim(ctx, p, version, givesWayTo...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +185,7 @@ func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, gi
 	return claims, err
 }
 
-// spyingWriter notes when a plan is first applied; hold, where set, keeps it.
+// spyingWriter records when a plan is first applied; hold, if set, delays it.
 type spyingWriter struct {
 	store.Writer
 	spy  *spy
@@ -340,9 +213,9 @@ func (b *bench) watch(hold func()) *spy {
 	return s
 }
 
-// A plan that lacks what another kept is applied only when nobody can take the
-// old history for the present one any more; one that keeps more, at once.
-func TestPlansThatLackSomethingWaitForTheGracePeriod(t *testing.T) {
+// A plan that lacks something that another kept is applied only when no process can still use the
+// old history; one that keeps more, at once.
+func TestPlansThatLackStateWaitForTheGracePeriod(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = time.Hour
 	b.watch(nil)
@@ -372,9 +245,9 @@ func TestPlansThatLackSomethingWaitForTheGracePeriod(t *testing.T) {
 	}
 }
 
-// A processor with old definitions that hangs with a batch in its hands, loses
-// its partitions and wakes up, changes nothing.
-func TestProcessorThatHangsAndWakesUp(t *testing.T) {
+// A processor with old definitions that hangs with a batch under way, loses its partitions and
+// wakes up, changes nothing.
+func TestProcessorResumesAfterHanging(t *testing.T) {
 	b := newBench(t)
 	held, release := make(chan struct{}, 100), make(chan struct{})
 	b.config.Recovery.GracePeriod = time.Hour
@@ -388,7 +261,7 @@ func TestProcessorThatHangsAndWakesUp(t *testing.T) {
 	b.writeStamped(0, 300)
 	<-held
 
-	// Another owner of the same partitions, whom the group does not know of.
+	// Another owner of the same partitions, unknown to the group.
 	with := registryOf(t, bySecond)
 	b.config.Group += "-2"
 	b.config.Registry = with
@@ -397,8 +270,8 @@ func TestProcessorThatHangsAndWakesUp(t *testing.T) {
 	b.expectSince(with, 300)
 	close(release)
 	b.writeStamped(300, 2000)
-	// Nothing is lost. The one that woke up may take partitions for its own
-	// definitions at any time until it ends, also behind the last event.
+	// Nothing is lost. The one that woke up may take partitions for its own definitions at any time
+	// until it ends, also after the last event.
 	b.expect(2000)
 	if err := stopFirst(); err != nil {
 		t.Fatal(err)
@@ -407,8 +280,8 @@ func TestProcessorThatHangsAndWakesUp(t *testing.T) {
 	b.expectSince(with, 4000)
 }
 
-// Records that are passed over are not taken for events that are there.
-func TestStartAtTheEndIsNotCompleteForEver(t *testing.T) {
+// Skipped records do not count as events that are there.
+func TestStartAtTheEndIsNotCompleteForever(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.Start = recovery.Latest
 	b.write(payments(0, 30)...)
@@ -423,9 +296,9 @@ func TestStartAtTheEndIsNotCompleteForEver(t *testing.T) {
 	}
 }
 
-// A record that is dated far into the future, of whatever stream, keeps a
-// feature that is added later from being complete for a day and not for ever.
-func TestReloadAfterARecordFromTheFarFuture(t *testing.T) {
+// A record dated far into the future, in any stream, keeps a feature that is added later incomplete
+// for a day, not forever.
+func TestReloadAfterRecordFromFarFuture(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond
 	b.run()

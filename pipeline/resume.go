@@ -8,17 +8,17 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// resumed is what recovery has found of partitions.
+// resumed is recovery's result for partitions.
 type resumed struct {
-	partitions []*partition
+	partitions []*assignedPartition
 	attempts   []int // of each, when it was asked
 	found      []recovery.Resumption
 }
 
-// resume has recovery find where the store is in partitions. Nothing that is under
-// way of them counts any more. The others go on meanwhile: it may take long, where a
-// broker or a Redis master does not answer.
-func (w *worker) resume(ctx context.Context, partitions ...*partition) {
+// resume makes recovery find where partitions continue. Nothing that is under way for them counts
+// any more. The others go on meanwhile: it may take long if a broker or a Redis master does not
+// answer.
+func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 	if len(partitions) == 0 {
 		return
 	}
@@ -41,32 +41,31 @@ func (w *worker) resume(ctx context.Context, partitions ...*partition) {
 	})
 }
 
-// goOn reads partitions from where the store is in them. One that cannot go on is
-// stopped.
+// goOn reads partitions from the store's progress. A partition that cannot go on is stopped.
 func (w *worker) goOn(ctx context.Context, r resumed) {
 	for i, p := range r.partitions {
 		if w.partitions[p.Partition] != p || p.leaving != nil || p.attempt != r.attempts[i] {
-			continue // it was given up since
+			continue // it was released since
 		}
 		p.resuming = false
 		found := &r.found[i]
 		w.tellRewind(p, found.First)
 		switch {
-		case found.Err != nil && ctx.Err() != nil: // this is the end, and no trouble of the partition
+		case found.Err != nil && ctx.Err() != nil: // the worker is ending; the partition is fine
 		case found.Err != nil:
 			w.stop(p, found.Err)
 		case found.Early > 0:
 			p.retryAt = time.Now().Add(found.Early)
-			w.settles.Reset(found.Early)
+			w.graceTimer.Reset(found.Early)
 		default:
 			w.readFrom(p, found)
 		}
 	}
 }
 
-// tellRewind counts and logs, once, that the store went back in time while it did not answer,
-// so that no batch was refused.
-func (w *worker) tellRewind(p *partition, found *state.Claim) {
+// tellRewind counts and logs, once, that the store went back in time while it did not answer, so
+// that no batch was refused.
+func (w *worker) tellRewind(p *assignedPartition, found *state.Claim) {
 	if found == nil {
 		return
 	}
@@ -78,14 +77,14 @@ func (w *worker) tellRewind(p *partition, found *state.Claim) {
 }
 
 // readFrom reads a partition from the lowest progress of all shards.
-func (w *worker) readFrom(p *partition, found *recovery.Resumption) {
+func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	p.progress, p.lagging = found.Progress, found.Lagging
 	p.position, p.epoch = found.Known.Offset, -1
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
-	w.passBroken(p)     // it may have been placed behind it
-	if !p.broken.is() { // else what it was stopped by is still there
+	w.passBroken(p)     // it may have been placed after it
+	if !p.broken.is() { // else it is still stopped
 		w.stopped(p, "")
 		w.health.clear(p.String())
 	}
@@ -97,9 +96,9 @@ func (w *worker) readFrom(p *partition, found *recovery.Resumption) {
 	w.poller.Resume(p.Topic, p.ID, found.Known)
 }
 
-// retry resumes the partitions whose time to wait is over.
+// retry resumes the partitions whose wait is over.
 func (w *worker) retry(ctx context.Context) {
-	var due []*partition
+	var due []*assignedPartition
 	for _, p := range w.partitions {
 		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) && p.leaving == nil && w.supplied(ctx, p) {
 			due = append(due, p)

@@ -10,20 +10,19 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Schemas has the schemas that records name.
+// Schemas supplies the schemas that records name.
 type Schemas interface {
-	// Supply gives a format the schema that it lacks, or has it refuse the records
-	// that name one which is nowhere. With an error it has done neither, and is to be
-	// called again; it takes no longer than a moment.
+	// Supply gives a format the schema that it lacks, or makes it refuse records with a schema that
+	// does not exist. If it returns an error it has done neither, and must be called again; it
+	// takes only a moment.
 	Supply(context.Context, *record.MissingSchema) error
 }
 
-// mapWithSchemas maps a record, and fetches the schema that it names if that is the
-// first with it. Where it is not to be had now, the partition notes what it lacks, and
-// the error says why.
-func (w *worker) mapWithSchemas(rec *record.Record, source int, b *state.Batch) (features.Outcome, error) {
+// mapWithSchemas maps a record, and fetches the schema that it names if that is new. If the schema
+// is unavailable, the partition records what it lacks, and the error says why.
+func (w *worker) mapWithSchemas(rec *record.Record, rangeIndex int, b *state.Batch) (features.Outcome, error) {
 	for {
-		out, err := w.mapper.Map(rec, source, b)
+		out, err := w.mapper.Map(rec, rangeIndex, b)
 		missing, lacks := errors.AsType[*record.MissingSchema](err)
 		if !lacks {
 			return out, err
@@ -35,8 +34,8 @@ func (w *worker) mapWithSchemas(rec *record.Record, source int, b *state.Batch) 
 	}
 }
 
-// awaitSchema stops the partition at hand at a record whose schema is not to be had
-// now. What came before it goes its way; see meetBroken.
+// awaitSchema stops the current partition at a record whose schema is unavailable. Earlier records
+// are applied; see meetBroken.
 func (w *worker) awaitSchema(offset int64, err error) {
 	p := w.from
 	p.position = offset
@@ -46,9 +45,9 @@ func (w *worker) awaitSchema(offset int64, err error) {
 	w.stop(p, err)
 }
 
-// supplied says whether the partition has what it lacked; if not, it waits on, and
-// is not read meanwhile.
-func (w *worker) supplied(ctx context.Context, p *partition) bool {
+// supplied says whether the partition has the schema that it lacked; if not, it keeps waiting, and
+// is not read.
+func (w *worker) supplied(ctx context.Context, p *assignedPartition) bool {
 	if p.lacks == nil {
 		return true
 	}

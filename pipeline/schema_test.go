@@ -48,9 +48,9 @@ func avroPayments(t *testing.T, schema, from, to int) []kafka.Message {
 	return list
 }
 
-// A registry that is away stops the partitions that need it, says so and loses
-// nothing; what is known goes on without it, and an unknown schema is a dead letter.
-func TestRegistryAway(t *testing.T) {
+// A registry that is away stops the partitions that need it, which say so and lose nothing; known
+// schemas go on, and a record with an unknown schema is a dead letter.
+func TestRegistryUnavailable(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)
 	client, err := sr.NewClient(sr.URLs(fake.URL()))
@@ -85,9 +85,9 @@ func TestRegistryAway(t *testing.T) {
 	}
 	b := newBenchOf(t, strings.Replace(definitions, "topic: payments\n", "topic: payments\n    format: avro\n", 1), map[string]int{"payments": partitions, deadLetters: 1})
 	metrics := prometheus.NewRegistry()
-	source := schemas.New(schemas.Config{Client: client, Timeout: 5 * time.Second, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
-	t.Cleanup(source.Close)
-	b.config.Schemas, b.config.Metrics = source, metrics
+	cache := schemas.New(schemas.Config{Client: client, Timeout: 5 * time.Second, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(cache.Close)
+	b.config.Schemas, b.config.Metrics = cache, metrics
 
 	away.Store(true)
 	b.write(avroPayments(t, 1, 0, 50)...)

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// maxLinks is how many records' traces a batch's span links to. A batch holds
-// thousands of records, and spans are cut by collectors that grow too large.
+// maxLinks is how many records' traces a batch's span links to. A batch holds thousands of records,
+// and collectors cut spans that grow too large.
 const maxLinks = 32
 
-// tracing makes a span of each batch. Its zero value makes none, and does not
-// look at records' headers.
+// tracing makes a span for each batch. Its zero value makes none, and does not read records'
+// headers.
 type tracing struct {
 	tracer trace.Tracer
 	group  string
@@ -32,9 +32,9 @@ func newTracing(cfg *Config) tracing {
 	return tracing{cfg.TracerProvider.Tracer("github.com/weir-stream/weir/pipeline"), cfg.Group}
 }
 
-// link notes the span that a record's traceparent names, where its trace is
-// kept. Records of one span count once.
-func (t tracing) link(b *batch, rec *fetch.Record) {
+// link records the span in a record's traceparent, if its trace is sampled. Records of one span
+// count once.
+func (t tracing) link(b *workerBatch, rec *fetch.Record) {
 	if t.tracer == nil || len(b.links) == maxLinks {
 		return
 	}
@@ -46,8 +46,8 @@ func (t tracing) link(b *batch, rec *fetch.Record) {
 	b.links = append(b.links, trace.Link{SpanContext: of})
 }
 
-// carrier gives the headers of a record to the reader of trace contexts, which
-// asks for two of them by name.
+// carrier passes the headers of a record to the reader of trace contexts, which asks for two of
+// them by name.
 type carrier struct{ fetch.Headers }
 
 func (c carrier) Get(key string) string {
@@ -59,9 +59,9 @@ func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// batch begins the span of a batch that is to be applied. One without records
-// looks after the progress only, and has none.
-func (t tracing) batch(ctx context.Context, b *batch) (context.Context, trace.Span) {
+// batch begins the span of a batch that is to be applied. A batch without records only checks the
+// progress, and has none.
+func (t tracing) batch(ctx context.Context, b *workerBatch) (context.Context, trace.Span) {
 	if t.tracer == nil || b.events == 0 {
 		return ctx, noop.Span{}
 	}
@@ -72,8 +72,8 @@ func (t tracing) batch(ctx context.Context, b *batch) (context.Context, trace.Sp
 	))
 }
 
-// ended ends a batch's span with what came of it.
-func ended(span trace.Span, b *batch) {
+// ended ends a batch's span with its result.
+func ended(span trace.Span, b *workerBatch) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.Int("weir.batch.calls", b.Calls))
 		for _, err := range b.failures {

@@ -51,8 +51,8 @@ func header(m kafka.Message, key string) string {
 	return ""
 }
 
-// Each kind of poison is set aside as it was, with why and whence; the events
-// around it count.
+// Each kind of poison is set aside unchanged, with its reason and its source; the events around it
+// count.
 func TestPoisonIsSetAside(t *testing.T) {
 	b := newBench(t)
 	b.config.MaxRecordBytes = 1000
@@ -111,9 +111,9 @@ func TestPoisonIsSetAside(t *testing.T) {
 	b.committed(11 * len(poison))
 }
 
-// A dead letter that cannot be written stops its partition and no other; once
-// it can be, nothing is missing.
-func TestDeadLetterThatCannotBeWritten(t *testing.T) {
+// A dead letter that cannot be written stops its partition and no other; once it can be, nothing is
+// missing.
+func TestDeadLetterCannotBeWritten(t *testing.T) {
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -125,7 +125,7 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 	b.write(bad)
 	b.write(payments(0, 300)...)
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
+	testkit.Eventually(t, 30*time.Second, "the other partitions processed, this one not", func() (bool, string) {
 		p := b.progress()
 		ok := state.Highest(p[0]) == 0 && state.Lowest(p[1]) == 100 && state.Lowest(p[2]) == 100
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p)
@@ -140,7 +140,7 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 		t.Errorf("dead letter %q", letters[0].Value)
 	}
 	b.committed(301)
-	// What was left out of batches, and read again, counts when it is applied.
+	// Records that were left out of batches and read again count when they are applied.
 	if s := b.processor.Stats(); s.Applied != 300 || s.Dead != 1 {
 		t.Errorf("stats %+v, want 300 applied and 1 dead", s)
 	}
@@ -149,7 +149,7 @@ func TestDeadLetterThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Redis that is killed is waited for; what its file lacks is read again.
+// The processor waits for a Redis that was killed; what its file lacks is read again.
 func TestRedisAwayAndBack(t *testing.T) {
 	b := newBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -174,8 +174,8 @@ func (b *bench) useRedis(server *redistest.Server) {
 	b.config.Store = b.store
 }
 
-// A Redis that is put back to an older copy, or to nothing, is found out and
-// brought up to date, even where no event comes any more.
+// A Redis that is put back to an older copy, or to nothing, is detected and brought up to date,
+// even if no further events come.
 func TestRedisGoesBackInTime(t *testing.T) {
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
@@ -217,9 +217,8 @@ func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
 	return sum
 }
 
-// Records that were not applied and are gone from the log stop their partition,
-// which says which; the others go on. On request it goes on without them, and
-// counts them.
+// Records that were not applied and are gone from the log stop their partition, which says which;
+// the others go on. On request it continues without them, and counts them.
 func TestRecordsLost(t *testing.T) {
 	b := newBench(t)
 	b.write(payments(0, 30)...)
@@ -265,8 +264,8 @@ func TestRecordsLost(t *testing.T) {
 	}
 }
 
-// stopped waits until the processor says of a partition that it cannot go on, and
-// why. It goes on with the others.
+// stopped waits until the processor says that a partition cannot go on, and why. It goes on with
+// the others.
 func (b *bench) stopped(why string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, "a partition is stopped", func() (bool, string) {
@@ -298,7 +297,7 @@ func gaugeOf(t *testing.T, r *prometheus.Registry, name, reason string) (sum flo
 	return sum
 }
 
-// remake deletes the topic and makes it anew.
+// remake deletes the topic and recreates it.
 func (b *bench) remake() {
 	b.t.Helper()
 	if err := b.broker.DeleteTopic("payments"); err != nil {
@@ -309,8 +308,8 @@ func (b *bench) remake() {
 	}
 }
 
-// adopt places all partitions of the topic at the start of the log there is, as
-// `weir progress set` does.
+// adopt places all partitions of the topic at the start of the current log, as `weir progress set`
+// does.
 func (b *bench) adopt(id state.LogID) {
 	b.t.Helper()
 	for i, at := range b.progress() {
@@ -324,7 +323,7 @@ func (b *bench) adopt(id state.LogID) {
 	}
 }
 
-// logID is the log that the topic is now.
+// logID is the current log of the topic.
 func (b *bench) logID() state.LogID {
 	b.t.Helper()
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: b.config.Transport, Bootstrap: kafka.TCP(b.config.Brokers...)})
@@ -336,10 +335,10 @@ func (b *bench) logID() state.LogID {
 	return logs[0].ID
 }
 
-// A topic that was deleted and made anew, while the processor is stopped or runs, is
-// found out however far the new one is, whatever is to be done about lost records:
-// nothing of it is applied until that was chosen, and then it goes on by itself.
-func TestTopicMadeAnew(t *testing.T) {
+// A topic that was deleted and recreated, while the processor is stopped or running, is detected
+// however far the new one has got, and whatever the setting for lost records: nothing of it is
+// applied until an operator chooses, and then it goes on by itself.
+func TestTopicRecreated(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		t.Run(fmt.Sprint("running ", running), func(t *testing.T) {
 			b := newBench(t)
@@ -359,7 +358,7 @@ func TestTopicMadeAnew(t *testing.T) {
 			if !running {
 				b.run()
 			}
-			b.stopped(fmt.Sprintf("payments/2: the topic was deleted and made anew: up to offset 20 was applied of %v, "+
+			b.stopped(fmt.Sprintf("payments/2: the topic was deleted and recreated: up to offset 20 was applied of %v, "+
 				"and now there are offsets 0 to 29 of %v; nothing of it is applied until you choose: "+
 				"to keep the state and apply the new log from its start, run: weir progress set payments --to start --yes; "+
 				"to begin anew from the new log alone, set another namespace", was, b.logID()))
@@ -374,7 +373,7 @@ func TestTopicMadeAnew(t *testing.T) {
 	}
 }
 
-// Two processors share the partitions, and one takes over when the other goes.
+// Two processors share the partitions, and one takes over when the other ends.
 func TestProcessorsShare(t *testing.T) {
 	b := newBench(t)
 	b.run()

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// worker carries some of the member's partitions. Its fields belong to the
-// mapping goroutine; the applying one gets a batch at a time.
+// worker processes some of the member's partitions. Its fields belong to the mapping goroutine; the
+// applying one gets a batch at a time.
 type worker struct {
 	cfg        *Config
 	ctx        context.Context // of run
@@ -26,33 +26,32 @@ type worker struct {
 	poller     *fetch.Poller
 	mapper     *features.Mapper
 	plan       *state.Plan // of the mapper
-	enrich     map[*record.Stream]*enrich.Plan
+	enrich     map[*record.Stream]*enrich.Stream
 	tracing    tracing
 	resumer    recovery.Resumer
 	applier    *applier
 	health     *health
-	partitions map[state.Partition]*partition
+	partitions map[state.Partition]*assignedPartition
 	commit     func(map[state.Partition]int64)
 	changes    chan change
-	resumed    chan resumed // what recovery has found
+	resumed    chan resumed // recovery's results
 	recovering sync.WaitGroup
 
-	current *batch       // being filled
-	spare   *batch       // empty; nil while it is applied
-	due     bool         // every shard is to be moved with the next batch
-	fulls   atomic.Int64 // batches that were full
-	settles *time.Timer  // when a partition may be read that its plan has only just got
-	newest  int64        // timestamp of a record mapped, as far as it is believed, in ms
+	current    *workerBatch // being filled
+	spare      *workerBatch // empty; nil while it is applied
+	due        bool         // the next batch moves every shard
+	fulls      atomic.Int64 // batches that were full
+	graceTimer *time.Timer  // fires when a partition may be read that its plan has only just claimed
+	newest     int64        // greatest believed timestamp of a mapped record, in ms
 
-	// What is being mapped: the records of one partition that came together.
-	fetched *fetch.Partition
+	// What is being mapped: the records of one fetch of one partition.
+	fetched *fetch.PartitionData
 	decoder fetch.Decoder
 	record  fetch.Record
-	from    *partition
+	from    *assignedPartition
 }
 
-// run carries events until the context ends, then flushes what it holds. Its
-// error ends the processor.
+// run processes events until the context ends, then flushes. Its error ends the processor.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer w.recovering.Wait()
@@ -60,8 +59,8 @@ func (w *worker) run(ctx context.Context) error {
 	w.ctx = ctx
 	commits := time.NewTicker(w.cfg.CommitInterval)
 	defer commits.Stop()
-	w.settles = time.NewTimer(0)
-	defer w.settles.Stop()
+	w.graceTimer = time.NewTimer(0)
+	defer w.graceTimer.Stop()
 	defer func() {
 		for _, p := range w.partitions {
 			w.stopped(p, "")
@@ -92,7 +91,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.due = len(w.partitions) > 0
 			w.retry(ctx)
 			w.catchUp(ctx)
-		case <-w.settles.C:
+		case <-w.graceTimer.C:
 			w.retry(ctx)
 		case <-ctx.Done():
 			return w.flush()
@@ -100,8 +99,8 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
-// fill maps what was fetched until there is no more of it or the batch is full. Its
-// error ends the processor.
+// fill maps fetched records until there are none or the batch is full. Its error ends the
+// processor.
 func (w *worker) fill(ctx context.Context) error {
 	for {
 		w.mapFetched()
@@ -118,9 +117,9 @@ func (w *worker) fill(ctx context.Context) error {
 	}
 }
 
-// accept starts on records that were fetched, or finds a new position for a
-// partition whose old one is not in the log, or no longer.
-func (w *worker) accept(ctx context.Context, fetched *fetch.Partition, err error) error {
+// accept starts on fetched records, or finds a new position for a partition whose old one is not,
+// or no longer, in the log.
+func (w *worker) accept(ctx context.Context, fetched *fetch.PartitionData, err error) error {
 	gone, isGone := errors.AsType[fetch.PositionError](err)
 	switch {
 	case isGone:
@@ -134,14 +133,14 @@ func (w *worker) accept(ctx context.Context, fetched *fetch.Partition, err error
 	}
 	w.fetched = fetched
 	w.from = w.partitions[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]
-	// It may be later than that of the records mapped next, see Position.Epoch.
+	// It may be later than the epoch of the records mapped next, see Position.Epoch.
 	w.from.epoch = max(w.from.epoch, w.fetched.LastEpoch)
 	w.decoder.Reset(fetched)
 	w.reportLag(w.from)
 	return nil
 }
 
-// mapFetched maps the records at hand until there are none or the batch is full.
+// mapFetched maps the current records until there are none or the batch is full.
 func (w *worker) mapFetched() {
 	if w.fetched == nil {
 		return
@@ -166,16 +165,16 @@ func (w *worker) mapFetched() {
 	}
 }
 
-// mapRecord maps one record into the batch: to operations, or to a dead letter. It
-// says whether it could: where a schema is lacking, the partition is stopped.
+// mapRecord maps one record into the batch: to mutations, or to a dead letter. It says whether it
+// could: if a schema is missing, the partition is stopped.
 func (w *worker) mapRecord(rec *fetch.Record) bool {
 	b := w.current
 	w.begin(b)
-	source, before := b.source(w.from), len(b.Updates)
+	rangeIndex, before := b.rangeOf(w.from), len(b.Updates)
 	out, err := w.mapWithSchemas(&record.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp,
 		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
-	}, source, &b.Batch)
+	}, rangeIndex, &b.Batch)
 	if w.from.lacks != nil {
 		w.awaitSchema(rec.Offset, err)
 		return false
@@ -183,40 +182,40 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
-		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, poison))
+		b.dead = append(b.dead, newDeadLetter(rangeIndex, w.from.Partition, rec, poison))
 	case out.LateToDeadLetter:
-		b.dead = append(b.dead, newDeadLetter(source, w.from.Partition, rec, &record.Poison{
+		b.dead = append(b.dead, newDeadLetter(rangeIndex, w.from.Partition, rec, &record.Poison{
 			Reason: record.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
 		}))
 	}
 	if poison == nil {
-		// Also that of a record of no stream: a later plan may know one.
+		// Records of no stream count too: a later plan may know one.
 		w.newest = max(w.newest, state.Believed(rec.Timestamp, b.began))
-		w.enrichEvents(rec, out.Events, source, before)
+		w.enrichEvents(rec, out.Events, rangeIndex, before)
 	}
 	w.tracing.link(b, rec)
-	b.count(source, out, poison)
+	b.count(rangeIndex, out, poison)
 	b.events++
 	b.bytes += len(rec.Value)
-	b.timestamps = append(b.timestamps, stamp{source, rec.Timestamp})
+	b.timestamps = append(b.timestamps, stamp{rangeIndex, rec.Timestamp})
 	w.from.position = rec.Offset + 1
 	b.extend(w.from)
 	return true
 }
 
-// begin notes when the first record comes into a batch.
-func (w *worker) begin(b *batch) {
+// begin records when the first record comes into a batch.
+func (w *worker) begin(b *workerBatch) {
 	if b.events == 0 {
 		b.began = time.Now()
 	}
 }
 
-// enrichEvents notes the events of a record that are to be written.
-func (w *worker) enrichEvents(rec *fetch.Record, events []record.Event, source, before int) {
+// enrichEvents adds the events of a record that are to be written.
+func (w *worker) enrichEvents(rec *fetch.Record, events []record.Event, rangeIndex, before int) {
 	for i := range events {
 		if plan := w.enrich[events[i].Stream]; plan != nil {
 			n := enrich.NewEvent(plan, &events[i], w.from.Partition, rec)
-			n.Range, n.Before, n.After = source, before, len(w.current.Updates)
+			n.Range, n.Before, n.After = rangeIndex, before, len(w.current.Updates)
 			w.current.enriched = append(w.current.enriched, n)
 		}
 	}
@@ -226,46 +225,45 @@ func (w *worker) full() bool {
 	return w.current.kept != nil || w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
 }
 
-// ready says whether the batch is to be applied now, where all that was fetched is mapped
-// or it is full. It waits for nothing else: how much comes at once is the poller's
-// business.
+// ready says whether the batch should be applied now, that is, whether everything fetched is mapped
+// or the batch is full. It waits for nothing else: how much comes at once is up to the poller.
 func (w *worker) ready() bool {
 	return w.spare != nil && (w.due || w.full() || w.current.events > 0)
 }
 
-// submit gives the batch to the applying goroutine and goes on with the other one.
+// submit gives the batch to the applying goroutine and continues with the other one.
 func (w *worker) submit() {
 	b := w.current
 	if w.full() {
 		w.fulls.Add(1)
 	}
 	if w.due {
-		// Partitions without records are moved too, or rather looked after: the
-		// script says if a shard has gone back in time.
+		// Partitions without records are moved too, as a check: the script says if a shard has gone
+		// back in time.
 		b.EveryShard, w.due = true, false
 		for _, p := range w.partitions {
-			if p.carried() && p != b.kept {
-				b.source(p)
+			if p.active() && p != b.kept {
+				b.rangeOf(p)
 			}
 		}
 	}
-	// A shard passes over the records of earlier batches that did not touch it.
+	// A shard skips the records of earlier batches without mutations for it.
 	b.Now = max(b.Now, w.newest)
 	w.current, w.spare = w.spare, nil
 	w.applier.todo <- b
 }
 
-// complete takes a batch that was applied: it commits what it may, and reads
-// again the partitions that could not be applied.
-func (w *worker) complete(ctx context.Context, b *batch) {
+// complete handles a batch that was applied: it commits offsets, and reads partitions again that
+// could not be applied.
+func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	w.commitOf(b)
 	w.spare = b
 	defer b.reset()
-	var behind []*partition
+	var behind []*assignedPartition
 	for i := range b.Ranges {
 		p := b.partitions[i]
 		if !p.has(b.Ranges[i].Progress) {
-			continue // it has been resumed since
+			continue // it was resumed since
 		}
 		switch {
 		case p.leaving != nil && (b.failures[i] != nil || b.Ranges[i].Behind):
@@ -276,7 +274,7 @@ func (w *worker) complete(ctx context.Context, b *batch) {
 		case b.Ranges[i].Behind:
 			w.log.Warn("the store went back in time, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
-			p.progress, p.confirmed = nil, nil // it is told
+			p.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)
 		case p.retryAt.IsZero() && !p.broken.is():
 			p.trouble.Over()
@@ -286,15 +284,14 @@ func (w *worker) complete(ctx context.Context, b *batch) {
 	w.resume(ctx, behind...)
 }
 
-// commitOf commits the offsets up to which a batch was applied, if that was in
-// every shard.
-func (w *worker) commitOf(b *batch) {
+// commitOf commits the offsets up to which a batch was applied in every shard.
+func (w *worker) commitOf(b *workerBatch) {
 	if !b.EveryShard || b.unapplied {
 		return
 	}
 	offsets := make(map[state.Partition]int64)
 	for i, s := range b.Ranges {
-		lowest := state.Lowest(s.Progress) // less than To where shards lag, negative where one could not be claimed
+		lowest := state.Lowest(s.Progress) // less than To if shards lag, negative if one could not be claimed
 		if !s.Behind && lowest >= 0 {
 			offsets[b.partitions[i].Partition] = min(s.To, lowest)
 		}
@@ -303,22 +300,22 @@ func (w *worker) commitOf(b *batch) {
 	w.commit(offsets)
 }
 
-func (w *worker) reportLag(p *partition) {
+func (w *worker) reportLag(p *assignedPartition) {
 	if lag, known := w.poller.Lag(p.Topic, p.ID, p.applied()); known {
 		w.metrics.setLag(p.Partition, lag)
 	}
 }
 
-// stop leaves a partition alone until it is time to try again.
-func (w *worker) stop(p *partition, err error) {
+// stop leaves a partition alone until the next try.
+func (w *worker) stop(p *assignedPartition, err error) {
 	w.abandon(p)
 	p.retryAt = time.Now().Add(p.trouble.Failed(err))
 	w.stopped(p, recovery.ReasonOf(err))
 	w.health.set(p.String(), err)
 }
 
-// stopped counts a partition by the reason for which it cannot go on, "" for none.
-func (w *worker) stopped(p *partition, reason string) {
+// stopped counts a partition by the reason why it cannot go on, "" for none.
+func (w *worker) stopped(p *assignedPartition, reason string) {
 	if p.stopped == reason {
 		return
 	}
@@ -331,27 +328,27 @@ func (w *worker) stopped(p *partition, reason string) {
 	p.stopped = reason
 }
 
-// abandon takes a partition out of all that is under way in this goroutine.
-func (w *worker) abandon(p *partition) {
+// abandon removes a partition from everything under way in this goroutine.
+func (w *worker) abandon(p *assignedPartition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.current.drop(p)
 	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
 		p.confirm()
 	}
-	p.progress = nil // what comes back of it tells nothing new
+	p.progress = nil // results for it are ignored
 	w.dropFetched(p)
 }
 
-// dropFetched drops the records at hand if they are the partition's.
-func (w *worker) dropFetched(p *partition) {
+// dropFetched drops the current records if they are the partition's.
+func (w *worker) dropFetched(p *assignedPartition) {
 	if w.from == p && w.fetched != nil {
 		w.fetched.Release()
 		w.fetched = nil
 	}
 }
 
-// flush applies what was mapped and commits it, as far as the time to shut
-// down allows. What does not get through is read again by the next owner.
+// flush applies and commits what was mapped, as far as the time to shut down allows. The next owner
+// reads the rest again.
 func (w *worker) flush() error {
 	if w.spare == nil {
 		w.completeLast()
@@ -364,8 +361,8 @@ func (w *worker) flush() error {
 	return nil
 }
 
-// completeLast waits for the batch under way; the applying goroutine gives it back
-// in any case, at the latest when the time to shut down is over.
+// completeLast waits for the batch under way; the applying goroutine returns it in any case, at the
+// latest when the time to shut down ends.
 func (w *worker) completeLast() {
 	b := <-w.applier.done
 	w.commitOf(b)
@@ -378,9 +375,9 @@ func (w *worker) completeLast() {
 	w.spare = b
 }
 
-// leave has nothing more of a partition applied by this worker: what comes after
-// records that did not get through would take the progress past them.
-func (w *worker) leave(p *partition) {
+// leave makes this worker apply nothing more of a partition: later records would move the progress
+// past those that failed.
+func (w *worker) leave(p *assignedPartition) {
 	w.abandon(p)
 	p.retryAt = time.Now()
 }

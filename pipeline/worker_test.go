@@ -19,9 +19,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Records that were fetched before their partition is read again from further
-// back do not count: they would take the progress past those between.
-func TestFetchedBeforeARewindIsDropped(t *testing.T) {
+// Records fetched before their partition is read again from further back do not count: they would
+// move the progress past those in between.
+func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 	ctx := context.Background()
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
@@ -35,10 +35,10 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 	}
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...)})
 	defer poller.Close()
-	p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8}
 	w := &worker{
 		poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
-		partitions: map[state.Partition]*partition{p.Partition: p},
+		partitions: map[state.Partition]*assignedPartition{p.Partition: p},
 	}
 	accept := func() {
 		t.Helper()
@@ -61,18 +61,17 @@ func TestFetchedBeforeARewindIsDropped(t *testing.T) {
 	}
 }
 
-// What was mapped of a partition before it could not be read on is alone in its
-// batch: a second share would find the same progress, and count twice what both
-// hold.
-func TestABatchHasOneShareOfAPartition(t *testing.T) {
-	p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
-	other := &partition{Partition: state.Partition{Topic: "logins"}, progress: make([]state.Position, 1)}
+// What was mapped of a partition before it had to be resumed is alone in its batch: a second range
+// would find the same progress, and both would count twice.
+func TestBatchHasOneRangeOfAPartition(t *testing.T) {
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
+	other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, progress: make([]state.Position, 1)}
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, current: newBatch(), spare: newBatch(), due: true,
-		applier:    &applier{todo: make(chan *batch, 1)},
-		partitions: map[state.Partition]*partition{p.Partition: p, other.Partition: other},
+		applier:    &applier{todo: make(chan *workerBatch, 1)},
+		partitions: map[state.Partition]*assignedPartition{p.Partition: p, other.Partition: other},
 	}
-	w.current.source(p)
+	w.current.rangeOf(p)
 	w.current.keep(p)
 	if !w.full() || !w.ready() {
 		t.Error("the batch takes more records")
@@ -83,40 +82,39 @@ func TestABatchHasOneShareOfAPartition(t *testing.T) {
 		t.Errorf("the shares are %+v", b.Ranges)
 	}
 	b.reset()
-	if w.current.source(p); b.kept != nil || w.full() {
+	if w.current.rangeOf(p); b.kept != nil || w.full() {
 		t.Error("the next batch takes no records")
 	}
 }
 
-// When the time comes to stop, what did not get through of a partition must not
-// be passed over by the batch that comes after it.
-func TestTheLastBatchPassesOverNothing(t *testing.T) {
+// At shutdown, the batch after a failed one must not skip the records of the failed one.
+func TestLastBatchSkipsNothing(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		end  func(under *batch)
+		end  func(under *workerBatch)
 		want []string
 	}{
-		{"all is applied", func(*batch) {}, []string{"payments/0", "logins/0"}},
-		{"dead letters are not written", func(b *batch) { b.fail(0, errors.New("no broker")) }, []string{"logins/0"}},
-		{"the store went back in time", func(b *batch) { b.Ranges[0].Behind = true }, []string{"logins/0"}},
-		{"the store is away", func(b *batch) { b.unapplied = true }, nil},
+		{"all is applied", func(*workerBatch) {}, []string{"payments/0", "logins/0"}},
+		{"dead letters are not written", func(b *workerBatch) { b.fail(0, errors.New("no broker")) }, []string{"logins/0"}},
+		{"the store went back in time", func(b *workerBatch) { b.Ranges[0].Behind = true }, []string{"logins/0"}},
+		{"the store is away", func(b *workerBatch) { b.unapplied = true }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			poller := fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}})
 			defer poller.Close()
-			p := &partition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
-			other := &partition{Partition: state.Partition{Topic: "logins"}, position: 5, progress: make([]state.Position, 1)}
+			p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
+			other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, position: 5, progress: make([]state.Position, 1)}
 			w := &worker{
 				cfg: &Config{MaxEvents: 10, MaxBytes: 10}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
-				applier:    &applier{todo: make(chan *batch, 1), done: make(chan *batch, 2)},
-				partitions: map[state.Partition]*partition{p.Partition: p, other.Partition: other},
+				applier:    &applier{todo: make(chan *workerBatch, 1), done: make(chan *workerBatch, 2)},
+				partitions: map[state.Partition]*assignedPartition{p.Partition: p, other.Partition: other},
 				commit:     func(map[state.Partition]int64) {},
 			}
 			under := newBatch()
-			under.source(p)
-			under.source(other)
-			w.current.source(p)
-			w.current.source(other)
+			under.rangeOf(p)
+			under.rangeOf(other)
+			w.current.rangeOf(p)
+			w.current.rangeOf(other)
 			test.end(under)
 			w.applier.done <- under
 			var got []string
@@ -139,9 +137,9 @@ func TestTheLastBatchPassesOverNothing(t *testing.T) {
 	}
 }
 
-// All that was fetched goes into one batch, also of several answers, as far as it has room;
-// the batch is then applied, or grows while the one before it is.
-func TestABatchIsWhatWasFetched(t *testing.T) {
+// Everything fetched goes into one batch, also from several answers, as far as there is room; the
+// batch is then applied, or grows while the previous one is.
+func TestBatchTakesAllThatWasFetched(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 3})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -171,13 +169,13 @@ func TestABatchIsWhatWasFetched(t *testing.T) {
 			defer poller.Close()
 			w := &worker{
 				cfg: &Config{MaxEvents: test.maxEvents, MaxBytes: 1 << 20}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
-				applier:    &applier{todo: make(chan *batch, 1)},
-				partitions: map[state.Partition]*partition{}, mapper: registry.NewMapper(),
+				applier:    &applier{todo: make(chan *workerBatch, 1)},
+				partitions: map[state.Partition]*assignedPartition{}, mapper: registry.NewMapper(),
 			}
 			w.mapper.MaxRecordBytes = 1 << 10
 			for i := range int32(3) {
 				id := state.Partition{Topic: "payments", ID: i}
-				w.partitions[id] = &partition{Partition: id, progress: make([]state.Position, 1)}
+				w.partitions[id] = &assignedPartition{Partition: id, progress: make([]state.Position, 1)}
 				poller.Add(id.Topic, i, 0)
 			}
 			testkit.Eventually(t, time.Minute, "all partitions are fetched", func() (bool, string) {
@@ -208,14 +206,13 @@ func TestABatchIsWhatWasFetched(t *testing.T) {
 	}
 }
 
-// What a worker remembers of the newest record is bounded by the clock, so that
-// it is over once the clock has got there.
+// The newest timestamp that a worker remembers is bounded by the clock, so a wrong one is outlived.
 func TestNewestTimestampIsBounded(t *testing.T) {
 	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &partition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	w := &worker{
 		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(),
 	}
@@ -226,7 +223,7 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	}
 }
 
-// headerFormat is a format that looks at keys and headers alone.
+// headerFormat is a format that reads only keys and headers.
 type headerFormat struct{ key, header string }
 
 func (f *headerFormat) String() string                         { return "headers" }
@@ -238,8 +235,8 @@ func (f *headerFormat) Scan(rec *record.Record, _ []record.Datum) error {
 	return &record.Poison{Reason: record.Malformed, Message: "no record of any stream"}
 }
 
-// A format sees the record's key and headers, and what it says is poison is a dead
-// letter of its stream.
+// A format sees the record's key and headers, and what it calls poison is a dead letter of its
+// stream.
 func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
@@ -258,13 +255,13 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	}
 	format := &headerFormat{}
 	registry.Streams[0].Format = format
-	p := &partition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...)})
 	defer poller.Close()
 	poller.Add("payments", 0, 0)
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
-		partitions: map[state.Partition]*partition{p.Partition: p}, mapper: registry.NewMapper(),
+		partitions: map[state.Partition]*assignedPartition{p.Partition: p}, mapper: registry.NewMapper(),
 	}
 	fetched, err := poller.Poll(t.Context())
 	if err != nil {

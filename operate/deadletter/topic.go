@@ -96,7 +96,7 @@ func (t *Topic) poller(isolation fetch.Isolation) *fetch.Poller {
 
 // next waits for the next records. Its patience starts over while some partition was never fetched:
 // only for fetched ones it is known what they wait for.
-func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
+func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.PartitionData, error) {
 	for {
 		part, err := t.poll(ctx, records)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -116,7 +116,7 @@ func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partiti
 }
 
 // poll waits for records until the patience ends.
-func (t *Topic) poll(ctx context.Context, records *fetch.Poller) (*fetch.Partition, error) {
+func (t *Topic) poll(ctx context.Context, records *fetch.Poller) (*fetch.PartitionData, error) {
 	patience := t.Patience
 	if patience == 0 {
 		patience = 30 * time.Second

@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -18,8 +19,12 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Config says what a Backfiller works on. All fields are required, but for those with a
-// default.
+const (
+	lookInterval   = time.Second // how often to look for what is left
+	reportInterval = time.Minute // between two log lines
+)
+
+// Config configures a Backfiller. All fields without a default are required.
 type Config struct {
 	Store     store.Store
 	Transport *kafka.Transport
@@ -28,29 +33,25 @@ type Config struct {
 	// MaxRecordBytes is the size of a record's value above which it is poison, as for live
 	// events.
 	MaxRecordBytes int
-	// Schemas has those that records name; nil where no stream's do.
+	// Schemas supplies the schemas that records name; nil if no stream needs them.
 	Schemas interface {
 		Supply(context.Context, *record.MissingSchema) error
 	}
-	// Rate is the share of a core that may be taken, above 0 and up to 1; by default 0.5. The
-	// time in which the store is waited for counts.
+	// Rate is the share of a core to use, above 0 and up to 1; by default 0.5. Time spent waiting
+	// for the store counts.
 	Rate      float64
-	MaxEvents int           // of a batch; by default 2000
-	MaxBytes  int           // of a batch's values; by default 4 MiB
-	Look      time.Duration // between two looks at what is left; by default 1 s
-	Report    time.Duration // between two lines of the log; by default 1 min
+	MaxEvents int // of a batch; by default 2000
+	MaxBytes  int // of a batch's values; by default 4 MiB
 
 	Metrics prometheus.Registerer // by default a registry of its own
 	Logger  *slog.Logger          // by default slog.Default()
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Rate, 0.5)
-	setDefault(&c.MaxEvents, 2000)
-	setDefault(&c.MaxBytes, 4<<20)
-	setDefault(&c.MaxRecordBytes, 1<<20)
-	setDefault(&c.Look, time.Second)
-	setDefault(&c.Report, time.Minute)
+	c.Rate = cmp.Or(c.Rate, 0.5)
+	c.MaxEvents = cmp.Or(c.MaxEvents, 2000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
+	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}
@@ -60,14 +61,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func setDefault[T comparable](v *T, value T) {
-	var zero T
-	if *v == zero {
-		*v = value
-	}
-}
-
-// Backfiller fills partitions of one member of the group.
+// Backfiller fills the partitions of one member of the group.
 type Backfiller struct {
 	cfg     Config
 	metrics *metrics
@@ -80,28 +74,28 @@ func New(cfg Config) *Backfiller {
 	return &Backfiller{cfg: cfg, metrics: newMetrics(cfg.Metrics), turns: turns{rate: cfg.Rate}}
 }
 
-// Work is what is to be filled.
+// Work is what to fill.
 type Work struct {
 	Registry *features.Registry
-	// Partitions are those to fill, of any topic, as they are now.
+	// Partitions returns the partitions to fill, of any topic, as they are now.
 	Partitions func() []state.Partition
-	// Of says which fills are wanted; nil is all.
+	// Of says which fills are wanted; nil means all.
 	Of func(*state.Fill) bool
-	// Until, if not nil, is told of each fill how far it is with these partitions, each time
-	// that was looked at. Where it returns true of a fill, no more of that is done.
+	// Until, if not nil, is called with the progress of each fill in these partitions each time
+	// that is read. If it returns true, the work on the fill ends.
 	Until func(*state.Fill, Progress) bool
 }
 
-// Progress is how far a fill is with partitions.
+// Progress is the progress of a fill in partitions.
 type Progress struct {
 	Filled, All int64 // offsets
 	Done        bool
-	// Broken are the partitions of which it will never be whole.
+	// Broken are the partitions whose fill can never be complete.
 	Broken []state.Partition
 }
 
-// Run fills what the definitions' plan, which is registered, keeps until the context ends, or until it is told
-// that each fill has done enough. A Kafka or a store that is away is waited for.
+// Run fills what the definitions' plan, which is registered, keeps, until the context ends or Until
+// has ended each fill. It waits for Kafka or a store that is away.
 func (b *Backfiller) Run(ctx context.Context, w Work) {
 	fills, ok := b.fills(ctx, w.Registry.Plan())
 	if !ok {
@@ -128,14 +122,14 @@ func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, b
 		if err == nil {
 			return fills, true
 		}
-		if !retry.Wait(ctx, b.cfg.Look) {
+		if !retry.Wait(ctx, lookInterval) {
 			return nil, false
 		}
 		b.cfg.Logger.Warn("what is to be backfilled cannot be read, trying again", "error", err)
 	}
 }
 
-// ofTopics are the partitions whose topics a fill has something of.
+// ofTopics are the partitions of topics that a fill covers.
 func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
 	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Columns[p.Topic]) == 0 })
 }

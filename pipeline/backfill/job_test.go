@@ -46,7 +46,7 @@ func TestStepsOf(t *testing.T) {
 	}
 }
 
-// A partition is filled from the first record that matters, and says no more than that covers.
+// A partition is filled from the first record that matters, and claims no more than that covers.
 func TestStart(t *testing.T) {
 	window, forever := features.FillReach{Reach: 1000, Future: 10}, features.FillReach{Forever: true, Future: 10}
 	for name, c := range map[string]struct {
@@ -55,12 +55,12 @@ func TestStart(t *testing.T) {
 		first       fetch.Dated
 		from, since int64
 	}{
-		"in the log":              {window, 5, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
-		"all of the log":          {window, 0, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
-		"retention has taken it":  {window, 5, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
-		"all records are older":   {window, 5, fetch.Dated{Offset: -1}, beyondAll, 9010},
-		"for ever":                {forever, 0, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
-		"for ever, but retention": {forever, 5, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
+		"in the log":             {window, 5, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
+		"all of the log":         {window, 0, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
+		"retention has taken it": {window, 5, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
+		"all records are older":  {window, 5, fetch.Dated{Offset: -1}, beyondAll, 9010},
+		"for ever":               {forever, 0, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
+		"forever, but retention": {forever, 5, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
 	} {
 		if from, since := start(c.reach, c.logStart, c.first, matters(c.reach, 10_000)); from != c.from || since != c.since {
 			t.Errorf("%s: from %d, since %d; want %d, %d", name, from, since, c.from, c.since)

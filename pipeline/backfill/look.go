@@ -12,11 +12,11 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// restFor is how long a partition is left alone that cannot be filled now.
+// restFor is how long a partition that cannot be filled now is left alone.
 const restFor = 5 * time.Second
 
-// look finds what is left of the partitions there are, and begins jobs for what nobody is at
-// work on. It says whether enough is done.
+// look finds what is left of the partitions, and starts jobs for those without one. It says whether
+// enough is done.
 func (r *runner) look(ctx context.Context) (enough bool) {
 	partitions := ofTopics(r.fill, r.work.Partitions())
 	present := map[state.Partition]bool{}
@@ -69,7 +69,7 @@ func pick[T any](list []T, some []int) (picked []T) {
 	return picked
 }
 
-// isUnbegun says whether some shard does not know yet from where it is filled.
+// isUnbegun says whether some shard does not yet have the start of the filling.
 func isUnbegun(fillings []state.Filling) bool {
 	for i := range fillings {
 		if f := &fillings[i]; f.Known && !f.Broken && !f.Begun {
@@ -79,7 +79,7 @@ func isUnbegun(fillings []state.Filling) bool {
 	return false
 }
 
-// sum adds up how far partitions are, and tells of it.
+// sum adds up the progress of partitions, and reports it.
 func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (p Progress) {
 	left, broken := map[string]int64{}, map[string]int{}
 	p.Done = true
@@ -108,16 +108,16 @@ func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (
 	return p
 }
 
-// tellBroken logs once that a partition will never be whole.
+// tellBroken logs once that a partition can never be complete.
 func (r *runner) tellBroken(p state.Partition) {
-	if !r.told[p] {
-		r.told[p] = true
+	if !r.logged[p] {
+		r.logged[p] = true
 		r.log.Warn("the backfill of a partition is given up: other definitions fed some of its features meanwhile, or the log was truncated or is another; "+
-			"what is needed of it is filled anew", "partition", nameOf(p), "features", r.report.features)
+			"what is still needed of it is filled again", "partition", nameOf(p), "features", r.report.features)
 	}
 }
 
-// begin says from where partitions are filled.
+// begin sets where the filling of partitions starts.
 func (r *runner) begin(ctx context.Context, partitions []state.Partition) error {
 	newest, err := r.cfg.Store.Clock(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 	return r.cfg.Store.StartFill(ctx, starts...)
 }
 
-// logged is a moment as the log has it.
+// logged formats a moment for the log.
 func logged(ms int64) slog.Value {
 	if ms == state.MinTime {
 		return slog.StringValue("ever")
@@ -159,7 +159,7 @@ func logged(ms int64) slog.Value {
 	return slog.TimeValue(time.UnixMilli(ms).UTC())
 }
 
-// reaches are by topic how far back records matter.
+// reaches are, by topic, how far back records matter.
 func (r *runner) reaches() map[string]features.FillReach {
 	all := map[string]features.FillReach{}
 	for topic := range r.fill.Columns {
@@ -168,7 +168,7 @@ func (r *runner) reaches() map[string]features.FillReach {
 	return all
 }
 
-// resume begins jobs for what is left of partitions.
+// resume starts jobs for what is left of partitions.
 func (r *runner) resume(ctx context.Context, partitions []state.Partition, fillings [][]state.Filling) error {
 	logs, err := r.poller.Logs(ctx, partitions)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 	return nil
 }
 
-// sameLog is an error where the topic is another log than the one that is filled from.
+// sameLog returns an error if the topic is another log than the one being filled from.
 func (r *runner) sameLog(ctx context.Context, j *job) error {
 	for _, at := range j.progress {
 		if at.Log == "" || at.Log == j.log.Tag() {
@@ -217,12 +217,12 @@ func (r *runner) leave(p state.Partition, err error) {
 	r.report.trouble(err)
 }
 
-// misplaced finds a new position for a partition of which the poller has an error.
-func (r *runner) misplaced(ctx context.Context, err error) {
+// reposition finds a new position for a partition after an error of the poller.
+func (r *runner) reposition(ctx context.Context, err error) {
 	position, is := errors.AsType[fetch.PositionError](err)
 	if !is {
 		r.report.trouble(err)
-		retry.Wait(ctx, r.cfg.Look)
+		retry.Wait(ctx, lookInterval)
 		return
 	}
 	j := r.jobs[position.Of()]
@@ -239,7 +239,7 @@ func (r *runner) misplaced(ctx context.Context, err error) {
 		r.leave(j.Partition, err)
 		return
 	}
-	// Retention was faster: what is missing is said before it is passed.
+	// Retention was faster: what is missing is recorded before it is skipped.
 	if err := r.raise(ctx, j, 0); err != nil {
 		r.end(j)
 		r.leave(j.Partition, err)
@@ -249,8 +249,8 @@ func (r *runner) misplaced(ctx context.Context, err error) {
 	r.seek(ctx, j, out.LogStart)
 }
 
-// raise says that a partition is covered only since its first record and, if not 0, since
-// behind a record of a timestamp, in ms.
+// raise records that a partition is covered only since its first record and, if not 0, since after
+// a record of a timestamp, in ms.
 func (r *runner) raise(ctx context.Context, j *job, timestamp int64) error {
 	if timestamp == 0 {
 		logs, err := r.poller.Logs(ctx, []state.Partition{j.Partition})
@@ -275,7 +275,7 @@ func (r *runner) raise(ctx context.Context, j *job, timestamp int64) error {
 	})
 }
 
-// seek goes on at a later offset.
+// seek continues at a later offset.
 func (r *runner) seek(ctx context.Context, j *job, offset int64) {
 	if r.reach(ctx, j, offset) {
 		r.poller.Seek(j.Topic, j.ID, offset)
@@ -285,7 +285,7 @@ func (r *runner) seek(ctx context.Context, j *job, offset int64) {
 // checksumTries is how often a batch with a wrong checksum is fetched, as for live events.
 const checksumTries = 3
 
-// pass passes over a batch that cannot be decoded: live events have passed it too.
+// pass skips a batch that cannot be decoded: live events have skipped it too.
 func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 	j.corrupt++
 	switch {

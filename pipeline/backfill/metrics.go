@@ -24,14 +24,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"fill", "topic"}),
 		broken: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_backfill_broken_partitions",
-			Help: "Partitions assigned of which a backfill was given up, by fill and topic: what is needed of it is filled anew.",
+			Help: "Partitions assigned of which a backfill was given up, by fill and topic: what is still needed of it is filled again.",
 		}, []string{"fill", "topic"}),
 	}
 	r.MustRegister(m.records, m.left, m.broken)
 	return m
 }
 
-// set tells of a fill of some partitions.
+// set sets the metrics of a fill.
 func (m *metrics) set(f *state.Fill, left map[string]int64, broken map[string]int) {
 	for topic := range f.Columns {
 		m.left.WithLabelValues(f.ID, topic).Set(float64(left[topic]))
@@ -39,7 +39,7 @@ func (m *metrics) set(f *state.Fill, left map[string]int64, broken map[string]in
 	}
 }
 
-// forget forgets a fill that is no longer worked on.
+// forget removes the metrics of a fill that is no longer worked on.
 func (m *metrics) forget(f *state.Fill) {
 	for topic := range f.Columns {
 		m.left.DeleteLabelValues(f.ID, topic)

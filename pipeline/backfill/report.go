@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// reporter tells of a fill from time to time.
+// reporter logs the progress of a fill.
 type reporter struct {
 	log      *slog.Logger
 	each     time.Duration
 	features string
 
-	began    time.Time // of what is under way; zero while nothing is
+	began    time.Time // start of the current work; zero while there is none
 	filled   int64     // by then
-	told     time.Time
+	logged   time.Time
 	troubled time.Time
 }
 
-// progress takes in how far the fill is.
+// progress reports the fill's progress.
 func (r *reporter) progress(p Progress) {
 	now := time.Now()
 	switch {
 	case p.Done:
 		if !r.began.IsZero() {
-			r.log.Info("the partitions at hand are backfilled", "features", r.features, "records", p.All, "after", now.Sub(r.began).Round(time.Millisecond))
+			r.log.Info("the assigned partitions are backfilled", "features", r.features, "records", p.All, "after", now.Sub(r.began).Round(time.Millisecond))
 		}
 		r.began = time.Time{}
 	case p.All == 0:
 	case r.began.IsZero():
-		r.began, r.filled, r.told = now, p.Filled, now
-	case now.Sub(r.told) >= r.each:
-		r.told = now
+		r.began, r.filled, r.logged = now, p.Filled, now
+	case now.Sub(r.logged) >= r.each:
+		r.logged = now
 		attrs := []any{"features", r.features, "done", fmt.Sprintf("%.1f%%", 100*float64(p.Filled)/float64(p.All)), "left", p.All - p.Filled}
 		if left := timeLeft(p.Filled-r.filled, p.All-p.Filled, now.Sub(r.began)); left > 0 {
 			attrs = append(attrs, "time_left", left)
@@ -40,10 +40,10 @@ func (r *reporter) progress(p Progress) {
 	}
 }
 
-// sayAgain is how often a trouble that lasts is told.
+// sayAgain is how often a lasting trouble is logged.
 const sayAgain = 30 * time.Second
 
-// trouble tells of an error, not too often.
+// trouble logs an error, not too often.
 func (r *reporter) trouble(err error) {
 	if now := time.Now(); now.Sub(r.troubled) >= sayAgain {
 		r.troubled = now

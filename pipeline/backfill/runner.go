@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// runner is at work on one fill. It serves one goroutine.
+// runner works on one fill. It serves one goroutine.
 type runner struct {
 	*Backfiller
 	work   Work
@@ -28,8 +28,8 @@ type runner struct {
 	log    *slog.Logger
 
 	jobs   map[state.Partition]*job
-	rest   map[state.Partition]time.Time // partitions that cannot go on, until when they are left alone
-	told   map[state.Partition]bool      // broken ones that were logged
+	rest   map[state.Partition]time.Time // partitions that cannot go on, with the time until which they are left alone
+	logged map[state.Partition]bool      // broken ones that were logged
 	looked time.Time
 	done   bool      // nothing was left then
 	swept  time.Time // every shard was moved then
@@ -47,13 +47,13 @@ func newRunner(b *Backfiller, w Work, f *state.Fill) *runner {
 	r := &runner{
 		Backfiller: b, work: w, fill: f, writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
 		log:  b.cfg.Logger.With("fill", f.ID),
-		jobs: map[state.Partition]*job{}, rest: map[state.Partition]time.Time{}, told: map[state.Partition]bool{},
+		jobs: map[state.Partition]*job{}, rest: map[state.Partition]time.Time{}, logged: map[state.Partition]bool{},
 		poller: fetch.NewPoller(fetch.PollerConfig{
 			Transport: b.cfg.Transport, Bootstrap: kafka.TCP(b.cfg.Brokers...), Isolation: b.cfg.Isolation, Logger: b.cfg.Logger,
 		}),
 	}
 	r.mapper.MaxRecordBytes = b.cfg.MaxRecordBytes
-	r.report = reporter{log: r.log, each: b.cfg.Report, features: strings.Join(w.Registry.FilledBy(f), ", ")}
+	r.report = reporter{log: r.log, each: reportInterval, features: strings.Join(w.Registry.FilledBy(f), ", ")}
 	return r
 }
 
@@ -62,17 +62,17 @@ func (r *runner) close() {
 	r.metrics.forget(r.fill)
 }
 
-// restful is how many times less often it is looked where nothing is left: the store may have
-// gone back in time, or partitions have come.
+// restful is how many times less often to look while nothing is left: the store may go back in
+// time, or partitions may come.
 const restful = 10
 
-// patience is how long the poller is waited for before what was mapped is applied.
+// patience is how long to wait for the poller before what was mapped is applied.
 const patience = 5 * time.Millisecond
 
 // run fills until the context ends or enough is done.
 func (r *runner) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		every := r.cfg.Look
+		every := lookInterval
 		if r.done {
 			every *= restful
 		}
@@ -83,7 +83,7 @@ func (r *runner) run(ctx context.Context) {
 			r.looked = time.Now()
 		}
 		if len(r.jobs) == 0 {
-			retry.Wait(ctx, r.cfg.Look)
+			retry.Wait(ctx, lookInterval)
 			continue
 		}
 		waiting, cancel := context.WithTimeout(ctx, patience)
@@ -93,17 +93,17 @@ func (r *runner) run(ctx context.Context) {
 		case err == nil:
 			r.turns.take(ctx, func() { r.take(ctx, part) })
 		case errors.Is(err, context.DeadlineExceeded):
-			if r.events > 0 || time.Since(r.swept) > r.cfg.Look {
+			if r.events > 0 || time.Since(r.swept) > lookInterval {
 				r.turns.take(ctx, func() { r.apply(ctx, true) })
 			}
 		case ctx.Err() == nil:
-			r.misplaced(ctx, err)
+			r.reposition(ctx, err)
 		}
 	}
 }
 
-// take maps what was fetched of a partition.
-func (r *runner) take(ctx context.Context, part *fetch.Partition) {
+// take maps fetched data of a partition.
+func (r *runner) take(ctx context.Context, part *fetch.PartitionData) {
 	defer part.Release()
 	j := r.jobs[state.Partition{Topic: part.Topic, ID: part.Partition}]
 	if j == nil || !r.poller.Current(part) {
@@ -131,28 +131,27 @@ func (r *runner) take(ctx context.Context, part *fetch.Partition) {
 			}
 		}
 		if r.events >= r.cfg.MaxEvents || r.bytes >= r.cfg.MaxBytes {
-			if !r.apply(ctx, time.Since(r.swept) > r.cfg.Look) || r.jobs[j.Partition] != j {
+			if !r.apply(ctx, time.Since(r.swept) > lookInterval) || r.jobs[j.Partition] != j {
 				return
 			}
 		}
 	}
 }
 
-// mapRecord maps a record into the batch. One that is poison, or late, is so for live events
-// too, which tell of it. A schema is waited for, and it says whether that was before the context
-// ended.
+// mapRecord maps a record into the batch. Poison and late records are skipped, because live events
+// report them. It waits for schemas, and says whether they came before the context ended.
 func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool {
-	source := r.source(j)
+	rangeIndex := r.rangeOf(j)
 	var err error
 	for {
 		_, err = r.mapper.Map(&record.Record{
 			Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
-		}, source, &r.batch)
+		}, rangeIndex, &r.batch)
 		missing, lacks := errors.AsType[*record.MissingSchema](err)
 		if !lacks {
 			break
 		}
-		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil && !retry.Wait(ctx, r.cfg.Look) {
+		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil && !retry.Wait(ctx, lookInterval) {
 			return false
 		}
 	}
@@ -162,12 +161,12 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	r.events++
 	r.bytes += len(rec.Value)
 	j.next = rec.Offset + 1
-	r.batch.Ranges[source].To = j.next
+	r.batch.Ranges[rangeIndex].To = j.next
 	return true
 }
 
-// source is the job's share in the batch.
-func (r *runner) source(j *job) int {
+// rangeOf is the job's share in the batch.
+func (r *runner) rangeOf(j *job) int {
 	if !j.in {
 		j.in, j.index = true, len(r.batch.Ranges)
 		lagging := append([]bool(nil), j.steps[0].skip...)
@@ -179,13 +178,13 @@ func (r *runner) source(j *job) int {
 	return j.index
 }
 
-// reach says that all records of a partition before an offset are mapped or not wanted. Where a
-// step ends there, it is applied to its end, so that no shard gets what it has. It says
+// reach says that all records of a partition before an offset are mapped or not wanted. If a step
+// ends there, the batch is applied up to its end, so that no shard gets what it has. It says
 // whether the job goes on.
 func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
 	for len(j.steps) > 0 && offset >= j.steps[0].To {
 		j.next = j.steps[0].To
-		r.batch.Ranges[r.source(j)].To = j.next
+		r.batch.Ranges[r.rangeOf(j)].To = j.next
 		if !r.apply(ctx, true) || r.jobs[j.Partition] != j {
 			return false
 		}
@@ -202,7 +201,7 @@ func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
 	return true
 }
 
-// end leaves a job that has no more to do, or that must be looked at anew.
+// end ends a job that is finished or must be checked again.
 func (r *runner) end(j *job) {
 	r.poller.Remove(j.Topic, j.ID)
 	if j.in {
@@ -218,7 +217,7 @@ func (r *runner) apply(ctx context.Context, everyShard bool) bool {
 		r.swept = time.Now()
 		for _, j := range r.jobs {
 			if len(j.steps) > 0 && j.next > j.steps[0].From {
-				r.source(j)
+				r.rangeOf(j)
 			}
 		}
 	}
@@ -238,7 +237,7 @@ func (r *runner) apply(ctx context.Context, everyShard bool) bool {
 		if ctx.Err() == nil {
 			r.report.trouble(err)
 		}
-		if !retry.Wait(ctx, r.cfg.Look) {
+		if !retry.Wait(ctx, lookInterval) {
 			return false
 		}
 	}
@@ -253,8 +252,8 @@ func (r *runner) apply(ctx context.Context, everyShard bool) bool {
 			lags = lags || lagging && !wanted[i][shard]
 		}
 		if s.Behind || lags {
-			// The store went back in time, another is at work on it, the fill was given up,
-			// or a master does not answer: what is left is asked anew.
+			// The store went back in time, another process works on the partition, the fill was
+			// given up, or a master does not answer: what is left is read again.
 			r.end(j)
 		}
 	}

@@ -121,7 +121,7 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 	failures := map[int]error{}
 	adding := adding{batch: b, state: state}
 	for _, n := range e.due {
-		n.answers = make([]query.Answer, len(n.plan.features))
+		n.answers = make([]query.Answer, len(n.stream.features))
 		adding.upTo(n.Before)
 		err := e.ask(ctx, n, state, true)
 		adding.upTo(n.After)
@@ -237,7 +237,7 @@ func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, bef
 	}
 	for i := range n.wanted(before) {
 		a := &n.answers[i]
-		e.reading.NextSince(a, e.known.completeness(n.plan.features[i].Feature))
+		e.reading.NextSince(a, e.known.completeness(n.stream.features[i].Feature))
 		if a.Err != nil {
 			e.damaged(a.Err)
 		} else if before {
@@ -267,9 +267,9 @@ func (e *Enricher) Write(ctx context.Context, b *Batch) {
 	failures := e.writer.write(ctx, e.due)
 	for i, n := range e.due {
 		if err := failures[i]; err != nil {
-			b.Fail(n.Range, fmt.Errorf("write enriched events to %s: %w", n.plan.topic, err))
+			b.Fail(n.Range, fmt.Errorf("write enriched events to %s: %w", n.stream.topic, err))
 			continue
 		}
-		e.metrics.Written.WithLabelValues(n.plan.stream).Inc()
+		e.metrics.Written.WithLabelValues(n.stream.name).Inc()
 	}
 }

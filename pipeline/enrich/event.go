@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// The headers of an enriched event, behind those that its record came with.
+// The headers of an enriched event, after those of its record.
 const (
 	headerSourceStream    = "weir-stream"
 	headerSourceTopic     = "weir-source-topic"
@@ -25,45 +25,45 @@ const (
 	headerSourceOffset    = "weir-source-offset"
 )
 
-// Plan is what is told of the events of one stream.
-type Plan struct {
-	stream   string
+// Stream is a stream whose events are enriched, and the features to add.
+type Stream struct {
+	name     string
 	topic    string
-	features []planned
+	features []streamFeature
 }
 
-type planned struct {
+type streamFeature struct {
 	*features.Feature
 	keys    []string // sorted
 	label   []byte   // its name in JSON, with a colon
-	through bool     // it, or a part of it, is a multi-hop feature
+	through bool     // it, or a part of it, is multi-hop
 }
 
-// Plans are those of the streams that are enriched.
-func Plans(r *features.Registry) map[*record.Stream]*Plan {
-	plans := map[*record.Stream]*Plan{}
+// Streams are those that the registry enriches.
+func Streams(r *features.Registry) map[*record.Stream]*Stream {
+	streams := map[*record.Stream]*Stream{}
 	for _, e := range r.Enrichments {
-		plan := &Plan{stream: e.Stream.Name, topic: e.Topic}
+		stream := &Stream{name: e.Stream.Name, topic: e.Topic}
 		for _, f := range e.Service.Features {
-			plan.features = append(plan.features, planned{
+			stream.features = append(stream.features, streamFeature{
 				Feature: f, keys: f.By, label: append(query.AppendString(nil, f.Name), ':'),
 				through: f.FanOut() > 0,
 			})
 		}
-		plans[e.Stream] = plan
+		streams[e.Stream] = stream
 	}
-	return plans
+	return streams
 }
 
 // Event is an event on its way to a topic of enriched events.
 type Event struct {
-	plan      *Plan
+	stream    *Stream
 	partition state.Partition
 	offset    int64
-	// Source is the place of its partition among the batch's Ranges.
+	// Range is the index of its partition in the Ranges of the batch.
 	Range int
-	// Before is how many of the batch's Updates those before the event have made,
-	// and Touched how many they and the event have.
+	// Before is the number of the batch's Updates made by earlier events, After that including this
+	// event.
 	Before, After int
 	at, now       int64    // the event's time and its record's, in milliseconds
 	entities      []entity // by feature
@@ -74,33 +74,32 @@ type Event struct {
 	value      []byte // of the record to be written
 }
 
-// entity is what a feature is asked about.
+// entity is the entity that a feature is asked about.
 type entity struct {
 	text string
-	// own is the feature where it is asked whether the entity has met the event's
-	// own value before; else nil.
+	// own is the feature if the question is whether the entity has met the event's own value
+	// before; else nil.
 	own *features.Feature
-	// without is the status where there is nothing to ask: the event lacks one of
-	// the keys or the value to ask about, or came so late that state of its time
-	// may be gone. It goes by the record alone, so that it is the same whenever it
-	// is written.
+	// without is the status if there is nothing to ask: the event lacks one of the keys or the
+	// value to ask about, or was so late that state of its time may be gone. It depends on the
+	// record alone, so it is the same whenever the event is written.
 	without query.Status
 }
 
 // NewEvent copies what is needed of an event.
-func NewEvent(plan *Plan, e *record.Event, p state.Partition, rec *fetch.Record) *Event {
+func NewEvent(stream *Stream, e *record.Event, p state.Partition, rec *fetch.Record) *Event {
 	n := &Event{
-		plan: plan, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
-		entities: make([]entity, len(plan.features)),
+		stream: stream, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
+		entities: make([]entity, len(stream.features)),
 		key:      bytes.Clone(rec.Key), event: eventJSON(e, rec.Value),
 		headers: append(rec.Headers.Copy(),
-			kafka.Header{Key: headerSourceStream, Value: []byte(plan.stream)},
+			kafka.Header{Key: headerSourceStream, Value: []byte(stream.name)},
 			kafka.Header{Key: headerSourceTopic, Value: []byte(p.Topic)},
 			kafka.Header{Key: headerSourcePartition, Value: strconv.AppendInt(nil, int64(p.ID), 10)},
 			kafka.Header{Key: headerSourceOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)}),
 	}
 	var text []byte
-	for i, f := range plan.features {
+	for i, f := range stream.features {
 		var named bool
 		text, named = e.Entity(text[:0], f.keys)
 		switch {
@@ -118,8 +117,8 @@ func NewEvent(plan *Plan, e *record.Event, p state.Partition, rec *fetch.Record)
 	return n
 }
 
-// eventJSON is the event as JSON: as it came, or its fields where its topic is of
-// another format. What it lacks is left out.
+// eventJSON is the event as JSON: as it came, or its fields if its topic has another format.
+// Missing fields are left out.
 func eventJSON(e *record.Event, value []byte) []byte {
 	if e.Stream.Format == record.JSON {
 		return bytes.Clone(bytes.TrimSpace(value))
@@ -152,7 +151,7 @@ func (e *entity) ask(f *features.Feature, own value.Value) {
 // state, or after that.
 func (n *Event) wanted(before bool) iter.Seq2[int, *features.Feature] {
 	return func(yield func(int, *features.Feature) bool) {
-		for i, f := range n.plan.features {
+		for i, f := range n.stream.features {
 			e := &n.entities[i]
 			asked := f.Feature
 			if e.own != nil {
@@ -165,31 +164,31 @@ func (n *Event) wanted(before bool) iter.Seq2[int, *features.Feature] {
 	}
 }
 
-// want asks for features of the event.
+// want requests the features of the event.
 func (n *Event) want(r *query.Reading, before bool) {
 	for i, f := range n.wanted(before) {
 		r.Want(f, n.entities[i].text, n.at)
 	}
 }
 
-// wantThrough asks for the features of the event that go through a list.
+// wantThrough requests the features of the event that go through a list.
 func (n *Event) wantThrough(r *query.Reading) {
 	for i, f := range n.wanted(false) {
-		if n.plan.features[i].through {
+		if n.stream.features[i].through {
 			r.Want(f, n.entities[i].text, n.at)
 		}
 	}
 }
 
-// record is the event as it is written. Its time is that of the event's record,
-// so that it is the same whenever it is written.
+// record is the event as it is written. It has the time of the event's record, so it is the same
+// whenever it is written.
 func (n *Event) record() kafka.Record {
 	return kafka.Record{
 		Key: kafka.NewBytes(n.key), Value: kafka.NewBytes(n.value), Headers: n.headers, Time: time.UnixMilli(n.now),
 	}
 }
 
-// size is about how many bytes the record takes.
+// size is about the number of bytes of the record.
 func (n *Event) size() int {
 	const rest = 64 // lengths, offset and time
 	size := rest + len(n.key) + len(n.value)
@@ -201,11 +200,11 @@ func (n *Event) size() int {
 
 // encode makes the value of the event's record from its answers.
 func (n *Event) encode() {
-	out := make([]byte, 0, len(n.event)+128*(len(n.plan.features)+1))
+	out := make([]byte, 0, len(n.event)+128*(len(n.stream.features)+1))
 	out = append(out, `{"event":`...)
 	out = append(out, n.event...)
 	out = append(out, `,"features":{`...)
-	for i, f := range n.plan.features {
+	for i, f := range n.stream.features {
 		if i > 0 {
 			out = append(out, ',')
 		}

@@ -19,10 +19,9 @@ type writer struct {
 	client *kafka.Client
 }
 
-// write writes events and returns, by their place among them, why one could not
-// be written; nil where all are. Behind one that could not be, no other of the
-// same partition is written: what comes first in a topic must come in order,
-// however often it is tried.
+// write writes events and returns, by index, why one could not be written; nil if all were. After
+// one that could not be, no other of the same partition is written: a topic must be in order,
+// however often writing is retried.
 func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
 	failures := map[int]error{}
 	partitions, err := w.partitions(ctx, events)
@@ -57,7 +56,7 @@ func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
 func (w *writer) partitions(ctx context.Context, events []*Event) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, n := range events {
-		counts[n.partition.Topic], counts[n.plan.topic] = 0, 0
+		counts[n.partition.Topic], counts[n.stream.topic] = 0, 0
 	}
 	var topics []string
 	for topic := range counts {
@@ -76,11 +75,10 @@ func (w *writer) partitions(ctx context.Context, events []*Event) (map[string]in
 	return counts, nil
 }
 
-// target is the partition that an event is written to: that of the same number
-// as its own where the topics have as many, else one by its key, or without a
-// key by its own partition's number.
+// target is the partition that an event is written to: the one with its own number if the topics
+// have equally many, else one by its key, or without a key by its own partition's number.
 func target(n *Event, partitions map[string]int) state.Partition {
-	to := state.Partition{Topic: n.plan.topic, ID: n.partition.ID}
+	to := state.Partition{Topic: n.stream.topic, ID: n.partition.ID}
 	count := partitions[to.Topic]
 	switch {
 	case count == partitions[n.partition.Topic]:
@@ -92,7 +90,7 @@ func target(n *Event, partitions map[string]int) state.Partition {
 	return to
 }
 
-// byKey shares keys out as Kafka's own producers do.
+// byKey distributes keys like Kafka's own producers.
 var byKey kafka.Murmur2Balancer
 
 // numbers are those from 0 to n-1.
@@ -104,9 +102,8 @@ func numbers(n int) []int {
 	return list
 }
 
-// writeTo writes a queue of events to a partition, one request after the other,
-// each once the one before is acknowledged. It returns how many it has written,
-// and why not all.
+// writeTo writes a queue of events to a partition, one request at a time, each after the previous
+// one is acknowledged. It returns how many were written, and why not all.
 func (w *writer) writeTo(ctx context.Context, to state.Partition, events []*Event, queue []int) (written int, err error) {
 	for written < len(queue) {
 		var records []kafka.Record

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Behind a request that fails nothing more is written to its partition, so that
-// what is written is the beginning of what should be.
+// After a failed request nothing more is written to its partition, so that what is written is a
+// prefix of what should be.
 func TestWriteStopsAtAFailure(t *testing.T) {
 	const n, fails = 60, 1 // three requests to each partition
 	ctx := context.Background()
@@ -34,7 +34,7 @@ func TestWriteStopsAtAFailure(t *testing.T) {
 	for i := range n {
 		// Ten events fill a request.
 		events = append(events, &Event{
-			plan: &Plan{topic: "out"}, partition: state.Partition{Topic: "in", ID: int32(i % 2)},
+			stream: &Stream{topic: "out"}, partition: state.Partition{Topic: "in", ID: int32(i % 2)},
 			key: strconv.AppendInt(nil, int64(i), 10), value: make([]byte, requestBytes/10-100),
 		})
 	}
@@ -78,7 +78,7 @@ func TestTarget(t *testing.T) {
 		{"an empty key is one", []byte{}, 2, 1},
 		{"without a key: by the number", nil, 9, 3},
 	} {
-		n := &Event{plan: &Plan{topic: "out"}, partition: state.Partition{Topic: "in", ID: 3}, key: test.key}
+		n := &Event{stream: &Stream{topic: "out"}, partition: state.Partition{Topic: "in", ID: 3}, key: test.key}
 		if got := target(n, map[string]int{"in": test.in, "out": 4}); got.ID != test.want || got.Topic != "out" {
 			t.Errorf("%s: %v, want %d", test.what, got, test.want)
 		}

@@ -17,7 +17,7 @@ import (
 //	21 attributes         int16      57 number of records int32
 //	23 last offset delta  int32      61 records, perhaps compressed
 const (
-	batchPrefixSize = 12 // what the length does not count
+	batchPrefixSize = 12 // not included in the length
 	batchHeaderSize = 61
 	batchMagicAt    = 16
 	batchCRCFrom    = 21
@@ -33,8 +33,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// batch is the header of one record batch and its records as they came.
-type batch struct {
+// recordBatch is the header of one record batch, and its encoded records.
+type recordBatch struct {
 	base, last    int64 // the offsets it covers, both inclusive, whatever compaction left of its records
 	size          int   // bytes, prefix included
 	epoch         int32 // of the leader that wrote it
@@ -48,9 +48,9 @@ type batch struct {
 	payload       []byte // the records, compressed as the attributes say
 }
 
-// parseBatch reads the batch at the start of raw. It is not whole when raw ends before the batch does, which is how
+// parseRecordBatch reads the batch at the start of raw. It is not whole when raw ends before the batch does, which is how
 // brokers cut a response at its size limit. The checksum is not verified here.
-func parseBatch(raw []byte) (b batch, whole bool, err error) {
+func parseRecordBatch(raw []byte) (b recordBatch, whole bool, err error) {
 	if len(raw) <= batchMagicAt {
 		return b, false, nil
 	}
@@ -85,10 +85,10 @@ func parseBatch(raw []byte) (b batch, whole bool, err error) {
 	return b, true, nil
 }
 
-func (b *batch) has(attr int16) bool { return b.attributes&attr != 0 }
+func (b *recordBatch) has(attr int16) bool { return b.attributes&attr != 0 }
 
 // verify compares the batch with its checksum and then judges the fields that the checksum covers.
-func (b *batch) verify() error {
+func (b *recordBatch) verify() error {
 	if sum := crc32.Checksum(b.checked, castagnoli); sum != b.crc {
 		return fmt.Errorf("%w: CRC-32C %08x, the batch says %08x", ErrChecksum, sum, b.crc)
 	}
@@ -100,12 +100,12 @@ func (b *batch) verify() error {
 
 // abortsTransaction tells whether a control batch holds an ABORT marker. The key of a control record is its version
 // and its type, two int16; type 0 is ABORT, 1 is COMMIT.
-func (b *batch) abortsTransaction() (bool, error) {
+func (b *recordBatch) abortsTransaction() (bool, error) {
 	if b.records == 0 {
 		return false, nil
 	}
 	var r Record
-	if _, _, err := parseRecord(b.payload, &r); err != nil {
+	if _, err := parseRecord(b.payload, &r); err != nil {
 		return false, fmt.Errorf("control %w", err)
 	}
 	if len(r.Key) < 4 {
@@ -120,7 +120,7 @@ func (b *batch) abortsTransaction() (bool, error) {
 func scan(raw []byte, from int64) (next int64, epoch int32, err error) {
 	next, epoch = from, -1
 	for {
-		b, whole, err := parseBatch(raw)
+		b, whole, err := parseRecordBatch(raw)
 		if err != nil || !whole {
 			return next, epoch, err
 		}

@@ -111,9 +111,9 @@ func TestCorrupt(t *testing.T) {
 			if end == 0 {
 				end = -1
 			}
-			p := &Partition{
-				Topic: "events", Partition: 4, Offset: 10, Aborted: []abortedTransaction{{7, 0}},
-				Records: encode(t, good, test.bad, testBatch{base: 50, records: run("never reached")}),
+			p := &PartitionData{
+				Topic: "events", Partition: 4, Offset: 10, aborted: []abortedTransaction{{7, 0}},
+				records: encode(t, good, test.bad, testBatch{base: 50, records: run("never reached")}),
 			}
 			d := Decoder{MaxInflatedBytes: 100_000}
 			_, next, err := decode(&d, p)
@@ -140,15 +140,15 @@ func TestCorrupt(t *testing.T) {
 			if _, again := d.Next(new(Record)); again != err {
 				t.Errorf("the error has changed to %v", again)
 			}
-			if got, _, err := decode(&d, &Partition{Offset: 10, Records: encode(t, good)}); err != nil || len(got) != 2 {
+			if got, _, err := decode(&d, &PartitionData{Offset: 10, records: encode(t, good)}); err != nil || len(got) != 2 {
 				t.Errorf("after Reset: %v, %v", got, err)
 			}
 		})
 	}
 }
 
-// The header that says where a broken batch ends may be what is broken: the batch that follows and the high watermark
-// say so too.
+// The header that says where a broken batch ends may be broken itself: the following batch and the
+// high watermark bound it too.
 func TestEndOfABrokenBatch(t *testing.T) {
 	farEnd := func(raw []byte) { copy(raw[23:], []byte{0, 0, 1, 0xf4}) } // a last offset delta of 500
 	damaged := encode(t, testBatch{base: 10, records: run("a", "b"), afterCRC: farEnd})
@@ -166,7 +166,7 @@ func TestEndOfABrokenBatch(t *testing.T) {
 	} {
 		var d Decoder
 		var r Record
-		d.Reset(&Partition{Topic: "t", Offset: 10, HighWatermark: c.highWatermark, Records: c.raw})
+		d.Reset(&PartitionData{Topic: "t", Offset: 10, highWatermark: c.highWatermark, records: c.raw})
 		_, err := d.Next(&r)
 		var corrupt *CorruptError
 		if !errors.As(err, &corrupt) || !errors.Is(err, ErrChecksum) || corrupt.Offset != 10 || corrupt.EndOffset != c.want {

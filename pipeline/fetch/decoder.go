@@ -19,13 +19,13 @@ type Decoder struct {
 	// its level 22 asks for more than 64 MiB); 0 means DefaultMaxInflatedBytes. It is read by the first Reset.
 	MaxInflatedBytes int
 
-	part *Partition
+	part *PartitionData
 	rest []byte // the batches not yet begun
 	next int64
 	err  error
 
 	// The batch being read.
-	batch   batch
+	batch   recordBatch
 	inside  bool
 	records []byte // not yet read, inflated
 	left    int32  // how many records that is
@@ -37,8 +37,8 @@ type Decoder struct {
 	inflater inflater
 }
 
-// Reset starts on p. What the records of the partition before pointed at is used again.
-func (d *Decoder) Reset(p *Partition) {
+// Reset starts on p. The memory of the previous partition's records is reused.
+func (d *Decoder) Reset(p *PartitionData) {
 	if d.inflater.limit == 0 {
 		d.inflater.limit = defaultMaxInflatedBytes
 		if d.MaxInflatedBytes > 0 {
@@ -47,19 +47,20 @@ func (d *Decoder) Reset(p *Partition) {
 		d.aborting = make(map[int64]struct{})
 	}
 	d.inflater.reset()
-	d.part, d.rest, d.next, d.err = p, p.Records, p.Offset, nil
+	d.part, d.rest, d.next, d.err = p, p.records, p.Offset, nil
 	d.inside, d.records, d.left = false, nil, 0
 	clear(d.aborting)
 	d.aborted, d.reached = d.aborted[:0], 0
 	if p.Isolation == ReadCommitted {
-		d.aborted = append(d.aborted, p.Aborted...)
+		d.aborted = append(d.aborted, p.aborted...)
 		slices.SortFunc(d.aborted, func(a, b abortedTransaction) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
 	}
 }
 
-// NextOffset is where to go on: the offset after the last record returned and, once Next has come to an end, after
-// everything in the partition that was not for the caller too: control batches, aborted records, empty batches, and
-// what compaction took from the end of a batch. It never moves backwards. After an error it is CorruptError.Offset.
+// NextOffset is where to continue: the offset after the last record returned and, after Next has
+// come to an end, after everything in the partition that is not for the caller: control batches,
+// aborted records, empty batches, and what compaction removed from the end of a batch. It never
+// moves backwards. After an error it is CorruptError.Offset.
 func (d *Decoder) NextOffset() int64 { return d.next }
 
 // Next reads the next record into r. It returns false at the end of the partition's data; the cut batch with which a
@@ -85,7 +86,7 @@ func (d *Decoder) Next(r *Record) (bool, error) {
 			}
 			d.pass()
 		}
-		b, whole, err := parseBatch(d.rest)
+		b, whole, err := parseRecordBatch(d.rest)
 		if err != nil {
 			d.inside = false
 			return false, d.fail(err)
@@ -102,7 +103,7 @@ func (d *Decoder) Next(r *Record) (bool, error) {
 	}
 }
 
-// open starts on d.batch. It leaves no records to read where none of them are for the caller.
+// open starts on d.batch. It leaves no records to read if none of them are for the caller.
 func (d *Decoder) open() error {
 	b := &d.batch
 	d.records, d.left, d.delta = nil, 0, -1
@@ -146,7 +147,7 @@ var errOrder = errors.New("record: the offset is not after the one before it, or
 
 // read takes one record from the batch.
 func (d *Decoder) read(r *Record) error {
-	rest, _, err := parseRecord(d.records, r)
+	rest, err := parseRecord(d.records, r)
 	if err != nil {
 		return err
 	}
@@ -166,13 +167,13 @@ func (d *Decoder) read(r *Record) error {
 	return nil
 }
 
-// pass leaves the batch behind.
+// pass skips the rest of the batch.
 func (d *Decoder) pass() {
 	d.next = max(d.next, d.batch.last+1)
 	d.inside, d.left = false, 0
 }
 
-// fail makes err, found in the current batch or in the header that follows, the decoder's end.
+// fail ends the decoder with err, found in the current batch or in the header that follows.
 func (d *Decoder) fail(err error) error {
 	e := &CorruptError{Topic: d.part.Topic, Partition: d.part.Partition, Offset: d.next, EndOffset: -1, Reason: err}
 	if d.inside {
@@ -182,15 +183,15 @@ func (d *Decoder) fail(err error) error {
 	return e
 }
 
-// end is the offset after the current batch, -1 if it cannot be told. The checksum does not cover the base offset of the
-// batch that follows, but the place where it stands depends on the length alone.
+// end is the offset after the current batch, -1 if unknown. The checksum does not cover the base
+// offset of the following batch, but its position depends on the length alone.
 func (d *Decoder) end() int64 {
 	end := d.batch.last + 1
-	if following, whole, err := parseBatch(d.rest); err == nil && whole && following.base > d.batch.base {
+	if following, whole, err := parseRecordBatch(d.rest); err == nil && whole && following.base > d.batch.base {
 		end = min(end, following.base)
 	}
-	if d.part.HighWatermark > 0 {
-		end = min(end, d.part.HighWatermark)
+	if d.part.highWatermark > 0 {
+		end = min(end, d.part.highWatermark)
 	}
 	if end < d.next {
 		return -1

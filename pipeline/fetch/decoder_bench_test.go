@@ -25,15 +25,15 @@ func eventBatches(t testing.TB, codec compress.Compression, n int) []byte {
 	return encode(t, batches...)
 }
 
-func drain(t testing.TB, d *Decoder, p *Partition) (n int) {
+func drain(t testing.TB, d *Decoder, p *PartitionData) {
 	var r Record
-	for d.Reset(p); ; n++ {
+	for d.Reset(p); ; {
 		ok, err := d.Next(&r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !ok {
-			return n
+			return
 		}
 	}
 }
@@ -42,7 +42,7 @@ func BenchmarkDecode(b *testing.B) {
 	const records = 4000
 	for codec := compress.None; codec <= compress.Zstd; codec++ {
 		b.Run(codec.String(), func(b *testing.B) {
-			p := &Partition{Records: eventBatches(b, codec, records)}
+			p := &PartitionData{records: eventBatches(b, codec, records)}
 			var d Decoder
 			b.ReportAllocs()
 			for b.Loop() {
@@ -62,7 +62,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 			limit = records / 20
 		}
 		t.Run(codec.String(), func(t *testing.T) {
-			p := &Partition{Records: eventBatches(t, codec, records), Aborted: []abortedTransaction{{1, 2}, {3, 4}}}
+			p := &PartitionData{records: eventBatches(t, codec, records), aborted: []abortedTransaction{{1, 2}, {3, 4}}}
 			var d Decoder
 			drain(t, &d, p)
 			drain(t, &d, p) // the memory has its size by now

@@ -18,7 +18,7 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, from, producer, first int64, fix bool) {
 		if fix {
 			for rest := raw; ; {
-				b, whole, err := parseBatch(rest)
+				b, whole, err := parseRecordBatch(rest)
 				if err != nil || !whole {
 					break
 				}
@@ -28,7 +28,7 @@ func FuzzDecoder(f *testing.F) {
 		}
 		const limit = 1 << 16
 		d := Decoder{MaxInflatedBytes: limit}
-		d.Reset(&Partition{Records: raw, Offset: from, Aborted: []abortedTransaction{{producer, first}}})
+		d.Reset(&PartitionData{records: raw, Offset: from, aborted: []abortedTransaction{{producer, first}}})
 		next := from
 		for {
 			var r Record

@@ -12,7 +12,7 @@ import (
 )
 
 // decode returns "offset:value" of all records, the next offset and the error.
-func decode(d *Decoder, p *Partition) (records []string, next int64, err error) {
+func decode(d *Decoder, p *PartitionData) (records []string, next int64, err error) {
 	var r Record
 	d.Reset(p)
 	for {
@@ -165,7 +165,7 @@ func TestDecode(t *testing.T) {
 	var reused Decoder
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p := &Partition{Topic: "t", Offset: test.from, Records: test.raw, Aborted: test.aborted}
+			p := &PartitionData{Topic: "t", Offset: test.from, records: test.raw, aborted: test.aborted}
 			if test.uncommitted {
 				p.Isolation = ReadUncommitted
 			}
@@ -198,7 +198,7 @@ func TestDecodeFields(t *testing.T) {
 	}
 	read := func(b testBatch) []Record {
 		var d Decoder
-		d.Reset(&Partition{Records: b.encode(t)})
+		d.Reset(&PartitionData{records: b.encode(t)})
 		var all []Record
 		for {
 			var r Record
@@ -269,7 +269,7 @@ func TestRecordsStayUntilReset(t *testing.T) {
 	raw := encode(t, batches...)
 	var d Decoder
 	for range 3 { // the first time the memory grows, later on it is enough
-		d.Reset(&Partition{Records: raw})
+		d.Reset(&PartitionData{records: raw})
 		var records []Record
 		for {
 			var r Record

@@ -16,11 +16,11 @@ type EpochQuery struct {
 	Epoch               int32
 }
 
-// EpochEnd is where an epoch ends in a log: a position in that epoch, or before, that lies beyond Offset is in no
-// record of this log.
+// EpochEnd is where an epoch ends in a log: a position in that epoch, or before, that lies beyond
+// Offset is after no record of this log.
 type EpochEnd struct {
-	// Epoch is the last epoch of the log that is not beyond the one that was asked for; Offset is where the next one
-	// begins, or the end of the log. Both are -1 where the leader cannot tell.
+	// Epoch is the last epoch of the log not beyond the one asked for; Offset is where the next one
+	// begins, or the end of the log. Both are -1 if the leader does not know.
 	Epoch  int32
 	Offset int64
 	Err    error
@@ -28,13 +28,13 @@ type EpochEnd struct {
 
 var cannotTell = EpochEnd{Epoch: -1, Offset: -1}
 
-// EpochEnds asks the leaders, with one request for each leader, and some more where several epochs of a partition are
-// asked for. A broker that does not know the question cannot tell.
+// EpochEnds asks the leaders, with one request for each leader, and some more if several epochs of
+// a partition are asked for. A broker that does not support the request does not know.
 func (p *Poller) EpochEnds(ctx context.Context, queries []EpochQuery) []EpochEnd {
 	ends := make([]EpochEnd, len(queries))
 	type request struct {
 		leader int32
-		turn   int // a partition may stand in a request once
+		turn   int // a partition may be in a request only once
 	}
 	requests, turns := make(map[request][]int), make(map[state.Partition]int)
 	for i, q := range queries {
@@ -61,7 +61,7 @@ func (p *Poller) epochEnds(ctx context.Context, broker int32, queries []EpochQue
 	}
 	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
 	req.ReplicaID, req.Topics = -1, topics.Topics
-	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
+	kresp, err := p.exchanger.do(ctx, requestTimeout, broker, req, 0, new([]byte))
 	if _, unsupported := errors.AsType[*unsupportedError](err); unsupported {
 		for _, i := range asked.waiting {
 			ends[i] = cannotTell

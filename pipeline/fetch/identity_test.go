@@ -26,8 +26,8 @@ func logsOf(t *testing.T, p *Poller, partitions ...state.Partition) []Log {
 	return logs
 }
 
-// What is fetched says in which epoch the leader was found, so that one which was
-// deposed, or does not know of its election yet, does not answer.
+// A fetch names the epoch of its leader, so that a leader which was deposed, or does not know of
+// its election yet, does not answer.
 func TestFetchesAreFenced(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
@@ -44,7 +44,7 @@ func TestFetchesAreFenced(t *testing.T) {
 	if got := sent.Load(); got != log.LeaderEpoch || got < 0 {
 		t.Errorf("the fetch says leader epoch %d, want %d", got, log.LeaderEpoch)
 	}
-	// Metadata that is late tells of the epoch before: fetches are refused until it is not.
+	// Stale metadata has the previous epoch: fetches are refused until it is current.
 	for _, err := range []*kerr.Error{kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch} {
 		fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "t", Err: err, Count: 2})
 		p.Seek("t", 0, 1)
@@ -54,7 +54,7 @@ func TestFetchesAreFenced(t *testing.T) {
 	}
 }
 
-// Ends of the log are asked of a leader in the epoch that it was found in, too.
+// The ends of logs are also asked of a leader in its epoch.
 func TestLogsAreFenced(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
@@ -78,7 +78,7 @@ func TestLogsAreFenced(t *testing.T) {
 	}
 }
 
-// epochEnd has all questions for the end of an epoch answered so.
+// epochEnd answers all requests for the end of an epoch with this one.
 func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRequestTopicPartition {
 	asked := make(chan kmsg.OffsetForLeaderEpochRequestTopicPartition, 100)
 	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
@@ -99,8 +99,8 @@ func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRe
 	return asked
 }
 
-// A leader of another epoch is asked whether it has what was fetched of the one
-// before; where it does not, the partition stops.
+// A leader of another epoch is asked whether it has what was fetched from the one before; if it
+// does not, the partition stops.
 func TestNewLeadersAreVerified(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -108,7 +108,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 		want *DivergedError
 	}{
 		{"it has all", EpochEnd{Epoch: 0, Offset: 3}, nil},
-		{"it cannot tell", cannotTell, nil},
+		{"it does not know", cannotTell, nil},
 		{"it lacks some", EpochEnd{Epoch: 0, Offset: 2}, &DivergedError{"t", 0, 3, 0, 2, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 	}
 }
 
-// A leader that tells of the divergence in its answer to a fetch is believed.
+// A divergence that a leader reports in its answer to a fetch is believed.
 func TestDivergingFetch(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
@@ -173,8 +173,8 @@ func TestDivergingFetch(t *testing.T) {
 	}
 }
 
-// A topic that is made anew while it is fetched, or was before, is another log.
-func TestTopicMadeAnew(t *testing.T) {
+// A topic that is recreated while it is fetched, or was before, is another log.
+func TestTopicRecreated(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
 	produce(t, cl, numbered("t", 0, 0, 3)...)
@@ -201,7 +201,7 @@ func TestTopicMadeAnew(t *testing.T) {
 	}
 }
 
-// Brokers that know neither topic IDs nor the ends of epochs are read as ever.
+// Brokers that support neither topic IDs nor the ends of epochs are read nonetheless.
 func TestOldBrokers(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"), kfake.MaxVersions(kversion.V2_0_0()))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)

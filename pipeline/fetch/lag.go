@@ -1,25 +1,30 @@
 package fetch
 
-import "time"
+import (
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
 
 // Lag is how far a position in a partition is behind its log, as of the last response.
 type Lag struct {
-	// Records is the number of offsets from the position to the high watermark. Those of open transactions and of
-	// transaction markers are among them.
+	// Records is the number of offsets from the position to the high watermark, including those of
+	// open transactions and of transaction markers.
 	Records int64
-	// Open is the number of offsets from the last stable offset to the high watermark: what an open transaction keeps
-	// from being read. It is 0 under ReadUncommitted.
+	// Open is the number of offsets from the last stable offset to the high watermark: what an open
+	// transaction blocks. It is 0 under ReadUncommitted.
 	Open int64
-	// OpenFor is how long the last stable offset has been seen to stand while there was something behind it: the age
+	// OpenFor is how long the last stable offset has not moved while there were records after it: the age
 	// of the oldest open transaction, as far as this Poller has seen it. It is 0 where Open is.
 	OpenFor time.Duration
 }
 
-// Lag returns how far a position of the caller's is behind a partition's log. It is unknown before the first response.
+// Lag returns how far a position is behind a partition's log. It is unknown before the first
+// response.
 func (p *Poller) Lag(topic string, partition int32, position int64) (lag Lag, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pos := p.positions[topicPartition{topic, partition}]
+	pos := p.positions[state.Partition{Topic: topic, ID: partition}]
 	if pos == nil || pos.ends.highWatermark < 0 {
 		return Lag{}, false
 	}
@@ -30,12 +35,12 @@ func (p *Poller) Lag(topic string, partition int32, position int64) (lag Lag, kn
 type logEnds struct {
 	highWatermark int64     // -1 before the first response
 	stable        int64     // the last stable offset, no greater than the high watermark
-	openSince     time.Time // since when stable has stood below the high watermark; zero while it does not
+	openSince     time.Time // since when stable has been below the high watermark; zero while it is not
 }
 
 var unknownEnds = logEnds{highWatermark: -1, stable: -1}
 
-// move takes the ends that a response tells.
+// move sets the ends from a response.
 func (e *logEnds) move(isolation Isolation, highWatermark, lastStable int64, now time.Time) {
 	stable := min(endOffset(isolation, highWatermark, lastStable), highWatermark)
 	switch {

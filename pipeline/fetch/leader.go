@@ -13,14 +13,14 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// leader is a broker and the partitions that it leads. It is guarded by Poller.mu, but for wake.
+// leader is a broker and the partitions that it leads. It is guarded by Poller.mu, except wake.
 type leader struct {
 	id        int32
 	wake      chan struct{} // something changed while the loop had nothing to do; capacity 1
 	positions []*position
-	waiting   int // responses that Poll has not wholly taken
+	waiting   int // responses that Poll has not completely taken
 	turn      int
-	rests     time.Time               // until when it is left alone, see PollerConfig.Pace
+	rests     time.Time               // not asked until then, see PollerConfig.Pace
 	cancel    context.CancelCauseFunc // of the request under way, or nil
 }
 
@@ -42,13 +42,13 @@ type fetchRequest struct {
 	most   int16 // the greatest version that it can be sent in
 	names  map[topicID]string
 	leader *leader
-	sent   map[topicPartition]sentPosition
+	sent   map[state.Partition]sentPosition
 }
 
-// topicID is how brokers tell a topic from another one of the same name; zero where they do not tell.
+// topicID distinguishes topics of the same name; zero if brokers do not report it.
 type topicID = [16]byte
 
-// fetchByName is the last version of Fetch that goes by the names of topics.
+// fetchByName is the last version of Fetch that names topics by name.
 const fetchByName = 12
 
 type sentPosition struct {
@@ -81,8 +81,8 @@ func (p *Poller) lead(l *leader) {
 	}
 }
 
-// nextFetch makes the next request, or nil if there is nothing to ask for now, until the leader is woken or the rest
-// is over.
+// nextFetch makes the next request, or nil if there is nothing to ask for until the leader is woken
+// or the rest is over.
 func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, alive bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,10 +102,10 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 	request.MaxBytes = p.cfg.MaxBytes
 	request.IsolationLevel = p.cfg.Isolation.protocol()
 	req = &fetchRequest{FetchRequest: request, leader: l, names: make(map[topicID]string),
-		sent: make(map[topicPartition]sentPosition, len(l.positions))}
+		sent: make(map[state.Partition]sentPosition, len(l.positions))}
 
-	// A broker fills its response in the order of the request, so each partition gets to be the first in turn. The
-	// first is also the only one that is sure to get a batch larger than the limits.
+	// A broker fills its response in the order of the request, so the partitions take turns at
+	// being first. Only the first is certain to get a batch larger than the limits.
 	l.turn++
 	topics := make(map[string]int)
 	for i := range l.positions {
@@ -113,27 +113,27 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 		if pos.stopped {
 			continue
 		}
-		t, ok := topics[pos.topic]
+		t, ok := topics[pos.Topic]
 		if !ok {
 			t = len(request.Topics)
-			topics[pos.topic] = t
+			topics[pos.Topic] = t
 			topic := kmsg.NewFetchRequestTopic()
-			topic.Topic, topic.TopicID = pos.topic, pos.id
-			req.names[pos.id] = pos.topic
+			topic.Topic, topic.TopicID = pos.Topic, pos.id
+			req.names[pos.id] = pos.Topic
 			if pos.id == (topicID{}) {
 				req.most = fetchByName
 			}
 			request.Topics = append(request.Topics, topic)
 		}
 		partition := kmsg.NewFetchRequestTopicPartition()
-		partition.Partition = pos.partition
+		partition.Partition = pos.ID
 		partition.CurrentLeaderEpoch = pos.epoch
 		partition.LastFetchedEpoch = pos.fetched
 		partition.FetchOffset = pos.offset
 		partition.PartitionMaxBytes = pos.maxBytes
 		request.MaxBytes = max(request.MaxBytes, pos.maxBytes)
 		request.Topics[t].Partitions = append(request.Topics[t].Partitions, partition)
-		req.sent[pos.topicPartition] = sentPosition{pos, pos.offset, pos.generation, pos.epoch, l.id}
+		req.sent[pos.Partition] = sentPosition{pos, pos.offset, pos.generation, pos.epoch, l.id}
 	}
 	if len(req.sent) == 0 {
 		return nil, time.Hour, true
@@ -142,10 +142,10 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 	return req, 0, true
 }
 
-// fetch does one request and queues what comes of it.
+// fetch sends one request and queues the result.
 func (p *Poller) fetch(req *fetchRequest) {
 	body := bodies.Get().(*[]byte)
-	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+p.cfg.RequestTimeout, req.leader.id, req.FetchRequest, req.most, body)
+	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+requestTimeout, req.leader.id, req.FetchRequest, req.most, body)
 	interrupted := context.Cause(req.ctx) != nil // by interrupt or Close: the request's own timeout is not seen here
 
 	p.mu.Lock()
@@ -170,7 +170,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 			name = req.names[t.TopicID]
 		}
 		for i := range t.Partitions {
-			if sent, ok := req.sent[topicPartition{name, t.Partitions[i].Partition}]; ok && p.isCurrent(sent) {
+			if sent, ok := req.sent[state.Partition{Topic: name, ID: t.Partitions[i].Partition}]; ok && p.isCurrent(sent) {
 				p.accept(sent, &t.Partitions[i], resp)
 			}
 		}
@@ -184,7 +184,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 	}
 }
 
-// caughtUp says that the leader had no more of any position of a request than what was fetched.
+// caughtUp says that the leader had no more for any position of a request than what was fetched.
 func (p *Poller) caughtUp(req *fetchRequest) bool {
 	for _, pos := range p.current(req) {
 		if !pos.stopped && pos.offset < pos.ends.stable {
@@ -205,12 +205,12 @@ func (p *Poller) current(req *fetchRequest) []*position {
 	return positions
 }
 
-// isCurrent tells whether a position has been neither removed nor moved since it was sent.
+// isCurrent says whether a position was neither removed nor moved since it was sent.
 func (p *Poller) isCurrent(sent sentPosition) bool {
-	return p.positions[sent.topicPartition] == sent.position && sent.generation == sent.position.generation
+	return p.positions[sent.Partition] == sent.position && sent.generation == sent.position.generation
 }
 
-// accept takes what a response has for one partition.
+// accept handles one partition of a response.
 func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition, resp *response) {
 	pos := sent.position
 	if err := kerror(rp.ErrorCode); err != nil {
@@ -219,12 +219,12 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 			p.loops.Go(func() { p.outOfRange(sent) })
 			return
 		}
-		p.fail([]*position{pos}, fmt.Errorf("%s/%d: %w", pos.topic, pos.partition, err))
+		p.fail([]*position{pos}, fmt.Errorf("%s/%d: %w", pos.Topic, pos.ID, err))
 		return
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
 	if end := rp.DivergingEpoch; end.EndOffset >= 0 {
-		p.end(pos, &DivergedError{pos.topic, pos.partition, pos.offset, pos.fetched, end.EndOffset, end.Epoch})
+		p.end(pos, &DivergedError{pos.Topic, pos.ID, pos.offset, pos.fetched, end.EndOffset, end.Epoch})
 		return
 	}
 	if len(rp.RecordBatches) == 0 {
@@ -233,46 +233,47 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	next, epoch, err := scan(rp.RecordBatches, pos.offset)
 	if next == pos.offset && err == nil {
-		// Not one whole batch that goes further: brokers since 0.10.1 send at least one, but not everything that speaks
-		// the protocol does.
+		// Not one whole batch further: brokers since 0.10.1 send at least one, but not everything
+		// that speaks the protocol does.
 		if pos.maxBytes > math.MaxInt32/2 {
 			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the batch at offset %d does not fit in a fetch of %d bytes",
-				pos.topic, pos.partition, pos.offset, pos.maxBytes))
+				pos.Topic, pos.ID, pos.offset, pos.maxBytes))
 			return
 		}
 		pos.maxBytes *= 2
 		return
 	}
 	p.recover(pos)
-	part := &Partition{
-		Topic:            pos.topic,
-		Partition:        pos.partition,
-		LeaderEpoch:      sent.epoch,
+	part := &PartitionData{
+		Topic:            pos.Topic,
+		Partition:        pos.ID,
+		leaderEpoch:      sent.epoch,
 		Offset:           pos.offset,
 		Isolation:        p.cfg.Isolation,
-		HighWatermark:    rp.HighWatermark,
-		LastStableOffset: rp.LastStableOffset,
+		highWatermark:    rp.HighWatermark,
+		lastStableOffset: rp.LastStableOffset,
 		LastEpoch:        max(pos.fetched, epoch),
-		LogStartOffset:   rp.LogStartOffset,
-		Records:          rp.RecordBatches,
+		logStartOffset:   rp.LogStartOffset,
+		records:          rp.RecordBatches,
 		pos:              pos,
 		generation:       pos.generation,
 		response:         resp,
 	}
 	for _, a := range rp.AbortedTransactions {
-		part.Aborted = append(part.Aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
+		part.aborted = append(part.aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
 	}
 	pos.offset, pos.fetched = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes
-	pos.stopped = err != nil // the decoder comes to the same header, and its caller decides
+	pos.stopped = err != nil // the decoder meets the same header, and its caller decides
 	resp.users.Add(1)
 	resp.queued++
 	p.queue = append(p.queue, part)
 }
 
-// outOfRange looks up the range that the position is outside of and reports it. Poller.mu is not held.
+// outOfRange looks up the range that the position is outside of and reports it. Poller.mu is not
+// held.
 func (p *Poller) outOfRange(sent sentPosition) {
-	logs, err := p.Logs(p.ctx, []state.Partition{{Topic: sent.topic, ID: sent.partition}})
+	logs, err := p.Logs(p.ctx, []state.Partition{sent.Partition})
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -286,15 +287,15 @@ func (p *Poller) outOfRange(sent sentPosition) {
 		err = held.Err
 	}
 	if err == nil && held.Start <= sent.offset && sent.offset <= held.End {
-		// A leader that was elected a moment ago may not know yet how far the log goes.
-		err = fmt.Errorf("%s/%d: %w", pos.topic, pos.partition, kafka.OffsetOutOfRange)
+		// A newly elected leader may not know yet how far the log goes.
+		err = fmt.Errorf("%s/%d: %w", pos.Topic, pos.ID, kafka.OffsetOutOfRange)
 	}
 	if err != nil {
 		pos.stopped = false
 		p.fail([]*position{pos}, err)
 		return
 	}
-	p.end(pos, &OffsetOutOfRangeError{pos.topic, pos.partition, sent.offset, held.Start, held.End})
+	p.end(pos, &OffsetOutOfRangeError{pos.Topic, pos.ID, sent.offset, held.Start, held.End})
 }
 
 // kerror turns an error code of the protocol into an error.

@@ -7,35 +7,37 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/state"
 )
 
-// Each partition is the first of a request in its turn: only the first is sure to get a batch above the limits.
+// The partitions take turns at being first in a request: only the first is certain to get a batch
+// above the limits.
 func TestRequestsRotate(t *testing.T) {
 	p := NewPoller(PollerConfig{})
 	defer p.Close()
 	l := new(leader)
 	for i := range int32(3) {
-		l.positions = append(l.positions, &position{topicPartition: topicPartition{"t", i}, maxBytes: 1, epoch: 5})
+		l.positions = append(l.positions, &position{Partition: state.Partition{Topic: "t", ID: i}, maxBytes: 1, epoch: 5})
 	}
-	l.positions = append(l.positions, &position{topicPartition: topicPartition{"u", 0}}, &position{stopped: true})
-	first := make(map[topicPartition]int)
+	l.positions = append(l.positions, &position{Partition: state.Partition{Topic: "u", ID: 0}}, &position{stopped: true})
+	first := make(map[state.Partition]int)
 	for range 2 * len(l.positions) {
 		req, _, alive := p.nextFetch(l)
 		if !alive || len(req.sent) != 4 || len(req.Topics) != 2 {
 			t.Fatalf("request %+v", req)
 		}
-		first[topicPartition{req.Topics[0].Topic, req.Topics[0].Partitions[0].Partition}]++
+		first[state.Partition{Topic: req.Topics[0].Topic, ID: req.Topics[0].Partitions[0].Partition}]++
 	}
 	for _, pos := range l.positions[:4] {
-		if first[pos.topicPartition] < 2 {
-			t.Errorf("%v is the first of %d requests, want at least 2", pos.topicPartition, first[pos.topicPartition])
+		if first[pos.Partition] < 2 {
+			t.Errorf("%v is the first of %d requests, want at least 2", pos.Partition, first[pos.Partition])
 		}
 	}
 }
@@ -72,8 +74,8 @@ func TestOffsetOutOfRange(t *testing.T) {
 	}
 }
 
-// A position that a leader does not know yet, although it is within the log, is waited for.
-func TestOffsetOutOfRangeForAMoment(t *testing.T) {
+// A position within the log that a leader does not know yet is waited for.
+func TestOffsetOutOfRangeIsTransient(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
 	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "t", Err: kerr.OffsetOutOfRange, Count: 2})
@@ -103,7 +105,7 @@ func TestLeaderMoves(t *testing.T) {
 	}
 }
 
-// Every error of a partition that is not its caller's business is waited out.
+// Every transient error of a partition is waited out.
 func TestErrorsAreWaitedOut(t *testing.T) {
 	for _, err := range []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.UnknownTopicOrPartition,
@@ -143,15 +145,14 @@ func TestBrokerAwayAndBack(t *testing.T) {
 	pollUntil(t, p, 3)
 	eventually(t, "both partitions", func() bool { return len(p.Troubles()) == 0 })
 
-	before := time.Now()
 	c.Close()
 	eventually(t, "trouble", func() bool {
 		troubles := p.Troubles()
 		return len(troubles) == 2 && troubles[0].Err != nil && troubles[1].Partition == 1
 	})
 	for _, trouble := range p.Troubles() {
-		if trouble.Topic != "t" || trouble.Since.Before(before) || trouble.Since.After(time.Now()) {
-			t.Errorf("trouble %+v, want one since %v", trouble, before)
+		if trouble.Topic != "t" {
+			t.Errorf("trouble %+v, want one of topic t", trouble)
 		}
 	}
 	c = newCluster(t, kfake.NumBrokers(1), kfake.Ports(number), kfake.DataDir(dir))
@@ -169,7 +170,7 @@ func TestBrokerAwayAndBack(t *testing.T) {
 	}
 }
 
-func TestTopicThatIsNotThereYet(t *testing.T) {
+func TestTopicNotYetCreated(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "other"))
 	cl := newClient(t, c)
 	produce(t, cl, numbered("other", 0, 0, 1)...)
@@ -220,7 +221,7 @@ func respond(c *kfake.Cluster, raw []byte) <-chan int32 {
 	return asked
 }
 
-// A batch that does not fit is asked for again with more room.
+// A batch that does not fit is requested again with more room.
 func TestBatchLargerThanTheLimit(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	whole := testBatch{base: 0, records: run("a", "b")}.encode(t)
@@ -238,7 +239,7 @@ func TestBatchLargerThanTheLimit(t *testing.T) {
 	}
 }
 
-// A batch whose header cannot be read comes out once, and the partition then waits for a seek.
+// A batch whose header cannot be read is returned once, and the partition then waits for a seek.
 func TestCorruptHeaderStopsThePartition(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)

@@ -9,29 +9,31 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Log is what the brokers tell of a partition's log.
+// Log is what the brokers report of a partition's log.
 type Log struct {
 	ID         state.LogID
 	Partitions int // of the topic
 	// Leader is the broker that leads the partition, in LeaderEpoch; -1 if that is unknown.
 	Leader, LeaderEpoch int32
-	// The log holds Start up to but not including End, the high watermark. Stable is the last stable offset, from which
-	// on nothing is read under ReadCommitted; under ReadUncommitted it is End.
+	// The log holds Start up to but not including End, the high watermark. Stable is the last
+	// stable offset: nothing from it on is read under ReadCommitted; under ReadUncommitted it is
+	// End.
 	Start, Stable, End int64
-	// EndEpoch is the leader epoch of the record before End, -1 if it is not known.
+	// EndEpoch is the leader epoch of the record before End, -1 if unknown.
 	EndEpoch int32
-	// Err says why it could not be had; all but Partitions and ID is without meaning then.
+	// Err says why the lookup failed; all fields but Partitions and ID are meaningless then.
 	Err error
 }
 
-// The timestamps that ask ListOffsets for the ends of a log.
+// The timestamps by which ListOffsets returns the ends of a log.
 const (
 	latest   = -1
 	earliest = -2
 )
 
-// Logs looks up the logs of partitions now: with one request for all their leaders and then, of each leader, one for
-// each end of the logs. It does not retry. Its own error is that of the metadata; each Log has an error of its own.
+// Logs looks up the logs of partitions now: with one request for all their leaders and then one to
+// each leader for each end of the logs. It does not retry. It fails if the metadata cannot be read;
+// each Log has an error of its own.
 func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log, error) {
 	var topics []string
 	asked := make(map[string]bool)
@@ -48,7 +50,7 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 	logs := make([]Log, len(partitions))
 	byLeader := make(map[int32][]int)
 	for i, id := range partitions {
-		at, err := found.leader(topicPartition{id.Topic, id.ID})
+		at, err := found.leader(id)
 		logs[i] = Log{ID: found.logs[id.Topic], Partitions: found.partitions[id.Topic], Leader: at.broker, LeaderEpoch: at.epoch, EndEpoch: -1}
 		if err != nil {
 			logs[i].Err = fmt.Errorf("fetch: offsets of %w", err)
@@ -62,8 +64,8 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 	return logs, nil
 }
 
-// ends asks a leader where some of the logs begin and end. What can be read first: it only grows, so it is not beyond
-// the end that is asked for afterwards.
+// ends asks a leader where some of the logs begin and end. The stable end comes first: it only
+// grows, so it is not beyond the end that is asked for afterwards.
 func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int) {
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, found *offsetFound) { l.Start = found.Offset })
 	if p.cfg.Isolation == ReadCommitted {
@@ -77,7 +79,8 @@ func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Part
 	})
 }
 
-// listOffsets asks one leader for one offset of each log that has no error yet, and gives those that failed one.
+// listOffsets asks one leader for one offset of each log that has no error yet, and sets the error
+// of those that failed.
 func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int,
 	isolation Isolation, timestamp int64, take func(l *Log, found *offsetFound),
 ) {
@@ -99,7 +102,7 @@ func (p *Poller) listOffsets(ctx context.Context, broker int32, partitions []sta
 	}
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel, req.Topics = -1, isolation.protocol(), topics.Topics
-	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
+	kresp, err := p.exchanger.do(ctx, requestTimeout, broker, req, 0, new([]byte))
 	if err == nil {
 		for _, t := range kresp.(*kmsg.ListOffsetsResponse).Topics {
 			for _, part := range t.Partitions {
@@ -121,8 +124,8 @@ type Dated struct {
 	Timestamp int64 // of it, in ms
 }
 
-// Since looks up, for logs as Logs has found them, the first record whose timestamp is not
-// before a moment in ms, 0 or later: all before it are older. Logs that have no answer get an error.
+// Since looks up, for logs from Logs, the first record whose timestamp is not before a moment in
+// ms, 0 or later: all earlier records are older. Logs without an answer get an error.
 func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs []Log, moment int64) []Dated {
 	found := make([]Dated, len(logs))
 	byLeader := make(map[int32][]int)

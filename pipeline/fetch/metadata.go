@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// findLeaders is the loop that gives a leader to each position that has none: one that was added, or one whose
-// leader failed or moved.
+// findLeaders is the loop that finds a leader for each position that has none: one that was added,
+// or one whose leader failed or moved.
 func (p *Poller) findLeaders() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -35,7 +35,8 @@ func (p *Poller) findLeaders() {
 	}
 }
 
-// leaderless lists the topics of the positions that want a leader now, or how long to wait until one does.
+// leaderless lists the topics of the positions that need a leader now, or how long to wait until
+// one does.
 func (p *Poller) leaderless(now time.Time) (topics []string, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,14 +47,14 @@ func (p *Poller) leaderless(now time.Time) (topics []string, wait time.Duration)
 		}
 		if left := pos.retryAt.Sub(now); left > 0 {
 			wait = min(wait, left)
-		} else if !slices.Contains(topics, pos.topic) {
-			topics = append(topics, pos.topic)
+		} else if !slices.Contains(topics, pos.Topic) {
+			topics = append(topics, pos.Topic)
 		}
 	}
 	return topics, wait
 }
 
-// assign asks for the leaders of topics and hands their positions over.
+// assign asks for the leaders of topics and attaches their positions.
 func (p *Poller) assign(topics []string) {
 	found, err := p.metadata(p.ctx, anyBroker, topics)
 	var unsure []unverified
@@ -61,18 +62,18 @@ func (p *Poller) assign(topics []string) {
 	p.mu.Lock()
 	now := time.Now()
 	for _, pos := range p.positions {
-		if pos.leader != nil || pos.retryAt.After(now) || !slices.Contains(topics, pos.topic) {
+		if pos.leader != nil || pos.retryAt.After(now) || !slices.Contains(topics, pos.Topic) {
 			continue
 		}
 		if err != nil {
 			p.fail([]*position{pos}, err)
-		} else if at, err := found.leader(pos.topicPartition); err != nil {
+		} else if at, err := found.leader(pos.Partition); err != nil {
 			p.fail([]*position{pos}, err)
 		} else if at.epoch < pos.epoch && at.topicID == pos.id && pos.id != (topicID{}) {
-			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the brokers name a leader of epoch %d, and one of epoch %d is known", pos.topic, pos.partition, at.epoch, pos.epoch))
-		} else if log := found.logs[pos.topic]; pos.log.Contradicts(log) {
+			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the brokers name a leader of epoch %d, and one of epoch %d is known", pos.Topic, pos.ID, at.epoch, pos.epoch))
+		} else if log := found.logs[pos.Topic]; pos.log.Contradicts(log) {
 			p.attach(pos, at)
-			p.end(pos, &OtherLogError{pos.topic, pos.partition, pos.log, log})
+			p.end(pos, &OtherLogError{pos.Topic, pos.ID, pos.log, log})
 		} else if pos.fetched >= 0 && at.epoch != pos.epoch {
 			unsure = append(unsure, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
 		} else {
@@ -83,7 +84,7 @@ func (p *Poller) assign(topics []string) {
 	p.verify(unsure)
 }
 
-// unverified is a position that has got another leader, which may lack what was fetched.
+// unverified is a position with a new leader, which may lack what was fetched.
 type unverified struct {
 	*position
 	generation uint64
@@ -92,15 +93,15 @@ type unverified struct {
 	at         leadership
 }
 
-// verify asks new leaders whether they have what was fetched of the ones before, and attaches the positions. One that
-// has a leader keeps it where the new one does not answer.
+// verify asks new leaders whether they have what was fetched from the earlier ones, and attaches
+// the positions. A position with a leader keeps it if the new one does not answer.
 func (p *Poller) verify(unsure []unverified) {
 	if len(unsure) == 0 {
 		return
 	}
 	queries := make([]EpochQuery, len(unsure))
 	for i, u := range unsure {
-		queries[i] = EpochQuery{state.Partition{Topic: u.topic, ID: u.partition}, u.at.broker, u.at.epoch, u.fetched}
+		queries[i] = EpochQuery{u.Partition, u.at.broker, u.at.epoch, u.fetched}
 	}
 	ends := p.EpochEnds(p.ctx, queries)
 
@@ -108,11 +109,11 @@ func (p *Poller) verify(unsure []unverified) {
 	defer p.mu.Unlock()
 	for i, u := range unsure {
 		pos := u.position
-		if p.positions[pos.topicPartition] != pos || pos.generation != u.generation {
-			continue // moved or removed meanwhile; where it was moved, its turn comes again
+		if p.positions[pos.Partition] != pos || pos.generation != u.generation {
+			continue // moved or removed meanwhile; if moved, it is handled again
 		}
 		if pos.leader != nil && (u.at.epoch <= pos.epoch || pos.offset != u.offset) {
-			continue // it was given this leader meanwhile, or a younger one; or it has gone on, so that the answer is of the past
+			continue // it got this leader meanwhile, or a younger one; or it moved on, so that the answer is outdated
 		}
 		if ends[i].Err != nil {
 			if pos.leader == nil {
@@ -122,17 +123,17 @@ func (p *Poller) verify(unsure []unverified) {
 		}
 		p.attach(pos, u.at)
 		if end := ends[i]; end.Offset >= 0 && (end.Offset < u.offset || end.Epoch < u.fetched) {
-			p.end(pos, &DivergedError{pos.topic, pos.partition, u.offset, u.fetched, end.Offset, end.Epoch})
+			p.end(pos, &DivergedError{pos.Topic, pos.ID, u.offset, u.fetched, end.Offset, end.Epoch})
 		}
 	}
 }
 
-// end queues an error after which a position waits to be added anew. Poller.mu is held.
+// end queues an error after which a position must be added again. Poller.mu is held.
 func (p *Poller) end(pos *position, err error) {
 	pos.stopped = true
 	p.recover(pos)
-	p.queue = append(p.queue, &Partition{
-		Topic: pos.topic, Partition: pos.partition, pos: pos, generation: pos.generation, err: err,
+	p.queue = append(p.queue, &PartitionData{
+		Topic: pos.Topic, Partition: pos.ID, pos: pos, generation: pos.generation, err: err,
 	})
 	signal(p.ready)
 }
@@ -162,31 +163,31 @@ func (p *Poller) detach(pos *position) {
 	signal(l.wake)
 }
 
-// leadership is who leads a partition.
+// leadership is the leader of a partition.
 type leadership struct {
 	broker  int32
 	epoch   int32 // of the leader, -1 if unknown
 	topicID topicID
 }
 
-// leaderships is what the brokers know about the leaders of some topics' partitions.
+// leaderships are the leaders of some topics' partitions, according to the brokers.
 type leaderships struct {
-	leaders map[topicPartition]leadership
-	errs    map[topicPartition]error
-	topics  map[string]error // those that are in error as a whole
+	leaders map[state.Partition]leadership
+	errs    map[state.Partition]error
+	topics  map[string]error // topics that failed as a whole
 
 	logs       map[string]state.LogID // by topic
 	partitions map[string]int         // their number, by topic
 	brokers    []int32                // of the cluster, sorted
 }
 
-func (ls leaderships) leader(key topicPartition) (leadership, error) {
+func (ls leaderships) leader(key state.Partition) (leadership, error) {
 	at, ok := ls.leaders[key]
 	if ok {
 		return at, nil
 	}
-	err := cmp.Or(ls.topics[key.topic], ls.errs[key], errNoPartition)
-	return at, fmt.Errorf("%s/%d: %w", key.topic, key.partition, err)
+	err := cmp.Or(ls.topics[key.Topic], ls.errs[key], errNoPartition)
+	return at, fmt.Errorf("%s/%d: %w", key.Topic, key.ID, err)
 }
 
 var errNoPartition = errors.New("there is no such partition")
@@ -194,8 +195,8 @@ var errNoPartition = errors.New("there is no such partition")
 // metadata asks a broker for the leaders of all partitions of topics.
 func (p *Poller) metadata(ctx context.Context, broker int32, topics []string) (leaderships, error) {
 	found := leaderships{
-		leaders: make(map[topicPartition]leadership),
-		errs:    make(map[topicPartition]error),
+		leaders: make(map[state.Partition]leadership),
+		errs:    make(map[state.Partition]error),
 		topics:  make(map[string]error),
 
 		logs:       make(map[string]state.LogID),
@@ -207,7 +208,7 @@ func (p *Poller) metadata(ctx context.Context, broker int32, topics []string) (l
 		t.Topic = &topic
 		req.Topics = append(req.Topics, t)
 	}
-	kresp, err := p.exchanger.do(ctx, p.cfg.RequestTimeout, broker, req, 0, new([]byte))
+	kresp, err := p.exchanger.do(ctx, requestTimeout, broker, req, 0, new([]byte))
 	if err != nil {
 		return found, fmt.Errorf("fetch: metadata: %w", err)
 	}
@@ -226,8 +227,9 @@ func (p *Poller) metadata(ctx context.Context, broker int32, topics []string) (l
 			found.topics[*t.Topic] = err
 		}
 		for _, part := range t.Partitions {
-			key := topicPartition{*t.Topic, part.Partition}
-			// What else may be wrong, as with an offline replica, does not keep a partition with a leader from being read.
+			key := state.Partition{Topic: *t.Topic, ID: part.Partition}
+			// Other errors, such as an offline replica, do not prevent reading a partition that has
+			// a leader.
 			if part.Leader >= 0 {
 				found.leaders[key] = leadership{part.Leader, part.LeaderEpoch, t.TopicID}
 			} else {
@@ -238,7 +240,7 @@ func (p *Poller) metadata(ctx context.Context, broker int32, topics []string) (l
 	return found, nil
 }
 
-// logID names a topic's log, as far as brokers tell.
+// logID identifies a topic's log, as far as brokers report it.
 func logID(cluster *string, topic topicID) (id state.LogID) {
 	if cluster != nil {
 		id.Cluster = *cluster

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// pacedBroker leads t/0 in virtual time. It answers a fetch with at most limit batches of a record each, as soon as
-// there is one.
+// pacedBroker leads t/0 in virtual time. It answers a fetch with at most limit batches of a record
+// each, as soon as there is one.
 type pacedBroker struct {
 	t     *testing.T
 	start time.Time
@@ -101,7 +101,7 @@ func (b *pacedBroker) answer(from, end int64) *kmsg.FetchResponse {
 	return resp
 }
 
-// grow appends records at a moment after the start, which it waits for.
+// grow appends records at a moment after the start, for which it waits.
 func (b *pacedBroker) grow(at time.Duration, records int64) {
 	time.Sleep(time.Until(b.start.Add(at)))
 	b.mu.Lock()
@@ -111,8 +111,8 @@ func (b *pacedBroker) grow(at time.Duration, records int64) {
 	b.grown = make(chan struct{})
 }
 
-// paced has a Poller with a pace of 20 ms read from a broker whose log grows as feed says,
-// and compares when it asked, and when what came of it.
+// paced reads with a Poller with a pace of 20 ms from a broker whose log grows as feed says, and
+// compares when it asked, and when data came.
 func paced(t *testing.T, b *pacedBroker, feed func(b *pacedBroker, p *Poller), wantAsked, wantCame []string) {
 	t.Helper()
 	p := NewPoller(PollerConfig{Transport: b, Pace: 20 * time.Millisecond})
@@ -142,8 +142,8 @@ func paced(t *testing.T, b *pacedBroker, feed func(b *pacedBroker, p *Poller), w
 	}
 }
 
-// A leader is left alone for the pace where it had no more, so that what comes
-// meanwhile comes together. What comes after a pause comes at once.
+// A leader that had no more is not asked again for the pace, so that records that come meanwhile
+// come together. What comes after a pause comes at once.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paced(t, newPacedBroker(t), func(b *pacedBroker, _ *Poller) {
@@ -156,7 +156,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// An open transaction holds back what is behind it, which is not more to be fetched.
+// An open transaction blocks what is after it, which does not count as more to fetch.
 func TestPaceBehindAnOpenTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newPacedBroker(t)
@@ -183,8 +183,8 @@ func TestCatchingUpIsNotPaced(t *testing.T) {
 	})
 }
 
-// A position that is moved while its leader is left alone is asked for at once.
-func TestASeekIsNotPaced(t *testing.T) {
+// A position that is moved during the pace is requested at once.
+func TestSeekIsNotPaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paced(t, newPacedBroker(t), func(b *pacedBroker, p *Poller) {
 			b.grow(10*time.Millisecond, 2)

@@ -14,6 +14,18 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
+const (
+	// requestTimeout limits each request, beyond MaxWait for a fetch.
+	requestTimeout = 10 * time.Second
+	// leaderCheck is how often brokers are asked, a few in turn, whether they know a younger
+	// leader of a partition than the one fetched from: a leader that is cut off from the others
+	// does not know that it was replaced.
+	leaderCheck = 5 * time.Second
+)
+
+// fetchBackoff is how long a partition that cannot be fetched waits for the next try.
+var fetchBackoff = retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second}
+
 // PollerConfig configures a Poller. Transport and Bootstrap are required; zero values mean the defaults.
 type PollerConfig struct {
 	// Transport carries the requests, usually a *kafka.Transport. It finds new and moved brokers at its MetadataTTL,
@@ -22,35 +34,24 @@ type PollerConfig struct {
 	Transport kafka.RoundTripper
 	// Bootstrap is the address of some brokers, by kafka.TCP.
 	Bootstrap net.Addr
-	// ClientID names this client to the brokers. Default: the Transport's.
-	ClientID string
 
-	// Pace (0) is how long a leader whose answer held all that there was is left alone, so that the next one has more in
-	// it. One whose answer was cut by a limit is asked again at once, and so is one that had nothing: it answers with
-	// the first record, or after MaxWait (500ms).
+	// Pace (0) is how long a leader whose answer held everything available is not asked again, so
+	// that the next answer has more. A leader whose answer was cut by a limit is asked again at
+	// once, and so is one that had nothing: it answers with the first record, or after MaxWait
+	// (500ms).
 	Pace    time.Duration
 	MaxWait time.Duration
-	// A broker answers with about MaxBytes (16 MiB) at most, of which PartitionMaxBytes (1 MiB) are of one partition. A
-	// batch that is larger still comes whole.
+	// A broker answers with at most about MaxBytes (16 MiB), of which PartitionMaxBytes (1 MiB) are
+	// of one partition. A larger batch still comes whole.
 	MaxBytes          int32
 	PartitionMaxBytes int32
 
 	// Isolation is ReadCommitted by default.
 	Isolation Isolation
 
-	// Backoff is how long a partition that cannot be fetched waits for the next try. Default: 50 ms to 2 s.
-	Backoff retry.Backoff
-
 	// MaxWaiting (1) is how many responses of one leader may wait for Poll before that leader is asked for more. So
 	// memory holds at most MaxWaiting+1 responses for each leader, and what the caller has not released.
 	MaxWaiting int
-
-	// RequestTimeout (10s) limits each request, beyond MaxWait for a fetch.
-	RequestTimeout time.Duration
-
-	// LeaderCheck (5s) is how often brokers are asked, a few in turn, whether they know a younger leader of a partition
-	// than that which is fetched from: a leader that is cut off from the others does not know that it was replaced.
-	LeaderCheck time.Duration
 
 	// Logger is slog.Default by default.
 	Logger *slog.Logger
@@ -61,20 +62,14 @@ func (c PollerConfig) withDefaults() PollerConfig {
 	c.MaxBytes = cmp.Or(c.MaxBytes, 16<<20)
 	c.PartitionMaxBytes = cmp.Or(c.PartitionMaxBytes, 1<<20)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, 1)
-	c.Backoff = cmp.Or(c.Backoff, retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second})
-	c.RequestTimeout = cmp.Or(c.RequestTimeout, 10*time.Second)
-	c.LeaderCheck = cmp.Or(c.LeaderCheck, 5*time.Second)
-	if t, ok := c.Transport.(*kafka.Transport); ok {
-		c.ClientID = cmp.Or(c.ClientID, t.ClientID)
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c
 }
 
-// Poller fetches a changing set of partitions. Each leader among the brokers is served by one loop of long polls,
-// whose requests carry all its partitions. All methods may be called concurrently.
+// Poller fetches a changing set of partitions. Each leader is served by one loop of long polls,
+// whose requests include all its partitions. All methods may be called concurrently.
 type Poller struct {
 	cfg       PollerConfig
 	exchanger exchanger
@@ -86,28 +81,23 @@ type Poller struct {
 
 	mu        sync.Mutex
 	closed    bool
-	positions map[topicPartition]*position
+	positions map[state.Partition]*position
 	leaders   map[int32]*leader
-	queue     []*Partition
+	queue     []*PartitionData
 	troubles  retry.Trouble
 }
 
-type topicPartition struct {
-	topic     string
-	partition int32
-}
-
-// position is where a partition is fetched next. It is guarded by Poller.mu.
+// position is the next fetch position of a partition. It is guarded by Poller.mu.
 type position struct {
-	topicPartition
+	state.Partition
 	offset     int64
 	generation uint64 // moves at every Seek; what was fetched under an earlier one is dropped
 	maxBytes   int32  // doubled while a batch does not fit
-	stopped    bool   // an error was reported, and a Seek is waited for
+	stopped    bool   // an error was reported, and a Seek is awaited
 	leader     *leader
 	epoch      int32       // of the leader, -1 if unknown
 	id         topicID     // of the topic that the leader was found for
-	log        state.LogID // that the offset belongs to, as far as it is known
+	log        state.LogID // of the offset, as far as known
 	fetched    int32       // the leader epoch of the record before the offset, -1 if unknown
 	retryAt    time.Time   // when to look for a leader, while there is none
 
@@ -121,12 +111,12 @@ func NewPoller(cfg PollerConfig) *Poller {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Poller{
 		cfg:       cfg,
-		exchanger: exchanger{transport: cfg.Transport, bootstrap: cfg.Bootstrap, clientID: cfg.ClientID},
+		exchanger: exchanger{transport: cfg.Transport, bootstrap: cfg.Bootstrap, clientID: clientIDOf(cfg.Transport)},
 		ctx:       ctx,
 		cancel:    cancel,
 		ready:     make(chan struct{}, 1),
 		lost:      make(chan struct{}, 1),
-		positions: make(map[topicPartition]*position),
+		positions: make(map[state.Partition]*position),
 		leaders:   make(map[int32]*leader),
 		troubles:  retry.Trouble{Log: cfg.Logger, What: "fetching"},
 	}
@@ -135,35 +125,36 @@ func NewPoller(cfg PollerConfig) *Poller {
 	return p
 }
 
-// Add starts to fetch a partition from an offset of which nothing more is known. A partition that is there already is
-// moved as by Seek.
+// Add starts to fetch a partition from an offset about which nothing more is known. A partition
+// that was added before is moved as by Seek.
 func (p *Poller) Add(topic string, partition int32, offset int64) {
 	p.Resume(topic, partition, Known{Offset: offset, Epoch: -1, LeaderEpoch: -1})
 }
 
-// Known is a position, and what is known of the log that it belongs to.
+// Known is a position, with what is known about its log.
 type Known struct {
 	Offset int64
-	// Epoch is the leader epoch of the record before the offset, LeaderEpoch that in which the leader was asked whether
-	// it has that record; -1 if they are unknown.
+	// Epoch is the leader epoch of the record before the offset, LeaderEpoch that of the leader
+	// which confirmed that it has that record; -1 if unknown.
 	Epoch, LeaderEpoch int32
 	Log                state.LogID
 }
 
-// Resume starts to fetch a partition from a position, or moves it there. Poll returns an *OtherLogError if the topic is
-// not that log, or no longer, and a *DivergedError if the leader lacks what lies before the position.
+// Resume starts to fetch a partition from a position, or moves it there. Poll returns an
+// *OtherLogError if the topic is not, or no longer, that log, and a *DivergedError if the leader
+// lacks what is before the position.
 func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := topicPartition{topic, partition}
+	key := state.Partition{Topic: topic, ID: partition}
 	pos := p.positions[key]
 	if pos == nil {
 		pos = &position{
-			topicPartition: key,
-			maxBytes:       p.cfg.PartitionMaxBytes,
-			ends:           unknownEnds,
-			epoch:          at.LeaderEpoch,
-			trouble:        &trouble{since: time.Now(), retries: p.cfg.Backoff, err: ErrNotYetFetched},
+			Partition: key,
+			maxBytes:  p.cfg.PartitionMaxBytes,
+			ends:      unknownEnds,
+			epoch:     at.LeaderEpoch,
+			trouble:   &trouble{retries: fetchBackoff, err: ErrNotYetFetched},
 		}
 		p.positions[key] = pos
 		signal(p.lost)
@@ -172,12 +163,12 @@ func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.seek(pos, at.Offset, at.Epoch)
 }
 
-// Seek moves a partition to offset. Poll returns nothing of it any more that was fetched before. It does nothing to a
-// partition that was not added.
+// Seek moves a partition to offset. Poll returns nothing any more that was fetched before. It has
+// no effect on a partition that was not added.
 func (p *Poller) Seek(topic string, partition int32, offset int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pos := p.positions[topicPartition{topic, partition}]; pos != nil {
+	if pos := p.positions[state.Partition{Topic: topic, ID: partition}]; pos != nil {
 		p.seek(pos, offset, -1)
 	}
 }
@@ -191,11 +182,11 @@ func (p *Poller) seek(pos *position, offset int64, epoch int32) {
 	}
 }
 
-// Remove ends the fetching of a partition. Poll returns nothing of it any more.
+// Remove stops fetching a partition. Poll returns nothing of it any more.
 func (p *Poller) Remove(topic string, partition int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key := topicPartition{topic, partition}
+	key := state.Partition{Topic: topic, ID: partition}
 	if pos := p.positions[key]; pos != nil {
 		p.detach(pos)
 		delete(p.positions, key)
@@ -203,10 +194,10 @@ func (p *Poller) Remove(topic string, partition int32) {
 	}
 }
 
-// Poll returns what was fetched next of some partition, in the order in which it came; it waits for it if need be.
-// Its errors are a PositionError, ErrClosed, and that of the context. Brokers that are away and leaders that
-// move are not errors but waits, which the log and Troubles tell of.
-func (p *Poller) Poll(ctx context.Context) (*Partition, error) {
+// Poll returns the next data fetched, of any partition, in order of arrival, and waits for it if
+// necessary. Its errors are a PositionError, ErrClosed, and that of the context. Brokers that are
+// away and leaders that move are not errors but waits, which are logged and listed by Troubles.
+func (p *Poller) Poll(ctx context.Context) (*PartitionData, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -223,11 +214,12 @@ func (p *Poller) Poll(ctx context.Context) (*Partition, error) {
 	}
 }
 
-// Ready is sent to when Take may return something. It is for one receiver, who takes until there is nothing.
+// Ready receives when Take may return something. It is for one receiver, which calls Take until it
+// returns nothing.
 func (p *Poller) Ready() <-chan struct{} { return p.ready }
 
 // Take is Poll without the wait: it returns nil if nothing was fetched.
-func (p *Poller) Take() (*Partition, error) {
+func (p *Poller) Take() (*PartitionData, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -258,20 +250,21 @@ func (p *Poller) Take() (*Partition, error) {
 	return nil, nil
 }
 
-// Current says whether what Poll has returned is still what comes next of its partition. It is not when the partition
-// was moved or removed since: a caller that polls in one goroutine and seeks in another may hold such a one, and must
-// drop it.
-func (p *Poller) Current(part *Partition) bool {
+// Current says whether the result of Poll is still the next data of its partition. It is not if the
+// partition was moved or removed since: a caller that polls in one goroutine and seeks in another
+// may hold such data, and must drop it.
+func (p *Poller) Current(part *PartitionData) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wanted(part)
 }
 
-func (p *Poller) wanted(part *Partition) bool {
+func (p *Poller) wanted(part *PartitionData) bool {
 	return p.positions[part.key()] == part.pos && part.pos.generation == part.generation
 }
 
-// Close ends all requests and waits for the loops to end. Poll then returns ErrClosed. The Transport stays open.
+// Close ends all requests and waits for the loops to end. Poll then returns ErrClosed. The
+// Transport stays open.
 func (p *Poller) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -280,7 +273,7 @@ func (p *Poller) Close() {
 	p.loops.Wait()
 }
 
-// signal wakes the one who waits on c, now or when it next comes to wait.
+// signal wakes the receiver that waits on c, now or when it next waits.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -13,6 +13,8 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/state"
 )
 
 func TestPollManyPartitions(t *testing.T) {
@@ -20,18 +22,18 @@ func TestPollManyPartitions(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(partitions, "a", "b"))
 	cl := newClient(t, c)
 	p := newPoller(t, c)
-	want := make(map[topicPartition]int)
+	want := make(map[state.Partition]int)
 	for _, topic := range []string{"a", "b"} {
 		for i := range int32(partitions) {
 			produce(t, cl, numbered(topic, i, 0, each)...)
 			p.Add(topic, i, 0)
-			want[topicPartition{topic, i}] = each
+			want[state.Partition{Topic: topic, ID: i}] = each
 		}
 	}
 	ctx := testContext(t)
 	var d Decoder
 	var r Record
-	got := make(map[topicPartition]int)
+	got := make(map[state.Partition]int)
 	for n := 0; n < 2*partitions*each; {
 		part, err := p.Poll(ctx)
 		if err != nil {
@@ -56,7 +58,7 @@ func TestPollManyPartitions(t *testing.T) {
 	if troubles := p.Troubles(); len(troubles) != 0 {
 		t.Errorf("troubles: %v", troubles)
 	}
-	if lag, known := p.Lag("a", 3, int64(got[topicPartition{"a", 3}])); lag != (Lag{}) || !known {
+	if lag, known := p.Lag("a", 3, int64(got[state.Partition{Topic: "a", ID: 3}])); lag != (Lag{}) || !known {
 		t.Errorf("a lag of %+v (known: %v)", lag, known)
 	}
 }
@@ -92,7 +94,7 @@ func TestAddDuringLongPoll(t *testing.T) {
 	}
 }
 
-// What a partition holds is its own until it is released, whatever is fetched meanwhile.
+// The data of a partition stays valid until it is released, whatever is fetched meanwhile.
 func TestPartitionsStayUntilReleased(t *testing.T) {
 	const n = 20
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -102,7 +104,7 @@ func TestPartitionsStayUntilReleased(t *testing.T) {
 	}
 	p := newPoller(t, c, func(cfg *PollerConfig) { cfg.PartitionMaxBytes = 1 })
 	p.Add("t", 0, 0)
-	var held []*Partition
+	var held []*PartitionData
 	for range n {
 		part, err := p.Poll(testContext(t))
 		if err != nil {
@@ -117,13 +119,13 @@ func TestPartitionsStayUntilReleased(t *testing.T) {
 		}
 		part.Release()
 		part.Release() // once is enough, twice does no harm
-		if part.Records != nil {
+		if part.records != nil {
 			t.Error("there are records after Release")
 		}
 	}
 }
 
-// What was fetched before a seek never comes out after it, whether it waits for Poll or is under way.
+// Data fetched before a seek is never returned after it, whether it waits for Poll or is under way.
 func TestSeekDropsWhatWasFetched(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
 	cl := newClient(t, c)
@@ -194,7 +196,7 @@ func TestSeekDropsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// While nobody polls, a leader is asked for no more than MaxWaiting responses.
+// While Poll is not called, a leader is asked for no more than MaxWaiting responses.
 func TestUnpolledResponsesAreBounded(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
@@ -225,7 +227,7 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 		eventually(t, "the loop to see it", func() bool { return len(wake) == 0 })
 	}
 	if n := len(offsets); n != 2 {
-		t.Errorf("%d fetches while nobody polls, want 2", n)
+		t.Errorf("%d fetches without a Poll, want 2", n)
 	}
 	if got := pollUntil(t, p, 10); len(got) != 10 {
 		t.Errorf("records %v", got)

@@ -9,8 +9,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Record is one record of a partition. Its bytes belong to the decoder or to the Partition it reads, and stay valid
-// until the decoder's next Reset or the Partition's Release.
+// Record is one record of a partition. Its bytes belong to the decoder or to the PartitionData it reads, and stay valid
+// until the decoder's next Reset or the PartitionData's Release.
 type Record struct {
 	Offset    int64
 	Timestamp int64  // ms since 1970: the producer's, or the broker's where the topic uses LogAppendTime
@@ -42,7 +42,7 @@ func (h Headers) All() iter.Seq2[string, []byte] {
 	}
 }
 
-// Copy returns the headers, for they hold no longer than the record does.
+// Copy copies the headers, which are only valid as long as the record.
 func (h Headers) Copy() (headers []kafka.Header) {
 	for key, value := range h.All() {
 		headers = append(headers, kafka.Header{Key: key, Value: bytes.Clone(value)})
@@ -50,8 +50,8 @@ func (h Headers) Copy() (headers []kafka.Header) {
 	return headers
 }
 
-// Last returns the value of the last header with this key, which by Kafka's convention is the one that counts. It
-// does not allocate.
+// Last returns the value of the last header with this key, the one that counts by Kafka's
+// convention. It does not allocate.
 func (h Headers) Last(key string) (value []byte, ok bool) {
 	raw := h.raw
 	for range h.n {
@@ -75,50 +75,51 @@ var (
 
 // parseRecord reads the record at the start of raw: its key, value and headers, and in Offset and Timestamp the deltas
 // to the batch's. It returns what follows the record.
-func parseRecord(raw []byte, r *Record) (rest []byte, ok bool, err error) {
+func parseRecord(raw []byte, r *Record) (rest []byte, err error) {
 	length, n := varint32(raw)
 	if n == 0 || length < 0 || int(length) > len(raw)-n {
-		return nil, false, errLength
+		return nil, errLength
 	}
 	rest = raw[n+int(length):]
+	var ok bool
 	b := raw[n : n+int(length) : n+int(length)]
 	if len(b) == 0 {
-		return nil, false, errAttributes
+		return nil, errAttributes
 	}
 	b = b[1:] // record attributes: none is in use
 	delta, n := varint(b)
 	if n == 0 {
-		return nil, false, errAttributes
+		return nil, errAttributes
 	}
 	r.Timestamp = delta
 	b = b[n:]
 	offset, n := varint32(b)
 	if n == 0 {
-		return nil, false, errAttributes
+		return nil, errAttributes
 	}
 	r.Offset = int64(offset)
 	b = b[n:]
 	if r.Key, b, ok = parseBytes(b); !ok {
-		return nil, false, errKey
+		return nil, errKey
 	}
 	if r.Value, b, ok = parseBytes(b); !ok {
-		return nil, false, errValue
+		return nil, errValue
 	}
 	count, n := varint32(b)
 	if n == 0 || count < 0 {
-		return nil, false, errHeaders
+		return nil, errHeaders
 	}
 	b = b[n:]
 	r.Headers = Headers{n: int(count), raw: b}
 	for range count {
 		if _, _, b, ok = parseHeader(b); !ok {
-			return nil, false, errHeaders
+			return nil, errHeaders
 		}
 	}
 	if len(b) != 0 {
-		return nil, false, errExcess
+		return nil, errExcess
 	}
-	return rest, true, nil
+	return rest, nil
 }
 
 func parseHeader(raw []byte) (key, value, rest []byte, ok bool) {

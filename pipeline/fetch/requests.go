@@ -9,23 +9,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// AnyBroker lets a request go to whichever broker is known.
+// AnyBroker sends a request to any known broker.
 const AnyBroker int32 = anyBroker
 
-// Requests sends requests in kmsg's form over the connections of kafka-go's Transport, in the versions that the broker
-// and this package have in common. Its methods may be called concurrently.
+// Requests sends requests in kmsg's form over the connections of kafka-go's Transport, in the
+// versions that both the broker and this package support. Its methods may be called concurrently.
 type Requests struct{ exchanger exchanger }
 
-// NewRequests returns one for the cluster of some brokers; clientID may be empty.
-func NewRequests(transport kafka.RoundTripper, bootstrap net.Addr, clientID string) *Requests {
-	if t, ok := transport.(*kafka.Transport); ok && clientID == "" {
-		clientID = t.ClientID
-	}
-	return &Requests{exchanger{transport: transport, bootstrap: bootstrap, clientID: clientID}}
+// NewRequests returns one for the cluster of some brokers.
+func NewRequests(transport kafka.RoundTripper, bootstrap net.Addr) *Requests {
+	return &Requests{exchanger{transport: transport, bootstrap: bootstrap, clientID: clientIDOf(transport)}}
 }
 
-// Do sends a request to a broker and waits for the response, no longer than timeout. Error codes in the response are not
-// looked at.
+// clientIDOf is the name by which a transport has brokers know the client; empty for none.
+func clientIDOf(transport kafka.RoundTripper) string {
+	if t, ok := transport.(*kafka.Transport); ok {
+		return t.ClientID
+	}
+	return ""
+}
+
+// Do sends a request to a broker and waits for the response, at most for timeout. It does not check
+// error codes in the response.
 func (r *Requests) Do(ctx context.Context, timeout time.Duration, broker int32, request kmsg.Request) (kmsg.Response, error) {
 	return r.exchanger.do(ctx, timeout, broker, request, 0, new([]byte))
 }

@@ -9,34 +9,33 @@ import (
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
-// ErrNotYetFetched is the Trouble of a partition while its first attempt has not ended, which
-// takes no longer than PollerConfig.RequestTimeout.
+// ErrNotYetFetched is the Trouble of a partition until its first attempt has ended, which takes at
+// most PollerConfig.RequestTimeout.
 var ErrNotYetFetched = errors.New("fetch: not yet fetched for the first time")
 
-// trouble is what keeps a position from being fetched.
+// trouble is why a position cannot be fetched.
 type trouble struct {
-	since   time.Time
 	err     error
 	retries retry.Backoff // untried while the first attempt has not ended
 }
 
-// Trouble tells of a partition that cannot be fetched.
+// Trouble describes a partition that cannot be fetched.
 type Trouble struct {
 	Topic     string
 	Partition int32
-	Since     time.Time
 	Err       error
 }
 
-// Troubles lists, by topic and partition, those that cannot be fetched at this moment, or have not yet been; it is
-// empty when all is well. A partition that waits for a Seek after an error is not among them.
+// Troubles lists, by topic and partition, those that cannot be fetched now, or have not been
+// fetched yet; it is empty when all is well. A partition that waits for a Seek after an error is
+// not included.
 func (p *Poller) Troubles() []Trouble {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []Trouble
 	for _, pos := range p.positions {
 		if t := pos.trouble; t != nil {
-			list = append(list, Trouble{pos.topic, pos.partition, t.since, t.err})
+			list = append(list, Trouble{pos.Topic, pos.ID, t.err})
 		}
 	}
 	slices.SortFunc(list, func(a, b Trouble) int {
@@ -45,7 +44,8 @@ func (p *Poller) Troubles() []Trouble {
 	return list
 }
 
-// fail takes positions away from their leaders, to look for them again after a while. Poller.mu is held.
+// fail detaches positions from their leaders, to look for leaders again after a while. Poller.mu is
+// held.
 func (p *Poller) fail(positions []*position, err error) {
 	if len(positions) == 0 || p.ctx.Err() != nil {
 		return
@@ -54,7 +54,7 @@ func (p *Poller) fail(positions []*position, err error) {
 	for _, pos := range positions {
 		p.detach(pos)
 		if pos.trouble == nil {
-			pos.trouble = &trouble{since: now, retries: p.cfg.Backoff}
+			pos.trouble = &trouble{retries: fetchBackoff}
 		}
 		pos.trouble.err = err
 		pos.retryAt = now.Add(pos.trouble.retries.Next())
@@ -63,7 +63,7 @@ func (p *Poller) fail(positions []*position, err error) {
 	signal(p.lost)
 }
 
-// recover says that a position was fetched. Poller.mu is held.
+// recover records that a position was fetched. Poller.mu is held.
 func (p *Poller) recover(pos *position) {
 	if pos.trouble != nil {
 		pos.trouble = nil
@@ -71,14 +71,14 @@ func (p *Poller) recover(pos *position) {
 	}
 }
 
-// endTrouble ends the log's trouble when no position is left in it. Poller.mu is held.
+// endTrouble ends the logged trouble when no position is left in it. Poller.mu is held.
 func (p *Poller) endTrouble() {
 	if p.failing() == 0 {
 		p.troubles.Over()
 	}
 }
 
-// failing counts the positions of which an attempt has failed. Poller.mu is held.
+// failing counts the positions with a failed attempt. Poller.mu is held.
 func (p *Poller) failing() int {
 	n := 0
 	for _, pos := range p.positions {

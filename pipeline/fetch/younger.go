@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A leader that is cut off from the controller goes on as if it led, and answers that there is nothing new. Nothing it
-// says tells of the election; other brokers do.
+// A leader that is cut off from the controller continues as if it led, and answers that there is
+// nothing new. Nothing in its answers shows the election; other brokers know of it.
 
 // askedAtOnce is how many brokers are asked for younger leaders at a time.
 const askedAtOnce = 3
 
-// checkLeaders is the loop that looks for younger leaders of the positions than those that they have.
+// checkLeaders is the loop that looks for younger leaders of the positions.
 func (p *Poller) checkLeaders() {
-	ticker := time.NewTicker(p.cfg.LeaderCheck)
+	ticker := time.NewTicker(leaderCheck)
 	defer ticker.Stop()
 	for turn := 0; ; {
 		select {
@@ -26,7 +26,7 @@ func (p *Poller) checkLeaders() {
 		if len(topics) == 0 {
 			continue
 		}
-		// Any broker that answers says which brokers there are, also one that is cut off.
+		// Any broker that answers lists the brokers, also one that is cut off.
 		found, err := p.metadata(p.ctx, anyBroker, topics)
 		if err != nil || len(found.brokers) < 2 {
 			continue
@@ -51,24 +51,24 @@ func (p *Poller) topics() (topics []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, pos := range p.positions {
-		if !slices.Contains(topics, pos.topic) {
-			topics = append(topics, pos.topic)
+		if !slices.Contains(topics, pos.Topic) {
+			topics = append(topics, pos.Topic)
 		}
 	}
 	return topics
 }
 
-// takeYounger gives positions the leaders that a broker names where these are younger than theirs.
+// takeYounger gives positions the leaders that a broker names if these are younger than theirs.
 func (p *Poller) takeYounger(found leaderships) {
 	var younger []unverified
 	p.mu.Lock()
 	for _, pos := range p.positions {
-		at, err := found.leader(pos.topicPartition)
+		at, err := found.leader(pos.Partition)
 		if err != nil || pos.stopped || pos.epoch < 0 || at.topicID != pos.id || at.epoch <= pos.epoch {
 			continue
 		}
 		p.cfg.Logger.Warn("a broker names a younger leader of a partition than the one that it is fetched from; going on there",
-			"topic", pos.topic, "partition", pos.partition, "leader", at.broker, "epoch", at.epoch, "fetched_epoch", pos.epoch)
+			"topic", pos.Topic, "partition", pos.ID, "leader", at.broker, "epoch", at.epoch, "fetched_epoch", pos.epoch)
 		if pos.fetched < 0 {
 			p.attach(pos, at)
 		} else {

@@ -32,7 +32,7 @@ type running struct {
 	mu         sync.Mutex
 	generation *Generation
 	joined     int
-	released   []state.Partition // by Next, ever
+	released   []state.Partition // by Next, in all generations
 	err        error             // that ended it
 }
 
@@ -83,14 +83,14 @@ func run(t *testing.T, cfg Config) *running {
 	return r
 }
 
-// now is the present generation, nil before the first, and how many there were.
+// now is the current generation, nil before the first, and how many there were.
 func (r *running) now() (*Generation, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.generation, r.joined, r.err
 }
 
-// share waits until the members have so many partitions each, in one generation.
+// share waits until the members have that many partitions each, in one generation.
 func share(t *testing.T, want int, members ...*running) (all [][]state.Partition) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, fmt.Sprintf("%d partitions each", want), func() (bool, string) {
@@ -112,8 +112,8 @@ func share(t *testing.T, want int, members ...*running) (all [][]state.Partition
 	return all
 }
 
-// A static member that ends and comes back gets what it had, and nobody else
-// notices: there is no new generation.
+// A static member that ends and comes back gets its partitions back, and no other member notices:
+// there is no new generation.
 func TestStaticMemberComesBack(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 4), testkit.Namespace(t)
@@ -140,8 +140,8 @@ func TestStaticMemberComesBack(t *testing.T) {
 	}
 }
 
-// A static member that comes back with other topics is given those, though the
-// broker would let it go on with what it had.
+// A static member that comes back with other topics is assigned those, although the broker would
+// give it its earlier partitions.
 func TestStaticMemberWithOtherTopics(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	one, two, group := kafkatest.CreateTopic(t, broker, 2), kafkatest.CreateTopic(t, broker, 3), testkit.Namespace(t)
@@ -151,7 +151,8 @@ func TestStaticMemberWithOtherTopics(t *testing.T) {
 	share(t, 5, run(t, config(t, broker, group, "a", one, two)))
 }
 
-// Members share evenly and keep what they had; what one leaves goes to others at once.
+// Members share evenly and keep what they had; the partitions of one that leaves go to others at
+// once.
 func TestMembersShare(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 6), testkit.Namespace(t)
@@ -189,8 +190,7 @@ func TestMembersShare(t *testing.T) {
 	}
 }
 
-// A member that has another one's partitions taken from it releases these alone,
-// each once.
+// A member that loses partitions to another releases only these, each once.
 func TestRebalanceIsCooperative(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 6), testkit.Namespace(t)
@@ -214,8 +214,8 @@ func compare(a, b state.Partition) int {
 	return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
 }
 
-// A member that the broker has given up releases all that it had before it joins again.
-func TestMemberThatWasGivenUp(t *testing.T) {
+// A member evicted by the broker releases all its partitions before it joins again.
+func TestEvictedMember(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 2), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "", topic))
@@ -237,7 +237,7 @@ func TestMemberThatWasGivenUp(t *testing.T) {
 	}
 }
 
-// When the group moves to another broker, its members follow and do not join again.
+// When the group moves to another broker, its members follow without joining again.
 func TestCoordinatorMoves(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 2})
 	transport := &kafka.Transport{MetadataTTL: 200 * time.Millisecond}
@@ -275,7 +275,8 @@ func TestCoordinatorMoves(t *testing.T) {
 	}
 }
 
-// Of two processes with one instance ID the later one stays, and the other is told why not.
+// Of two processes with one instance ID the later one stays, and the other gets an error that says
+// why.
 func TestFencedMember(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 2), testkit.Namespace(t)
@@ -292,7 +293,7 @@ func TestFencedMember(t *testing.T) {
 	share(t, 2, second)
 }
 
-// A group whose members share by other rules is refused with what to do.
+// A group whose members use another assignment protocol is refused with advice.
 func TestGroupOfAnotherProgram(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, name := kafkatest.CreateTopic(t, broker, 1), testkit.Namespace(t)
@@ -311,7 +312,7 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// New partitions of a topic are shared out too.
+// New partitions of a topic are assigned too.
 func TestNewPartitions(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic := kafkatest.CreateTopic(t, broker, 1)

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Config says which group is joined, and how. All but InstanceID is required.
+// Config says which group to join, and how. Everything but InstanceID is required.
 type Config struct {
 	Transport kafka.RoundTripper
 	Bootstrap net.Addr
@@ -29,13 +29,13 @@ type Config struct {
 	// after a restart.
 	InstanceID string
 	Topics     []string
-	// Release is called by Next with partitions that go to other members. It stops
-	// them, and returns when nothing is under way for them any more; within half of
-	// SessionTimeout, for no heartbeat is sent meanwhile.
+	// Release is called by Next with partitions that go to other members. It stops them, and
+	// returns when nothing is under way for them, within half of SessionTimeout, because no
+	// heartbeat is sent meanwhile.
 	Release func([]state.Partition)
 
-	SessionTimeout    time.Duration // without heartbeats, after which the broker takes the member for dead
-	RebalanceTimeout  time.Duration // for all members to call Next once the group rebalances
+	SessionTimeout    time.Duration // without heartbeats, after which the broker evicts the member
+	RebalanceTimeout  time.Duration // for all members to call Next after a rebalance has begun
 	HeartbeatInterval time.Duration
 	Logger            *slog.Logger
 }
@@ -57,18 +57,18 @@ type Member struct {
 	requests *fetch.Requests
 	balancer kgo.GroupBalancer
 
-	coordinator atomic.Int32 // fetch.AnyBroker while it is not known
-	id          string       // empty before the broker has given one
+	coordinator atomic.Int32 // fetch.AnyBroker while unknown
+	id          string       // empty until the broker assigns one
 	current     *Generation
-	owned       map[string][]int32 // of the generation that was joined last
-	leaving     []state.Partition  // taken away by it, and not released yet
+	owned       map[string][]int32 // of the last generation joined
+	leaving     []state.Partition  // revoked by it, and not released yet
 	generation  int32
 }
 
 // New returns a member that has not joined yet.
 func New(cfg Config) *Member {
 	m := &Member{
-		cfg: cfg, requests: fetch.NewRequests(cfg.Transport, cfg.Bootstrap, ""), balancer: kgo.CooperativeStickyBalancer(),
+		cfg: cfg, requests: fetch.NewRequests(cfg.Transport, cfg.Bootstrap), balancer: kgo.CooperativeStickyBalancer(),
 		generation: -1,
 	}
 	m.coordinator.Store(fetch.AnyBroker)
@@ -77,14 +77,14 @@ func New(cfg Config) *Member {
 
 const (
 	requestTimeout = 10 * time.Second
-	// joinSlack is how much longer a join is waited for than the group may take.
+	// joinSlack is how much longer to wait for a join than the group may take.
 	joinSlack = 5 * time.Second
 )
 
-// Next joins the group, anew also where a generation is not over, and returns the next
-// generation. The partitions of the last one stay with the member meanwhile, except
-// those that Release is called with. Its error is a *FencedError, which no waiting
-// will mend, or one after which it may be called again.
+// Next joins the group, again even if a generation is not over, and returns the next generation.
+// The partitions of the last one stay with the member meanwhile, except those that Release is
+// called with. Its error is a *FencedError, which is permanent, or one after which it may be called
+// again.
 func (m *Member) Next(ctx context.Context) (*Generation, error) {
 	m.stop()
 	for {
@@ -99,18 +99,17 @@ func (m *Member) Next(ctx context.Context) (*Generation, error) {
 	}
 }
 
-// Subscribe has the member read other topics from the next call of Next on, which joins
-// the group for them at once. What it has of topics that it reads no longer is released then.
+// Subscribe makes the member read other topics from the next call of Next on, which joins the group
+// for them at once. Partitions of topics that it no longer reads are released then.
 func (m *Member) Subscribe(topics []string) { m.cfg.Topics = topics }
 
-// again takes in what an error says of the member, and tells whether to join
-// again at once.
+// again applies what an error says about the member, and says whether to join again at once.
 func (m *Member) again(err error) bool {
 	switch {
 	case errors.Is(err, kafka.MemberIDRequired), errors.Is(err, kafka.RebalanceInProgress), errors.Is(err, errOtherTopics):
 		return true
 	case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration):
-		// What it had may have gone to others.
+		// Its partitions may have gone to others.
 		known := m.generation >= 0 || m.id != ""
 		if errors.Is(err, kafka.UnknownMemberId) {
 			m.id = ""
@@ -124,14 +123,14 @@ func (m *Member) again(err error) bool {
 	return false
 }
 
-// lose releases everything: the group has gone on without the member.
+// lose releases everything: the group has continued without the member.
 func (m *Member) lose() {
 	m.leaving = append(m.leaving, sorted(m.owned)...)
 	m.release()
 	m.owned, m.generation = nil, -1
 }
 
-// release releases what the group has taken away.
+// release releases the revoked partitions.
 func (m *Member) release() {
 	if len(m.leaving) > 0 {
 		m.cfg.Release(m.leaving)
@@ -167,12 +166,12 @@ func (m *Member) join(ctx context.Context) (*Generation, error) {
 			return nil, err
 		}
 	}
-	// Only now: until all have joined, nobody else could have them.
+	// Not earlier: until all have joined, no other member could take them.
 	m.release()
 	return m.sync(ctx, sync, response, leads)
 }
 
-// sync gets the member's assignment, from the leader by way of the broker.
+// sync gets the member's assignment, which the leader sends through the broker.
 func (m *Member) sync(ctx context.Context, request *kmsg.SyncGroupRequest, joined *kmsg.JoinGroupResponse, leads bool) (*Generation, error) {
 	request.Group, request.MemberID, request.InstanceID = m.cfg.Group, m.id, m.instance()
 	request.Generation, request.ProtocolType, request.Protocol = joined.Generation, joined.ProtocolType, joined.Protocol
@@ -195,7 +194,7 @@ func (m *Member) sync(ctx context.Context, request *kmsg.SyncGroupRequest, joine
 	return m.begin(leads), nil
 }
 
-// share shares the partitions of all topics out among the members.
+// share divides the partitions of all topics among the members.
 func (m *Member) share(ctx context.Context, members []kmsg.JoinGroupResponseMember) ([]kmsg.SyncGroupRequestGroupAssignment, error) {
 	slices.SortFunc(members, func(a, b kmsg.JoinGroupResponseMember) int {
 		return cmp.Or(cmp.Compare(value(a.InstanceID), value(b.InstanceID)), cmp.Compare(a.MemberID, b.MemberID))
@@ -219,7 +218,7 @@ func (m *Member) share(ctx context.Context, members []kmsg.JoinGroupResponseMemb
 	return withTopics(plan.IntoSyncAssignment(), members)
 }
 
-// partitions counts the partitions of topics; those that are missing have none.
+// partitions counts the partitions of topics; missing topics have none.
 func (m *Member) partitions(ctx context.Context, topics []string) (map[string]int32, error) {
 	request := kmsg.NewPtrMetadataRequest()
 	for _, name := range topics {
@@ -240,7 +239,7 @@ func (m *Member) partitions(ctx context.Context, topics []string) (map[string]in
 	return counts, nil
 }
 
-// findCoordinator returns the broker that looks after the group.
+// findCoordinator returns the group's coordinator.
 func (m *Member) findCoordinator(ctx context.Context) (int32, error) {
 	if known := m.coordinator.Load(); known != fetch.AnyBroker {
 		return known, nil
@@ -259,7 +258,7 @@ func (m *Member) findCoordinator(ctx context.Context) (int32, error) {
 	return found.NodeID, nil
 }
 
-// Leave ends the membership. A static member stays one, for when it comes back.
+// Leave ends the membership. A static member stays one, for its return.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	if m.id == "" || m.cfg.InstanceID != "" {
@@ -278,7 +277,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	return m.refusal("leave", response.ErrorCode)
 }
 
-// stop ends the heartbeats of the present generation.
+// stop ends the heartbeats of the current generation.
 func (m *Member) stop() {
 	if m.current != nil {
 		m.current.end()
@@ -286,7 +285,7 @@ func (m *Member) stop() {
 	}
 }
 
-// refusal is the error of a response's code, nil for none.
+// refusal is the error for a response's code, nil for none.
 func (m *Member) refusal(what string, code int16) error {
 	switch {
 	case code == 0:

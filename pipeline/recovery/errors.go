@@ -8,9 +8,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A partition that must not go on is stopped, and looked at again from time to
-// time: it goes on by itself once that is right, as when an operator has placed it
-// with `weir progress set`. These are the reasons; each is a label of the metric.
+// A partition that must not go on is stopped, and checked again from time to time: it goes on by
+// itself once that is right, for example after an operator has placed it with `weir progress set`.
+// These are the reasons; each is a label of the metric.
 
 // Stop is an error that stops a partition for a reason.
 type Stop interface {
@@ -18,7 +18,7 @@ type Stop interface {
 	StopReason() string
 }
 
-// ReasonOf is the label of an error, of one that has none "error".
+// ReasonOf is the metric's label for an error, "error" if it has none.
 func ReasonOf(err error) string {
 	if s, ok := errors.AsType[Stop](err); ok {
 		return s.StopReason()
@@ -26,11 +26,11 @@ func ReasonOf(err error) string {
 	return "error"
 }
 
-// Name is a partition as operators write it.
+// Name is the name of a partition for operators.
 func Name(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
 
-// SupersededError says that another group applies other definitions to the namespace, has
-// begun later, and has the partition.
+// SupersededError says that another group applies other definitions to the namespace, began later,
+// and has the partition.
 type SupersededError struct {
 	Partition state.Partition
 	By        state.Rival
@@ -39,12 +39,11 @@ type SupersededError struct {
 func (e *SupersededError) Error() string {
 	return fmt.Sprintf("consumer group %q applies other definitions (plan %s) to this namespace, began later (%s) and has taken the partition: "+
 		"stop one of the two deployments, or give it a namespace of its own; this one goes on by itself %v after the other was stopped, "+
-		"and when it is started anew it takes its partitions back",
+		"and when it is restarted it takes its partitions back",
 		e.By.Group, e.By.Version, e.By.Began.UTC().Format(time.RFC3339), state.RivalInUse)
 }
 
-// StopReason implements Stop.
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*SupersededError) StopReason() string { return "superseded" }
 
 // LossError says that records were not applied and are no longer in the log.
@@ -60,26 +59,25 @@ func (e *LossError) Error() string {
 		e.Progress, e.From-1, e.From-e.Progress, Name(e.Partition))
 }
 
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*LossError) StopReason() string { return "loss" }
 
 // OtherLogError says that a topic is another log than the one that was applied.
 type OtherLogError struct {
 	Partition state.Partition
-	// Applied is the next offset to apply of the log that Was; the one that Is holds
-	// From to To.
+	// Applied is the next offset to apply of the log Was; the log Is holds From to To.
 	Applied  int64
 	Was, Is  state.LogID
 	From, To int64
 }
 
 func (e *OtherLogError) Error() string {
-	what := "the topic was deleted and made anew"
+	what := "the topic was deleted and recreated"
 	if e.Was.Cluster != e.Is.Cluster {
 		what = "this is another cluster"
 	}
 	if e.Was == (state.LogID{}) {
-		what = "which log was applied is not known any more"
+		what = "it is no longer known which log was applied"
 	}
 	there := fmt.Sprintf("there are offsets %d to %d", e.From, e.To-1)
 	if e.From == e.To {
@@ -91,11 +89,11 @@ func (e *OtherLogError) Error() string {
 		what, e.Applied, e.Was, there, e.Is, e.Partition.Topic)
 }
 
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*OtherLogError) StopReason() string { return "other_log" }
 
-// BeyondEndError says that more was applied than the log holds: the leader has yet
-// to learn of it, or, where it cannot tell of epochs, the log may have lost it.
+// BeyondEndError says that more was applied than the log holds: the leader is not up to date or, if
+// it does not support epochs, the log may have lost records.
 type BeyondEndError struct {
 	Partition    state.Partition
 	Applied, End int64
@@ -105,23 +103,23 @@ type BeyondEndError struct {
 
 func (e *BeyondEndError) Error() string {
 	if e.Verified {
-		return fmt.Sprintf("waiting for the leader: applied up to offset %d, and its high watermark is at %d yet", e.Applied, e.End)
+		return fmt.Sprintf("waiting for the leader: applied up to offset %d, and its high watermark is still at %d", e.Applied, e.End)
 	}
-	return fmt.Sprintf("applied up to offset %d, but the log ends at %d, and the broker does not tell of leader epochs: "+
-		"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set %s --to end --again --yes",
+	return fmt.Sprintf("applied up to offset %d, but the log ends at %d, and the broker does not report leader epochs: "+
+		"if it stays so, the topic lost records or was recreated; to go on at its end, run: weir progress set %s --to end --again --yes",
 		e.Applied, e.End, Name(e.Partition))
 }
 
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*BeyondEndError) StopReason() string { return "beyond_end" }
 
-// StaleLeaderError says that the brokers tell of a leader that is older than what was
-// applied, as one does that is cut off from the others and has not heard of an election.
+// StaleLeaderError says that the brokers name a leader that is older than the records that were
+// applied, as does a broker that is cut off from the others and has not heard of an election.
 type StaleLeaderError struct {
 	Partition      state.Partition
 	Leader         int32 // the broker
 	Epoch, Applied int32 // of that leader, and of the records that were applied
-	// Named says that brokers tell topics of one name apart: it is the topic that was applied.
+	// Named says that brokers distinguish topics of one name: it is the topic that was applied.
 	Named bool
 }
 
@@ -131,15 +129,15 @@ func (e *StaleLeaderError) Error() string {
 	if e.Named {
 		return text
 	}
-	return text + fmt.Sprintf("; or the topic was deleted and made anew, which these brokers do not tell: "+
+	return text + fmt.Sprintf("; or the topic was deleted and recreated, which these brokers do not tell: "+
 		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", Name(e.Partition))
 }
 
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*StaleLeaderError) StopReason() string { return "stale_leader" }
 
-// OpenTransactionError says that a partition was applied beyond its last stable
-// offset, as with another isolation before.
+// OpenTransactionError says that a partition was applied beyond its last stable offset, for example
+// with another isolation before.
 type OpenTransactionError struct {
 	Partition            state.Partition
 	Applied, Stable, End int64
@@ -150,5 +148,5 @@ func (e *OpenTransactionError) Error() string {
 		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
 }
 
-// StopReason is its label.
+// StopReason is the metric's label.
 func (*OpenTransactionError) StopReason() string { return "open_transaction" }

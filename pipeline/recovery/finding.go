@@ -11,19 +11,19 @@ import (
 // finding is what was found of a partition: its progress in the store, and its log.
 type finding struct {
 	partition state.Partition
-	planned   state.Partition // the name of its progress, with the version of the plan
+	underPlan state.Partition // the name of its progress, with the version of the plan
 	claim     state.Claim
 	rivals    []state.Rival
 	log       fetch.Log
-	// ends says where the epochs of the progress end in the log; logs what the tags
-	// in the progress stand for, other than the tag of the log there is.
+	// ends says where the epochs of the progress end in the log; logs maps the tags in the progress
+	// to logs, except the tag of the current log.
 	ends map[int32]fetch.EpochEnd
 	logs map[string]state.LogID
 	now  int64 // ms
 }
 
-// verdict is what follows from a finding: the partition goes on, or stops with an
-// error, or is to be placed first and looked at again.
+// verdict is the consequence of a finding: the partition goes on, or stops with an error, or must
+// first be placed and checked again.
 type verdict struct {
 	placement *state.Placement
 	lost      *LossError // with the placement, or as the error
@@ -31,8 +31,8 @@ type verdict struct {
 	err       error
 }
 
-// judge says how the partition goes on. No verdict leads to an event being applied
-// to a shard that has it: a shard is placed back only behind what its log has lost.
+// judge decides how the partition goes on. No verdict applies an event to a shard that has it: a
+// shard is moved back only past what its log has lost.
 func (f *finding) judge(r Rules) verdict {
 	if err := f.superseded(); err != nil {
 		return verdict{err: err}
@@ -60,7 +60,7 @@ func (f *finding) judge(r Rules) verdict {
 	return verdict{err: f.waits()}
 }
 
-// superseded is an error where a rival that began later has the partition.
+// superseded returns an error if a rival that began later has the partition.
 func (f *finding) superseded() error {
 	if f.claim.KeptBy == "" {
 		return nil
@@ -74,8 +74,8 @@ func (f *finding) superseded() error {
 	return e
 }
 
-// identity is the log that the progress belongs to, with all that was ever told of
-// it. It is an error where there is another one now.
+// identity is the log that the progress belongs to, with everything ever known about it. It fails
+// if the topic is now another log.
 func (f *finding) identity() (state.LogID, error) {
 	id := f.log.ID
 	tags := make([]string, 0, len(f.claim.Progress)+1)
@@ -103,9 +103,9 @@ func (f *finding) identity() (state.LogID, error) {
 	return id, nil
 }
 
-// stale is an error where brokers tell of an older leader than that of the records that
-// were applied: they have not heard of the election, and what they say of the log does
-// not hold. That records have vanished is for a younger leader to say.
+// stale returns an error if brokers name an older leader than that of the applied records: they
+// have not heard of the election, and what they report of the log is outdated. Only a younger
+// leader can say that records have vanished.
 func (f *finding) stale() error {
 	applied := int32(-1)
 	for _, at := range f.claim.Progress {
@@ -122,7 +122,7 @@ func (f *finding) stale() error {
 // place makes the placement of shards whose position changes; nil if none does.
 func (f *finding) place(id state.LogID, gap int64, change func(at state.Position) state.Position) *state.Placement {
 	p := &state.Placement{
-		Partition: f.planned, From: f.claim.Progress, To: make([]state.Position, len(f.claim.Progress)),
+		Partition: f.underPlan, From: f.claim.Progress, To: make([]state.Position, len(f.claim.Progress)),
 		Log: id, Partitions: f.log.Partitions, Gap: gap,
 	}
 	for shard, at := range p.From {
@@ -137,8 +137,7 @@ func (f *finding) place(id state.LogID, gap int64, change func(at state.Position
 	return p
 }
 
-// relabelled gives positions the log's present name where brokers tell more of the
-// log than they did.
+// relabelled updates positions with the log's current name if brokers now report more of it.
 func (f *finding) relabelled(id state.LogID, _ Rules) *verdict {
 	tag := id.Tag()
 	placement := f.place(id, 0, func(at state.Position) state.Position {
@@ -153,8 +152,8 @@ func (f *finding) relabelled(id state.LogID, _ Rules) *verdict {
 	return &verdict{placement: placement}
 }
 
-// truncated goes on where the log diverges from what was applied. The state keeps
-// what it has of the records that vanished.
+// truncated continues where the log diverges from what was applied. The state keeps the effect of
+// the records that vanished.
 func (f *finding) truncated(id state.LogID, r Rules) *verdict {
 	var vanished int64
 	change := func(at state.Position) state.Position {
@@ -183,11 +182,11 @@ func (f *finding) begun(id state.LogID, r Rules) *verdict {
 	}
 	for shard := range f.claim.Progress {
 		if err := f.claim.Misses(shard); err != nil {
-			return &verdict{err: fmt.Errorf("whether it was applied before cannot be told: %w", err)}
+			return &verdict{err: fmt.Errorf("it is unknown whether it was applied before: %w", err)}
 		}
 	}
 	if topic := f.claim.Topic; topic != nil && int(f.partition.ID) >= topic.Partitions {
-		return nil // added to a topic that is known: all of it is to be applied
+		return nil // added to a known topic: all of it is applied
 	}
 	first := state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
 	var gap int64
@@ -197,8 +196,8 @@ func (f *finding) begun(id state.LogID, r Rules) *verdict {
 	return &verdict{placement: f.place(id, gap, func(state.Position) state.Position { return first })}
 }
 
-// lost lets shards go on at the start of the log that lack what came before it.
-// A shard without progress has lost it, or the partition was added: it lacks all.
+// lost lets shards that lack what precedes the log continue at its start. A shard without progress
+// lacks everything: it was lost, or the partition was added.
 func (f *finding) lost(id state.LogID, r Rules) *verdict {
 	placement := f.place(id, 0, func(at state.Position) state.Position {
 		if at.Offset < f.log.Start || !at.Exists() {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The log of the tests, one of the same name, and one of which brokers once told less.
+// The log of the tests, one of the same name, and one of which brokers once reported less.
 var (
 	here    = state.LogID{Cluster: "c1", Topic: "t1"}
 	remade  = state.LogID{Cluster: "c1", Topic: "t2"}
@@ -27,8 +27,7 @@ func in(id state.LogID, p state.Position) state.Position {
 	return p
 }
 
-// A log that holds 10 to 100, and 100 of which are stable; epochs 3 and 4 go to 60
-// and to its end.
+// logOf is a log that holds 10 to 100, all of it stable; epoch 3 goes to 60, epoch 4 to its end.
 func logOf(change func(*fetch.Log)) fetch.Log {
 	l := fetch.Log{ID: here, Partitions: 4, LeaderEpoch: 4, Start: 10, Stable: 100, End: 100, EndEpoch: 4}
 	if change != nil {
@@ -51,16 +50,16 @@ func TestJudge(t *testing.T) {
 		ends     map[int32]fetch.EpochEnd
 		rules    Rules
 
-		to   []state.Position // nil if it goes on, or stops
+		to   []state.Position // nil if it goes on or stops
 		gap  int64
-		want verdict // but for its placement
+		want verdict // without its placement
 		err  string
 	}{
 		{name: "the log goes on", progress: []state.Position{at(50, 3), at(70, 4)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 4, Offset: 100}}, want: goesOn},
-		{name: "the leader cannot tell of epochs", progress: []state.Position{at(50, 3)},
+		{name: "the leader does not report epochs", progress: []state.Position{at(50, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: -1, Offset: -1}}, want: goesOn},
-		{name: "the leader fails to tell", progress: []state.Position{at(50, 3)},
+		{name: "the leader fails to answer", progress: []state.Position{at(50, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Err: errors.New("fenced")}}, err: "fenced"},
 		{name: "the log cannot be looked up", log: func(l *fetch.Log) { l.Err = errors.New("no leader") },
 			progress: []state.Position{at(50, 3)}, err: "no leader"},
@@ -80,30 +79,30 @@ func TestJudge(t *testing.T) {
 			rules: Rules{ContinueOnLoss: true},
 			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 3, and records of epoch 4 are applied; " +
 				"if it stays so, look for a broker that is cut off from the controller"},
-		{name: "the same, or a topic made anew, as brokers do not tell topics apart",
+		{name: "the same, or a topic made anew, as brokers do not distinguish topics",
 			log:      func(l *fetch.Log) { l.ID, l.Leader, l.LeaderEpoch = partial, 2, 0 },
 			progress: []state.Position{in(partial, at(50, 3))}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 0, Offset: 100}},
 			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and records of epoch 3 are applied; " +
 				"if it stays so, look for a broker that is cut off from the controller; " +
-				"or the topic was deleted and made anew, which these brokers do not tell: " +
+				"or the topic was deleted and recreated, which these brokers do not tell: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx/0 --to start --again --yes"},
-		{name: "brokers do not tell of leader epochs", log: func(l *fetch.Log) { l.LeaderEpoch = -1 }, progress: []state.Position{at(50, 4)}, want: goesOn},
+		{name: "brokers do not report leader epochs", log: func(l *fetch.Log) { l.LeaderEpoch = -1 }, progress: []state.Position{at(50, 4)}, want: goesOn},
 
 		// Other logs.
 		{name: "made anew, and grown past the progress", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{at(50, 4), at(50, 4)}, rules: Rules{ContinueOnLoss: true},
-			err: "the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and recreated: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "one shard stands in the old log", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: Rules{ContinueOnLoss: true},
-			err: "the topic was deleted and made anew: up to offset 900 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and recreated: up to offset 900 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "made anew, and empty yet", log: func(l *fetch.Log) { l.ID, l.Start, l.End = remade, 0, 0 }, progress: []state.Position{at(50, 4)},
-			err: "the topic was deleted and made anew: up to offset 50 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and recreated: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there is nothing yet of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
@@ -114,13 +113,13 @@ func TestJudge(t *testing.T) {
 				"to begin anew from the new log alone, set another namespace"},
 		{name: "a partition that was never read, of a topic made anew", log: func(l *fetch.Log) { l.ID = remade }, topic: known, id: 3,
 			progress: []state.Position{none}, rules: Rules{Start: Latest},
-			err: "the topic was deleted and made anew: up to offset 0 was applied of topic ID t1 in cluster c1, " +
+			err: "the topic was deleted and recreated: up to offset 0 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to begin anew from the new log alone, set another namespace"},
-		{name: "brokers tell more of the log than they did", progress: []state.Position{in(partial, at(50, 4)), in(state.LogID{}, at(60, 4))},
+		{name: "brokers report more of the log than before", progress: []state.Position{in(partial, at(50, 4)), in(state.LogID{}, at(60, 4))},
 			to: []state.Position{at(50, 4), at(60, 4)}},
-		{name: "a broker tells less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []state.Position{at(50, 4)}, want: goesOn},
+		{name: "a broker reports less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []state.Position{at(50, 4)}, want: goesOn},
 
 		// First positions.
 		{name: "first met, from the start", progress: []state.Position{none, none}, rules: Rules{Start: earliest},
@@ -153,10 +152,10 @@ func TestJudge(t *testing.T) {
 		// Waits.
 		{name: "the leader has yet to learn of its end", progress: []state.Position{at(20, 4), at(110, 4)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 110}},
-			err:  "waiting for the leader: applied up to offset 110, and its high watermark is at 100 yet"},
-		{name: "nobody can tell why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: Rules{ContinueOnLoss: true},
-			err: "applied up to offset 110, but the log ends at 100, and the broker does not tell of leader epochs: " +
-				"if it stays so, the topic lost records or was made anew; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
+			err:  "waiting for the leader: applied up to offset 110, and its high watermark is still at 100"},
+		{name: "it is unknown why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: Rules{ContinueOnLoss: true},
+			err: "applied up to offset 110, but the log ends at 100, and the broker does not report leader epochs: " +
+				"if it stays so, the topic lost records or was recreated; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
 		{name: "open transactions before all shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(50, 4), at(60, 4)},
 			rules: Rules{ContinueOnLoss: true},
 			err: "waiting for open transactions to end: applied up to offset 50, the last stable offset is 40 and the log ends at 100; " +
@@ -167,7 +166,7 @@ func TestJudge(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			id := state.Partition{Topic: "tx", ID: c.id}
 			f := finding{
-				partition: id, planned: id.WithPlan("v"), now: now, claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
+				partition: id, underPlan: id.WithPlan("v"), now: now, claim: state.Claim{Progress: c.progress, Topic: c.topic}, log: logOf(c.log), ends: c.ends,
 				logs: map[string]state.LogID{here.Tag(): here, remade.Tag(): remade, away.Tag(): away, partial.Tag(): partial},
 			}
 			got := f.judge(c.rules)
@@ -183,7 +182,7 @@ func TestJudge(t *testing.T) {
 			switch p := got.placement; {
 			case (p == nil) != (c.to == nil):
 				t.Errorf("placement %+v, want one to %v", p, c.to)
-			case p != nil && (!cmp.Equal(p.To, c.to) || !cmp.Equal(p.From, c.progress) || p.Gap != c.gap || p.Partition != f.planned || p.Partitions != 4 || p.Log != here):
+			case p != nil && (!cmp.Equal(p.To, c.to) || !cmp.Equal(p.From, c.progress) || p.Gap != c.gap || p.Partition != f.underPlan || p.Partitions != 4 || p.Log != here):
 				t.Errorf("placement %+v, want one to %v, gap %d", p, c.to, c.gap)
 			}
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Brokers is what is asked of Kafka.
+// Brokers are the requests to Kafka.
 type Brokers interface {
 	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
 	EpochEnds(ctx context.Context, queries []fetch.EpochQuery) []fetch.EpochEnd
@@ -29,44 +29,45 @@ type Metrics struct {
 	Vanished *prometheus.CounterVec // applied, and no longer in a log that was truncated
 }
 
-// Resumer finds where partitions must be read from.
+// Resumer finds where to read partitions from.
 type Resumer struct {
 	Rules   Rules
 	Store   store.Store
 	Brokers Brokers
-	Plan    *state.Plan // to apply
-	// Register tells the store that the plan is applied, and returns the rivals that it gives way to.
+	Plan    *state.Plan // the plan to apply
+	// Register registers the plan with the store, and returns the rivals to which it gives way.
 	Register func(context.Context) ([]state.Rival, error)
 	Metrics  Metrics
 	Log      *slog.Logger
 }
 
-// Resumption is how a partition goes on: from its progress, or not before some
-// time, or not at all for now.
+// Resumption says how a partition goes on: from its progress, or not before some time, or not at
+// all for now.
 type Resumption struct {
 	Progress []state.Position // by shard
 	Lagging  []bool           // by shard, those that could not be claimed
-	Why      error            // they could not; nil where all were
+	Why      error            // why they could not; nil if all were
 	Known    fetch.Known      // the lowest
-	First    *state.Claim     // the progress as it was found, before any of it was placed; nil if it was not
-	Early    time.Duration    // how long it takes yet until it may be read; see Rules.GracePeriod
+	First    *state.Claim     // the progress as first found, before any placement; nil if it was not found
+	Early    time.Duration    // how long to wait before it may be read; see Rules.GracePeriod
 	Err      error            // why it does not go on
 }
 
-// looks is how often what was found may make it necessary to look again: a position
-// of a first time, one behind a truncation, and one behind what is lost.
+// looks bounds the checks, as each may make another one necessary: a first position, one after a
+// truncation, and one after a loss.
 const looks = 5
 
-var errUnsettled = errors.New("its progress changes while it is looked at")
+var errChanging = errors.New("its progress changes while it is looked at")
 
-// Resume claims partitions and finds the lowest progress of all shards.
-// Whatever their number it is a pipeline to the store and a few requests to each leader; each of them goes on or fails by itself.
+// Resume claims partitions and finds the lowest progress of all shards. For any number of them it
+// needs a pipeline to the store and a few requests to each leader; each partition goes on or fails
+// by itself.
 func (r *Resumer) Resume(ctx context.Context, partitions []state.Partition) []Resumption {
 	done := make([]Resumption, len(partitions))
 	pending := make([]int, len(partitions))
 	for i := range pending {
 		pending[i] = i
-		done[i].Err = errUnsettled
+		done[i].Err = errChanging
 	}
 	for range looks {
 		if len(pending) == 0 {
@@ -84,8 +85,7 @@ func (r *Resumer) Resume(ctx context.Context, partitions []state.Partition) []Re
 	return done
 }
 
-// round looks at partitions once. It returns those that were placed, and are to be
-// looked at again.
+// round checks partitions once. It returns those that were placed and must be checked again.
 func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pending []int, done []Resumption) (again []int, err error) {
 	findings, err := r.find(ctx, partitions, pending)
 	if err != nil {
@@ -124,8 +124,8 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 	return again, nil
 }
 
-// ready has a partition go on from its lowest progress. Shards that could not be
-// claimed lag: they are claimed when the partition is read again for them.
+// ready lets a partition go on from its lowest progress. Shards that could not be claimed lag: they
+// are claimed when the partition is read again for them.
 func ready(f *finding, first *state.Claim) Resumption {
 	r := Resumption{First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
 	for shard := range r.Lagging {
@@ -138,7 +138,7 @@ func ready(f *finding, first *state.Claim) Resumption {
 	return r
 }
 
-// find claims partitions, and asks for all that is needed to judge them.
+// find claims partitions, and reads everything needed to judge them.
 func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pending []int) ([]finding, error) {
 	if err := r.Store.Create(ctx); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pendin
 	}
 	findings, now := make([]finding, len(pending)), time.Now().UnixMilli()
 	for n := range pending {
-		findings[n] = finding{partition: ids[n], planned: ids[n].WithPlan(r.Plan.Version), claim: claims[n], rivals: rivals, log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
+		findings[n] = finding{partition: ids[n], underPlan: ids[n].WithPlan(r.Plan.Version), claim: claims[n], rivals: rivals, log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
 	}
 	if err := r.findLogs(ctx, findings); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pendin
 	return findings, nil
 }
 
-// findLogs asks what logs the tags stand for that are not those of the logs there are.
+// findLogs reads the logs of tags that are not those of the current logs.
 func (r *Resumer) findLogs(ctx context.Context, findings []finding) error {
 	logs := map[string]state.LogID{}
 	for n := range findings {
@@ -231,10 +231,9 @@ func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 	}
 }
 
-// early is how long it takes yet until the plan may be applied to a partition of a
-// topic that it has had for some milliseconds. Those who answer questions know for a
-// moment an old history, by which all goes to features that this plan does not keep, or
-// nothing was passed over.
+// early is how long to wait before the plan may be applied to a partition of a topic that it has
+// had for some milliseconds. For a moment questions may use an old history, according to which
+// features that this plan does not keep receive all events, or nothing was skipped.
 func (r *Resumer) early(ctx context.Context, topic string, held int64) (time.Duration, error) {
 	had := time.Duration(min(held, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	if had >= r.Rules.GracePeriod {
@@ -254,7 +253,7 @@ func (r *Resumer) early(ctx context.Context, topic string, held int64) (time.Dur
 	return r.Rules.GracePeriod - had, nil
 }
 
-// tell counts and logs what a partition goes on without.
+// tell counts and logs what a partition skips.
 func (r *Resumer) tell(p state.Partition, v verdict) {
 	log := r.Log.With("topic", p.Topic, "partition", p.ID)
 	if v.lost != nil {

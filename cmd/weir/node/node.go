@@ -32,7 +32,7 @@ type Node struct {
 	*wiring
 	reloader  *reloader
 	processor *pipeline.Processor // nil without the role
-	schemas   *schemas.Source     // of the processor
+	schemas   *schemas.Cache     // of the processor
 	api       *serve.Server
 	profiles  *profiles            // nil without
 	tracing   trace.TracerProvider // nil without tracing

@@ -19,24 +19,22 @@ import (
 const (
 	// patience is how long Supply waits for a schema that is being fetched.
 	patience = 300 * time.Millisecond
-	// unknownFor is for how long an ID that the registry does not know is not asked
-	// about again.
+	// unknownFor is how long an ID that the registry does not know is not asked about again.
 	unknownFor = 10 * time.Second
 )
 
-// Config says where schemas are fetched.
+// Config says where to fetch schemas.
 type Config struct {
 	Client  *sr.Client    // nil for no registry
 	Timeout time.Duration // of one request
 	Metrics prometheus.Registerer
 	Logger  *slog.Logger
-	// After runs a function after a time; by default time.AfterFunc does.
+	// After runs a function after a time; by default time.AfterFunc.
 	After func(time.Duration, func())
 }
 
-// Source has the schemas of one registry, each fetched once. It is safe for
-// concurrent use.
-type Source struct {
+// Cache holds the schemas of one registry, each fetched once. It is safe for concurrent use.
+type Cache struct {
 	cfg     Config
 	ctx     context.Context
 	end     context.CancelFunc
@@ -47,23 +45,23 @@ type Source struct {
 	byID map[int32]*schema
 }
 
-// schema is one that was asked for.
+// schema is a requested schema.
 type schema struct {
-	tried   chan struct{} // closed when it was asked for once
-	done    chan struct{} // closed once what is below stands
+	tried   chan struct{} // closed after the first request
+	done    chan struct{} // closed once the fields below are set
 	content record.Registered
-	unknown string // why it cannot be had
+	unknown string // why it does not exist
 
 	mu  sync.Mutex
-	err error // of the last try, while it is fetched
+	err error // of the last try, while it is being fetched
 }
 
-// New makes a source; Close ends it.
-func New(cfg Config) *Source {
+// New makes a cache; Close ends it.
+func New(cfg Config) *Cache {
 	if cfg.After == nil {
 		cfg.After = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
 	}
-	s := &Source{cfg: cfg, byID: map[int32]*schema{}, fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
+	s := &Cache{cfg: cfg, byID: map[int32]*schema{}, fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_schema_fetches_total", Help: "Requests for schemas to the registry by outcome: fetched, unknown, failed.",
 	}, []string{"outcome"})}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -74,13 +72,13 @@ func New(cfg Config) *Source {
 	return s
 }
 
-// Close ends what is being fetched.
-func (s *Source) Close() {
+// Close ends all fetches.
+func (s *Cache) Close() {
 	s.end()
 	s.running.Wait()
 }
 
-// UnavailableError says that a schema is needed and the registry does not give it.
+// UnavailableError says that a schema is needed and the registry does not return it.
 type UnavailableError struct {
 	ID  int32
 	Err error
@@ -100,10 +98,10 @@ var (
 	errSlow       = errors.New("the registry has not answered yet")
 )
 
-// Supply gives a format the schema that it lacks, or has it refuse the records that
-// name it where the registry has none. The error is an *UnavailableError: the
-// registry is asked on, and Supply is to be called again.
-func (s *Source) Supply(ctx context.Context, missing *record.MissingSchema) error {
+// Supply gives a format the schema that it lacks, or makes it refuse records that name it if the
+// registry has none. The error is an *UnavailableError: the registry is asked in the background,
+// and Supply must be called again.
+func (s *Cache) Supply(ctx context.Context, missing *record.MissingSchema) error {
 	if s.cfg.Client == nil {
 		return &UnavailableError{missing.ID, errNoRegistry}
 	}
@@ -143,8 +141,8 @@ func (f *schema) failed(err error) {
 	f.err = err
 }
 
-// fetched is a schema that is there, or begins to be fetched.
-func (s *Source) fetched(id int32) *schema {
+// fetched is a schema that is there, or now being fetched.
+func (s *Cache) fetched(id int32) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.byID[id]
@@ -156,8 +154,8 @@ func (s *Source) fetched(id int32) *schema {
 	return f
 }
 
-// fetch asks for a schema until the registry has said something.
-func (s *Source) fetch(id int32, f *schema) {
+// fetch asks for a schema until the registry has answered.
+func (s *Cache) fetch(id int32, f *schema) {
 	trouble := retry.Trouble{Log: s.cfg.Logger.With("schema", id), What: "fetching a schema"}
 	once := sync.OnceFunc(func() { close(f.tried) })
 	for {
@@ -188,7 +186,7 @@ func (s *Source) fetch(id int32, f *schema) {
 	once()
 }
 
-func (s *Source) ask(id int32, f *schema) error {
+func (s *Cache) ask(id int32, f *schema) error {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
 	found, err := s.cfg.Client.SchemaByID(ctx, int(id))
@@ -208,15 +206,15 @@ func (s *Source) ask(id int32, f *schema) error {
 	return err
 }
 
-// The codes by which a registry says that it has no such subject, version or schema.
-// Without one a 404 is of something else, such as a proxy.
+// The codes by which a registry says that it has no such subject, version or schema. A 404 without
+// one comes from something else, such as a proxy.
 const (
 	noSubject = 40401
 	noVersion = 40402
 	noSchema  = 40403
 )
 
-// Lacks says whether an error is a registry's that it has no such subject, version or schema.
+// Lacks says whether an error means that a registry has no such subject, version or schema.
 func Lacks(err error) bool {
 	refused, ok := errors.AsType[*sr.ResponseError](err)
 	return ok && (refused.ErrorCode == noSubject || refused.ErrorCode == noVersion || refused.ErrorCode == noSchema)
@@ -231,7 +229,7 @@ func Latest(ctx context.Context, client *sr.Client, subject string) (record.Regi
 	return resolve(ctx, client, found.Schema)
 }
 
-// resolve fetches all that a schema refers to.
+// resolve fetches everything that a schema refers to.
 func resolve(ctx context.Context, client *sr.Client, s sr.Schema) (record.Registered, error) {
 	content := record.Registered{Type: s.Type.String(), Text: s.Schema}
 	seen := map[sr.SchemaReference]bool{}

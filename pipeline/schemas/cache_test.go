@@ -33,7 +33,7 @@ streams:
     fields: {user: string, amount: {type: decimal, path: price.amount}, currency: {type: string, path: price.currency}, n: int}
 `
 
-// reader has defaults for what older schemas lack, and another name of a field.
+// reader has defaults for what older schemas lack, and an alias of a field.
 const reader = `{"type": "record", "name": "Payment", "fields": [{"name": "t", "type": "long"}, {"name": "user", "type": "string", "aliases": ["customer"]},
   {"name": "n", "type": ["null", "int"], "default": null},
   {"name": "price", "type": {"type": "record", "name": "Price", "fields": [{"name": "amount", "type": "string"}, {"name": "currency", "type": "string", "default": "EUR"}]},
@@ -48,9 +48,8 @@ func decoder(t *testing.T) *record.Decoder {
 	return r.NewDecoder()
 }
 
-// source is one of the registry at a URL; what it would do later, it does when
-// later is called.
-func source(t *testing.T, url string) (s *schemas.Source, later func()) {
+// newCache makes a cache of the registry at a URL; its delayed work runs when later is called.
+func newCache(t *testing.T, url string) (s *schemas.Cache, later func()) {
 	t.Helper()
 	client, err := sr.NewClient(sr.URLs(url))
 	if err != nil {
@@ -92,7 +91,7 @@ func shown(e record.Event) string {
 }
 
 // supply decodes a record until it has all schemas.
-func supply(t *testing.T, s *schemas.Source, d *record.Decoder, rec *record.Record) ([]record.Event, error) {
+func supply(t *testing.T, s *schemas.Cache, d *record.Decoder, rec *record.Record) ([]record.Event, error) {
 	t.Helper()
 	for {
 		events, err := d.Decode(rec)
@@ -108,12 +107,12 @@ func supply(t *testing.T, s *schemas.Source, d *record.Decoder, rec *record.Reco
 	}
 }
 
-// Records of several schemas under their IDs are read by name; what they lack has the
-// reader's default, and references are followed.
+// Records of several schemas under their IDs are read by name; missing fields have the reader's
+// default, and references are followed.
 func TestSchemasOfRecords(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)
-	s, _ := source(t, fake.URL())
+	s, _ := newCache(t, fake.URL())
 	d := decoder(t)
 	const old = `{"type": "record", "name": "Payment", "fields": [{"name": "customer", "type": "string"}, {"name": "t", "type": "long"}]}`
 	const price = `{"type": "record", "name": "Price", "fields": [{"name": "amount", "type": "string"}]}`
@@ -150,12 +149,11 @@ func register(t *testing.T, url, subject string, schema sr.Schema) byte {
 	return byte(found.ID)
 }
 
-// What is not there or no use is poison; an ID that was not known is asked about
-// again after a while.
+// A missing or useless schema makes poison; an unknown ID is asked about again after a while.
 func TestUnusableSchemas(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)
-	s, later := source(t, fake.URL())
+	s, later := newCache(t, fake.URL())
 	d := decoder(t)
 	const schema = `{"type": "record", "name": "P", "fields": [{"name": "t", "type": "long"}, {"name": "user", "type": "string"}]}`
 	rec := framed(t, 1, schema, map[string]any{"t": int64(1), "user": "a"})
@@ -216,7 +214,7 @@ func TestRegistryThatFails(t *testing.T) {
 		}
 	}))
 	t.Cleanup(proxy.Close)
-	s, _ := source(t, proxy.URL)
+	s, _ := newCache(t, proxy.URL)
 	d := decoder(t)
 	rec := framed(t, id, schema, map[string]any{"t": int64(1), "user": "a"})
 	_, err := d.Decode(rec)

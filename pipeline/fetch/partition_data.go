@@ -3,10 +3,12 @@ package fetch
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/weir-stream/weir/state"
 )
 
-// Isolation says whether the records of open and aborted transactions are read. Its values are the protocol's, but
-// for the zero value, which is ReadCommitted.
+// Isolation says whether the records of open and aborted transactions are read. Its values are the
+// protocol's, except the zero value, which is ReadCommitted.
 type Isolation int8
 
 // The isolation levels.
@@ -29,22 +31,22 @@ type abortedTransaction struct {
 	FirstOffset int64
 }
 
-// Partition is what one fetch brought for one partition.
-type Partition struct {
+// PartitionData is the result of one fetch for one partition.
+type PartitionData struct {
 	Topic       string
 	Partition   int32
-	LeaderEpoch int32 // the epoch of the leader that was asked, -1 if unknown
-	Offset      int64 // what was asked for; records before it are passed over
+	leaderEpoch int32 // the epoch of the leader that was asked, -1 if unknown
+	Offset      int64 // the requested offset; records before it are skipped
 	Isolation   Isolation
 
-	HighWatermark    int64 // the offset after the last replicated record
-	LastStableOffset int64 // the offset of the first record of the oldest open transaction, or HighWatermark
-	LogStartOffset   int64 // the first offset still in the log
+	highWatermark    int64 // the offset after the last replicated record
+	lastStableOffset int64 // the offset of the first record of the oldest open transaction, or highWatermark
+	logStartOffset   int64 // the first offset still in the log
 
 	LastEpoch int32 // the leader epoch of the last record, or of that before Offset; -1 if unknown
 
-	Records []byte // record batches as the broker sent them; the last may be cut
-	Aborted []abortedTransaction
+	records []byte // record batches as the broker sent them; the last may be cut
+	aborted []abortedTransaction
 
 	pos        *position
 	generation uint64
@@ -52,12 +54,8 @@ type Partition struct {
 	err        error
 }
 
-func (p *Partition) key() topicPartition { return topicPartition{p.Topic, p.Partition} }
-
-// EndOffset is the offset up to which records can be read at the partition's isolation: the last stable offset, or
-// the high watermark.
-func (p *Partition) EndOffset() int64 {
-	return endOffset(p.Isolation, p.HighWatermark, p.LastStableOffset)
+func (p *PartitionData) key() state.Partition {
+	return state.Partition{Topic: p.Topic, ID: p.Partition}
 }
 
 func endOffset(i Isolation, highWatermark, lastStable int64) int64 {
@@ -67,11 +65,11 @@ func endOffset(i Isolation, highWatermark, lastStable int64) int64 {
 	return highWatermark
 }
 
-// Release gives the partition's memory back for later fetches, after which neither Records nor anything that points
-// into it may be used. Calling it is optional.
-func (p *Partition) Release() {
+// Release returns the partition's memory for later fetches; neither records nor anything that
+// points into it may be used afterwards. Calling it is optional.
+func (p *PartitionData) Release() {
 	r := p.response
-	p.response, p.Records = nil, nil
+	p.response, p.records = nil, nil
 	if r != nil {
 		r.release()
 	}
