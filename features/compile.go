@@ -18,9 +18,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A series' ID and a group's are hashes of a text that says all that gives its
-// state its meaning. State outlives a release: the texts must not change but
-// with their version, and a new version means fresh state for everything.
+// The IDs of series and groups are hashes of texts that hold everything that gives their state its
+// meaning. State outlives a release, so these texts must change only with their version; a new
+// version means fresh state for everything.
 
 // Compiler makes the series that features need, and shares them.
 type Compiler struct {
@@ -29,21 +29,21 @@ type Compiler struct {
 
 	series map[string]*state.Series // by identity
 	ids    map[string]owner         // by a series' ID or a group's
-	plans  map[*record.Stream]map[string]*entityWrites
+	writes map[*record.Stream]map[string]*entityWrites
 }
 
-// owner is what an ID stands for, and the first feature that has it.
+// owner says what an ID stands for, and names the first feature that uses it.
 type owner struct{ identity, feature string }
 
 // NewCompiler makes a compiler of one registry.
 func NewCompiler() *Compiler {
 	return &Compiler{
 		Hash: hashID, series: map[string]*state.Series{}, ids: map[string]owner{},
-		plans: map[*record.Stream]map[string]*entityWrites{},
+		writes: map[*record.Stream]map[string]*entityWrites{},
 	}
 }
 
-// hashID is the first characters of a text's SHA-256, in base64url.
+// hashID returns the first characters of the text's SHA-256, in base64url.
 func hashID(text string, length int) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
@@ -51,21 +51,21 @@ func hashID(text string, length int) string {
 
 const groupIDLength = 4
 
-// Inputs are what a feature looks at in its stream's events.
+// Inputs are the parts of its stream's events that a feature reads.
 type Inputs struct {
 	Field, Per       int        // indexes, -1 for none
 	Where, Condition *expr.Expr // nil for none
 }
 
-// Add gives a feature over a stream the series that it needs. The error is that two series
-// have one ID.
+// Add gives a feature over a stream the series that it needs. It fails if two series have the same
+// ID.
 func (c *Compiler) Add(f *Feature, in Inputs) error {
 	if f.Window.Exact {
 		return c.addLog(f, in)
 	}
 	for _, measure := range f.Kind.(aggregate.Mergeable).Measures(f.Call) {
 		if measure == state.CountValues && f.Stream.Fields[in.Field].Required {
-			// No event lacks the field: to count values is to count events.
+			// No event lacks the field, so counting values is counting events.
 			measure = state.CountEvents
 		}
 		s := &state.Series{
@@ -74,7 +74,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 			Tile: f.Window.Tile.Milliseconds(), Per: f.Per,
 		}
 		if measure.Layout() == state.Filters {
-			// The tiles of the window share the rate, see state.Filter.
+			// The tiles of the window share the rate; see state.Filter.
 			s.Rate = f.Call.P / float64(f.Window.TileCount())
 		}
 		write := seriesWrite{where: in.Where, field: in.Field, per: in.Per}
@@ -101,8 +101,8 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 	return nil
 }
 
-// addLog lets an exact feature look at the log of its entity, which gets the
-// columns that it needs.
+// addLog lets an exact feature read the log of its entity, and adds the columns that the feature
+// needs.
 func (c *Compiler) addLog(f *Feature, in Inputs) error {
 	s, err := c.share(f, &state.Series{
 		Stream: f.Stream.Name, By: f.By, Measure: state.Record, Tile: 1,
@@ -111,7 +111,7 @@ func (c *Compiler) addLog(f *Feature, in Inputs) error {
 		return err
 	}
 	f.Series = append(f.Series, s)
-	log := c.plans[f.Stream][strings.Join(s.By, "|")].log
+	log := c.writes[f.Stream][strings.Join(s.By, "|")].log
 	log.every = log.every || in.Where == nil || f.Window.ByEvents()
 	val := func(field int) (column *state.Column) {
 		if field >= 0 && err == nil {
@@ -133,8 +133,7 @@ func (c *Compiler) addLog(f *Feature, in Inputs) error {
 	return err
 }
 
-// column finds or makes a column of a log. The error is that another one has
-// the same tag by chance.
+// column finds or makes a column of a log. It fails if another column has the same tag by chance.
 func (c *Compiler) column(f *Feature, log *logWrite, lc logColumn, t value.Type, scale uint8, identity string) (*state.Column, error) {
 	sum := sha256.Sum256([]byte("column 1\n" + identity))
 	lc.Column = state.NewColumn(binary.BigEndian.Uint32(sum[:]), t, scale)
@@ -152,8 +151,7 @@ func (c *Compiler) column(f *Feature, log *logWrite, lc logColumn, t value.Type,
 	return &lc.Column, nil
 }
 
-// reach is how far back the feature's series are looked at, in milliseconds; 0
-// is for ever.
+// reach returns how far back the feature's series are read, in milliseconds; 0 means forever.
 func (f *Feature) reach() int64 {
 	if !f.Window.Forgets() {
 		return 0
@@ -161,8 +159,8 @@ func (f *Feature) reach() int64 {
 	return f.Window.Type.Reach().Milliseconds() + f.Window.Delay.Milliseconds() + f.Keep.Milliseconds()
 }
 
-// share returns the series of the same identity, and lets it keep what the
-// feature needs of it.
+// share returns the existing series with the same identity, or this one, and extends what it keeps
+// to what the feature needs.
 func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state.Series, error) {
 	s.Max = f.Call.Max
 	if s.Measure == state.Distinct {
@@ -193,7 +191,8 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 	return s, c.write(f, write)
 }
 
-// name gives a series its ID and those of its groups, and returns what the first two stand for.
+// name sets the IDs of a series and its groups, and returns the texts that the first two are hashes
+// of.
 func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group string) {
 	identity, group = seriesIdentity(s, stream), groupIdentity(s.By, stream)
 	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
@@ -203,8 +202,7 @@ func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group
 	return identity, group
 }
 
-// own gives a series its IDs for itself. The error is that another one has one
-// of them.
+// own reserves the IDs of a series. It fails if another series has one of them.
 func (c *Compiler) own(f *Feature, s *state.Series, identity, group string) error {
 	names := map[string]string{s.ID: identity, s.Group: group, fmt.Sprintf("%s %06x", s.Group, s.Tag()): identity}
 	if s.Parent != "" {
@@ -220,12 +218,12 @@ func (c *Compiler) own(f *Feature, s *state.Series, identity, group string) erro
 	return nil
 }
 
-// write adds a series to what the events of the feature's stream write.
+// write adds a series to those that events of the feature's stream write.
 func (c *Compiler) write(f *Feature, w seriesWrite) error {
-	entities := c.plans[f.Stream]
+	entities := c.writes[f.Stream]
 	if entities == nil {
 		entities = map[string]*entityWrites{}
-		c.plans[f.Stream] = entities
+		c.writes[f.Stream] = entities
 	}
 	entity := strings.Join(w.series.By, "|")
 	if entities[entity] == nil {
@@ -250,14 +248,13 @@ func (c *Compiler) write(f *Feature, w seriesWrite) error {
 }
 
 const (
-	// idTile is how exactly it is known when an identity was met, in milliseconds.
+	// idTile is the resolution of the time at which an identity was met, in milliseconds.
 	idTile = 1000
 	// maxIDs is how many identities an entity remembers.
 	maxIDs = 1000
 )
 
-// remember makes the series of identities that the stream of a feature keeps of
-// an entity.
+// remember makes the series of event identities that the feature's stream keeps for an entity.
 func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s := &state.Series{
 		Stream: f.Stream.Name, By: by, Measure: state.RememberID, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,
@@ -267,13 +264,13 @@ func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	return s, c.own(f, s, identity, group)
 }
 
-// Finish groups the series and gives the registry its series and what its
-// streams write, in an order that the definitions' own does not change.
+// Finish groups the series, and sets the registry's series and what its streams write, in an order
+// that does not depend on the order of the definitions.
 func (c *Compiler) Finish(r *Registry) {
 	byID := func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) }
 	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
 	r.writes = map[*record.Stream][]entityWrites{}
-	for stream, entities := range c.plans {
+	for stream, entities := range c.writes {
 		for _, key := range slices.Sorted(maps.Keys(entities)) {
 			e := entities[key]
 			slices.SortFunc(e.series, func(a, b seriesWrite) int { return byID(a.series, b.series) })
@@ -305,8 +302,8 @@ func (c *Compiler) Finish(r *Registry) {
 	r.makeVersion()
 }
 
-// tilesKept is the greatest number of tiles that a tiled series holds of one
-// entity: those from its horizon to the furthest event of the future.
+// tilesKept is the greatest number of tiles that a tiled series holds of one entity: those from its
+// horizon up to the latest event of the future.
 func tilesKept(s *state.Series, stream *record.Stream) int {
 	if s.Tile == 0 {
 		return 1
@@ -315,8 +312,8 @@ func tilesKept(s *state.Series, stream *record.Stream) int {
 	return int((span+s.Tile-1)/s.Tile) + 1
 }
 
-// seriesIdentity is the text of which a series' ID is the hash. It goes down
-// to the expressions of the derived fields that the series rests on.
+// seriesIdentity is the text whose hash is the series' ID. It includes the expressions of the
+// derived fields that the series depends on.
 func seriesIdentity(s *state.Series, stream *record.Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
@@ -325,15 +322,15 @@ func seriesIdentity(s *state.Series, stream *record.Stream) string {
 		fmt.Fprintf(&b, "condition %q\n", s.Condition)
 	}
 	if s.Per != "" {
-		// What was dropped under a lower cap is not there under a higher one.
+		// Values dropped under a lower cap are still missing under a higher one.
 		per := stream.Fields[stream.FieldIndex(s.Per)]
 		fmt.Fprintf(&b, "per %s\ntype %s %d\nkeys %q\nmax %d\n", s.Per, per.Type, per.Scale, s.Keys, s.Max)
 	}
 	return b.String() + derivation(strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), stream)
 }
 
-// derivation names the expressions of the derived fields that a text of names
-// and expressions rests on.
+// derivation lists the expressions of the derived fields that a text of names and expressions
+// depends on.
 func derivation(rests string, stream *record.Stream) string {
 	var b strings.Builder
 	for _, f := range slices.Backward(stream.Fields) {
@@ -347,7 +344,7 @@ func derivation(rests string, stream *record.Stream) string {
 
 var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// groupIdentity is the text of which a group's name is the hash.
+// groupIdentity is the text whose hash is the group's name.
 func groupIdentity(by []string, stream *record.Stream) string {
 	var b strings.Builder
 	b.WriteString("group 2\n")

@@ -85,7 +85,7 @@ func TestSharedSeriesKeepsForTheLongestWindow(t *testing.T) {
 		t.Errorf("the values: %+v, want them kept for %d ms, 20 at the most, tile 1", few, want)
 	}
 	if ever.Keep != 0 || ever.Tile != 1 || ever != defined.Feature(t, r, "alone").Series[0] || ever != defined.Feature(t, r, "later").Series[0] {
-		t.Errorf("the lifetime's values: %+v, want them kept for ever and shared", ever)
+		t.Errorf("the lifetime's values: %+v, want them kept forever and shared", ever)
 	}
 }
 
@@ -115,8 +115,8 @@ func TestFilterRatePerTile(t *testing.T) {
 	}
 }
 
-// A key lives as long as it may be asked for an event that lies as far in the future as
-// its stream allows, of the stream that allows most.
+// A key lives as long as it may be needed for an event that lies max_future ahead, of the stream
+// whose max_future is greatest.
 func TestGroupKeepIncludesMaxFuture(t *testing.T) {
 	r := defined.Registry(t, `
 streams:
@@ -133,7 +133,8 @@ features:
 	}
 }
 
-// All that is kept of an entity is in one group, which lives for ever where any of it does.
+// Everything that is kept of an entity is in one group, which lives forever if any of its series
+// does.
 func TestGroups(t *testing.T) {
 	r := defined.Features(t,
 		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
@@ -156,8 +157,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A series' identity is in the keys of every store that there is: this test
-// fails where state would be lost.
+// The identities of series are in the keys of every existing store. If this test fails, state would
+// be lost.
 func TestSeriesIdentityIsFixed(t *testing.T) {
 	r := defined.Features(t, "f: SUM(7d, tx, amount, user, ip_c, where='ok == true')")
 	s := r.Series[0]

@@ -7,18 +7,18 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// What new features need is filled with records that were applied before: they are mapped
-// as any others, but to the series alone that are new.
+// New features are filled from records that were applied before: these are mapped like any others,
+// but only to the new series.
 
-// FillReach is how far back records matter to a fill, in ms before the newest, and how far
-// after its record an event of theirs may lie.
+// FillReach is how far back records matter to a fill, in ms before the newest, and how far their
+// events may lie after their records.
 type FillReach struct {
 	Forever bool // all records matter
 	Reach   int64
 	Future  int64
 }
 
-// FillReach is how far back records of a topic matter to a fill.
+// FillReach computes the reach of a fill in the records of a topic.
 func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 	for _, stream := range r.Streams {
 		for i := range r.writes[stream] {
@@ -29,7 +29,7 @@ func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 				}
 				reach.Forever = reach.Forever || s.Keep == 0
 				reach.Future = max(reach.Future, future)
-				// A question looks back by Keep and a tile, and so do answers of the past.
+				// Questions look back by Keep and one tile; so do answers as of a past moment.
 				reach.Reach = max(reach.Reach, s.Keep+2*s.Tile+future+fillMargin)
 			}
 		}
@@ -37,18 +37,18 @@ func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 	return reach
 }
 
-// fillMargin is for how much longer than needed records are read, in ms.
+// fillMargin is how much further back than needed records are read, in ms.
 const fillMargin = 60_000
 
-// NewFillMapper makes a mapper that maps to the series of a fill alone. All filters are
-// evaluated, also those of other series: a record is poison as a whole.
+// NewFillMapper makes a mapper that maps only to the series of a fill. It evaluates all filters,
+// also those of other series, because a record is poison as a whole.
 func (r *Registry) NewFillMapper(f *state.Fill) *Mapper {
 	m := r.NewMapper()
-	for stream, plan := range m.plans {
-		var entities []entityPlan
-		for i, e := range plan.entities {
+	for stream, mapping := range m.mappings {
+		var entities []entityMapping
+		for i, e := range mapping.entities {
 			kept := r.writes[stream][i].filled(stream, f).all()
-			e.series = slices.DeleteFunc(e.series, func(s seriesPlan) bool { return !slices.Contains(kept, s.Series) })
+			e.series = slices.DeleteFunc(e.series, func(s seriesMapping) bool { return !slices.Contains(kept, s.Series) })
 			if e.log != nil && !slices.Contains(kept, e.log.series) {
 				e.log = nil
 			}
@@ -59,12 +59,51 @@ func (r *Registry) NewFillMapper(f *state.Fill) *Mapper {
 				entities = append(entities, e)
 			}
 		}
-		plan.entities = entities
+		mapping.entities = entities
 	}
 	return m
 }
 
-// filled is what of the writes a fill has. Of a log it has all columns or none.
+// FillOf makes a fill that covers some series completely and that no store has, so that records can
+// be mapped to these series alone.
+func (r *Registry) FillOf(some map[*state.Series]bool) *state.Fill {
+	f := &state.Fill{Columns: map[string][]string{}}
+	for stream, writes := range r.writes {
+		add := func(key string) { f.Columns[stream.Topic] = append(f.Columns[stream.Topic], key) }
+		for i := range writes {
+			for _, w := range writes[i].series {
+				if some[w.series] {
+					add(seriesKey(stream, w.series))
+				}
+			}
+			if ids := writes[i].ids; ids != nil && some[ids] {
+				add(seriesKey(stream, ids))
+			}
+			if log := writes[i].log; log != nil && some[log.series] {
+				log.retained(stream, add)
+			}
+		}
+	}
+	for _, keys := range f.Columns {
+		slices.Sort(keys)
+	}
+	return f
+}
+
+// FillHas lists the series that a fill covers, wholly or in part.
+func (r *Registry) FillHas(f *state.Fill) map[*state.Series]bool {
+	has := map[*state.Series]bool{}
+	for stream, writes := range r.writes {
+		for i := range writes {
+			for _, s := range writes[i].filled(stream, f).all() {
+				has[s] = true
+			}
+		}
+	}
+	return has
+}
+
+// filled is the part of the writes that a fill covers. It covers all columns of a log or none.
 func (w *entityWrites) filled(stream *record.Stream, f *state.Fill) entityWrites {
 	part := entityWrites{by: w.by}
 	for _, s := range w.series {
@@ -99,7 +138,7 @@ func (w entityWrites) all() (list []*state.Series) {
 	return list
 }
 
-// FilledBy lists the features that need something of a fill, by name.
+// FilledBy lists the features that need something of a fill, sorted by name.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	for _, feature := range r.Features {
 		if slices.ContainsFunc(feature.retained, func(u state.Retained) bool { return f.Has(u.Topic, u.Key) }) {

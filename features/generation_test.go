@@ -9,11 +9,11 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Events write each generation that a plan keeps alike, and features read the one that has
-// most of what they need.
+// Events write all generations that a plan keeps, and features read the one that has most of what
+// they need.
 func TestGenerations(t *testing.T) {
-	before := mustParse(t, planned)
-	after := mustParse(t, planned+`
+	before := mustParse(t, minimal)
+	after := mustParse(t, minimal+`
   long: COUNT(5h, payment, user, tile=1m)
   short: COUNT(1h, payment, user, tile=1m)
   column: LAST(1h, payment, note, user, tile=exact)

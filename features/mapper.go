@@ -9,66 +9,64 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Mapper turns records into what they do to state. What it does depends on the
-// record and the registry only, never on the clock or on what came before, so
-// a replay does the same. It is not safe for concurrent use: each goroutine
-// needs its own.
+// Mapper turns records into mutations of state. The result depends on the record and the registry
+// only, never on the clock or on earlier records, so a replay has the same result. It is not safe
+// for concurrent use: each goroutine needs its own.
 //
-// A record goes to every stream of its topic whose match takes it, and counts
-// in each. It is poison as a whole if it is so for one of them.
+// A record goes to every stream of its topic whose match accepts it, and counts in each. If it is
+// poison for one of them, it is poison as a whole.
 type Mapper struct {
-	// MaxRecordBytes is the greatest length of a record's value; longer ones are
-	// poison. 0 is no limit.
+	// MaxRecordBytes limits the length of a record's value; longer ones are poison. 0 means no
+	// limit.
 	MaxRecordBytes int
 
-	decoder *record.Decoder
-	series  []*state.Series
-	plans   map[*record.Stream]*writePlan
-	streams []string
-	entity  []byte
-	text    []byte
-	record  []byte
+	decoder  *record.Decoder
+	series   []*state.Series
+	mappings map[*record.Stream]*streamMapping
+	streams  []string
+	entity   []byte
+	text     []byte
+	record   []byte
 }
 
-// Outcome is what became of a record that is no poison.
+// Outcome describes a record that is not poison.
 type Outcome struct {
 	Stream  string         // the first that took it, by name; empty for none
-	Streams []string       // all that took it; holds until the next Map
-	Events  []record.Event // as each of them sees it; they hold until the next Map
-	// Late says that the event came too late for some of its series: it was not
-	// applied to those.
+	Streams []string       // all that took it; valid until the next Map
+	Events  []record.Event // as each of them sees it; valid until the next Map
+	// Late says that the event was too late for some of its series, and was not applied to those.
 	Late bool
-	// LateToDeadLetter says that it was late for a stream which wants such
-	// events in the dead-letter topic.
+	// LateToDeadLetter says that it was late for a stream that sends late events to the dead-letter
+	// topic.
 	LateToDeadLetter bool
 }
 
-// writePlan is what an event of one stream does.
-type writePlan struct {
+// streamMapping is what an event of one stream writes.
+type streamMapping struct {
 	stream   *record.Stream
-	wheres   []*expr.Expr // the different ones
+	wheres   []*expr.Expr // distinct
 	passed   []bool       // by where
-	tiles    []int64      // the different widths
+	tiles    []int64      // distinct widths
 	tile     []int64      // the event's tile, by width
-	entities []entityPlan
+	entities []entityMapping
 	members  [][]byte // text of fields, by field, held in the batch; nil if not yet
 }
 
-type entityPlan struct {
+type entityMapping struct {
 	by     []int
-	series []seriesPlan
-	log    *logPlan
+	series []seriesMapping
+	log    *logMapping
 	ids    *state.Series // nil for none
 }
 
-type logPlan struct {
+type logMapping struct {
 	*logWrite
-	wheres []int // by column, index in the plan; -1 for a field
+	wheres []int // by column, index in the mapping; -1 for a field
 }
 
-type seriesPlan struct {
+type seriesMapping struct {
 	*state.Series
-	where, condition, tile int // indexes in the plan; -1 for none
+	where, condition, tile int // indexes in the mapping; -1 for none
 	field, per             int
 	key                    func(dst []byte, v value.Value) []byte
 }
@@ -79,8 +77,8 @@ func (r *Registry) NewDecoder() *record.Decoder { return record.NewDecoder(r.Str
 // NewMapper makes a mapper of the records of the registry's topics.
 func (r *Registry) NewMapper() *Mapper { return r.newMapper(r.Streams, r.NewDecoder()) }
 
-// NewJSONMapper makes a mapper of events that are given as JSON objects, whatever
-// the format of their topics: of all streams, or of those given alone.
+// NewJSONMapper makes a mapper of events given as JSON objects, whatever the format of their
+// topics: of all streams, or only of those given.
 func (r *Registry) NewJSONMapper(only ...*record.Stream) *Mapper {
 	if only == nil {
 		only = r.Streams
@@ -89,15 +87,15 @@ func (r *Registry) NewJSONMapper(only ...*record.Stream) *Mapper {
 }
 
 func (r *Registry) newMapper(streams []*record.Stream, decoder *record.Decoder) *Mapper {
-	m := &Mapper{decoder: decoder, series: r.Series, plans: map[*record.Stream]*writePlan{}}
+	m := &Mapper{decoder: decoder, series: r.Series, mappings: map[*record.Stream]*streamMapping{}}
 	for _, s := range streams {
-		m.plans[s] = newWritePlan(s, r.writes[s])
+		m.mappings[s] = newStreamMapping(s, r.writes[s])
 	}
 	return m
 }
 
-func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
-	p := &writePlan{stream: s, members: make([][]byte, len(s.Fields))}
+func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
+	p := &streamMapping{stream: s, members: make([][]byte, len(s.Fields))}
 	whereOf, tileOf := map[string]int{}, map[int64]int{}
 	whereIndex := func(where *expr.Expr) int {
 		if where == nil {
@@ -112,15 +110,15 @@ func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
 		return i
 	}
 	for _, w := range writes {
-		e := entityPlan{by: w.by, ids: w.ids}
+		e := entityMapping{by: w.by, ids: w.ids}
 		if w.log != nil {
-			e.log = &logPlan{logWrite: w.log}
+			e.log = &logMapping{logWrite: w.log}
 			for _, c := range w.log.columns {
 				e.log.wheres = append(e.log.wheres, whereIndex(c.where))
 			}
 		}
 		for _, sw := range w.series {
-			sp := seriesPlan{
+			sp := seriesMapping{
 				Series: sw.series, where: whereIndex(sw.where), condition: whereIndex(sw.condition),
 				field: sw.field, per: sw.per, key: sw.key,
 			}
@@ -139,10 +137,10 @@ func newWritePlan(s *record.Stream, writes []entityWrites) *writePlan {
 	return p
 }
 
-// Map adds to the batch what a record does; source is the index of its
-// partition in b.Ranges. Its error is a *Poison, or that of a record.Scanner which
-// lacks something: nothing was added then.
-func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, error) {
+// Map adds the mutations of a record to the batch; rangeIndex is the index of its partition in
+// b.Ranges. The error is a *Poison, or that of a record.Scanner which lacks something; either way
+// nothing was added.
+func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcome, error) {
 	if m.MaxRecordBytes > 0 && len(rec.Value) > m.MaxRecordBytes {
 		return Outcome{}, &record.Poison{
 			Reason:  record.Oversized,
@@ -153,13 +151,13 @@ func (m *Mapper) Map(rec *record.Record, source int, b *state.Batch) (Outcome, e
 	if err != nil {
 		return Outcome{}, err
 	}
-	return m.MapEvents(events, rec.Offset, rec.Timestamp, source, b)
+	return m.MapEvents(events, rec.Offset, rec.Timestamp, rangeIndex, b)
 }
 
-// MapEvents is Map of a record that was decoded, as a Decoder of the same streams does.
-func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, source int, b *state.Batch) (Outcome, error) {
+// MapEvents is like Map, for a record already decoded by a Decoder of the same streams.
+func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
 	for i := range events {
-		if err := m.plans[events[i].Stream].filter(&events[i]); err != nil {
+		if err := m.mappings[events[i].Stream].filter(&events[i]); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -168,7 +166,7 @@ func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, sourc
 	for i := range events {
 		e := &events[i]
 		m.streams = append(m.streams, e.Stream.Name)
-		if m.write(e, m.plans[e.Stream], offset, source, b) {
+		if m.write(e, m.mappings[e.Stream], offset, rangeIndex, b) {
 			out.Late = true
 			out.LateToDeadLetter = out.LateToDeadLetter || e.Stream.LateToDeadLetter
 		}
@@ -180,8 +178,8 @@ func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, sourc
 	return out, nil
 }
 
-// filter evaluates each different filter once.
-func (p *writePlan) filter(e *record.Event) error {
+// filter evaluates each distinct filter once.
+func (p *streamMapping) filter(e *record.Event) error {
 	for i, w := range p.wheres {
 		passed, err := w.True(e.Values)
 		if err != nil {
@@ -192,8 +190,8 @@ func (p *writePlan) filter(e *record.Event) error {
 	return nil
 }
 
-// write adds the event's operations and says whether it was late for any.
-func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, b *state.Batch) (late bool) {
+// write adds the event's mutations, and says whether it was late for any series.
+func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeIndex int, b *state.Batch) (late bool) {
 	for i, width := range p.tiles {
 		p.tile[i] = 0
 		if width > 0 {
@@ -201,7 +199,7 @@ func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, 
 		}
 	}
 	clear(p.members)
-	var id []byte // what entities remember the event by
+	var id []byte // identifies the event in dedup sets
 	for i := range p.entities {
 		entity := &p.entities[i]
 		if !m.nameEntity(e.Values, entity.by) {
@@ -217,13 +215,13 @@ func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, 
 			if !m.measure(&op, e, p, s.field, b) || !m.key(&op, e, p, s, b) {
 				continue
 			}
-			// What is younger than Keep is never late: the cheap check first.
+			// What is younger than Keep is never late: this cheap check comes first.
 			if e.Time < e.Now-s.Keep && s.Late(e.Time, e.Now) {
 				late = true
 				continue
 			}
 			if !begun {
-				b.Update(source, offset, m.entity)
+				b.Update(rangeIndex, offset, m.entity)
 				begun = true
 			}
 			b.Add(op)
@@ -234,7 +232,7 @@ func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, 
 			late = true
 		default:
 			if !begun {
-				b.Update(source, offset, m.entity)
+				b.Update(rangeIndex, offset, m.entity)
 				begun = true
 			}
 			m.text = state.AppendLogRecord(m.text[:0], m.record)
@@ -251,9 +249,8 @@ func (m *Mapper) write(e *record.Event, p *writePlan, offset int64, source int, 
 	return late
 }
 
-// recordOf builds the event's record for a log, and says whether any feature
-// takes the event.
-func (m *Mapper) recordOf(log *logPlan, e *record.Event, p *writePlan) bool {
+// recordOf builds the event's record for a log, and says whether any feature takes the event.
+func (m *Mapper) recordOf(log *logMapping, e *record.Event, p *streamMapping) bool {
 	m.record = state.AppendLogTime(m.record[:0], e.Time)
 	taken := log.every
 	for i, c := range log.columns {
@@ -268,8 +265,7 @@ func (m *Mapper) recordOf(log *logPlan, e *record.Event, p *writePlan) bool {
 	return taken
 }
 
-// nameEntity builds the text of the entity that an event belongs to. An event
-// without one of the fields belongs to none.
+// nameEntity builds the text of the event's entity. An event that lacks one of the fields has none.
 func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 	m.entity = m.entity[:0]
 	for i, field := range by {
@@ -282,9 +278,8 @@ func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 	return true
 }
 
-// measure fills in the operation's amount or member, and says whether there is
-// one: nulls are passed over.
-func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *writePlan, field int, b *state.Batch) bool {
+// measure sets the mutation's amount or member, and says whether there is one: nulls are skipped.
+func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *streamMapping, field int, b *state.Batch) bool {
 	measure, in := op.Series.Measure, state.Input{Time: e.Time, Begin: op.Tile * op.Series.Tile}
 	if !measure.OfEvents() {
 		v := &e.Values[field]
@@ -304,9 +299,9 @@ func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *writePlan, fiel
 	return true
 }
 
-// key fills in the operation's key, where its series has such, and says whether
-// there is one: nulls are passed over.
-func (m *Mapper) key(op *state.Mutation, e *record.Event, p *writePlan, s *seriesPlan, b *state.Batch) bool {
+// key sets the mutation's key if its series has keys, and says whether there is one: nulls are
+// skipped.
+func (m *Mapper) key(op *state.Mutation, e *record.Event, p *streamMapping, s *seriesMapping, b *state.Batch) bool {
 	if s.per < 0 {
 		return true
 	}
@@ -323,8 +318,8 @@ func (m *Mapper) key(op *state.Mutation, e *record.Event, p *writePlan, s *serie
 	return true
 }
 
-// member is the text of a field's value, which is held once.
-func (m *Mapper) member(v *value.Value, p *writePlan, field int, b *state.Batch) []byte {
+// member is the text of a field's value, which is copied into the batch once.
+func (m *Mapper) member(v *value.Value, p *streamMapping, field int, b *state.Batch) []byte {
 	if p.members[field] == nil {
 		m.text = p.stream.Kept(field, *v).AppendText(m.text[:0])
 		p.members[field] = b.Hold(m.text)

@@ -59,7 +59,7 @@ func event(value string) *record.Record {
 const transaction = `{"event_id":"t000000001","timestamp":NOW,"type":"transaction","user_id":"u000001",` +
 	`"device_id":"d000001","card_id":"c000001","merchant_id":"m00001","ip":"10.1.2.3","amount":166.60,"score":0.5,"status":"declined"}`
 
-// operations writes a batch down, a line an operation.
+// operations writes a batch as text, one line for each mutation.
 func operations(b *state.Batch) []string {
 	var lines []string
 	for _, t := range b.Updates {
@@ -131,7 +131,7 @@ func TestMapTwoStreams(t *testing.T) {
 	})
 }
 
-// What is kept by keys, conditions and times has them in its operations.
+// Mutations carry keys, conditions and times where their series need them.
 func TestMapKeysAndTimes(t *testing.T) {
 	r := defined.Registry(t, mapperDefinitions[:strings.Index(mapperDefinitions, "features:")]+`features:
   spent: SUM(7d, transaction, amount, user_id, per=status)
@@ -180,7 +180,7 @@ func TestMapUnmatched(t *testing.T) {
 	}
 }
 
-// Nulls make no entity and no value; the empty string makes both.
+// Nulls make neither an entity nor a value; the empty string makes both.
 func TestMapNulls(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
@@ -197,7 +197,7 @@ func TestMapNulls(t *testing.T) {
 	})
 }
 
-// What is late for one series is not for another, by the record's time alone.
+// An event may be late for one series and not for another, judged by the record's time alone.
 func TestMapLate(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	old := func(age int64) *record.Record {
@@ -229,8 +229,8 @@ func TestMapLate(t *testing.T) {
 	}
 }
 
-// One mapper maps event after event: nothing of one is left in the next, and
-// the batch's time does not go back.
+// One mapper maps many events: nothing is left over from one event to the next, and the batch's
+// time never goes back.
 func TestMapSequence(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
@@ -262,7 +262,7 @@ func TestMapOversized(t *testing.T) {
 	}
 }
 
-// The batch outlives the record's memory and the mapper's.
+// The batch stays valid when the memory of the record and the mapper is reused.
 func TestMapCopies(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
@@ -276,7 +276,7 @@ func TestMapCopies(t *testing.T) {
 	equalLines(t, operations(b), before)
 }
 
-// Nothing is added by poison, not even by the streams that took the record.
+// Poison adds nothing, not even to the streams that accepted the record.
 func TestMapPoisonAddsNothing(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
@@ -289,7 +289,7 @@ func TestMapPoisonAddsNothing(t *testing.T) {
 	}
 }
 
-// A filter that cannot be computed is poison.
+// A filter that fails to evaluate is poison.
 func TestMapFailingFilter(t *testing.T) {
 	m := defined.Registry(t, `
 streams:
@@ -299,7 +299,7 @@ features:
 `).NewMapper()
 	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &state.Batch{})
 	if p := (*record.Poison)(nil); !errors.As(err, &p) || p.Reason != record.BadExpression ||
-		p.Error() != "stream s: where n * n * n > 5: the result of a calculation is too great" {
+		p.Error() != "stream s: where n * n * n > 5: the result of a calculation is too large" {
 		t.Errorf("%v", err)
 	}
 }
@@ -341,8 +341,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// FuzzMapper gives arbitrary bytes to a mapper: they are poison, or what they
-// do is sound and the same when done again.
+// FuzzMapper maps arbitrary bytes: they are poison, or give valid mutations and the same ones
+// again.
 func FuzzMapper(f *testing.F) {
 	f.Add([]byte(event(transaction).Value), recorded)
 	f.Add([]byte(`{"type":"transaction","timestamp":1700000000000,"user_id":"\ud800\u0041","amount":"1e2"}`), int64(-1))
@@ -363,7 +363,7 @@ func FuzzMapper(f *testing.F) {
 			return
 		}
 		if len(b.Updates) > 0 && out.Stream == "" {
-			t.Fatal("operations of no stream")
+			t.Fatal("mutations without a stream")
 		}
 		at := 0
 		for _, touched := range b.Updates {
@@ -373,7 +373,7 @@ func FuzzMapper(f *testing.F) {
 			at = touched.To
 		}
 		if at != len(b.Mutations) {
-			t.Fatalf("%d operations belong to entities, of %d", at, len(b.Mutations))
+			t.Fatalf("%d mutations belong to entities, of %d", at, len(b.Mutations))
 		}
 		if _, err := r.NewMapper().Map(rec, 0, again); err != nil || !slices.Equal(operations(b), operations(again)) {
 			t.Fatalf("a replay differs: %v", err)

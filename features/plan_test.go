@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-const planned = `
+const minimal = `
 streams:
   payment:
     topic: payments
@@ -43,56 +43,56 @@ func mustParse(t *testing.T, text string) *features.Registry {
 	return r
 }
 
-// A feature whose definitions were always these is complete for ever; one that
-// they brought is complete since they were taken.
+// A feature whose definitions never changed is complete forever; one that new definitions brought
+// is complete since they were applied.
 func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 	all := "count cards exact last apart each held ratio"
 	for name, test := range map[string]struct {
 		change []string // old and new texts
-		since  string   // the features that are not complete for ever
+		since  string   // the features that are not complete forever
 		equal  bool     // the definitions mean the same
 	}{
-		"none":                       {nil, "", true},
-		"the order":                  {[]string{"      card: string\n", "", "      note: string\n", "      note: string\n      card: string\n"}, "", false},
-		"a comment":                  {[]string{"features:", "# of users\nfeatures:"}, "", true},
-		"an owner":                   {[]string{"COUNT(1h, payment, user)\n", "{function: count, window: 1h, stream: payment, by: [user], owner: me}\n"}, "", false},
-		"a feature more":             {[]string{"features:", "features:\n  more: COUNT(lifetime, payment, card)"}, "more", false},
-		"another field":              {[]string{"note: string", "note: int"}, "", false},
-		"a field more":               {[]string{"note: string", "note: string\n      more: int"}, "", false},
-		"the topic":                  {[]string{"topic: payments", "topic: others"}, all, false},
-		"the match":                  {[]string{`type == "payment"`, `type == "pay"`}, all, false},
-		"the timestamp":              {[]string{"timestamp: at", "timestamp: time"}, all, false},
-		"a field's path":             {[]string{"amount.cents", "cents"}, "exact last apart each held", false},
-		"a field's expression":       {[]string{"cents > 1000", "cents > 999"}, "exact apart held", false},
-		"a category's path":          {[]string{"card: string", "card: {type: string, path: pan}"}, "cards apart each ratio", false},
-		"another category":           {[]string{"cents, user, per=card", "cents, user, per=note"}, "each", false},
-		"a greater max of keys":      {[]string{"cents, user, per=card", "cents, user, per=card, max=200"}, "each", false},
-		"a category of a log":        {[]string{"'big', per=card", "'big', per=note"}, "apart", false},
-		"a condition":                {[]string{"condition='big'", "condition='cents > 6'"}, "held", false},
-		"a filter":                   {[]string{"cents > 5", "cents > 6"}, "last", false},
-		"a longer window":            {[]string{"COUNT(1h, payment, user)\n", "COUNT(2h, payment, user)\n"}, "count ratio", false},
-		"a shorter window":           {[]string{"COUNT(1h, payment, user)\n", "COUNT(30m, payment, user, tile=1m)\n"}, "", false},
-		"more of the past":           {[]string{"COUNT(1h, payment, user)\n", "COUNT(1h, payment, user, keep=1d)\n"}, "count ratio", false},
-		"a greater max":              {[]string{"max=100", "max=200"}, "cards ratio", false},
-		"a lesser max":               {[]string{"max=100", "max=50"}, "", false},
-		"a greater max of a log":     {[]string{"where='big'", "where='big', max=5000"}, "", false},
-		"all events of a log":        {[]string{", where='big'", ""}, "exact", false},
-		"a column of a log":          {[]string{"LAST(1h, payment, cents", "LAST(1h, payment, note"}, "last", false},
-		"a filter of a log":          {[]string{"where='big'", "where='cents > 5'"}, "", false},
-		"a condition for a filter":   {[]string{"  last: LAST(1h, payment, cents, user, tile=exact, where='cents > 5')", "  last: STREAK(1h, payment, user, condition='big')"}, "last", false},
-		"a derived feature's parts":  {[]string{"count / cards", "cards"}, "", false},
-		"the future":                 {[]string{"max_future: 1m", "max_future: 2m"}, "", false},
-		"where late events are told": {[]string{"max_future: 1m", "max_future: 1m\n    late: dead_letter"}, "", false},
+		"none":                      {nil, "", true},
+		"the order":                 {[]string{"      card: string\n", "", "      note: string\n", "      note: string\n      card: string\n"}, "", false},
+		"a comment":                 {[]string{"features:", "# of users\nfeatures:"}, "", true},
+		"an owner":                  {[]string{"COUNT(1h, payment, user)\n", "{function: count, window: 1h, stream: payment, by: [user], owner: me}\n"}, "", false},
+		"a feature more":            {[]string{"features:", "features:\n  more: COUNT(lifetime, payment, card)"}, "more", false},
+		"another field":             {[]string{"note: string", "note: int"}, "", false},
+		"a field more":              {[]string{"note: string", "note: string\n      more: int"}, "", false},
+		"the topic":                 {[]string{"topic: payments", "topic: others"}, all, false},
+		"the match":                 {[]string{`type == "payment"`, `type == "pay"`}, all, false},
+		"the timestamp":             {[]string{"timestamp: at", "timestamp: time"}, all, false},
+		"a field's path":            {[]string{"amount.cents", "cents"}, "exact last apart each held", false},
+		"a field's expression":      {[]string{"cents > 1000", "cents > 999"}, "exact apart held", false},
+		"a category's path":         {[]string{"card: string", "card: {type: string, path: pan}"}, "cards apart each ratio", false},
+		"another category":          {[]string{"cents, user, per=card", "cents, user, per=note"}, "each", false},
+		"a greater max of keys":     {[]string{"cents, user, per=card", "cents, user, per=card, max=200"}, "each", false},
+		"a category of a log":       {[]string{"'big', per=card", "'big', per=note"}, "apart", false},
+		"a condition":               {[]string{"condition='big'", "condition='cents > 6'"}, "held", false},
+		"a filter":                  {[]string{"cents > 5", "cents > 6"}, "last", false},
+		"a longer window":           {[]string{"COUNT(1h, payment, user)\n", "COUNT(2h, payment, user)\n"}, "count ratio", false},
+		"a shorter window":          {[]string{"COUNT(1h, payment, user)\n", "COUNT(30m, payment, user, tile=1m)\n"}, "", false},
+		"more of the past":          {[]string{"COUNT(1h, payment, user)\n", "COUNT(1h, payment, user, keep=1d)\n"}, "count ratio", false},
+		"a greater max":             {[]string{"max=100", "max=200"}, "cards ratio", false},
+		"a lesser max":              {[]string{"max=100", "max=50"}, "", false},
+		"a greater max of a log":    {[]string{"where='big'", "where='big', max=5000"}, "", false},
+		"all events of a log":       {[]string{", where='big'", ""}, "exact", false},
+		"a column of a log":         {[]string{"LAST(1h, payment, cents", "LAST(1h, payment, note"}, "last", false},
+		"a filter of a log":         {[]string{"where='big'", "where='cents > 5'"}, "", false},
+		"a condition for a filter":  {[]string{"  last: LAST(1h, payment, cents, user, tile=exact, where='cents > 5')", "  last: STREAK(1h, payment, user, condition='big')"}, "last", false},
+		"a derived feature's parts": {[]string{"count / cards", "cards"}, "", false},
+		"the future":                {[]string{"max_future: 1m", "max_future: 2m"}, "", false},
+		"where late events go":      {[]string{"max_future: 1m", "max_future: 1m\n    late: dead_letter"}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := planned
+			text := minimal
 			for i := 0; i+1 < len(test.change); i += 2 {
 				if !strings.Contains(text, test.change[i]) {
 					t.Fatalf("no %q to change", test.change[i])
 				}
 				text = strings.Replace(text, test.change[i], test.change[i+1], 1)
 			}
-			before, after := mustParse(t, planned), mustParse(t, text)
+			before, after := mustParse(t, minimal), mustParse(t, text)
 			if (before.Version() == after.Version()) != test.equal {
 				t.Errorf("versions %s and %s", before.Version(), after.Version())
 			}

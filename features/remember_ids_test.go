@@ -27,8 +27,7 @@ features:
   pair_last_7d: LAST(7d, transaction, amount, user_id, device_id, where='amount > 100')
 `
 
-// Each entity that an event does something to remembers its identity, by the
-// time of its record.
+// Each entity that an event changes remembers the event's identity, with its record's time.
 func TestMapRemembersIDs(t *testing.T) {
 	m := defined.Registry(t, rememberingDefinitions).NewMapper()
 	id := func(text string) string {
@@ -51,12 +50,12 @@ func TestMapRemembersIDs(t *testing.T) {
 	}
 }
 
-// The identities stand with all else that is kept of their entity.
+// Identities are in the same group as everything else of their entity.
 func TestSeriesOfIDs(t *testing.T) {
 	r := defined.Registry(t, rememberingDefinitions)
 	var ids []cost.Series
-	plan := cost.Explain(r)
-	for _, s := range plan.Series {
+	explained := cost.Explain(r)
+	for _, s := range explained.Series {
 		if s.Measure == "id" {
 			ids = append(ids, s)
 		}
@@ -71,11 +70,11 @@ func TestSeriesOfIDs(t *testing.T) {
 	}, ids[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := plan.Streams[0].Operations; got != 3+1+3 {
+	if got := explained.Streams[0].Operations; got != 3+1+3 {
 		t.Errorf("%d operations", got)
 	}
 	// A device has a key for its lifetime and the identities.
-	if got, want := plan.Entities[0].BytesFull, int64(150+2*8+5+1000*10); got != want {
+	if got, want := explained.Entities[0].BytesFull, int64(150+2*8+5+1000*10); got != want {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
@@ -85,7 +84,7 @@ func TestSeriesOfIDs(t *testing.T) {
 	}
 }
 
-// Whoever does not remember ids does not keep all that the definitions want.
+// A plan without dedup sets lacks something that the definitions need.
 func TestPlanHasIDs(t *testing.T) {
 	with, without := defined.Registry(t, rememberingDefinitions).Plan(), defined.Registry(t, strings.Replace(rememberingDefinitions, "remember_ids: 10m", "", 1)).Plan()
 	if without.Covers(with) || !with.Covers(without) || with.Version == without.Version {

@@ -12,33 +12,32 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Sizing is what a workload needs. docs/sizing.md says how it is computed.
+// Sizing is what a workload needs. docs/sizing.md explains how it is computed.
 type Sizing struct {
 	Topics   []TopicSize  `json:"topics"`
 	Entities []EntitySize `json:"entities"`
-	// Memory is that of the state, in bytes, replicas and headroom not included.
+	// Memory is the size of the state in bytes, without replicas and headroom.
 	Memory float64 `json:"memory"`
-	// Cores that are kept busy: of Redis, of processors, of the API.
+	// Busy cores: of Redis, of processors, of the API.
 	RedisCores     float64 `json:"redis_cores"`
 	ProcessorCores float64 `json:"processor_cores"`
 	APICores       float64 `json:"api_cores"`
-	// What to have, with headroom. Masters is the greater of the two that memory
-	// and CPU ask for.
+	// What to deploy, with headroom. Masters is the greater of what memory and CPU need.
 	MastersByMemory int `json:"masters_by_memory"`
 	MastersByCPU    int `json:"masters_by_cpu"`
 	Masters         int `json:"masters"`
 	Shards          int `json:"shards"`
 	Processors      int `json:"processors"` // cores over all processes
 	APIs            int `json:"apis"`       // cores over all processes
-	// What one question is taken to ask for: all features of the service that
-	// reads most keys, or all there are.
+	// What one question is assumed to ask for: all features of the service that reads most keys, or
+	// all features if there is no service.
 	QuestionKeys   int `json:"question_keys"`
 	QuestionValues int `json:"question_values"`
 
 	load *Workload
 }
 
-// TopicSize is what is read from one topic.
+// TopicSize is what one topic brings.
 type TopicSize struct {
 	Topic      string  `json:"topic"`
 	Events     float64 `json:"events"` // a second
@@ -46,18 +45,17 @@ type TopicSize struct {
 	Partitions int     `json:"partitions"`
 }
 
-// EntitySize is what one kind of entities takes.
+// EntitySize is what one kind of entity takes.
 type EntitySize struct {
 	By     []string `json:"by"`
 	Number float64  `json:"number"`
-	// Events of one entity, of the stream that brings most, in the time for which
-	// they are kept. What is kept for ever is in one tile and counts for none.
+	// Events of one entity, from the stream that brings most, over the time for which they are
+	// kept. State that is kept forever is in one tile and counts as none.
 	Events float64 `json:"events"`
 	Bytes  float64 `json:"bytes"` // of one entity
 }
 
-// Measured costs in seconds of CPU; see docs/sizing.md. The network's share is
-// included.
+// Measured costs in seconds of CPU, including the network's share; see docs/sizing.md.
 const (
 	secondsEvent     = 2.0e-6 // of a processor: fetched, decoded and mapped
 	secondsKey       = 1.1e-6 // of a processor, for each key that an event is written to
@@ -84,13 +82,13 @@ func Size(r *features.Registry, w *Workload) *Sizing {
 	z.sizeQuestion(r)
 	z.RedisCores += w.Questions * float64(z.QuestionKeys) * secondsRedisRead
 	z.APICores = w.Questions * (secondsQuestion + float64(z.QuestionValues)*secondsValue)
-	z.Processors = atLeast(1, z.ProcessorCores/busy)
+	z.Processors = atLeastOne(z.ProcessorCores / busy)
 	if w.Questions > 0 {
-		z.APIs = atLeast(1, z.APICores/busy)
+		z.APIs = atLeastOne(z.APICores / busy)
 	}
 	for i := range z.Topics {
 		t := &z.Topics[i]
-		t.Partitions = max(z.Processors, atLeast(1, t.Events/partitionRate))
+		t.Partitions = max(z.Processors, atLeastOne(t.Events/partitionRate))
 	}
 	_, entities := sizedNames(r)
 	for _, name := range entities {
@@ -98,8 +96,8 @@ func Size(r *features.Registry, w *Workload) *Sizing {
 		z.Entities = append(z.Entities, e)
 		z.Memory += e.Number * e.Bytes
 	}
-	z.MastersByMemory = atLeast(1, z.Memory/(filled*w.Memory))
-	z.MastersByCPU = atLeast(1, z.RedisCores/busy)
+	z.MastersByMemory = atLeastOne(z.Memory / (filled * w.Memory))
+	z.MastersByCPU = atLeastOne(z.RedisCores / busy)
 	z.Masters = max(z.MastersByMemory, z.MastersByCPU)
 	z.Shards = ShardsFor(z.Masters)
 	// A master holds whole shards: the fullest one must not overflow.
@@ -110,9 +108,9 @@ func Size(r *features.Registry, w *Workload) *Sizing {
 	return z
 }
 
-// ShardsFor is how many state shards a number of masters wants, a power of two:
-// few for one Redis, where each only costs a call of its own, and for a cluster
-// enough that whole ones are spread evenly.
+// ShardsFor is the recommended number of state shards for a number of masters, a power of two: few
+// for one Redis, where each only costs another call, and enough for a cluster that whole shards
+// spread evenly.
 func ShardsFor(masters int) int {
 	n := 16
 	for masters > 1 && n < max(64, shardsMaster*masters) {
@@ -121,11 +119,10 @@ func ShardsFor(masters int) int {
 	return n
 }
 
-func atLeast(least int, n float64) int { return max(least, int(math.Ceil(n))) }
+func atLeastOne(n float64) int { return max(1, int(math.Ceil(n))) }
 
-// keysWritten is the number of keys that an event of a stream is written to, if
-// it has all fields and passes all filters: one for each group of its series, but for those
-// that are embedded.
+// keysWritten is the number of keys that an event of a stream is written to if it has all fields
+// and passes all filters: one for each group of its series, except embedded ones.
 func keysWritten(r *features.Registry, stream *record.Stream) int {
 	groups := map[string]bool{}
 	for _, s := range r.Series {
@@ -136,8 +133,8 @@ func keysWritten(r *features.Registry, stream *record.Stream) int {
 	return len(groups)
 }
 
-// addStream adds the work for a stream's events, a second, and the keys that each
-// is written to.
+// addStream adds the work for a number of events a second of a stream, each of which is written to
+// a number of keys.
 func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 	if events == 0 {
 		return
@@ -153,9 +150,8 @@ func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 	z.RedisCores += events * keys * secondsRedisKey
 }
 
-// sizeEntity computes what one kind of entities takes. Each event of one is taken
-// to open a tile of its own, or to bring a value of its own, until all that
-// may be kept is.
+// sizeEntity computes what one kind of entity takes. It assumes that each event of an entity opens
+// a tile of its own, or brings a value of its own, until the bounds are reached.
 func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 	e := EntitySize{Number: w.Entities[name]}
 	var groups []string
@@ -175,8 +171,7 @@ func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 	return e
 }
 
-// seriesSize is what a series takes of an entity that has a number of events
-// while it is kept.
+// seriesSize is what a series takes of an entity that has this many events while they are kept.
 func seriesSize(s *state.Series, events float64) float64 {
 	alone := explainEntity([]*state.Series{s})
 	one := float64(alone.BytesOnce - bytesOf(s) - bytesSeries)
@@ -197,10 +192,10 @@ func (z *Sizing) sizeQuestion(r *features.Registry) {
 		}
 	}
 	for _, features := range questions {
-		var plan Feature
+		var explained Feature
 		keys, sum := map[string]int{}, 0
 		for _, f := range features {
-			explainReads(f, &plan, keys, "", 1)
+			explainReads(f, &explained, keys, "", 1)
 		}
 		for _, n := range keys {
 			sum += n

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// Workload is what a Sizing is for.
+// Workload is the load that a Sizing is computed for.
 type Workload struct {
 	Events    map[string]float64 // a second, by stream
 	Entities  map[string]float64 // alive at a time, by their fields, joined with "+"
@@ -19,19 +19,18 @@ type Workload struct {
 	Memory    float64            // of the machine of one Redis master, in bytes
 }
 
-// defaultMemory is that of a Redis master's machine unless said otherwise.
+// defaultMemory is the memory of a Redis master's machine unless given.
 const defaultMemory = 32 << 30
 
-// ParseWorkload reads a workload of the registry's streams and entities: parts
-// with commas between them.
+// ParseWorkload reads a workload of the registry's streams and entities: parts separated by commas.
 //
 //	events=100k/s         over all streams; transaction=60k/s is of one stream
 //	entities=100M         over all kinds of them; user_id=20M is of one kind
 //	questions=5k/s        none if left out
 //	memory=64GiB          of a Redis master's machine, 32 GiB if left out
 //
-// What is not said of single ones is spread evenly over the others. The error
-// names the part that is wrong.
+// What the parts leave over is spread evenly over the streams or entities that have none of their
+// own. The error names the part that is wrong.
 func ParseWorkload(r *features.Registry, text string) (*Workload, error) {
 	w := &Workload{Events: map[string]float64{}, Entities: map[string]float64{}, Memory: defaultMemory}
 	streams, entities := sizedNames(r)
@@ -41,7 +40,7 @@ func ParseWorkload(r *features.Registry, text string) (*Workload, error) {
 		part = strings.TrimSpace(part)
 		name, value, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, fmt.Errorf("%q: write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted", part)
+			return nil, fmt.Errorf("%q: write events=100k/s,entities=100M, and optionally questions=5k/s or memory=64GiB", part)
 		}
 		rate := strings.HasSuffix(value, "/s")
 		number, err := parseAmount(value)
@@ -52,7 +51,7 @@ func ParseWorkload(r *features.Registry, text string) (*Workload, error) {
 			return nil, fmt.Errorf("%s: %s is given twice", part, name)
 		case name == "memory" && !rate:
 			if number < 1<<30 {
-				return nil, fmt.Errorf("%s: at least 1GiB is wanted", part)
+				return nil, fmt.Errorf("%s: it must be at least 1GiB", part)
 			}
 			w.Memory = number
 		case name == "questions" && rate:
@@ -74,7 +73,7 @@ func ParseWorkload(r *features.Registry, text string) (*Workload, error) {
 	return w, spread(w.Entities, entities, totals, "entities", "entities=100M")
 }
 
-// sizedNames are the streams and the kinds of entities that features rest on.
+// sizedNames are the streams and kinds of entities that features depend on.
 func sizedNames(r *features.Registry) (streams, entities []string) {
 	for _, s := range r.Series {
 		if name := strings.Join(s.By, "+"); !slices.Contains(entities, name) {
@@ -94,9 +93,9 @@ func unsized(name string, rate bool, streams, entities []string) string {
 	known := append(streams, "events", "questions")
 	switch {
 	case !rate && slices.Contains(known, name):
-		return "a rate is wanted, such as 100k/s"
+		return "it must be a rate, such as 100k/s"
 	case rate && slices.Contains(append(entities, "entities", "memory"), name):
-		return "a number is wanted, not a rate"
+		return "it must be a number, not a rate"
 	case rate:
 		return fmt.Sprintf("there is no stream %q with features; there are %s", name, strings.Join(streams, ", "))
 	default:
@@ -104,8 +103,7 @@ func unsized(name string, rate bool, streams, entities []string) string {
 	}
 }
 
-// spread gives to the names that have none their even part of what remains of a
-// total.
+// spread divides what remains of a total evenly among the names that have no amount.
 func spread(of map[string]float64, names []string, totals map[string]float64, what, example string) error {
 	total, ok := totals[what]
 	var rest []string
@@ -118,7 +116,7 @@ func spread(of map[string]float64, names []string, totals map[string]float64, wh
 	}
 	switch {
 	case !ok && len(rest) > 0:
-		return fmt.Errorf("%s: nothing is said of %s; write %s for all", strings.Join(rest, ", "), what, example)
+		return fmt.Errorf("%s: no value for %s; write %s for all", strings.Join(rest, ", "), what, example)
 	case ok && total < 0:
 		return fmt.Errorf("%s: less than those of %s together", what, strings.Join(slices.Sorted(maps.Keys(of)), ", "))
 	}
@@ -128,7 +126,7 @@ func spread(of map[string]float64, names []string, totals map[string]float64, wh
 	return nil
 }
 
-var errAmount = errors.New("a number above 0 is wanted, such as 2500, 100k, 1.5M or 64GiB, and /s for a rate")
+var errAmount = errors.New("it must be a number above 0, such as 2500, 100k, 1.5M or 64GiB, and /s for a rate")
 
 var amountUnits = []struct {
 	name string
@@ -137,7 +135,7 @@ var amountUnits = []struct {
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9},
 }
 
-// parseAmount reads a number with its unit; /s behind it is passed over.
+// parseAmount reads a number with its unit; a trailing /s is skipped.
 func parseAmount(text string) (float64, error) {
 	text, unit := strings.TrimSuffix(text, "/s"), 1.0
 	for _, u := range amountUnits {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
-// The page on sizing shows what the command prints, of each use in it.
+// The page on sizing shows the command's output for each use in it.
 func TestSizingPage(t *testing.T) {
 	const page, use = "../../docs/sizing.md", "$ weir explain config/features --load "
 	r, err := definition.Load("../../config/features")
@@ -52,7 +52,7 @@ func TestSizingPage(t *testing.T) {
 	}
 }
 
-// The sum by hand, of a user and of a device of 10 events and of 1 event a day.
+// The figures are computed by hand, for a user with 10 events a day and a device with one.
 func TestSize(t *testing.T) {
 	r := defined.Features(t,
 		"count: COUNT(7d, tx, user)",
@@ -71,11 +71,11 @@ func TestSize(t *testing.T) {
 		}
 	}
 	device, user := z.Entities[0], z.Entities[1]
-	// 169 hours are kept of days: 10 events in each of at most 9. Of logins there
-	// are 7, of which 3 devices are kept.
+	// 169 hours are kept of days: 10 events in each of at most 9. There are 7 logins, and 3 devices
+	// of them are kept.
 	near("bytes of a user", user.Bytes, 150+3*8+9*5+5+3*16)
 	near("events of a user", user.Events, 10.0*169/24)
-	// Two hours of a device have less than an event: it has the one for which it is alive.
+	// A device has less than one event in two hours; it has the one that makes it alive.
 	near("bytes of a device", device.Bytes, 150+8+5)
 	near("memory", z.Memory, 86400*user.Bytes+864e3*device.Bytes)
 	near("cores of processors", z.ProcessorCores, 10*(2.0e-6+2*1.1e-6)+1*(2.0e-6+1*1.1e-6))
@@ -92,7 +92,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// What is bound by CPU, and what by memory, on a topic of two streams.
+// Covers what is bound by CPU and what by memory, on a topic of two streams.
 func TestSizeOfLargeWorkloads(t *testing.T) {
 	r := defined.Features(t, "count: COUNT(7d, tx, user)", "logins: COUNT(7d, login, user)")
 	for _, c := range []struct {
@@ -120,30 +120,30 @@ func TestSizeOfLargeWorkloads(t *testing.T) {
 
 func TestBadWorkloads(t *testing.T) {
 	r := defined.Features(t, "count: COUNT(7d, tx, user)", "logins: COUNT(7d, login, device)")
-	const amount = "a number above 0 is wanted, such as 2500, 100k, 1.5M or 64GiB, and /s for a rate"
+	const amount = "it must be a number above 0, such as 2500, 100k, 1.5M or 64GiB, and /s for a rate"
 	for text, want := range map[string]string{
-		"":                                `"": write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted`,
-		"events":                          `"events": write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted`,
+		"":                                `"": write events=100k/s,entities=100M, and optionally questions=5k/s or memory=64GiB`,
+		"events":                          `"events": write events=100k/s,entities=100M, and optionally questions=5k/s or memory=64GiB`,
 		"events=many":                     "events=many: " + amount,
 		"events=0/s":                      "events=0/s: " + amount,
 		"events=1e5/s":                    "events=1e5/s: " + amount,
 		"events=-1/s":                     "events=-1/s: " + amount,
 		"events=1.2.3/s":                  "events=1.2.3/s: " + amount,
 		"entities=9999999G":               "entities=9999999G: " + amount,
-		"events=100k":                     "events=100k: a rate is wanted, such as 100k/s",
-		"tx=100k":                         "tx=100k: a rate is wanted, such as 100k/s",
-		"entities=100k/s":                 "entities=100k/s: a number is wanted, not a rate",
-		"memory=1GiB/s":                   "memory=1GiB/s: a number is wanted, not a rate",
-		"memory=64":                       "memory=64: at least 1GiB is wanted",
+		"events=100k":                     "events=100k: it must be a rate, such as 100k/s",
+		"tx=100k":                         "tx=100k: it must be a rate, such as 100k/s",
+		"entities=100k/s":                 "entities=100k/s: it must be a number, not a rate",
+		"memory=1GiB/s":                   "memory=1GiB/s: it must be a number, not a rate",
+		"memory=64":                       "memory=64: it must be at least 1GiB",
 		"events=1/s,events=2/s":           "events=2/s: events is given twice",
 		"payment=5/s":                     `payment=5/s: there is no stream "payment" with features; there are login, tx`,
 		"card=5M":                         `card=5M: there are no features of the entity "card"; there are those of device, user`,
-		"events=1/s":                      "device, user: nothing is said of entities; write entities=100M for all",
-		"tx=1/s,entities=1":               "login: nothing is said of events; write events=100k/s for all",
+		"events=1/s":                      "device, user: no value for entities; write entities=100M for all",
+		"tx=1/s,entities=1":               "login: no value for events; write events=100k/s for all",
 		"events=1/s,tx=2/s,entities=1":    "events: less than those of tx together",
 		"events=1/s,entities=1M,user=2M":  "entities: less than those of user together",
-		"questions=5":                     "questions=5: a rate is wanted, such as 100k/s",
-		"events=1/s,entities=1,user=1G/s": `user=1G/s: a number is wanted, not a rate`,
+		"questions=5":                     "questions=5: it must be a rate, such as 100k/s",
+		"events=1/s,entities=1,user=1G/s": `user=1G/s: it must be a number, not a rate`,
 	} {
 		if _, err := ParseWorkload(r, text); fmt.Sprint(err) != want {
 			t.Errorf("%q\ngot  %v\nwant %s", text, err, want)

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the sizing as tables for the reader at a terminal.
+// WriteText writes the sizing as tables for a terminal.
 func (z *Sizing) WriteText(w io.Writer) error {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.row("TOPIC", "EVENTS A SECOND", "KEYS AN EVENT", "PARTITIONS")
@@ -22,7 +22,7 @@ func (z *Sizing) WriteText(w io.Writer) error {
 	t.section("HAVE", "", "FOR")
 	t.row("Redis masters", z.Masters, fmt.Sprintf("the greater of %d for %s GiB of state in %s GiB each, and %d for %s busy cores; a replica for each",
 		z.MastersByMemory, gibibytes(z.Memory), gibibytes(z.load.Memory), z.MastersByCPU, cores(z.RedisCores)))
-	t.row("shards", z.Shards, "the setting, fixed when the namespace is made")
+	t.row("shards", z.Shards, "the setting")
 	t.row("processor cores", z.Processors, cores(z.ProcessorCores)+" busy; over two processes or more")
 	if z.APIs > 0 {
 		t.row("API cores", z.APIs, fmt.Sprintf("%s busy with %s questions a second of %d features in %d keys; over two processes or more",
@@ -31,7 +31,7 @@ func (z *Sizing) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-// amount writes a number in three digits, or whole.
+// amount writes a number in three significant digits, or whole.
 func amount(n float64) string {
 	for _, u := range []struct {
 		size float64

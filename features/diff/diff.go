@@ -1,5 +1,5 @@
-// Package diff says what a change of definitions changes: what features mean, what of
-// the state that is there they go on with, and what they cost.
+// Package diff compares two sets of definitions: how the meaning of features changes,
+// which existing state they keep using, and how their costs change.
 package diff
 
 import (
@@ -16,17 +16,17 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Kept says what of the state that is there a feature goes on with.
+// Kept says how much of its existing state a feature goes on with.
 type Kept string
 
-// What a feature goes on with.
+// The values of Kept.
 const (
-	All  Kept = "all"  // everything that it needs is there
-	Some Kept = "some" // it needs more of what is there: a longer past, or more values
-	None Kept = "none" // something that it needs was never kept: it begins anew
+	All  Kept = "all"  // all the state it needs exists
+	Some Kept = "some" // it needs more of that state: a longer past, or more values
+	None Kept = "none" // state it needs was never kept: it starts from nothing
 )
 
-// Difference is what new definitions change in old ones.
+// Difference is what new definitions change.
 type Difference struct {
 	Streams  []Change  `json:"streams"`
 	Features []Feature `json:"features"`
@@ -34,8 +34,7 @@ type Difference struct {
 	Cost     []Cost    `json:"cost"`
 }
 
-// Change is what becomes of a stream or a service: it is new, it is gone, or some of it
-// is another.
+// Change says what happened to a stream or a service: added, removed, or changed in parts.
 type Change struct {
 	Name    string   `json:"name"`
 	New     bool     `json:"new,omitempty"`
@@ -43,39 +42,38 @@ type Change struct {
 	Changes []string `json:"changes,omitempty"`
 }
 
-// Feature is what becomes of a feature. Those that stay as they are stand in no
-// Difference.
+// Feature says what happened to a feature. A Difference has no unchanged features.
 type Feature struct {
 	Change
-	State Kept `json:"state,omitempty"` // empty for one that is gone
-	// Needs is how long a past its answers rest on, in milliseconds; 0 is all there ever
-	// was. State that is not there yet is whole after that time.
+	State Kept `json:"state,omitempty"` // empty if the feature is removed
+	// Needs is how long a past its answers cover, in milliseconds; 0 is all of it. Missing state is
+	// complete after that time.
 	Needs    int64    `json:"needs_ms,omitempty"`
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
 }
 
-// Loses says whether a service loses state by the change: a feature that it answered with
-// begins anew, or is gone.
-func (f *Feature) Loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
+// loses says whether a service loses state by the change: a feature of its answers starts from
+// nothing, or is removed.
+func (f *Feature) loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
 
-// Cost is what costs another amount than before.
+// Cost is a cost that changes.
 type Cost struct {
 	What   string `json:"what"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// Loses lists the features whose loss of state services would notice.
+// Loses lists the features whose loss of state affects services.
 func (d *Difference) Loses() (names []string) {
 	for i := range d.Features {
-		if d.Features[i].Loses() {
+		if d.Features[i].loses() {
 			names = append(names, d.Features[i].Name)
 		}
 	}
 	return names
 }
 
-// Of is what new definitions change in old ones.
+// Of computes what the new definitions change.
 func Of(before, after *features.Registry) *Difference {
 	d := &Difference{}
 	d.Streams = compare(before.Streams, after.Streams, func(s *record.Stream) string { return s.Name }, streamChanges)
@@ -107,7 +105,7 @@ func Of(before, after *features.Registry) *Difference {
 	return d
 }
 
-// compare lists what is new, gone and changed, by name.
+// compare lists what is added, removed and changed, by name.
 func compare[T any](before, after []T, name func(T) string, changes func(before, after T) []string) (all []Change) {
 	find := func(list []T, of string) int {
 		return slices.IndexFunc(list, func(t T) bool { return name(t) == of })
@@ -129,7 +127,7 @@ func compare[T any](before, after []T, name func(T) string, changes func(before,
 	return all
 }
 
-// keeps says what of the state under a plan a feature goes on with.
+// keeps says how much of the state under a plan a feature goes on with.
 func keeps(plan *state.Plan, f *features.Feature) Kept {
 	kept := All
 	for _, r := range f.Retained() {
@@ -144,8 +142,7 @@ func keeps(plan *state.Plan, f *features.Feature) Kept {
 	return kept
 }
 
-// needs is how long a past the answers of a feature rest on, in milliseconds; 0 is all
-// there ever was.
+// needs is how long a past the answers of a feature cover, in milliseconds; 0 is all of it.
 func needs(f *features.Feature) (longest int64) {
 	for _, part := range parts(f) {
 		if len(part.Parts()) > 0 {
@@ -160,7 +157,7 @@ func needs(f *features.Feature) (longest int64) {
 	return longest
 }
 
-// meanings finds what changes in the meaning of features, each once.
+// meanings finds changes in the meaning of features, each once.
 type meanings struct {
 	before, after *features.Registry
 	streams       []Change
@@ -180,7 +177,7 @@ func (m *meanings) of(name string) []string {
 	if b.Definition != a.Definition {
 		changes = append(changes, fmt.Sprintf("%s -> %s", b.Definition, a.Definition))
 	}
-	m.known[name] = changes // while its parts are looked at
+	m.known[name] = changes // while its parts are compared
 	var rests func(f *features.Feature)
 	rests = func(f *features.Feature) {
 		for _, part := range f.Parts() {
@@ -200,7 +197,7 @@ func (m *meanings) of(name string) []string {
 	return m.known[name]
 }
 
-// parts are a feature and all that it is made of.
+// parts are a feature and everything that it is made of.
 func parts(f *features.Feature) []*features.Feature {
 	all := []*features.Feature{f}
 	for _, part := range f.Parts() {
@@ -209,8 +206,8 @@ func parts(f *features.Feature) []*features.Feature {
 	return all
 }
 
-// readOtherwise says whether what features need of state is fed by other events, or by
-// other values of them.
+// readOtherwise says whether the features' state is fed by other events, or by other values of the
+// same events.
 func (m *meanings) readOtherwise(b, a *features.Feature) bool {
 	has := func(list []state.Retained, r state.Retained) bool {
 		return slices.ContainsFunc(list, func(o state.Retained) bool { return o.Key == r.Key })
@@ -266,7 +263,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 	return changes
 }
 
-// fieldText is what a field is, in one line.
+// fieldText describes a field on one line.
 func fieldText(f record.Field) string {
 	text := strings.Join(f.Path, ".")
 	if f.Expr != nil {
@@ -290,7 +287,7 @@ func fieldText(f record.Field) string {
 	return text
 }
 
-// serviceChanges are the features that a service answers with more or less.
+// serviceChanges are the features added to and removed from a service.
 func serviceChanges(before, after *features.Service) (changes []string) {
 	for _, c := range compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, _ *features.Feature) []string { return nil }) {
 		if c.New {
@@ -302,7 +299,7 @@ func serviceChanges(before, after *features.Service) (changes []string) {
 	return changes
 }
 
-// servicesOf are the services that answer with a feature, before or after.
+// servicesOf are the services with a feature, before or after.
 func servicesOf(name string, registries ...*features.Registry) (names []string) {
 	for _, r := range registries {
 		for _, s := range r.Services {
@@ -315,7 +312,7 @@ func servicesOf(name string, registries ...*features.Registry) (names []string) 
 	return slices.Compact(names)
 }
 
-// costs are the amounts that change.
+// costs lists the costs that change.
 func costs(before, after *cost.Explanation) (all []Cost) {
 	amounts := func(e *cost.Explanation) map[string]int64 {
 		m := map[string]int64{}
@@ -344,5 +341,5 @@ func costs(before, after *cost.Explanation) (all []Cost) {
 	return all
 }
 
-// duration is a number of milliseconds.
+// duration converts milliseconds.
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
