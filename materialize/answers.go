@@ -14,43 +14,42 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// answers asks the features of a row.
+// answers computes the features of a row.
 type answers struct {
 	columns []Column
 	asked   []asking
-	keys    [][]string // the different keys, each sorted
+	keys    [][]string // the distinct key sets, each sorted
 
-	now      int64    // the newest that was applied, in milliseconds
+	now      int64    // time of the newest event applied, in milliseconds
 	entities []string // by keys
 	lacks    []bool   // by keys: the row has no such entity
 	running  query.Running
-	// runBefore says that running answers are had before the row's event is applied: all
-	// of them, since none of their windows leaves it out.
+	// runBefore says that all running answers are computed before the row's event is applied,
+	// because none of their windows leaves it out.
 	runBefore bool
-	reads     bool // some answers are read anew
+	reads     bool // some answers are not running, but read
 	reading   query.Reading
-	answer    query.Answer // one that was read
+	answer    query.Answer // the last one read
 	text      []byte
 
-	// What is said of the row's answers.
+	// Totals over the row's answers.
 	found, capped, uncertain, outside int
 }
 
-// asking is a feature that each row is asked for, and the columns made of its answer.
+// asking is a feature that is asked for each row, and the columns made from its answer.
 type asking struct {
 	*features.Feature
 	first, end int  // of the columns
 	keys       int  // index
-	own        bool // it is asked about the row's own value
+	own        bool // the row's own value is the member asked about
 	before     bool // it is asked before the row's event is applied
-	place      int  // of its answers while its windows move on; -1 where it is read anew
+	index      int  // index of its running answers; -1 if it is read
 	forgets    bool
 	keep       int64 // milliseconds
 }
 
-// plan finds what is to be asked. An error is that a feature cannot be had as of before
-// its event.
-func (a *answers) plan(columns []Column, excludeCurrent bool) error {
+// prepare finds what to ask. It fails if a feature cannot be computed as of before its event.
+func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 	a.columns = columns
 	for i := range columns {
 		f := columns[i].feature
@@ -70,14 +69,14 @@ func (a *answers) plan(columns []Column, excludeCurrent bool) error {
 		some, all := excludes(f)
 		own := f.Membership() == aggregate.MembersNeeded
 		if excludeCurrent && some && !all {
-			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: leave it out of --exclude-current", f.Name)
+			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current", f.Name)
 		}
 		asked := asking{
 			Feature: f, first: i, end: i + 1, keys: at, own: own,
-			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), place: -1,
+			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1,
 		}
-		if place, ok := a.running.Take(f); ok {
-			asked.place, a.runBefore = place, asked.before
+		if index, ok := a.running.Take(f); ok {
+			asked.index, a.runBefore = index, asked.before
 		} else {
 			a.reads = true
 		}
@@ -87,8 +86,8 @@ func (a *answers) plan(columns []Column, excludeCurrent bool) error {
 	return nil
 }
 
-// excludes says whether windows of a feature leave out the event that is asked about:
-// some of them, and all.
+// excludes says whether some, and whether all, windows of a feature leave out the event being
+// scored.
 func excludes(f *features.Feature) (some, all bool) {
 	parts := f.Parts()
 	if len(parts) == 0 {
@@ -141,8 +140,8 @@ func (a *answers) without(f *asking, e *record.Event) query.Status {
 	}
 }
 
-// fill fills in the answers of a row that are to be had before its event is applied, or
-// those behind.
+// fill fills in the answers of a row that are computed before its event is applied, or those
+// computed after.
 func (a *answers) fill(ctx context.Context, from State, cells []Cell, e *record.Event, before bool) error {
 	if before == a.runBefore {
 		if err := a.run(from, e); err != nil {
@@ -159,7 +158,7 @@ func (a *answers) fill(ctx context.Context, from State, cells []Cell, e *record.
 		}
 		answer := a.next(f, e)
 		if answer.Err != nil {
-			return answer.Err // a defect: nobody else writes into memory
+			return answer.Err // a defect: nothing else writes to the memory
 		}
 		if f.own && len(answer.Items) > 0 {
 			answer.Value, answer.Items = answer.Items[0].Value, nil
@@ -172,14 +171,14 @@ func (a *answers) fill(ctx context.Context, from State, cells []Cell, e *record.
 	return nil
 }
 
-// run moves the windows of the row's entities on to its moment.
+// run moves the windows of the row's entities to its moment.
 func (a *answers) run(from State, e *record.Event) error {
 	for i := range a.running.Logs {
 		series, ok := a.running.Logs[i].Series, false
 		if a.text, ok = e.Entity(a.text[:0], series.By); !ok {
 			continue
 		}
-		log, start, beside := from.Follow(series, a.text)
+		log, start, beside := from.Log(series, a.text)
 		var windows *query.Windows
 		if beside != nil {
 			if *beside == nil {
@@ -194,7 +193,7 @@ func (a *answers) run(from State, e *record.Event) error {
 	return nil
 }
 
-// read reads what the answers need that are not running.
+// read reads what the answers that are not running need.
 func (a *answers) read(ctx context.Context, from State, e *record.Event, before bool) error {
 	if !a.reads {
 		return nil
@@ -202,7 +201,7 @@ func (a *answers) read(ctx context.Context, from State, e *record.Event, before 
 	a.reading.Reset(a.now)
 	for i := range a.asked {
 		f := &a.asked[i]
-		if f.place >= 0 || f.before != before || a.without(f, e) != "" {
+		if f.index >= 0 || f.before != before || a.without(f, e) != "" {
 			continue
 		}
 		feature := f.Feature
@@ -214,11 +213,11 @@ func (a *answers) read(ctx context.Context, from State, e *record.Event, before 
 	return a.reading.Read(ctx, from)
 }
 
-// next is the answer of the feature that is asked next.
+// next is the answer of the next feature.
 func (a *answers) next(f *asking, e *record.Event) *query.Answer {
 	status := a.without(f, e)
-	if status == "" && f.place >= 0 {
-		return a.running.Answer(f.place)
+	if status == "" && f.index >= 0 {
+		return a.running.Answer(f.index)
 	}
 	a.answer = query.Answer{Status: status, CompleteSince: state.MinTime}
 	if status == "" {

@@ -61,10 +61,10 @@ func load(t testing.TB, text string) *features.Registry {
 	return r
 }
 
-// text is a file by its name and what it holds; the name's ending says its format.
+// text is an input file; the ending of its name gives the format.
 type text struct{ stream, name, content string }
 
-// making is a training set of texts.
+// making is a training set made from texts.
 type making struct {
 	*features.Registry
 	inputs         []text
@@ -76,11 +76,11 @@ type making struct {
 	recordTime     string
 	excludeCurrent bool
 	memory         int64
-	parquet        *bytes.Buffer // the output where it is no CSV
-	rowGroup       int           // bytes of it
+	parquet        *bytes.Buffer // the output unless it is CSV
+	rowGroup       int           // bytes of a row group
 }
 
-// selected are the streams and the columns.
+// selected adds the streams and the columns to a replay.
 func (m *making) selected(r *Replay) error {
 	s := Selection{Registry: m.Registry, Service: m.service, Names: m.names, Quality: m.quality, Lists: m.parquet != nil}
 	if m.spine != "" {
@@ -140,8 +140,8 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 	return out.String(), summary, err
 }
 
-// materialize makes a training set of the events of a stream, of a text, a CSV or
-// lines, and returns what was written.
+// materialize makes a training set of a stream's events from a text in a format, and returns the
+// output.
 func materialize(t *testing.T, r *features.Registry, stream, format, input string, names ...string) (string, Summary, error) {
 	t.Helper()
 	return making{Registry: r, inputs: []text{{stream, "in." + format, input}}, stream: stream, names: names}.run(t)
@@ -149,8 +149,8 @@ func materialize(t *testing.T, r *features.Registry, stream, format, input strin
 
 const header = "at,kind.name,meta.id,who.user,who.device,amount,score,n,ok,seen,where.lat,where.lon,note\n"
 
-// Buckets have the types of their fields; empty ones, and objects of empty ones
-// only, are null. Each row holds its own event's share.
+// Buckets have the types of their fields; empty buckets, and objects that hold only empty ones, are
+// null. Each row includes its own event.
 func TestCSV(t *testing.T) {
 	in := "\ufeff" + header +
 		"2026-01-31 10:00:00,pay,007,\"o\"\"k, \\x\",d1,1.10,0.5,1.0,True,1700000000000,1,2,any\n" +
@@ -169,8 +169,7 @@ b",1,2,"{""d1"":2}",200,100
 	if err != nil || got != want {
 		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
 	}
-	// The log holds two events, and there were three in the end: three features
-	// look at it.
+	// The log holds two events of three, and three features read it.
 	if summary.Rows != 4 || summary.Events != 4 || summary.Passed != 1 || summary.Capped != 3 {
 		t.Errorf("%+v", summary)
 	}
@@ -187,7 +186,7 @@ b",false,"o""k, \x",,,,,200,
 	}
 }
 
-// Lines are what the topic has; an id may be a number.
+// A line holds the value of a record; an ID may be a number.
 func TestLines(t *testing.T) {
 	in := `{"at":"2026-01-31 10:00:00","kind":{"name":"pay"},"meta":{"id":1},"who":{"user":"","device":"d"},"amount":"1.5"}` + "\n\n" +
 		`{"at":"2026-01-31 11:00:00","kind":{"name":"pay"},"meta":{"id":"x\ty"},"who":{"user":"","device":"d"},"amount":2}`
@@ -197,9 +196,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Seen is asked about the event's own value, and the event is not counted:
-// false is a first time, and null that there is no value. Events of the file
-// count in its order.
+// SEEN is about the event's own value and does not count the event itself: false means a first
+// time, null means no value. Events of the file count in its order.
 func TestFirstTimes(t *testing.T) {
 	r := load(t, `
 streams:
@@ -250,7 +248,7 @@ func TestBadInput(t *testing.T) {
 		{"csv", row("1,u,d,\"1,5\",,,,,,,"), `in.csv:2: column amount: expected a number, found "1,5"`},
 		{"csv", row("1,u,d,NaN,,,,,,,"), `in.csv:2: column amount: expected a number, found "NaN"`},
 		{"csv", row("1,u,d,1 ,,,,,,,"), `in.csv:2: column amount: expected a number, found "1 "`},
-		{"csv", row("1,u,d,1.234,,,,,,,"), "in.csv:2: stream pay: amount: expected a decimal of 64 bits with at most 2 digits behind the point, found 1.234"},
+		{"csv", row("1,u,d,1.234,,,,,,,"), "in.csv:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found 1.234"},
 		{"csv", row("1,u,d,,,,yes,,,,"), `in.csv:2: column ok: expected true or false, found "yes"`},
 		{"csv", row("1,u,d,,,,,today,,,"), "in.csv:2: stream pay: seen: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
 		{"csv", row("1,u,d,,,,,,1,,"), `in.csv:2: stream pay: where: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
@@ -261,7 +259,7 @@ func TestBadInput(t *testing.T) {
 		{"csv", header + ",pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: the event has no timestamp"},
 		{"csv", header + "31.1.2026,pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
 		{"ndjson", "\n{\n", "in.ndjson:2: stream pay: malformed JSON at byte 1 of 1"},
-		{"ndjson", line(`,"n":1.5`), "in.ndjson:2: stream pay: n: expected an integer of 64 bits, found 1.5"},
+		{"ndjson", line(`,"n":1.5`), "in.ndjson:2: stream pay: n: expected a 64-bit integer, found 1.5"},
 		{"ndjson", strings.Replace(line(""), `"id":1`, `"id":true`, 1), "in.ndjson:2: stream pay: meta.id: expected a string or a number, found a bool"},
 	} {
 		_, _, err := materialize(t, load(t, definitions), "pay", c.format, c.in)
@@ -271,8 +269,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Values by category are an object in one cell, in the order of their names:
-// as a question answers, with nothing where there is no entity.
+// Values by category are an object in one cell, sorted by name, as in the answer to a question; the
+// cell is empty without an entity.
 func TestValuesByCategoryInCSV(t *testing.T) {
 	r := load(t, `
 streams: {s: {topic: t, timestamp: at, id: id, fields: {user: string, shop: string, no: int, rate: float, name: string}}}
@@ -354,8 +352,8 @@ features:
   through_exact: SUM(2h, pay, amount, SET(1d, pay, device, user), tile=exact, where='score > 0.5')
 `
 
-// randomEvents are events of randomDefinitions, some out of order and some
-// without some of their fields, as lines and as they are.
+// randomEvents returns events of randomDefinitions, as lines and decoded. Some are out of order,
+// and some lack fields.
 func randomEvents(t *testing.T) (in string, events []map[string]any) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -382,7 +380,7 @@ func randomEvents(t *testing.T) (in string, events []map[string]any) {
 	return lines.String(), events
 }
 
-// near says whether two values are equal but for the order of a sum.
+// near reports whether two values are equal except for rounding in a sum.
 func near(a, b string) bool {
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// parquetRoot is the schema of a row: the library's own groups order their
-// fields by name.
+// parquetRoot is the schema of a row. It keeps the order of the fields; the library's own groups
+// sort them by name.
 type parquetRoot struct {
 	parquet.Group
 	fields []parquet.Field
@@ -21,7 +21,7 @@ type parquetRoot struct {
 // Fields are the columns in their order.
 func (r parquetRoot) Fields() []parquet.Field { return r.fields }
 
-// GoType is that of a row in Go, which there is none of.
+// GoType is empty: rows have no type in Go.
 func (r parquetRoot) GoType() reflect.Type { return reflect.TypeFor[struct{}]() }
 
 type parquetField struct {
@@ -33,31 +33,31 @@ func (f parquetField) Name() string { return f.name }
 
 func (f parquetField) Value(reflect.Value) reflect.Value { panic("rows are written by their values") }
 
-// parquetColumn is a column as Parquet has it: the leaves of its node.
+// parquetColumn is a column in Parquet: the leaves of its node.
 type parquetColumn struct {
 	name   string
 	list   bool
 	leaves []parquetLeaf
 }
 
-// parquetLeaf is where values of one type stand in a column.
+// parquetLeaf is the part of a column that holds values of one type.
 type parquetLeaf struct {
 	column int // in the file
 	kind   value.Type
 	scale  uint8
-	level  int // the definition level of its values; that of its nulls is below
+	level  int // the definition level of its values; its nulls have a lower one
 	of     func(*aggregate.Item) value.Value
 }
 
-// The definition levels: in a column that may be null, in an element of its
-// list, and where that may be null, too.
+// The definition levels of a value in a nullable column, in an element of its list, and in a
+// nullable part of that element.
 const (
 	isCell = iota + 1
 	isElement
 	isPart
 )
 
-// parquet is the column and its node, its leaves counted from the first one.
+// parquet returns the column and its node. Its leaves are numbered from first.
 func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	pc := parquetColumn{name: c.Name}
 	kind, scale, shape := c.typed()
@@ -95,7 +95,7 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	if shape == aggregate.List {
 		return pc, parquet.Optional(parquet.List(val(isPart, valueOf)))
 	}
-	// The library orders these by name, and so the leaves.
+	// The library sorts these by name, so the leaves are in that order.
 	if shape == aggregate.Categories {
 		of, digits := c.category()
 		leaf(isElement, of, digits, func(i *aggregate.Item) value.Value { return i.Category })
@@ -112,10 +112,10 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	return pc, parquet.Optional(parquet.List(element))
 }
 
-// decimalDigits are those that a decimal of 64 bits may have in Parquet.
+// decimalDigits is the most digits that a 64-bit decimal may have in Parquet.
 const decimalDigits = 18
 
-// parquetType is the node of values of a type.
+// parquetType returns the node for values of a type.
 func parquetType(t value.Type, scale uint8) parquet.Node {
 	switch t {
 	case value.Int:
@@ -133,8 +133,8 @@ func parquetType(t value.Type, scale uint8) parquet.Node {
 	}
 }
 
-// value is a value as the leaf holds it. The whole numbers of some features are
-// neutral values of other types.
+// value converts a value to the leaf's type. Some features have a whole number as the neutral value
+// of another type.
 func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	switch {
 	case v.IsNull():
@@ -148,7 +148,7 @@ func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	case l.kind == value.Decimal:
 		num, ok := digits(v, l.scale)
 		if !ok {
-			return parquet.Value{}, fmt.Errorf("%s has more than the %d digits of a decimal in Parquet, %d of them behind the point; write a .csv",
+			return parquet.Value{}, fmt.Errorf("%s has more than the %d digits of a decimal in Parquet, %d of them after the decimal point; write a .csv",
 				v.AppendText(nil), decimalDigits, l.scale)
 		}
 		return parquet.Int64Value(num), nil
@@ -159,8 +159,8 @@ func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	}
 }
 
-// digits is a whole number or a decimal times 10^scale, if a decimal of Parquet
-// can be as great.
+// digits returns a whole number or a decimal times 10^scale. ok is false if it does not fit a
+// Parquet decimal.
 func digits(v value.Value, scale uint8) (num int64, ok bool) {
 	const most = 1e18 - 1
 	if v.Wide() {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// toParquet replays lines into a Parquet file with row groups of so many bytes.
+// toParquet replays lines into a Parquet file with row groups of at most most bytes.
 func toParquet(t *testing.T, r *features.Registry, stream, input string, most int, names ...string) *parquet.File {
 	t.Helper()
 	var out bytes.Buffer
@@ -165,7 +165,7 @@ const wantSchema = `message training_set {
 	}
 }`
 
-// The library's maps have decimals without their point.
+// The library shows decimals in maps without their decimal point.
 var wantRows = []string{
 	`{"amount":1.1,"amounts":[{"count":0,"from":null,"to":1},{"count":1,"from":1,"to":10.5},{"count":0,"from":10.5,"to":null}],"apart":{"d1":110},` +
 		`"devices":["d1"],"events":1,"frequent":[{"count":1,"value":"d1"}],"latest":[1.1],"n":-3,"none":{},"ok":true,"paid":1.1,` +
@@ -177,8 +177,7 @@ var wantRows = []string{
 		`"place":null,"places":null,"score":null,"seen":null,"the, id.of it":"c","user":null,"vat":null,"where":null}`,
 }
 
-// A Parquet file of many row groups holds what the CSV of the same events does,
-// value by value.
+// A Parquet file with many row groups equals the CSV of the same events, value by value.
 func TestParquetEqualsCSV(t *testing.T) {
 	r := load(t, randomDefinitions)
 	in, _ := randomEvents(t)
@@ -222,7 +221,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 	}
 }
 
-// asInCSV is a value of a Parquet file as a CSV has it.
+// asInCSV formats a value of a Parquet file as in a CSV.
 func asInCSV(v parquet.Value, t *format.LogicalType) string {
 	var decimal *format.DecimalType
 	if t != nil {
@@ -240,7 +239,7 @@ func asInCSV(v parquet.Value, t *format.LogicalType) string {
 	}
 }
 
-// What a decimal or an integer of Parquet cannot hold is refused.
+// A decimal or an integer that does not fit Parquet's type is refused.
 func TestParquetNumbers(t *testing.T) {
 	for _, c := range []struct {
 		v     value.Value
@@ -251,13 +250,13 @@ func TestParquetNumbers(t *testing.T) {
 		{value.Value{Type: value.Int, Num: 3}, 2, "300"},
 		{value.Value{Type: value.Decimal, Scale: 2, Num: 999_999_999_999_999_999}, 2, "999999999999999999"},
 		{value.Value{Type: value.Decimal, Scale: 2, Num: -1_000_000_000_000_000_000}, 2,
-			"-10000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
+			"-10000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them after the decimal point; write a .csv"},
 		{value.Value{Type: value.Decimal, Num: 1_000_000_000_000_000_000}, 1,
-			"1000000000000000000 has more than the 18 digits of a decimal in Parquet, 1 of them behind the point; write a .csv"},
+			"1000000000000000000 has more than the 18 digits of a decimal in Parquet, 1 of them after the decimal point; write a .csv"},
 		{value.Value{Type: value.Int, Num: math.MinInt64}, 18,
-			"-9223372036854775808 has more than the 18 digits of a decimal in Parquet, 18 of them behind the point; write a .csv"},
+			"-9223372036854775808 has more than the 18 digits of a decimal in Parquet, 18 of them after the decimal point; write a .csv"},
 		{value.Value{Type: value.Decimal, Scale: 2, Num: 100, Carry: 1}, 2,
-			"184467440737095517.16 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
+			"184467440737095517.16 has more than the 18 digits of a decimal in Parquet, 2 of them after the decimal point; write a .csv"},
 		{value.Value{Type: value.Int, Num: math.MinInt64}, 0, "-9223372036854775808"},
 		{value.Value{Type: value.Int, Num: 0, Carry: 1}, 0,
 			"18446744073709551616 does not fit into the 64 bits of an integer in Parquet; write a .csv"},

@@ -14,36 +14,35 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// State is what a replay keeps state in; it has to be empty.
+// State keeps the state of a replay; it must be empty.
 type State interface {
 	Apply(context.Context, *state.Batch) error
 	query.Reader
-	// Follow returns the log of an entity, the place of its first record, and a place for
-	// what is kept beside it.
-	Follow(series *state.Series, entity []byte) (log state.Log, start int64, beside *any)
+	// Log returns the log of an entity, the position of its first record, and where the caller may
+	// keep data beside it.
+	Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any)
 }
 
 // Replay makes one training set.
 type Replay struct {
 	Registry *features.Registry
 	Inputs   []Input
-	// Stream is that whose events are the rows; nil where they are those of Spine.
+	// Stream is the stream whose events are the rows; nil if the rows are those of Spine.
 	Stream  *record.Stream
 	Spine   *Spine
 	Columns []Column
 	State   State
-	// AsServed lets an event count from when its record came, as it did in production,
-	// and not from its own time on. Events that cannot be used are set aside then.
+	// AsServed counts an event from the time when its record arrived, as in production, and not
+	// from its own time. Events that cannot be used are then set aside.
 	AsServed bool
-	// RecordTime is the path of the time at which an event's record came; empty where
-	// envelopes say it.
+	// RecordTime is the path of the arrival time of an event's record; empty if envelopes have it.
 	RecordTime string
-	// ExcludeCurrent makes the rows of Stream without their own events.
+	// ExcludeCurrent computes the rows of Stream without their own events.
 	ExcludeCurrent bool
-	// Memory is how many bytes of events and rows are held until they are sorted on disk;
-	// 0 is DefaultMemory.
+	// Memory is how many bytes of events and rows are held before they are sorted on disk; 0 means
+	// DefaultMemory.
 	Memory int64
-	// Progress, if there is one, is called now and then.
+	// Progress, if not nil, is called from time to time.
 	Progress func(Progress)
 
 	answers answers
@@ -52,23 +51,23 @@ type Replay struct {
 	cells   []Cell
 }
 
-// Progress says how far a replay is.
+// Progress is the progress of a replay.
 type Progress struct {
-	Reading bool    // files are read; behind that rows are made
-	Share   float64 // of the reading or of the making; -1 where it is not known
+	Reading bool    // files are being read; afterwards rows are made
+	Share   float64 // share done of the phase; -1 if unknown
 	Events  int     // read
 	Rows    int     // made
 }
 
-// lookEvery is how many events pass between two looks at the context and the progress.
+// lookEvery is how many events pass between checks of the context and the progress.
 const lookEvery = 256
 
-// DefaultMemory is Replay.Memory where nobody says otherwise.
+// DefaultMemory is the default of Replay.Memory.
 const DefaultMemory = 64 << 20
 
-// Run reads all files, replays them, and writes the rows in the order of their moments,
-// those of one moment in that of their file, to a writer that it opens for the columns,
-// and closes once all is written. Errors about an event or a row say where it stands.
+// Run reads all files, replays them, and writes the rows, ordered by moment and then as in their
+// file, to a writer that it opens for the columns, and closes after writing all. Errors about an
+// event or a row include its location.
 func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (Summary, error) {
 	t := &timeline{Replay: r, sorter: extsort.New(cmp.Or(r.Memory, DefaultMemory))}
 	err := r.run(ctx, t, open)
@@ -79,7 +78,7 @@ func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (
 }
 
 func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writer, error)) error {
-	if err := r.answers.plan(r.Columns, r.ExcludeCurrent); err != nil {
+	if err := r.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
 		return err
 	}
 	t.prepare()
@@ -88,7 +87,7 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	}
 	r.summary.Spilled = t.sorter.Spilled()
 	if r.Spine != nil {
-		r.Spine.settle(r.Columns)
+		r.Spine.setTypes(r.Columns)
 	}
 	w, err := open(r.Columns)
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	return w.Close()
 }
 
-// replay applies the events in their order and writes the rows.
+// replay applies the events in order and writes the rows.
 func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 	sorted, err := t.sorter.Sorted()
 	if err != nil {
@@ -221,7 +220,7 @@ func (r *Replay) write(w Writer, at func(error) error) error {
 	return nil
 }
 
-// look shows how far the reading is, and ends it with the context.
+// look reports how far the reading is, and ends it with the context.
 func (r *Replay) look(ctx context.Context, share float64) error {
 	return r.lookAt(ctx, Progress{Reading: true, Share: share})
 }

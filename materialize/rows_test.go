@@ -45,8 +45,8 @@ func shopMaking(t *testing.T) making {
 	return making{Registry: load(t, shop), stream: "pay", inputs: []text{{"pay", "pay.ndjson", shopPays}, {"login", "login.csv", shopLogins}}}
 }
 
-// The rows of a spine hold what happened until their very millisecond; its columns are
-// passed on as they are, in the order of the rows' moments.
+// The rows of a spine include events up to and including their millisecond. Its columns are copied
+// unchanged, in the order of the rows' moments.
 func TestSpine(t *testing.T) {
 	m := shopMaking(t)
 	m.spine = "label,at,user,more,shop\n" +
@@ -70,8 +70,8 @@ func TestSpine(t *testing.T) {
 	}
 }
 
-// Rows that are events hold events of others until their millisecond, of their own
-// stream those before them, and themselves unless that is not wanted.
+// Rows that are events include events of other streams up to their millisecond, and of their own
+// stream those before them. They include themselves unless that is disabled.
 func TestEventsAsRows(t *testing.T) {
 	m := shopMaking(t)
 	m.names = []string{"amount", "count", "before", "logins"}
@@ -98,12 +98,12 @@ p4,4,3,3,2
 	}
 	m.names = []string{"both"}
 	_, _, err = m.run(t)
-	if want := `feature "both" leaves the event itself out of some of its windows, and not of others, so there is no value before the event: leave it out of --exclude-current`; fmt.Sprint(err) != want {
+	if want := `feature "both" leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current`; fmt.Sprint(err) != want {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A feature that is asked about a value is asked about the one of the spine.
+// A feature that needs a member takes it from the spine.
 func TestSpineNamesMembers(t *testing.T) {
 	m := shopMaking(t)
 	m.names = []string{"known"}
@@ -115,7 +115,7 @@ func TestSpineNamesMembers(t *testing.T) {
 	}
 }
 
-// Beside each value stands how good it is.
+// The quality of each value is in the columns beside it.
 func TestQuality(t *testing.T) {
 	m := shopMaking(t)
 	m.spine, m.names, m.quality = "at,user\n1700000000000,u\n1700000002000,u\n1700000002000,\n", []string{"near"}, true
@@ -129,8 +129,8 @@ func TestQuality(t *testing.T) {
 	}
 }
 
-// Envelopes hold the events of several topics, and say when the records came; what
-// production would have set aside is left out.
+// Envelopes hold events of several topics and the record times; events that would be dead letters
+// in production are left out.
 func TestEnvelopesAsServed(t *testing.T) {
 	in := `{"topic":"payments","key":"k","value":{"kind":"pay","id":"p1","at":1700000000000,"user":"u","amount":1},"timestamp":1700000005000}
 {"topic":"payments","key":"k","value":{"kind":"pay","id":"p2","at":1700000001000,"user":"u","amount":"x"},"timestamp":1700000001000}
@@ -144,7 +144,7 @@ func TestEnvelopesAsServed(t *testing.T) {
 	if want := "at,user,paid,logins\n1700000004999,u,0,1\n1700000005000,u,1,1\n"; got != want || err != nil {
 		t.Errorf("%v\n%s", err, got)
 	}
-	first := `all.ndjson:2: stream pay: amount: expected a decimal of 64 bits with at most 2 digits behind the point, found a string`
+	first := `all.ndjson:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string`
 	if summary.SetAside != 2 || fmt.Sprint(summary.FirstSetAside) != first || summary.Passed != 1 {
 		t.Errorf("%+v", summary)
 	}
@@ -154,8 +154,8 @@ func TestEnvelopesAsServed(t *testing.T) {
 	}
 }
 
-// What is passed on into a Parquet file has the type of what stands in it, and is text
-// where that would change it.
+// Columns copied into a Parquet file get the type of their values, or text if a type would change
+// them.
 func TestTypesThatArePassedOn(t *testing.T) {
 	m := shopMaking(t)
 	m.names, m.parquet, m.rowGroup = []string{"count"}, &bytes.Buffer{}, 1<<20
@@ -196,7 +196,7 @@ func TestTypesThatArePassedOn(t *testing.T) {
 	}
 }
 
-// Every use that cannot be has its message.
+// Every invalid use has a message.
 func TestBadTrainingSets(t *testing.T) {
 	spine := func(header string, rows ...string) func(*making) {
 		return func(m *making) { m.spine = header + "\n" + strings.Join(rows, "\n") }

@@ -13,17 +13,17 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Spine is a file of the rows that a training set is to have: entities, by columns with
-// the names of features' keys, moments, and columns that are passed on.
+// Spine is a file of the rows that a training set should have. Its columns are entities, named
+// after the keys of features, the moment of each row, and columns that are passed on unchanged.
 type Spine struct {
 	table  source.Table
 	time   string // the name of the column of moments
 	stream *record.Stream
 	rows   *source.Rows
-	types  []seenTypes // of the columns, by what stands in them
+	types  []seenTypes // by column, from its contents
 }
 
-// NewSpine makes a spine of a table, whose moments stand in the column of that name.
+// NewSpine makes a spine from a table. timeColumn names the column of its moments.
 func NewSpine(t source.Table, timeColumn string) (*Spine, error) {
 	if columns := t.Columns(); !slices.Contains(columns, timeColumn) {
 		return nil, t.At(1, fmt.Errorf("the moments of the rows: %s; --time-column names another", spelling.Unknown("column", timeColumn, columns)))
@@ -31,8 +31,8 @@ func NewSpine(t source.Table, timeColumn string) (*Spine, error) {
 	return &Spine{table: t, time: timeColumn, types: make([]seenTypes, len(t.Columns()))}, nil
 }
 
-// ask makes of what the features of columns ask by the fields of the spine's rows: they
-// are read as the fields of an event are.
+// ask makes the fields that the columns' features ask for the fields of the spine's rows. Rows are
+// then decoded like events.
 func (s *Spine) ask(columns []Column) (err error) {
 	s.stream = &record.Stream{
 		Name: "of the rows", Topic: "rows", Timestamp: record.TimestampPath{Path: []string{s.time}, Unit: "ms"},
@@ -57,15 +57,15 @@ func (s *Spine) ask(columns []Column) (err error) {
 	return err
 }
 
-// note looks at the cells of a row for the types of the columns.
+// note updates the types of the columns from the cells of a row.
 func (s *Spine) note(cells []source.Cell) {
 	for i := range cells {
 		s.types[i].see(&cells[i])
 	}
 }
 
-// settle gives the columns that are passed on the types of what stands in them.
-func (s *Spine) settle(columns []Column) {
+// setTypes gives the columns that are passed on the types of their contents.
+func (s *Spine) setTypes(columns []Column) {
 	for i := range columns {
 		if c := &columns[i]; c.of == passedOn {
 			c.field = record.Field{Name: c.Name, Type: s.types[c.at].common()}
@@ -73,8 +73,7 @@ func (s *Spine) settle(columns []Column) {
 	}
 }
 
-// seenTypes are the types that each cell of a column could have had; its null cells say
-// nothing.
+// seenTypes says which types the cells of a column have had so far. Null cells have none.
 type seenTypes struct{ any, text, fraction, number, truth, time bool }
 
 func (t *seenTypes) see(c *source.Cell) {
@@ -115,7 +114,7 @@ func (t *seenTypes) seeNumber(text string) {
 	}
 }
 
-// common is the type that all cells have: that of a text where they differ.
+// common returns the type that fits all cells; it is string if they differ.
 func (t *seenTypes) common() value.Type {
 	switch *t {
 	case seenTypes{any: true, number: true}:
@@ -131,7 +130,7 @@ func (t *seenTypes) common() value.Type {
 	}
 }
 
-// passed is a cell of a column with a type as it is passed on.
+// passed makes the cell that passes on a text of a column of a type.
 func passed(t value.Type, text []byte) (Cell, error) {
 	c := Cell{Text: text, Value: value.Value{Type: t}}
 	var err error
@@ -152,7 +151,7 @@ func passed(t value.Type, text []byte) (Cell, error) {
 	return c, err
 }
 
-// appendCells appends the cells of a row that is to be sorted.
+// appendCells encodes the cells of a row for sorting.
 func appendCells(dst []byte, cells []source.Cell) []byte {
 	for _, c := range cells {
 		if c.Kind == source.Null {

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// runningDefinitions have each function that goes on with a window, and windows of every
-// form that begins by the clock, some over logs with a cap that is reached.
+// runningDefinitions have each function that moves with a window, and windows of every type that
+// begins by the clock, some over logs that reach their cap.
 const runningDefinitions = `
 streams:
   pay: {topic: t, timestamp: at, fields: {user: string, shop: string, till: {type: string, path: shop}, amount: decimal, score: float, text: string, ok: bool}}
@@ -41,8 +41,7 @@ features:
   greatest_of_few: MAX(10s, pay, amount, till, tile=exact, delay=10s, max=7)
 `
 
-// Answers of windows that are moved on are those that are read anew, whatever the order of
-// events and of moments.
+// Answers of moved windows equal fresh ones, whatever the order of events and of moments.
 func TestRunningEqualsReading(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(runningDefinitions))
 	if err != nil {
@@ -114,7 +113,7 @@ func compareRunning(t *rapid.T, all []*features.Feature, running *query.Running,
 	for _, user := range []string{"u", "nobody"} {
 		entityOf := func(by string) string { return map[string]string{"user": user, "shop": "s", "till": "s"}[by] }
 		for i, log := range running.Logs {
-			held, start, beside := store.Follow(log.Series, []byte(entityOf(log.Series.By[0])))
+			held, start, beside := store.Log(log.Series, []byte(entityOf(log.Series.By[0])))
 			var windows *query.Windows
 			if beside != nil {
 				if *beside == nil {

@@ -7,27 +7,27 @@ import (
 	"io"
 )
 
-// Iterator gives items in their order.
+// Iterator returns items in order.
 type Iterator struct {
-	// heads are a heap by the keys of their items, those of equal keys by their places.
+	// heads are a heap ordered by the keys of their items, then by their runs.
 	heads   []head
 	started bool
 }
 
 // head is the next item of a run.
 type head struct {
-	key   Key
-	data  []byte
-	place int // of the run among the others
-	next  func(*head) error
+	key  Key
+	data []byte
+	run  int // of the run among the others
+	next func(*head) error
 }
 
 func (h *head) before(o *head) bool {
 	c := h.key.Compare(o.key)
-	return c < 0 || c == 0 && h.place < o.place
+	return c < 0 || c == 0 && h.run < o.run
 }
 
-// inMemory are the items that are held.
+// inMemory are the items held in memory.
 func (s *Sorter) inMemory() head {
 	return head{next: func(h *head) error {
 		if len(s.items) == 0 {
@@ -45,12 +45,12 @@ func (s *Sorter) merge(runs []run) (*Iterator, error) {
 	it := &Iterator{}
 	for i, r := range runs {
 		in := bufio.NewReaderSize(io.NewSectionReader(s.file, r.from, r.to-r.from), mergeBuffer)
-		it.heads = append(it.heads, head{place: i, next: func(h *head) error { return h.read(in) }})
+		it.heads = append(it.heads, head{run: i, next: func(h *head) error { return h.read(in) }})
 	}
 	return it, nil
 }
 
-// read reads the next item; io.EOF is behind the last.
+// read reads the next item; io.EOF comes after the last.
 func (h *head) read(in *bufio.Reader) (err error) {
 	if h.key.Time, err = binary.ReadVarint(in); err != nil {
 		if err == io.EOF {
@@ -76,8 +76,7 @@ func (h *head) read(in *bufio.Reader) (err error) {
 	return nil
 }
 
-// Next returns the next item, whose data holds until the call after; io.EOF is behind
-// the last.
+// Next returns the next item, whose data is valid until the next call; io.EOF comes after the last.
 func (it *Iterator) Next() (Key, []byte, error) {
 	if !it.started {
 		it.started = true
@@ -97,8 +96,8 @@ func (it *Iterator) Next() (Key, []byte, error) {
 	return it.heads[0].key, it.heads[0].data, nil
 }
 
-// advance moves the run at a place of the heap on, and puts it where it belongs. All
-// places behind it hold the heap's order.
+// advance moves the run at an index of the heap to its next item, and restores the heap order. All
+// later indexes must be in heap order.
 func (it *Iterator) advance(i int) error {
 	err := it.heads[i].next(&it.heads[i])
 	if err != nil && err != io.EOF {

@@ -13,7 +13,7 @@ import (
 // maxLine is the greatest length of a line in bytes.
 const maxLine = 64 << 20
 
-// lines are the lines of a text; empty ones are passed over.
+// lines reads the lines of a text and skips empty ones.
 type lines struct {
 	file    string
 	scanner *bufio.Scanner
@@ -49,16 +49,16 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
-// jsonEvents are events as lines, a JSON object each: as they stand, or in
-// envelopes. The first line tells which.
+// jsonEvents reads one JSON object per line: an event, or an envelope with one. The first line
+// decides which.
 type jsonEvents struct {
 	*lines
 	known, wrapped bool
 }
 
-// NewEvents reads events from lines of JSON: as the topic has them, or in envelopes as
-// `weir generate` writes them, {"topic", "key", "value"} with perhaps a "timestamp" of
-// the record, where a value is an object. The file is named in errors.
+// NewEvents reads events from lines of JSON. A line is an event as in the topic, or an envelope as
+// `weir generate` writes it: {"topic", "key", "value"}, and optionally the record's "timestamp".
+// The value must be an object. Errors name the file.
 func NewEvents(file string, r io.Reader) Source { return &jsonEvents{lines: newLines(file, r)} }
 
 func (e *jsonEvents) Next(event *Event) error {
@@ -85,7 +85,7 @@ func (e *jsonEvents) Next(event *Event) error {
 	return nil
 }
 
-// envelope is a record with what stands around its value.
+// envelope is a record in JSON, with its topic, key and time.
 type envelope struct {
 	Topic     *string         `json:"topic"`
 	Key       json.RawMessage `json:"key"`
@@ -96,7 +96,7 @@ type envelope struct {
 	Headers   json.RawMessage `json:"headers"`
 }
 
-// unwrap reads an envelope; false where the line is none.
+// unwrap reads an envelope. ok is false if the line is none.
 func unwrap(line []byte) (e envelope, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
@@ -104,16 +104,15 @@ func unwrap(line []byte) (e envelope, ok bool) {
 	return e, err == nil && e.Topic != nil && len(e.Value) > 0 && !d.More()
 }
 
-// jsonTable is a table of lines, a flat JSON object each. The first line has all
-// columns.
+// jsonTable is a table of flat JSON objects, one per line. The first line has all columns.
 type jsonTable struct {
 	*lines
 	columns []string
 	cells   []Cell
-	first   bool // the row that was read for its columns is the next
+	first   bool // the row that was read for its columns comes next
 }
 
-// newJSONTable reads a table from lines of JSON. The file is named in errors.
+// newJSONTable reads a table from lines of JSON. Errors name the file.
 func newJSONTable(file string, r io.Reader) (Table, error) {
 	t := &jsonTable{lines: newLines(file, r)}
 	line, err := t.next()
@@ -165,7 +164,7 @@ func (t *jsonTable) Next() ([]Cell, error) {
 	return t.cells, nil
 }
 
-// members reads the members of a flat JSON object in their order.
+// members reads the members of a flat JSON object in order.
 func members(line []byte, each func(name string, c Cell) error) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
@@ -200,7 +199,7 @@ func members(line []byte, each func(name string, c Cell) error) error {
 		return errors.New("malformed JSON")
 	}
 	if d.More() {
-		return errors.New("malformed JSON: something stands behind the object")
+		return errors.New("malformed JSON: the line continues after the object")
 	}
 	return nil
 }

@@ -14,14 +14,14 @@ type CellKind uint8
 // The kinds of cells.
 const (
 	Null    CellKind = iota
-	Untyped          // text of which the file does not say what it is, as in a CSV
+	Untyped          // text whose type the file does not say, as in a CSV
 	String
 	Number // a number as JSON writes it
 	Bool   // true or false
 	Time
 )
 
-// Cell is what a row of a table holds in a column.
+// Cell is the value of a row in one column.
 type Cell struct {
 	Kind CellKind
 	Text []byte // of a Time in RFC 3339
@@ -30,42 +30,41 @@ type Cell struct {
 
 // Table is a file of rows, each with the same columns.
 type Table interface {
-	// Columns are the names of the columns, no two the same.
+	// Columns returns the names of the columns, all different.
 	Columns() []string
-	// Select says that only the cells of some columns will be looked at; the others
-	// may be Null. Without it all are read.
+	// Select says that only some columns are needed; the cells of the others may be Null. Without
+	// it all columns are read.
 	Select(columns []int)
-	// Next reads the next row, a cell for each column; they hold until the call after.
-	// io.EOF is behind the last row. Other errors are a *LineError.
+	// Next reads the next row, with one cell per column, valid until the next call. It returns
+	// io.EOF after the last row; other errors are a *LineError.
 	Next() ([]Cell, error)
-	// Line is where the row read last stands, for At.
+	// Line returns the line of the row that was read last, for At.
 	Line() int
-	// At places an error about the row at a line.
+	// At adds a line to an error about the row.
 	At(line int, err error) error
 }
 
-// events are rows of a table as the events of a stream.
+// events reads the rows of a table as events of a stream.
 type events struct {
 	Table
 	root  *node
 	value []byte
 }
 
-// EventsOf reads a table as events of a stream. A column's name is the path of a
-// field, of the event's time, its id or a name in the stream's match; a location has
-// two, with .lat and .lon behind its path. All of them must be there. Other columns
-// are passed over.
+// EventsOf reads a table as events of a stream. A column is named after the path of a field, of the
+// event's time or id, or of a name in the stream's match. A location has two columns, whose names
+// are its path followed by .lat and .lon. All of these must exist; other columns are skipped.
 //
-// What a cell becomes is decided by the type of its field; null, and an empty cell of
-// a CSV, are null:
+// The type of the field decides what its cells must hold. Null, and an empty cell of a CSV, are
+// null:
 //
-//	string              the text as it stands, or a whole number
+//	string              the text as it is, or a whole number
 //	int, float, decimal a number as in JSON
 //	bool                true and false, also with capital letters, or 1 and 0
 //	timestamp           a number or text in the form of the unit, or a typed time
 //
-// The id, if it is no field, and the names in a match are strings in a CSV, and what
-// they are in other files.
+// The id, if it is not a field, and the names in a match are strings in a CSV. In other files they
+// have the type of the cell.
 func EventsOf(t Table, stream *record.Stream) (Source, error) {
 	root, err := newTree(stream, t.Columns())
 	if err != nil {
@@ -88,7 +87,7 @@ func (e *events) Next(event *Event) error {
 	return nil
 }
 
-// twice is an error where a name stands in a list more than once.
+// twice returns an error if a list has a name more than once.
 func twice(names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
@@ -98,25 +97,25 @@ func twice(names []string) error {
 	return nil
 }
 
-// Rows reads the rows of a table as JSON objects of some fields, the form in which
-// records are decoded.
+// Rows reads the rows of a table as JSON objects with some fields, which the decoder reads like
+// records.
 type Rows struct {
 	Table
 	root  *node
 	value []byte
 }
 
-// RowsOf reads fields out of a table: those of a stream, whose time is Instant.
+// RowsOf reads the fields of a stream from a table. Event times become milliseconds.
 func RowsOf(t Table, stream *record.Stream) (*Rows, error) {
 	root, err := newTree(stream, t.Columns())
 	if err != nil {
 		return nil, t.At(1, err)
 	}
-	root.add(stream.Timestamp.Path).form = isInstant
+	root.add(stream.Timestamp.Path).typ = isInstant
 	return &Rows{Table: t, root: root}, nil
 }
 
-// Next returns the next row's object and its cells, which hold until the call after.
+// Next returns the next row's object and its cells, valid until the next call.
 func (r *Rows) Next() (value []byte, cells []Cell, err error) {
 	if cells, err = r.Table.Next(); err != nil {
 		return nil, nil, err

@@ -14,42 +14,42 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// node is a value in the JSON objects that the rows of a table become: a cell, or
-// an object where it has children.
+// node is a value in the JSON objects that rows are converted to: a cell, or an object if it has
+// children.
 type node struct {
 	name     string
 	path     string
 	children []*node
 	column   int
-	form     form
-	unit     string // of a moment, see record.TimestampPath; empty: milliseconds or RFC 3339
+	typ      cellType
+	unit     string // of a timestamp, see record.TimestampPath; empty: milliseconds or RFC 3339
 }
 
-// form is how a cell stands in JSON.
-type form uint8
+// cellType says how a cell is written in JSON.
+type cellType uint8
 
 const (
-	isUnsaid form = iota // nobody says: what the cell is, an untyped one a string
+	isUntyped cellType = iota // no type is given: by the cell; an untyped cell is a string
 	isString
 	isNumber
 	isBool
 	isMoment  // a number if it is one, else a string
-	isInstant // a moment that becomes a number of milliseconds
+	isInstant // a timestamp that becomes a number of milliseconds
 )
 
-// forms are those of the types; a location is an object.
-var forms = map[value.Type]form{
+// cellTypes maps types of fields to types of cells; a location is an object.
+var cellTypes = map[value.Type]cellType{
 	value.String: isString, value.Int: isNumber, value.Float: isNumber, value.Decimal: isNumber,
 	value.Bool: isBool, value.Timestamp: isMoment,
 }
 
-// newTree finds the columns that the events of a stream are read from.
+// newTree finds the columns that a stream needs.
 func newTree(stream *record.Stream, header []string) (*node, error) {
 	root := &node{}
-	wanted := func(what string, path []string, f form, unit string) error {
+	wanted := func(what string, path []string, f cellType, unit string) error {
 		n := root.add(path)
-		if f != isUnsaid && n.form != isString {
-			n.form, n.unit = f, unit
+		if f != isUntyped && n.typ != isString {
+			n.typ, n.unit = f, unit
 		}
 		if n.column = slices.Index(header, n.path); n.column >= 0 {
 			return nil
@@ -63,19 +63,19 @@ func newTree(stream *record.Stream, header []string) (*node, error) {
 		case f.Type == value.Location:
 			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber, ""), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber, ""))
 		default:
-			errs = append(errs, wanted(what, f.Path, forms[f.Type], f.Unit))
+			errs = append(errs, wanted(what, f.Path, cellTypes[f.Type], f.Unit))
 		}
 	}
 	if stream.ID != nil {
-		errs = append(errs, wanted("the id", stream.ID, isUnsaid, ""))
+		errs = append(errs, wanted("the id", stream.ID, isUntyped, ""))
 	}
 	for _, path := range stream.Match.Paths() {
-		errs = append(errs, wanted("match", path, isUnsaid, ""))
+		errs = append(errs, wanted("match", path, isUntyped, ""))
 	}
 	return root, errors.Join(append(errs, root.check())...)
 }
 
-// add finds or makes the node at a path below n.
+// add returns the node at a path below n, and creates it if necessary.
 func (n *node) add(path []string) *node {
 	for i, name := range path {
 		at := slices.IndexFunc(n.children, func(c *node) bool { return c.name == name })
@@ -88,7 +88,7 @@ func (n *node) add(path []string) *node {
 	return n
 }
 
-// check looks for a cell that would have to be an object, too.
+// check returns an error if a column would have to be both a value and an object.
 func (n *node) check() error {
 	if len(n.children) > 0 && n.column >= 0 && n.path != "" {
 		return fmt.Errorf("column %q is the path of a value, and of others below it", n.path)
@@ -101,7 +101,7 @@ func (n *node) check() error {
 	return nil
 }
 
-// columns appends the columns that are looked at.
+// columns appends the columns that are read.
 func (n *node) columns(dst []int) []int {
 	if n.children == nil {
 		return append(dst, n.column)
@@ -120,7 +120,7 @@ func (n *node) empty(cells []Cell) bool {
 	return !slices.ContainsFunc(n.children, func(c *node) bool { return !c.empty(cells) })
 }
 
-// append appends the node's value in JSON. An object without values is null.
+// append appends the node's value as JSON. An object without values is null.
 func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
 	if n.path != "" && n.empty(cells) {
 		return append(dst, "null"...), nil
@@ -140,7 +140,7 @@ func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
 }
 
 func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
-	switch n.form {
+	switch n.typ {
 	case isNumber:
 		if c.Kind != Number && (c.Kind == Bool || c.Kind == Time || !isJSONNumber(c.Text)) {
 			return nil, n.expected("a number", c)
@@ -165,7 +165,7 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 		}
 	case isInstant:
 		return n.appendInstant(dst, c)
-	case isUnsaid:
+	case isUntyped:
 		if c.Kind == Number || c.Kind == Bool {
 			return append(dst, c.Text...), nil
 		}
@@ -177,7 +177,7 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 	return appendString(dst, c.Text), nil
 }
 
-// appendInstant appends the milliseconds of a moment.
+// appendInstant appends a timestamp in milliseconds.
 func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
 	if c.Kind == Time {
 		return strconv.AppendInt(dst, c.Ms, 10), nil
@@ -197,7 +197,7 @@ func (n *node) expected(what string, c *Cell) error {
 	return fmt.Errorf("column %s: expected %s, found %q", n.path, what, c.Text)
 }
 
-// appendTime appends a moment as a record has it that is read by a unit.
+// appendTime appends a timestamp in the given unit, as the decoder expects it.
 func appendTime(dst []byte, ms int64, unit string) []byte {
 	t := time.UnixMilli(ms).UTC()
 	switch unit {
@@ -220,8 +220,7 @@ func isJSONNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || value.IsDigit(text[0])) && value.ScanNumber(text, 0) == len(text)
 }
 
-// appendString appends a JSON string. What is not UTF-8 is left as it is: it is
-// for the decoder to say so.
+// appendString appends a JSON string. Invalid UTF-8 is left as it is, for the decoder to report.
 func appendString[S []byte | string](dst []byte, s S) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

@@ -123,10 +123,10 @@ func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState
 	return slices, nil
 }
 
-// Follow returns the log of an entity in a series of logs, which holds until the next
+// Log returns the log of an entity in a series of logs, which holds until the next
 // Apply, and the place of its first record; see packed.Follow. Who follows logs keeps
 // something beside each, which goes with it; there is no such place beside an empty log.
-func (s *Store) Follow(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
+func (s *Store) Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
 		return nil, 0, nil

@@ -422,7 +422,7 @@ func TestLogsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		records := 0
-		got, _, _ := held.Follow(log, []byte("d"))
+		got, _, _ := held.Log(log, []byte("d"))
 		if err := got.Records(func(state.LogRecord) bool { records++; return true }); err != nil {
 			t.Fatal(err)
 		}
