@@ -105,7 +105,7 @@ func TestTokensAreVerifiedAgain(t *testing.T) {
 }
 
 // Whoever sends tokens of unknown keys does not have the issuer asked for its keys each time.
-func TestAnIssuerIsSpared(t *testing.T) {
+func TestIssuerIsAskedSparingly(t *testing.T) {
 	c := &clock{}
 	provider, issuer := newIssuer(t, c)
 	if err := issuer.Discover(t.Context()); err != nil {
@@ -122,7 +122,7 @@ func TestAnIssuerIsSpared(t *testing.T) {
 	}
 }
 
-func TestAnIssuerThatIsAway(t *testing.T) {
+func TestIssuerUnavailable(t *testing.T) {
 	c := &clock{}
 	provider, issuer := newIssuer(t, c)
 	token := provider.Sign(claims(provider, c, nil))

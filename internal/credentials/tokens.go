@@ -16,14 +16,14 @@ import (
 const shortestToken = 16
 
 var (
-	// tokenForm is that of a bearer token in HTTP (RFC 6750).
-	tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	// nameForm is that of a client's name. It is too short for most tokens, two of which may
-	// stand in a line by mistake: names are logged.
-	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,31}$`)
+	// tokenPattern matches a bearer token in HTTP (RFC 6750).
+	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	// namePattern matches a client's name. It is too short for most tokens, two of which may be on
+	// a line by mistake: names are logged.
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,31}$`)
 )
 
-// ErrUnknownToken is that of a token that nobody has given out.
+// ErrUnknownToken is the error for a token that is not in the file.
 var ErrUnknownToken = errors.New("the token is not valid here: it may be mistyped, or replaced by another")
 
 // Tokens are those of a file, one a line:
@@ -96,14 +96,14 @@ func readTokens(path string) ([]tokenLine, error) {
 func readTokenLine(words []string) (*Client, error) {
 	token, client := words[0], &Client{Scopes: AllScopes()}
 	switch {
-	case !tokenForm.MatchString(token):
+	case !tokenPattern.MatchString(token):
 		return nil, errors.New("is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]")
 	case len(token) < shortestToken:
 		return nil, fmt.Errorf("a token of %d characters can be guessed: at least %d, such as from `openssl rand -hex 32`", len(token), shortestToken)
 	}
 	if len(words) > 1 {
-		// The name is not shown: where it is none, it may be a token.
-		if client.Name = words[1]; !nameForm.MatchString(client.Name) {
+		// The name is not shown: if it is invalid, it may be a token.
+		if client.Name = words[1]; !namePattern.MatchString(client.Name) {
 			return nil, errors.New("what follows the token is no name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]")
 		}
 	}
@@ -129,8 +129,8 @@ func (t *Tokens) load() error {
 	return nil
 }
 
-// Look takes tokens that have changed in the file; changed says that it has
-// done so. With an error those before stay valid; it comes once for a content.
+// Look loads tokens that have changed in the file; changed says that it has done so. After an error
+// the earlier ones stay valid; the error is returned once for each content.
 func (t *Tokens) Look() (changed bool, err error) {
 	if !t.watch.changed() {
 		return false, nil
@@ -142,7 +142,7 @@ func (t *Tokens) Look() (changed bool, err error) {
 // Count is the number of tokens.
 func (t *Tokens) Count() int { return len(*t.known.Load()) }
 
-// Identify finds out whose a token is. The error is ErrUnknownToken. How long it takes tells
+// Identify identifies the owner of a token. The error is ErrUnknownToken. Its duration reveals
 // nothing about the tokens: hashes are compared, and all of them.
 func (t *Tokens) Identify(token string) (*Client, error) {
 	given := sha256.Sum256([]byte(token))

@@ -5,33 +5,32 @@ import (
 	"os"
 )
 
-// watch tells when files have changed, by what they hold, so it does not matter
-// how they were replaced: written, renamed, or by the links that Kubernetes
-// turns.
+// watch detects changed files by their content, so it does not matter how they were replaced:
+// written, renamed, or by the links of Kubernetes.
 type watch struct {
 	paths   []string
 	seen    [sha256.Size]byte // at the last look
-	settled [sha256.Size]byte // that which was taken, or refused
+	handled [sha256.Size]byte // of the content last accepted or refused
 }
 
-// newWatch takes what the files hold now for settled.
+// newWatch treats the files' current content as handled.
 func newWatch(paths ...string) *watch {
 	w := &watch{paths: paths}
 	w.seen = w.fingerprint()
-	w.settled = w.seen
+	w.handled = w.seen
 	return w
 }
 
-// changed says whether the files hold something new, and did so at the look
-// before as well: writing a file may take a moment. It says so once.
+// changed says whether the files have new content that was the same at the previous look: writing a
+// file may take a moment. It says so once.
 func (w *watch) changed() bool {
 	found := w.fingerprint()
 	twice := found == w.seen
 	w.seen = found
-	if !twice || found == w.settled {
+	if !twice || found == w.handled {
 		return false
 	}
-	w.settled = found
+	w.handled = found
 	return true
 }
 

@@ -16,13 +16,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// bornWindows are those of windows, and others with edges of their own.
+// bornWindows are those of windows, and others with different edges.
 var bornWindows = append(slices.Clone(windows),
 	"(lifetime, %s, tile=exact)", "(1h, %s, tile=exact, keep=2d, bounds='()')",
 	"(fixed 2s max_length 2s last 2, %s, tile=exact, keep=2d)", "(fixed 90m max_length 2h, %s, tile=exact, keep=2d, exclude=current_time)",
 )
 
-// inTiles are windows that begin with a tile, and features over several windows.
+// inTiles defines features whose windows begin with a tile, and features over several windows.
 const inTiles = `
   rolling: COUNT_DISTINCT(10s, event, user, string, tile=1s, keep=2d)
   delayed: SUM(1d, event, int, user, keep=2d, delay=1h)
@@ -37,14 +37,14 @@ const inTiles = `
   fixed_part: COUNT(fixed 3s max_length 4s, event, user, keep=2d)
 `
 
-// beforeBirth are what the definitions had before: nothing of the entity, some
-// of its events, or all of them without the columns.
+// beforeBirth are the earlier definitions: they keep nothing of the entity, some of its events, or
+// all of them without the columns.
 var beforeBirth = []string{
 	"COUNT(1h, event, string)", "COUNT(1d, event, user, tile=exact, where='int > 1', keep=5d)", "COUNT(last 3, event, user)",
 }
 
-// An answer of a feature that was born while events flowed is that of one that
-// knew all events, or says that it is not complete.
+// The answer of a feature that was added while events flowed equals that of one that knew all
+// events, or is not complete.
 func TestCompletenessOfNewFeatures(t *testing.T) {
 	definitions := everyKind(bornWindows, func(kind, window int, types []value.Type) []value.Type {
 		return types[(kind+window)%len(types):][:1]
@@ -52,7 +52,7 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 	definitions = strings.Replace(definitions, "topic: pay\n", "topic: pay\n    max_future: 1s\n", 1)
 	streams, _, _ := strings.Cut(definitions, "features:\n")
 	parse := func(text string) *features.Registry {
-		r, err := definition.Parse("births.yaml", []byte(text))
+		r, err := definition.Parse("completeness.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 	for _, f := range beforeBirth {
 		before = append(before, parse(streams+"features:\n  before: "+f+"\n"))
 	}
-	told := map[bool]map[string]int{true: {}, false: {}} // windows, by completeness
+	told := map[bool]map[string]int{true: {}, false: {}} // windows compared, by completeness
 	rapid.Check(t, func(t *rapid.T) {
 		c := windowCheck{T: t, registry: after, model: New(after), store: memory.New()}
 		start, _ := time.Parse(time.RFC3339, rapid.SampledFrom(changes).Draw(t, "around"))
@@ -94,8 +94,8 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 	}
 }
 
-// born lets a number of events come before the definitions change, and returns
-// the history that the state has then.
+// born applies a number of events before the definitions change, and returns the history of the
+// state at that point.
 func (c *windowCheck) born(before *features.Registry, events int) *state.History {
 	c.mapper = before.NewMapper()
 	for range events {

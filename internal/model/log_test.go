@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
@@ -21,20 +22,20 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// exactWindows have every edge, a delay and none.
+// exactWindows cover all edges, with a delay and without.
 var exactWindows = []string{
 	"(10s, %s, tile=exact)", "(1m, %s, tile=exact, bounds='[]', where='int != 3')", "(20s, %s, tile=exact, bounds='[)', delay=10s)",
 	"(10s, %s, tile=exact, bounds='()', where='bool')", "(lifetime, %s, tile=exact)",
 }
 
-// exactDefinitions has every kind over every type that it takes and every
-// window, so that a new kind is tested by being in aggregate.All.
+// exactDefinitions defines every function over every type that it accepts and every window. A new
+// function is tested once it is in aggregate.All.
 func exactDefinitions() string {
 	return everyKind(exactWindows, func(_, _ int, types []value.Type) []value.Type { return types })
 }
 
-// everyKind has every kind over every window, each over the types that choose
-// takes for it, given the places of the kind and of the window.
+// everyKind defines every function over every window, each over the types that choose returns for
+// the indices of the function and the window.
 func everyKind(windows []string, choose func(kind, window int, types []value.Type) []value.Type) string {
 	var d strings.Builder
 	d.WriteString(`
@@ -94,14 +95,13 @@ features:
 	return d.String()
 }
 
-// exactEvent draws a record around a moment, each field being absent at times.
+// exactEvent draws a record around a moment; each field may be missing.
 func exactEvent(t *rapid.T) record.Record {
 	at := recorded*1000 + rapid.Int64Range(-40, 40).Draw(t, "time")*500
 	return record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded*1000 + 60_000, Value: eventAt(t, at)}
 }
 
-// eventAt draws an event of a time in milliseconds, each field being absent at
-// times.
+// eventAt draws an event at a time in milliseconds; each field may be missing.
 func eventAt(t *rapid.T, at int64) []byte {
 	n := func(name string) int64 { return rapid.Int64Range(-4, 4).Draw(t, name) }
 	event := map[string]any{
@@ -122,7 +122,21 @@ func eventAt(t *rapid.T, at int64) []byte {
 	return value
 }
 
-// Every kind, answered from the log that the mapper writes, equals the model.
+// applyToBoth applies a record to a model, and through a mapper to a store.
+func applyToBoth(t *rapid.T, model *Model, mapper *features.Mapper, stored *memory.Store, rec *record.Record) {
+	if err := model.Apply(*rec); err != nil {
+		t.Fatal(err)
+	}
+	b := &state.Batch{Ranges: make([]state.PartitionRange, 1), Now: rec.Timestamp}
+	if _, err := mapper.Map(rec, 0, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := stored.Apply(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every function, answered from the log that the mapper writes, equals the model.
 func TestFunctionsFromTheLogEqualModel(t *testing.T) {
 	r, err := definition.Parse("exact.yaml", []byte(exactDefinitions()))
 	if err != nil {
@@ -132,16 +146,7 @@ func TestFunctionsFromTheLogEqualModel(t *testing.T) {
 		model, mapper, stored := New(r), r.NewMapper(), memory.New()
 		for range rapid.IntRange(0, 30).Draw(t, "events") {
 			rec := exactEvent(t)
-			if err := model.Apply(rec); err != nil {
-				t.Fatal(err)
-			}
-			b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
-			if _, err := mapper.Map(&rec, 0, b); err != nil {
-				t.Fatal(err)
-			}
-			if err := stored.Apply(context.Background(), b); err != nil {
-				t.Fatal(err)
-			}
+			applyToBoth(t, model, mapper, stored, &rec)
 		}
 		at := recorded*1000 + rapid.Int64Range(-40, 80).Draw(t, "at")*500
 		for _, f := range r.Features {

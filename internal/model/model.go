@@ -1,7 +1,7 @@
-// Package model computes what every feature must be by the plainest means: it
-// keeps all events and loops over them. Tests compare the store's answers with
-// its own. It shares the decoder of records with the pipeline, and nothing
-// else: neither the write plan, nor tiles, nor the merging of what they hold.
+// Package model computes the expected value of every feature by the simplest means: it
+// keeps all events and loops over them. Tests compare the answers of stores with it. It
+// shares only the decoder of records with the pipeline: neither the mapper, nor tiles, nor
+// the merging of buckets.
 package model
 
 import (
@@ -28,16 +28,16 @@ type Model struct {
 	strings map[string][]byte
 }
 
-// stream is the events of one stream, in the order in which they came.
+// stream holds the events of one stream in order of arrival.
 type stream struct {
 	features []*feature
 	times    []int64
-	logs     map[string]*log // by the fields of the entity
-	kept     []int           // fields that features look at
+	logs     map[string]*log // by by-fields
+	kept     []int           // fields that features use
 	columns  map[int][]value.Value
 }
 
-// feature is the events that one feature counts.
+// feature is the set of events that one feature counts.
 type feature struct {
 	*features.Feature
 	stream *stream
@@ -49,9 +49,9 @@ type feature struct {
 	log    *log               // of exact features
 
 	condition *expr.Expr
-	holds     map[int32]bool // the events for which it does
+	holds     map[int32]bool // the events for which the condition holds
 
-	pages map[int64]int64 // beginnings of units of the calendar, by quarters of an hour
+	pages map[int64]int64 // beginnings of calendar units, by quarters of an hour
 }
 
 // New makes an empty model.
@@ -74,7 +74,7 @@ func New(r *features.Registry) *Model {
 	return m
 }
 
-// watch lets the model keep what a feature over a stream counts.
+// watch makes the model keep what a feature over a stream needs.
 func (m *Model) watch(f *features.Feature) {
 	if m.answers[f] != nil {
 		return
@@ -115,24 +115,24 @@ func newFeature(f *features.Feature, s *stream) *feature {
 	return a
 }
 
-func compile(source string, s *record.Stream) *expr.Expr {
-	if source == "" {
+func compile(text string, s *record.Stream) *expr.Expr {
+	if text == "" {
 		return nil
 	}
-	e, err := expr.Compile(source, s.Variables(), value.Bool)
+	e, err := expr.Compile(text, s.Variables(), value.Bool)
 	if err != nil {
-		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", source, err))
+		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", text, err))
 	}
 	return e
 }
 
-// Apply counts a record. Its error is that of record.Decoder.
+// Apply adds a record. It returns the error of record.Decoder.
 func (m *Model) Apply(rec record.Record) error {
 	events, err := m.decoder.Decode(&rec)
 	if err != nil {
 		return err
 	}
-	// A record is poison as a whole, even where only its last filter fails.
+	// A record is poison as a whole, even if only its last filter fails.
 	for i := range events {
 		if err := m.try(&events[i]); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (m *Model) add(e *record.Event) {
 	}
 }
 
-// hold is a value that does not alias the record. Equal strings share memory.
+// hold copies a value so that it does not alias the record. Equal strings share memory.
 func (m *Model) hold(v value.Value) value.Value {
 	if v.Type != value.String {
 		return v
@@ -206,7 +206,7 @@ func (m *Model) hold(v value.Value) value.Value {
 	return v
 }
 
-// entity is the text of the entity to which an event belongs, if any.
+// entity returns the text of the entity that an event belongs to, if any.
 func (f *feature) entity(text []byte, values []value.Value) ([]byte, bool) {
 	for i, field := range f.by {
 		if values[field].IsNull() {
@@ -221,9 +221,9 @@ func (f *feature) late(e *record.Event) bool {
 	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Late(e.Time, e.Now) })
 }
 
-// Entities lists the texts of a feature's entities that have events, sorted. Of
-// a derived feature they are those of its parts that have all its keys, of one
-// of a multi-hop one those of its first hop.
+// Entities returns the texts of a feature's entities that have events, sorted. For a derived
+// feature these are the entities of its parts that have all its keys, for a multi-hop feature those
+// of its first hop.
 func (m *Model) Entities(f *features.Feature) []string {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
@@ -234,8 +234,8 @@ func (m *Model) Entities(f *features.Feature) []string {
 	return slices.Sorted(maps.Keys(m.answers[f].events))
 }
 
-// Answer is the feature's value for the entity with that text, at a moment in
-// milliseconds. Estimates are answered by what they estimate.
+// Answer returns the feature's value for the entity with that text, at a moment in milliseconds.
+// For estimates it returns the exact value.
 func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.Result {
 	if d, ok := m.derived[f.Name]; ok {
 		return d.answer(m, entity, at)
@@ -243,15 +243,15 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.R
 	return m.call(f, f.Call, entity, at)
 }
 
-// AnswerMembers is Answer to a question that names members: an item for each
-// says whether the window holds it.
+// AnswerMembers is Answer for a question that names members: an item for each says whether the
+// window contains it.
 func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, members []value.Value) aggregate.Result {
 	call := f.Call
 	call.Members = members
 	return m.call(f, call, entity, at)
 }
 
-// call answers a call of the feature's kind.
+// call answers a call of the feature's function.
 func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
 	if hops, ok := f.Basis.(*features.Through); ok {
 		return m.through(f, hops, call, entity, at)
@@ -266,14 +266,14 @@ func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at
 	return r
 }
 
-// fold is what a call of the feature's kind makes of the events of its window.
+// fold applies a call of the feature's function to the events of its window.
 func fold(f *features.Feature, call aggregate.Call, at int64, samples []aggregate.Sample) aggregate.Result {
 	asked := *f
 	asked.Call = call
 	return asked.Fold(at-f.Window.Delay.Milliseconds(), samples)
 }
 
-// within are the events of entities in the windows that they have at a moment.
+// within returns the events of entities in their windows at a moment.
 func (f *feature) within(at int64, entities ...string) (samples []aggregate.Sample, capped bool) {
 	for _, entity := range entities {
 		w := f.window(entity, at)
@@ -297,8 +297,8 @@ func (f *feature) sample(n int32) aggregate.Sample {
 	return s
 }
 
-// lastSeen is the answer of count_distinct's method last_seen: of the values
-// of all times the newest are kept, and each has but the time it was last met.
+// lastSeen returns the answer of count_distinct's method last_seen: only the newest values are
+// kept, each with the time it was last seen.
 func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 	last := map[string]int64{}
 	for _, n := range f.events[entity] {
@@ -311,7 +311,7 @@ func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 			last[value] = s.Time
 		}
 	}
-	// Which of two values last met at the same time is kept makes no difference.
+	// If two values were last seen at the same time, it does not matter which is kept.
 	times := slices.SortedFunc(maps.Values(last), func(a, b int64) int { return cmp.Compare(b, a) })
 	most := f.Series[0].Max
 	times = times[:min(len(times), most)]
@@ -326,8 +326,7 @@ func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 		}
 	}
 	r.Found = r.Value.Num+r.Uncertain > 0
-	// Where a value is kept that is older than the window, none was put out
-	// that belongs into it.
+	// If a value older than the window is kept, none of the window was dropped.
 	r.Capped = r.Value.Num+r.Uncertain == int64(most)
 	return r
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,9 +17,9 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// throughDefinitions go from a user through values of every type that can name
-// an entity, from lists of several orders and windows, to every function that can
-// be had of several entities, in tiles and exact.
+// throughDefinitions lead from a user through values of every type that can name an entity, and
+// through lists of several orders and windows, to every function that allows several entities, in
+// tiles and exact.
 func throughDefinitions() string {
 	definitions, _, _ := strings.Cut(exactDefinitions(), "features:\n")
 	var d strings.Builder
@@ -54,14 +53,13 @@ func throughDefinitions() string {
 			}
 		}
 	}
-	// A set of users is asked about by its own name.
+	// A set of users is asked about by a feature of its own.
 	d.WriteString("  call: COUNT_DISTINCT(30s, event, SET(30s, event, string, user), string)\n")
 	d.WriteString("  ratio: {expr: f0 / f1, default: 7}\n")
 	return d.String()
 }
 
-// What multi-hop features answer is what the model makes of the
-// events: random ones, out of order, late and repeated.
+// Multi-hop features equal the model on random events: out of order, late and repeated.
 func TestMultiHopEqualsModel(t *testing.T) {
 	r, err := definition.Parse("through.yaml", []byte(throughDefinitions()))
 	if err != nil {
@@ -81,16 +79,7 @@ func TestMultiHopEqualsModel(t *testing.T) {
 				rec = written[rapid.IntRange(0, n-1).Draw(t, "which")]
 			}
 			written = append(written, rec)
-			if err := model.Apply(rec); err != nil {
-				t.Fatal(err)
-			}
-			b := &state.Batch{Ranges: make([]state.PartitionRange, 1), Now: rec.Timestamp}
-			if _, err := mapper.Map(&rec, 0, b); err != nil {
-				t.Fatal(err)
-			}
-			if err := stored.Apply(context.Background(), b); err != nil {
-				t.Fatal(err)
-			}
+			applyToBoth(t, model, mapper, stored, &rec)
 		}
 		at := recorded*1000 + rapid.Int64Range(-40, 80).Draw(t, "at")*500
 		for _, f := range r.Features {
@@ -117,7 +106,7 @@ func TestMultiHopEqualsModel(t *testing.T) {
 	}
 }
 
-// Members with marks in them are the entities that events have written.
+// Members with quotation marks name the entities that events have written.
 func TestMultiHopOfQuotedMembers(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(definitions+`
   shared: COUNT_DISTINCT(1h, pay, SET(1h, pay, user, device), user)

@@ -6,27 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
-// windowModel is what a feature looks at, at a moment.
+// windowModel is the window of a feature at a moment.
 type windowModel struct {
 	events   []int32 // in the order of their times
-	from, to int64   // its first and last millisecond; from is state.MinTime where it has none
-	capped   bool    // it would begin earlier if more of the past counted
+	from, to int64   // first and last millisecond; from is state.MinTime if there is no first
+	capped   bool    // the window would begin earlier if more of the past were kept
 }
 
-// Covers is the first and the last millisecond of event time that the feature's
-// answer at a moment stands for; from is state.MinTime for all there ever was. In
-// tiles, to is the end of the last one.
-func (m *Model) Covers(f *features.Feature, entity string, at int64) (from, to int64) {
-	w := m.answers[f].window(entity, at)
-	return w.from, w.to
-}
-
-// byEvents says whether the entity's events tell the window.
+// byEvents reports whether the entity's events determine the window.
 func (f *feature) byEvents() bool {
 	switch f.Window.Type.(type) {
 	case window.Fixed, window.Session:
@@ -35,7 +26,7 @@ func (f *feature) byEvents() bool {
 	return f.Window.Last > 0 || f.Window.Exclude != window.ExcludeNothing
 }
 
-// window cuts the window of a moment out of the entity's events.
+// window returns the window at a moment, from the entity's events.
 func (f *feature) window(entity string, at int64) windowModel {
 	moment := at - f.Window.Delay.Milliseconds()
 	w := windowModel{from: f.begins(entity, moment), to: moment}
@@ -51,7 +42,7 @@ func (f *feature) window(entity string, at int64) windowModel {
 		w.from, w.capped = moment-s.MaxLength.Milliseconds()+1, true
 	}
 	if fixed, ok := f.Window.Type.(window.Fixed); ok {
-		w.capped = !f.rested(fixed, entity, f.followed(fixed, entity, moment), moment)
+		w.capped = !f.rested(fixed, entity, f.knownSince(fixed, entity, moment), moment)
 	}
 	all, lost := f.events[entity], state.MinTime
 	if f.Window.Exact {
@@ -83,8 +74,8 @@ func (f *feature) window(entity string, at int64) windowModel {
 	return w
 }
 
-// exclude leaves the newest event at the moment asked for out of the window, or
-// all of its time.
+// exclude removes the newest event at the moment asked for from the window, or all events of that
+// time.
 func (f *feature) exclude(w *windowModel, entity string, at int64) {
 	current := int32(-1)
 	events, _ := f.logged(entity)
@@ -106,36 +97,35 @@ func (f *feature) exclude(w *windowModel, entity string, at int64) {
 	}
 }
 
-// begins is the first millisecond of the window that ends at a moment.
+// begins returns the first millisecond of the window that ends at a moment.
 func (f *feature) begins(entity string, at int64) int64 {
-	switch form := f.Window.Type.(type) {
+	switch typ := f.Window.Type.(type) {
 	case window.Rolling:
-		// In tiles it is as many tiles long as fit into its size and ends with the
-		// one that holds the moment.
+		// A window in tiles has as many tiles as fit into its size, and ends with the tile that
+		// holds the moment.
 		if tile := f.Window.Tile.Milliseconds(); tile > 1 {
 			at = (state.FloorDiv(at, tile)+1)*tile - 1
 		}
-		from := at - form.Size.Milliseconds() + 1
+		from := at - typ.Size.Milliseconds() + 1
 		if f.Window.ClosedLeft {
 			from--
 		}
 		return from
 	case window.Tumbling:
-		size := form.Size.Milliseconds()
+		size := typ.Size.Milliseconds()
 		return at - (at%size+size)%size
 	case window.Calendar:
-		return f.page(form, at)
+		return f.page(typ, at)
 	case window.Session:
-		return f.session(form, entity, at)
+		return f.session(typ, entity, at)
 	case window.Fixed:
-		return f.fixed(form, entity, at)
+		return f.fixed(typ, entity, at)
 	default:
 		return state.MinTime
 	}
 }
 
-// page is the beginning of a unit of the calendar, to which the walk goes back
-// through the quarters of an hour.
+// page returns the beginning of a calendar unit, searching backwards by quarters of an hour.
 func (f *feature) page(c window.Calendar, at int64) int64 {
 	const quarter = int64(15 * time.Minute / time.Millisecond)
 	t := state.FloorDiv(at, quarter) * quarter
@@ -155,7 +145,7 @@ func (f *feature) page(c window.Calendar, at int64) int64 {
 	return from
 }
 
-// pageName names the unit that the clocks show at a moment.
+// pageName returns the name of the calendar unit that local clocks show at a moment.
 func pageName(c window.Calendar, at int64) string {
 	shown := time.UnixMilli(at).In(c.Zone)
 	switch c.Unit {
@@ -171,15 +161,15 @@ func pageName(c window.Calendar, at int64) string {
 	}
 }
 
-// session is the beginning of the session at a moment, or the end of the last
-// one if none is open.
+// session returns the beginning of the session at a moment, or the end of the last one if none is
+// open.
 func (f *feature) session(s window.Session, entity string, at int64) int64 {
 	gap := s.Gap.Milliseconds()
 	from, last := at-s.MaxLength.Milliseconds()+1, state.MinTime
 	times, _ := f.known(entity)
 	for _, t := range times {
 		if t > at || t <= at-s.Reach().Milliseconds() {
-			continue // what came so long before is not looked at
+			continue // too long before to matter
 		}
 		if last == state.MinTime || t-last >= gap {
 			from = t
@@ -192,10 +182,10 @@ func (f *feature) session(s window.Session, entity string, at int64) int64 {
 	return from
 }
 
-// fixed is the beginning of the fixed window at a moment, or the end of the
-// last one if none is open.
+// fixed returns the beginning of the fixed window at a moment, or the end of the last one if none
+// is open.
 func (f *feature) fixed(w window.Fixed, entity string, at int64) int64 {
-	size, last := w.Size.Milliseconds(), f.followed(w, entity, at)-1
+	size, last := w.Size.Milliseconds(), f.knownSince(w, entity, at)-1
 	from, end := last+1, last+1
 	times, _ := f.known(entity)
 	for _, t := range times {
@@ -209,7 +199,7 @@ func (f *feature) fixed(w window.Fixed, entity string, at int64) int64 {
 	switch {
 	case at < end:
 		return from
-	case f.rested(w, entity, f.followed(w, entity, at), last):
+	case f.rested(w, entity, f.knownSince(w, entity, at), last):
 		return end
 	case at-last >= size:
 		return last + size // at the latest
@@ -218,15 +208,16 @@ func (f *feature) fixed(w window.Fixed, entity string, at int64) int64 {
 	}
 }
 
-// followed is since when the fixed windows of an entity are followed.
-func (f *feature) followed(w window.Fixed, entity string, at int64) int64 {
+// knownSince returns the moment since which all events are known that an entity's fixed windows
+// depend on.
+func (f *feature) knownSince(w window.Fixed, entity string, at int64) int64 {
 	length := w.MaxLength.Milliseconds()
 	_, lost := f.known(entity)
 	return max(lost, (state.FloorDiv(at, length)-1)*length)
 }
 
-// rested says whether there was no event between two moments for as long as a
-// fixed window lasts.
+// rested reports whether there was a time without events between two moments, as long as a fixed
+// window.
 func (f *feature) rested(w window.Fixed, entity string, from, to int64) bool {
 	last := from - 1
 	times, _ := f.known(entity)
@@ -241,8 +232,7 @@ func (f *feature) rested(w window.Fixed, entity string, from, to int64) bool {
 	return to-last >= w.Size.Milliseconds()
 }
 
-// inOrder are events in the order of their times, those of one time in the
-// order in which they came.
+// inOrder returns events in the order of their times, those with equal times in order of arrival.
 func (f *feature) inOrder(events []int32) []int32 {
 	return slices.SortedStableFunc(slices.Values(events), func(a, b int32) int {
 		return cmp.Compare(f.stream.times[a], f.stream.times[b])
