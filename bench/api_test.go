@@ -27,17 +27,17 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// apiEnv has the binary answer questions, from the state in the Redis of that
-// address, until its standard input ends.
+// apiEnv makes the binary answer questions from the state in the Redis at that address, until its
+// standard input ends.
 const apiEnv = "WEIR_BENCH_API"
 
-// api is one that runs in a process of its own.
+// api is an API in a process of its own.
 type api struct {
 	addr string
-	free chan *wire // connections that nobody uses
+	free chan *wire // idle connections
 }
 
-// startAPI starts one that ends with the benchmark.
+// startAPI starts an API that stops when the benchmark ends.
 func startAPI(b *testing.B, redisAddr string) *api {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), apiEnv+"="+redisAddr)
@@ -69,7 +69,7 @@ func startAPI(b *testing.B, redisAddr string) *api {
 	return a
 }
 
-// answer answers questions.
+// answer runs the API.
 func answer(redisAddr string) error {
 	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
 	if err != nil {
@@ -89,7 +89,7 @@ func answer(redisAddr string) error {
 		fmt.Fprintln(w, cpuSeconds(), memory.Mallocs)
 	})
 	mux.HandleFunc("/profile", pprof.Profile)
-	server, err := serve.Start("127.0.0.1:0", mux, slog.Default())
+	server, err := serve.Start("127.0.0.1:0", mux, nil, slog.Default())
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func answer(redisAddr string) error {
 	return <-server.Done()
 }
 
-// floor is what net/http and go-redis cost of themselves: it takes in the body,
-// reads the keys of question n, and answers with as many bytes as it is told.
+// floor measures the cost of net/http and go-redis alone: it reads the body and the keys of
+// question n, and answers with the requested number of bytes.
 func floor(w http.ResponseWriter, r *http.Request, client *redis.Client, registry *features.Registry) {
 	values := r.URL.Query()
 	n, err := strconv.ParseUint(values.Get("n"), 10, 64)
@@ -116,7 +116,7 @@ func floor(w http.ResponseWriter, r *http.Request, client *redis.Client, registr
 	_, _ = w.Write(make([]byte, size))
 }
 
-// answerSize is the size, in bytes, of the answer to a question.
+// answerSize returns the size, in bytes, of the answer to a question.
 func (a *api) answerSize(b *testing.B, body []byte) int64 {
 	response, err := http.Post("http://"+a.addr+"/v1/query", "application/json", bytes.NewReader(body))
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *api) answerSize(b *testing.B, body []byte) int64 {
 	return n
 }
 
-// post sends a request, and reads and drops the response.
+// post sends a request and discards the response.
 func (a *api) post(path string, body []byte) error {
 	w, err := a.dial()
 	if err != nil {
@@ -162,8 +162,7 @@ func (a *api) closeIdle() {
 	}
 }
 
-// usage is what the API's process has used: CPU time, in seconds, and heap
-// objects allocated.
+// usage returns what the API's process has used: CPU time in seconds, and heap objects allocated.
 func (a *api) usage(b *testing.B) (cpu float64, mallocs uint64) {
 	response, err := http.Get("http://" + a.addr + "/usage")
 	if err != nil {
@@ -195,8 +194,8 @@ func (a *api) profile(b *testing.B, file string, over time.Duration) {
 	}
 }
 
-// wire is an HTTP/1.1 connection of one who does not care about headers. What
-// net/http does for clients would cost as much as the answers do.
+// wire is an HTTP/1.1 connection that reads no response header except Content-Length. The client of
+// net/http would cost as much as the answers do.
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader

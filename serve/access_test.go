@@ -22,7 +22,7 @@ func tokenOnly(a *access.Rules) {
 	as(&credentials.Client{Name: "engine", Scopes: credentials.AllScopes()})(a)
 }
 
-// as has goodToken be a client's.
+// as makes goodToken that of a client.
 func as(client *credentials.Client) func(*access.Rules) {
 	return func(a *access.Rules) {
 		a.Identify = func(_ context.Context, given string) (*credentials.Client, error) {
@@ -36,9 +36,9 @@ func as(client *credentials.Client) func(*access.Rules) {
 
 func TestAccess(t *testing.T) {
 	const (
-		noToken = `{"error":{"code":"missing_token","message":"a token is wanted, in the header Authorization: Bearer \u003ctoken\u003e"}}`
+		noToken = `{"error":{"code":"missing_token","message":"a token is required in the header Authorization: Bearer \u003ctoken\u003e"}}`
 		wrong   = `{"error":{"code":"invalid_token","message":"the token is not valid here: it may be mistyped, or replaced by another"}}`
-		noCert  = `{"error":{"code":"missing_certificate","message":"a client's certificate is wanted that one of the server's authorities has signed"}}`
+		noCert  = `{"error":{"code":"missing_certificate","message":"a client certificate signed by one of the server's authorities is required"}}`
 		login   = `Bearer realm="weir"`
 		again   = `Bearer realm="weir", error="invalid_token"`
 	)
@@ -50,7 +50,7 @@ func TestAccess(t *testing.T) {
 		certificate   bool
 		status        int
 		challenge     string
-		body          string // of a refusal
+		body          string // of the refusal
 	}{
 		"nothing is wanted":             {func(*access.Rules) {}, "/v1/features", "", false, 200, "", ""},
 		"a token":                       {tokenOnly, "/v1/features", "Bearer " + goodToken, false, 200, "", ""},
@@ -101,12 +101,12 @@ func TestCertificateWithoutTLS(t *testing.T) {
 	}
 }
 
-func TestStrangersAreCounted(t *testing.T) {
+func TestUnauthorizedRequestsAreCounted(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	h := newHandler(&fakeReader{}, func(c *setup) { tokenOnly(&c.Access); c.Registerer = metrics })
 	do(t, h, "POST", queryPath, good)
 	do(t, h, "GET", "/v1/features", "")
-	want := `# HELP weir_requests_refused_total Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.
+	want := `# HELP weir_requests_refused_total Requests without the required token or certificate, or to an unknown host, by the error's code.
 # TYPE weir_requests_refused_total counter
 weir_requests_refused_total{code="missing_token"} 2
 `
@@ -115,8 +115,8 @@ weir_requests_refused_total{code="missing_token"} 2
 	}
 }
 
-// Without credentials a server answers to its own names, so that no page of a
-// stranger can have another name lead to it.
+// Without credentials a server only answers to its own names, so that no foreign page can reach it
+// under another name.
 func TestHosts(t *testing.T) {
 	own := func(a *access.Rules) { a.Hosts = access.Hosts{"Engine-1", "weir-api", "*.fraud.svc"} }
 	withToken := func(a *access.Rules) { own(a); tokenOnly(a) }
@@ -145,7 +145,7 @@ func TestHosts(t *testing.T) {
 		{"evil.com:8080", own, 421},
 		{"evil.com:8080:8080", own, 421},
 		{"evil.com", withToken, 200},
-		{"evil.com", func(*access.Rules) {}, 200}, // nobody has said which names there are
+		{"evil.com", func(*access.Rules) {}, 200}, // no names are configured
 	} {
 		h := newHandler(&fakeReader{}, func(c *setup) { test.access(&c.Access) })
 		r := httptest.NewRequest("GET", "/v1/features", nil)

@@ -30,14 +30,14 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	if err := q.reach(ctx, h.Reader); err != nil {
 		return err
 	}
-	q.plan()
+	q.addReads()
 	history, err := h.state(ctx, q)
 	if err != nil {
 		return err
 	}
 	other, err := q.readsOther(h)
 	if err == nil && (q.young || other) {
-		q.plan() // what was filled is in what is read now
+		q.addReads() // what was filled is in the state read now
 		history, err = h.state(ctx, q)
 	}
 	if err != nil {
@@ -46,19 +46,19 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	return encode(q, ctx, history)
 }
 
-// state reads what the question needs, and says by which plans that was written.
+// state reads what the question needs, and the history of the plans that wrote it.
 func (h *handler) state(ctx context.Context, q *question) (*state.History, error) {
 	began := h.Now()
 	staleness, err := h.read(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	// After the state: what was applied to it before is in the history then. It is
-	// the master's, also where a replica has answered.
+	// After the state: the history then includes what was applied to it before. It is read from the
+	// master, even if a replica has answered.
 	history, err := h.history.get(ctx, time.Time{})
 	if err == nil && q.applied && history != nil && !history.Applied(q.wait.partition.Topic) {
-		// The shared history is from before the topic's first record was applied,
-		// which the question has waited for.
+		// The shared history is from before the topic's first record was applied, for which the
+		// question has waited.
 		history, err = h.history.get(ctx, q.appliedAt)
 	}
 	if err != nil {
@@ -67,15 +67,14 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 	if history != nil && history.Missing != nil {
 		q.reading.Lose(history.Missing)
 	}
-	// What has been filled meanwhile may not be in what was read.
+	// State that was filled meanwhile may be missing in what was read.
 	told := h.history.whole.At(history, began.Add(-staleness))
 	q.young = told != history
 	return told, nil
 }
 
-// read reads what the question needs, from replicas where they may answer it. An
-// event that it has waited for is applied at the master. It returns how old what was
-// read may be.
+// read reads what the question needs, from replicas if they may answer it. An event that it has
+// waited for is applied at the master. It returns an upper bound of the state's age.
 func (h *handler) read(ctx context.Context, q *question) (time.Duration, error) {
 	var freshness state.Freshness
 	reader := storeReader{h.Reader, q.pending, nil}
@@ -97,12 +96,11 @@ func (h *handler) read(ctx context.Context, q *question) (time.Duration, error) 
 	return freshness.Staleness, nil
 }
 
-// storeReader is a reader whose errors are the store's. It reads as if what is
-// pending had been applied.
+// storeReader marks its errors as the store's. It reads as if pending events had been applied.
 type storeReader struct {
 	store     store.Reader
 	pending   *state.Batch     // nil for none
-	freshness *state.Freshness // where set, replicas may answer, and it gets how old their state may be
+	freshness *state.Freshness // if set, replicas may answer, and it receives the age of their state
 }
 
 func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []state.WindowState, err error) {
@@ -124,16 +122,16 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []sta
 	return slices, nil
 }
 
-// plan lists what must be read. Before reach has found the features that cannot
-// answer, that is what all of them need.
-func (q *question) plan() {
+// addReads lists the reads. Before reach has found the features that cannot answer, these are the
+// reads of all features.
+func (q *question) addReads() {
 	q.reading.Reset(q.now)
 	texts := string(q.texts.bytes)
 	for e := range q.entities {
 		if q.first[e] != e {
 			continue
 		}
-		for i := range q.plans {
+		for i := range q.features {
 			if len(q.oldest) > 0 && q.oldest[i] != reached {
 				continue
 			}
@@ -143,8 +141,8 @@ func (q *question) plan() {
 	}
 }
 
-// encode folds what was read and writes the response. The error is that it is too
-// large, or that there is no room for it.
+// encode computes the answers and writes the response. It fails if the response is too large, or if
+// there is no memory for it.
 func (q *question) encode(ctx context.Context, history *state.History) error {
 	q.complete(history)
 	out := append(q.out, `{"at":`...)
@@ -173,7 +171,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 			continue
 		}
 		q.written[e].from = len(out)
-		for i, p := range q.plans {
+		for i, p := range q.features {
 			if i > 0 {
 				out = append(out, ',')
 			}
@@ -191,7 +189,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 	return nil
 }
 
-// appendAnswer writes an answer of plan i.
+// appendAnswer appends an answer of feature i.
 func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
 	if !hasValue(a) {
 		return a.AppendJSON(dst)
@@ -202,10 +200,9 @@ func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
 	return a.AppendJSON(dst)
 }
 
-// fits refuses an answer that has got too many bytes, and waits in line for the
-// memory of a long one. What a question repeats, such as a long value of a pending
-// event, stands in the answer once for each entity, so the number of values alone
-// bounds no memory.
+// fits refuses an answer that is too long, and waits in line for the memory of a long one.
+// Something that a question repeats, such as a long value of a pending event, is in the answer once
+// for each entity, so the number of values alone does not bound memory.
 func (q *question) fits(ctx context.Context, bytes int) error {
 	switch {
 	case bytes <= freeAnswer:
@@ -216,7 +213,7 @@ func (q *question) fits(ctx context.Context, bytes int) error {
 	return reply.Errorf(reply.AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
 }
 
-// next fills in the next answer, of plan i.
+// next fills in the next answer, of feature i.
 func (q *question) next(a *query.Answer, i int) {
 	if q.oldest[i] == reached {
 		q.reading.NextSince(a, q.since[i])
@@ -224,10 +221,10 @@ func (q *question) next(a *query.Answer, i int) {
 		return
 	}
 	*a = query.Answer{Status: query.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
-	a.From, a.To = query.Covers(q.plans[i].Feature, q.at, q.now)
+	a.From, a.To = query.Covers(q.features[i].Feature, q.at, q.now)
 }
 
-// meet notes an answer that state stands in the way of which could not be read.
+// meet records an answer whose state could not be read.
 func (q *question) meet(a *query.Answer) {
 	switch a.Status {
 	case query.Unavailable:
@@ -239,7 +236,7 @@ func (q *question) meet(a *query.Answer) {
 	}
 }
 
-// hasValue says whether an answer rests on state.
+// hasValue says whether an answer is based on state.
 func hasValue(a *query.Answer) bool {
 	return a.Status != query.OutsideMaxAge && !a.Status.Unread()
 }

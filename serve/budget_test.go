@@ -23,7 +23,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// slowClient takes its answer once it is let to.
+// slowClient reads its answer only when released.
 type slowClient struct {
 	*httptest.ResponseRecorder
 	take  chan struct{}
@@ -51,7 +51,7 @@ func longValue(bytes int) *fakeReader {
 	}}
 }
 
-// entitiesOf are n different devices in JSON.
+// entitiesOf are n distinct devices in JSON.
 func entitiesOf(n int) string {
 	var all []string
 	for i := range n {
@@ -60,9 +60,8 @@ func entitiesOf(n int) string {
 	return strings.Join(all, ",")
 }
 
-// However many clients ask for long answers and are slow to take them, the
-// answers in memory are no more than may be in flight; the others wait in line,
-// and are refused when their time is over.
+// However many clients ask for long answers and read them slowly, the answers in memory stay within
+// the limit; the others wait in line, and are refused when their time is over.
 func TestAnswersInFlightAreBounded(t *testing.T) {
 	const clients, inFlight, answer = 150, 32 << 20, 1 << 20
 	const atOnce = inFlight / int(stages) / answer
@@ -90,7 +89,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 			t.Errorf("%d MiB are held, more than the %d that may be", held>>20, most>>20)
 		}
 		<-time.After(3 * time.Second) // of the bubble: no question waits any more
-		// What is short is answered while the others are still being taken.
+		// Short answers are sent while long ones are still being read.
 		if w := do(t, h, "GET", "/v1/features/device_max_name_7d?device_id=d1", ""); w.Code != http.StatusOK {
 			t.Errorf("a short answer: %d %.200s", w.Code, w.Body)
 		}
@@ -112,7 +111,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 	})
 }
 
-// Who waits in line is answered when there is room, in the same memory.
+// A question in line is answered when there is room, in the same memory.
 func TestWaitingInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(longValue(10_000), func(c *setup) {
@@ -138,9 +137,9 @@ func TestWaitingInLine(t *testing.T) {
 	})
 }
 
-// A question whose time is up although it never had to wait for room, as on a machine that
-// is too busy, is not told that others take all of the memory.
-func TestTimeIsUpWithRoomLeft(t *testing.T) {
+// A question whose time is over although it never waited for room, as on an overloaded machine, is
+// not refused for lack of memory.
+func TestTimeoutWithRoomLeft(t *testing.T) {
 	over, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
 	q := held{budgets: newBudgets(1 << 20)}
@@ -149,8 +148,8 @@ func TestTimeIsUpWithRoomLeft(t *testing.T) {
 	}
 }
 
-// The bodies that slow clients send, and what parsing makes of them, are bounded
-// too; and nothing stays held.
+// The bodies that slow clients send, and their parsed form, are bounded too; and nothing stays
+// held.
 func TestBodiesInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(longValue(1), func(c *setup) {
@@ -186,8 +185,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 	})
 }
 
-// An entity that a question repeats is read and answered once, and written as
-// often as it was named.
+// An entity that a question repeats is read and answered once, and written each time.
 func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 	reader := &fakeReader{slices: stored()}
 	h := newHandler(reader, nil)
@@ -216,8 +214,8 @@ func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 	}
 }
 
-// Keys whose texts only together are alike are different entities.
-func TestEntitiesAreTakenForRepeatedByEachText(t *testing.T) {
+// Entities are different even if their keys' texts, joined, are the same.
+func TestRepeatedEntitiesAreEqualInEachText(t *testing.T) {
 	q := newQuestion(noon, newBudgets(1<<20))
 	q.sets = make([]*keySet, 2)
 	for _, text := range []string{"a", "bc", "ab", "c", "a", "bc"} {
@@ -231,8 +229,8 @@ func TestEntitiesAreTakenForRepeatedByEachText(t *testing.T) {
 	}
 }
 
-// A client that hangs up is no failure of the store: it has an outcome of its
-// own, and the log says nothing.
+// A client that hangs up is not a failure of the store: it has its own outcome, and nothing is
+// logged.
 func TestClientsThatHangUp(t *testing.T) {
 	for name, hangUp := range map[string]func(r *http.Request, cancel func()) *fakeReader{
 		"while the store is read": func(_ *http.Request, cancel func()) *fakeReader {
@@ -263,7 +261,7 @@ func TestClientsThatHangUp(t *testing.T) {
 			}
 		})
 	}
-	// A store that breaks off is one that fails, whatever it calls that.
+	// A store that breaks off is one that fails, whatever its error says.
 	metrics := prometheus.NewRegistry()
 	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *setup) { c.Registerer = metrics })
 	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {

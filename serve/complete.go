@@ -10,20 +10,19 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// A history that was read after the state says since when the state is
-// complete, whatever was applied before. Questions share one for a short time, at most
-// store.MaxHistoryAge.
+// A history that is read after the state says since when the state is complete, whatever was
+// applied before. Questions share a history for a short time, at most store.MaxHistoryAge.
 
-// refreshAge is when a question reads the history anew; the others go on with
-// the old one.
+// refreshAge is the age at which a question reads the history again; the others continue with the
+// old one.
 const refreshAge = 200 * time.Millisecond
 
-// histories keeps the last history that was read.
+// histories holds the history that was read last.
 type histories struct {
 	read    func(context.Context) (*state.History, error)
 	now     func() time.Time
 	last    atomic.Pointer[datedHistory]
-	reading chan struct{} // holds one token while nobody reads
+	reading chan struct{} // holds one token while no question reads
 	whole   state.WholeFills
 }
 
@@ -38,9 +37,8 @@ func newHistories(read func(context.Context) (*state.History, error), now func()
 	return h
 }
 
-// get is a history that is not too old for an answer from state that has been
-// read, and was not read before a moment; nil where the
-// store keeps none.
+// get is a history that is recent enough for an answer from state that has been read, and was not
+// read before notBefore; nil if the store keeps none.
 func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.History, error) {
 	usable := func(age time.Duration) *datedHistory {
 		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age && !last.at.Before(notBefore) {
@@ -65,7 +63,7 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 		}
 	}
 	defer func() { h.reading <- struct{}{} }()
-	if last := usable(refreshAge); last != nil { // read by another meanwhile
+	if last := usable(refreshAge); last != nil { // read by another question meanwhile
 		return last.History, nil
 	}
 	at := h.now()
@@ -78,14 +76,14 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 	return history, nil
 }
 
-// completeness is what a history says of a feature.
+// completeness is the completeness of a feature according to a history.
 type completeness struct {
 	history *state.History
 	of      *query.Completeness
 }
 
-// completeness is what a history says of the feature; nil is no history.
-func (p *plan) completeness(history *state.History) *query.Completeness {
+// completeness is the feature's completeness; nil means no history.
+func (p *preparedFeature) completeness(history *state.History) *query.Completeness {
 	c := p.complete.Load()
 	if c == nil || c.history != history {
 		c = &completeness{history, query.CompletenessOf(p.Feature, history)}
@@ -94,11 +92,11 @@ func (p *plan) completeness(history *state.History) *query.Completeness {
 	return c.of
 }
 
-// complete finds out what a history says of what is asked; nil is no history.
+// complete finds the completeness of what is asked; nil means no history.
 func (q *question) complete(history *state.History) {
 	q.reading.Held(history.HeldSince(q.now))
 	q.since = q.since[:0]
-	for _, p := range q.plans {
+	for _, p := range q.features {
 		q.since = append(q.since, p.completeness(history))
 	}
 }

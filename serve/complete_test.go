@@ -28,8 +28,8 @@ features:
   ratio: {expr: later / logins, default: 0}
 `
 
-// partlyKept is a registry and a history: payments were first read without
-// later, logins without all.
+// partlyKept is a registry and a history: payments were first read without later, logins without
+// all.
 func partlyKept(t *testing.T, more ...state.PlanEpoch) (*features.Registry, *state.History) {
 	t.Helper()
 	r, err := definition.Parse("definitions.yaml", []byte(partly))
@@ -52,7 +52,7 @@ func partlyKept(t *testing.T, more ...state.PlanEpoch) (*features.Registry, *sta
 	}
 }
 
-func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
+func TestAnswersReportCompleteSince(t *testing.T) {
 	ask := func(t *testing.T, body string, more ...state.PlanEpoch) string {
 		t.Helper()
 		r, history := partlyKept(t, more...)
@@ -71,14 +71,14 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 	if diff := cmp.Diff(want, ask(t, all)); diff != "" {
 		t.Error(diff)
 	}
-	// While another processor passes events by, nothing that is covered is sure.
+	// While another processor skips events, nothing that is covered is certain.
 	want = `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532520000001}}}]}` + "\n"
 	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, state.PlanEpoch{Topic: "payments", Version: "?", Last: state.MaxTime})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// What has no value has no state to speak of.
+	// An answer without a value has no completeness.
 	want = `{"at":1532430000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"later":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1532347200000,"to":1532433599999,"exact":false,"oldest":1532516400000}}}]}` + "\n"
 	got = ask(t, `{"features": ["later"], "entities": [{"user": "u1"}], "at": 1532430000000}`)
@@ -87,8 +87,8 @@ func TestAnswersSaySinceWhenTheyAreComplete(t *testing.T) {
 	}
 }
 
-// Members, and the stretches of a timeline, say the same of themselves.
-func TestMembersAndTimelinesSayWhereTheyAreIncomplete(t *testing.T) {
+// Members, and the bars of a timeline, report the same.
+func TestMembersAndTimelinesReportIncompleteness(t *testing.T) {
 	const definitions = `
 streams:
   payment: {topic: payments, timestamp: at, max_future: 0s, fields: {user: string, shop: string}}
@@ -128,8 +128,8 @@ features:
 	}
 }
 
-// A history is shared for a short time, and read again before it is too old to
-// rest on; whoever comes meanwhile goes on with the one that is not.
+// A history is shared for a short time, and read again before it is too old to use; other questions
+// meanwhile continue with the one that is not.
 func TestHistoriesAreShared(t *testing.T) {
 	now, reads := noon, 0
 	var read func() (*state.History, error)
@@ -179,7 +179,7 @@ func TestHistoriesAreShared(t *testing.T) {
 	get()
 }
 
-// The history is read after the state: what was applied before is in it.
+// The history is read after the state, so it includes what was applied before.
 func TestHistoryIsReadAfterTheState(t *testing.T) {
 	r, history := partlyKept(t)
 	var order []string
@@ -212,7 +212,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 	}
 }
 
-func TestReadinessTellsOfDefinitions(t *testing.T) {
+func TestReadinessReportsDefinitions(t *testing.T) {
 	definitions := status.Definitions{Version: "abc"}
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Definitions = func() status.Definitions { return definitions } })
 	for want, reload := range map[string]*status.Reload{

@@ -24,8 +24,8 @@ type damagedKey struct{ error }
 
 func (damagedKey) Key() string { return "{weir:3}abcde:d2" }
 
-// Of two entities, one is damaged: it says so in every form, the other is
-// answered, and the operator is told once a second and by a counter.
+// Of two entities, one is damaged: it says so in every format, the other is answered, and the
+// operator sees a log line a second and a counter.
 func TestDamagedEntity(t *testing.T) {
 	reader := &fakeReader{slices: maps.Clone(stored())}
 	for _, series := range []string{"count", "sum", "nums", "maxs"} {
@@ -68,7 +68,7 @@ func TestDamagedEntity(t *testing.T) {
 		t.Errorf("a second later the log says it %d times, want 2", n)
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP weir_damaged_answers_total Values that questions were not told because the state of their entity is damaged.
+# HELP weir_damaged_answers_total Values that answers lack because the state of their entity is damaged.
 # TYPE weir_damaged_answers_total counter
 weir_damaged_answers_total 11
 `), "weir_damaged_answers_total"); err != nil {
@@ -76,8 +76,8 @@ weir_damaged_answers_total 11
 	}
 }
 
-// Asked for a moment that lies back while processors catch up, a feature whose
-// state may have expired says what may be missing.
+// While processors catch up, a feature asked about a past moment whose state may have expired says
+// what may be missing.
 func TestQuestionDuringCatchUp(t *testing.T) {
 	lag := int64(0)
 	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))

@@ -31,8 +31,8 @@ services:
   payment_risk: [risk, approval_rate, user_tx]
 `
 
-// askDerived puts a question to a server of the derived definitions whose reader
-// counts events: two of each series but the filtered one, which has one.
+// askDerived asks a server of the derived definitions whose reader counts events: two in each
+// series except the filtered one, which has one.
 func askDerived(t *testing.T, method, target, body string) (status int, answer, reads string) {
 	t.Helper()
 	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))
@@ -65,7 +65,7 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 	return w.Code, w.Body.String(), string(list)
 }
 
-// Whatever asks for the parts, they are read once, in one round trip.
+// Parts are read once, in one round trip, whatever asks for them.
 func TestDerivedFeaturesAreAnswered(t *testing.T) {
 	status, got, reads := askDerived(t, "POST", queryPath,
 		`{"service": "payment_risk", "features": ["user_tx"], "entities": [{"user": "u1", "device": "d1"}, {"user": "u2", "device": "d1"}]}`)
@@ -110,7 +110,7 @@ func TestDerivedFeatureByItsPath(t *testing.T) {
 func TestDerivedFeatureRefusesQuestions(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"features": ["risk"], "entities": [{"user": "u1"}]}`:                         `entity 0 has no key "device" (string), which feature "risk" needs`,
-		`{"features": ["of_cents"], "entities": [{"user": "u1", "cents": 0.001}]}`:     `key "cents" of entity 0 must be a decimal with up to 2 digits behind the point for feature "of_cents"; 0.001 is not`,
+		`{"features": ["of_cents"], "entities": [{"user": "u1", "cents": 0.001}]}`:     `key "cents" of entity 0 must be a decimal with up to 2 digits after the decimal point for feature "of_cents"; 0.001 is not`,
 		`{"features": ["approval_rat"], "entities": [{"user": "u1", "device": "d1"}]}`: `there is no feature "approval_rat"; did you mean "approval_rate"?`,
 	} {
 		_, got, reads := askDerived(t, "POST", queryPath, body)

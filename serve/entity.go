@@ -17,10 +17,10 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// identify writes the texts of all entities, one for each key set.
+// identify makes the texts of all entities, one for each key set.
 func (q *question) identify() error {
 	for i, entity := range q.entities {
-		// As sent, and first: fastjson unescapes in place what is looked at.
+		// As sent, and first: fastjson unescapes in place what is read.
 		q.echoes.bytes = entity.MarshalTo(q.echoes.bytes)
 		q.echoes.end()
 		if err := q.find(i, entity); err != nil {
@@ -43,8 +43,8 @@ func (q *question) identify() error {
 	return nil
 }
 
-// findRepeated finds for each entity the first one that has the same texts. What
-// it holds besides, its features do not know.
+// findRepeated finds for each entity the first one with the same texts. Its features do not depend
+// on its other members.
 func (q *question) findRepeated() {
 	n := len(q.entities)
 	q.first, q.written = slices.Grow(q.first[:0], n)[:n], slices.Grow(q.written[:0], n)[:n]
@@ -73,10 +73,10 @@ func (q *question) findRepeated() {
 	}
 }
 
-// textSeed hides which texts have one hash.
+// textSeed hides which texts have the same hash.
 var textSeed = maphash.MakeSeed()
 
-// text is that of an entity by a key set.
+// text is the text of an entity for a key set.
 func (q *question) text(entity, set int) []byte {
 	from, to := q.texts.bounds(entity*len(q.sets) + set)
 	return q.texts.bytes[from:to]
@@ -91,7 +91,7 @@ func (q *question) sameTexts(a, b int) bool {
 	return true
 }
 
-// different is the number of entities that are answered, each once.
+// different is the number of distinct entities, each of which is answered once.
 func (q *question) different() (n int) {
 	for e, first := range q.first {
 		if e == first {
@@ -101,7 +101,7 @@ func (q *question) different() (n int) {
 	return n
 }
 
-// find looks up the values of an entity's keys, nil where there is none.
+// find looks up the values of an entity's keys, nil for missing ones.
 func (q *question) find(i int, entity *fastjson.Value) (err error) {
 	n := 0
 	for _, set := range q.sets {
@@ -128,9 +128,9 @@ func (q *question) find(i int, entity *fastjson.Value) (err error) {
 	return err
 }
 
-// badKey is the error for a value that is not there or not of its key's type.
+// badKey is the error for a value that is missing or not of its key's type.
 func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
-	feature := q.plans[slices.Index(q.set, set)].Name
+	feature := q.features[slices.Index(q.set, set)].Name
 	var e *reply.Error
 	switch {
 	case v == nil:
@@ -144,7 +144,7 @@ func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	return e
 }
 
-// want says which JSON a value of the key is.
+// want describes the JSON of the key's values.
 func (k key) want() string {
 	switch k.typ {
 	case value.String:
@@ -152,7 +152,7 @@ func (k key) want() string {
 	case value.Bool:
 		return "true or false"
 	case value.Decimal:
-		return fmt.Sprintf("a decimal with up to %d digits behind the point", k.scale)
+		return fmt.Sprintf("a decimal with up to %d digits after the decimal point", k.scale)
 	case value.Float:
 		return "a number"
 	case value.Timestamp:
@@ -162,10 +162,9 @@ func (k key) want() string {
 	}
 }
 
-// valueOf reads a value of a key, which holds until the next; false if it is
-// not of the key's type. What is read must be what the same JSON in an event
-// is, or the entity would not be found; so strings with escapes are left to
-// encoding/json, which fastjson differs from where they are half of a pair.
+// valueOf reads a value of a key, valid until the next; false if it is not of the key's type. It
+// must read what the same JSON in an event means, or the entity would not be found; so strings with
+// escapes are left to encoding/json, because fastjson differs from it for half surrogate pairs.
 func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) {
 	if v == nil {
 		return val, false
@@ -195,16 +194,16 @@ func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) 
 		val.Num, ok = parseDecimal(unquoted(q.literal), k.scale)
 	case value.Int:
 		val.Num, ok = parseDecimal(q.literal, 0)
-	case value.Float: // of a member: an entity has none
+	case value.Float: // only for members: entities have no floats
 		var err error
 		val.Flt, err = strconv.ParseFloat(string(q.literal), 64)
 		val.Flt += 0 // there is no negative zero
 		ok = (c == '-' || '0' <= c && c <= '9') && err == nil
 	}
-	return val, ok // not so for locations
+	return val, ok // locations are not supported
 }
 
-// unquoted is the content of a JSON string, and any other JSON as it is.
+// unquoted is the content of a JSON string, and any other JSON unchanged.
 func unquoted(literal []byte) []byte {
 	if literal[0] == '"' {
 		return literal[1 : len(literal)-1]
@@ -212,8 +211,7 @@ func unquoted(literal []byte) []byte {
 	return literal
 }
 
-// parseTime reads JSON that is a time: milliseconds since 1970, or a string in
-// RFC 3339.
+// parseTime reads a time in JSON: milliseconds since 1970, or a string in RFC 3339.
 func parseTime(literal []byte) (ms int64, ok bool) {
 	if literal[0] != '"' {
 		return parseDecimal(literal, 0)
@@ -223,8 +221,8 @@ func parseTime(literal []byte) (ms int64, ok bool) {
 	return t.UnixMilli(), err == nil
 }
 
-// parseDecimal reads what must be a JSON number as a multiple of 10^-scale; false where
-// that would not be exact or not fit.
+// parseDecimal reads a JSON number as a multiple of 10^-scale; false if that is not exact or does
+// not fit.
 func parseDecimal(number []byte, scale uint8) (int64, bool) {
 	if !json.Valid(number) || number[0] != '-' && (number[0] < '0' || number[0] > '9') {
 		return 0, false
@@ -249,7 +247,7 @@ func parseDecimal(number []byte, scale uint8) (int64, bool) {
 		}
 		digits = digits[:len(digits)-1]
 	}
-	const tooMany = 20 // digits for an int64, whatever stands before them
+	const tooMany = 20 // too many digits for an int64
 	n, err := strconv.ParseInt(digits+strings.Repeat("0", min(shift, tooMany)), 10, 64)
 	return n, err == nil
 }

@@ -11,8 +11,7 @@ import (
 
 const queryPath = "/v1/query"
 
-// refusals pairs bad requests with the status and the error they get. The
-// limits are 2000 bytes and 6 values.
+// refusals are bad requests with their status and error. The limits are 2000 bytes and 6 values.
 var refusals = []struct {
 	name, method, target, body string
 	status                     int
@@ -52,7 +51,7 @@ var refusals = []struct {
 	},
 	{
 		"a key twice", "POST", queryPath, `{"at": 1, "at": 2}`,
-		400, `{"code":"duplicate_key","message":"key \"at\" stands twice in a question","key":"at"}`,
+		400, `{"code":"duplicate_key","message":"key \"at\" appears twice in a question","key":"at"}`,
 	},
 	{
 		"features of the wrong type", "POST", queryPath, `{"features": "device_tx_7d"}`,
@@ -108,7 +107,7 @@ var refusals = []struct {
 	},
 	{
 		"a key twice in an entity", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1", "device_\u0069d": "d2"}]}`,
-		400, `{"code":"duplicate_key","message":"key \"device_id\" stands twice in entity 0","key":"device_id","entity":0}`,
+		400, `{"code":"duplicate_key","message":"key \"device_id\" appears twice in entity 0","key":"device_id","entity":0}`,
 	},
 	{
 		"a string that is a number", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": 1}]}`,
@@ -120,11 +119,11 @@ var refusals = []struct {
 	},
 	{
 		"a decimal with too many digits", "GET", "/v1/features/typed_7d?b=true&d=1.001&i=1&s=1&t=1", "",
-		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a decimal with up to 2 digits behind the point for feature \"typed_7d\"; 1.001 is not","feature":"typed_7d","key":"d","entity":0}`,
+		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a decimal with up to 2 digits after the decimal point for feature \"typed_7d\"; 1.001 is not","feature":"typed_7d","key":"d","entity":0}`,
 	},
 	{
 		"a decimal that is too large", "GET", "/v1/features/typed_7d?b=true&d=92233720368547758.08&i=1&s=1&t=1", "",
-		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a decimal with up to 2 digits behind the point for feature \"typed_7d\"; 92233720368547758.08 is not","feature":"typed_7d","key":"d","entity":0}`,
+		400, `{"code":"wrong_type","message":"key \"d\" of entity 0 must be a decimal with up to 2 digits after the decimal point for feature \"typed_7d\"; 92233720368547758.08 is not","feature":"typed_7d","key":"d","entity":0}`,
 	},
 	{
 		"an integer with a fraction", "GET", "/v1/features/typed_7d?b=true&d=1&i=1.5&s=1&t=1", "",
@@ -144,7 +143,7 @@ var refusals = []struct {
 	},
 	{
 		"a moment in seconds", "POST", queryPath, `{"at": 1532496076}`,
-		400, `{"code":"bad_at","message":"at must be milliseconds since 1970; 1532496076 looks like seconds: is 1532496076000 meant?","key":"at"}`,
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970; 1532496076 looks like seconds: did you mean 1532496076000?","key":"at"}`,
 	},
 	{
 		"a long number is shortened", "POST", queryPath, `{"at": 1` + strings.Repeat("0", 99) + `}`,
@@ -212,7 +211,7 @@ var refusals = []struct {
 	},
 	{
 		"a parameter twice", "GET", "/v1/features/device_tx_7d?device_id=d1&device_id=d2", "",
-		400, `{"code":"duplicate_key","message":"key \"device_id\" stands twice in the query","key":"device_id"}`,
+		400, `{"code":"duplicate_key","message":"key \"device_id\" appears twice in the query","key":"device_id"}`,
 	},
 	{
 		"a missing parameter", "GET", "/v1/features/device_tx_7d", "",

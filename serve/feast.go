@@ -17,19 +17,18 @@ import (
 
 // feastQuestion is a question in Feast's protocol.
 type feastQuestion struct {
-	features         []string // "view:feature", or features as Weir has them
+	features         []string // "view:feature", or names of features in Weir
 	featureService   string
 	entities         map[string][]*fastjson.Value // a column for each key
 	fullFeatureNames bool
 }
 
-// columns is what Feast's form of an answer needs to know of its question.
+// columns is what Feast's answer format needs from the question.
 type columns struct {
 	keys   []string
-	values [][]*fastjson.Value // by key, of all entities
+	values [][]*fastjson.Value // by key, for all entities
 	echoes [][][]byte          // the same as they were sent
-	// labels are what the columns of features are called, names the features
-	// that they hold.
+	// labels are the names of the features' columns, names the features in them.
 	labels, names []string
 }
 
@@ -51,7 +50,7 @@ func (h *handler) readFeast(q *question) error {
 	if err != nil {
 		return err
 	}
-	if n > h.limits.Values { // before an object is made of each
+	if n > h.limits.Values { // before objects are made
 		return tooMany(fmt.Sprintf("%d features", len(c.names)), n, h.limits)
 	}
 	q.columns = c
@@ -59,8 +58,8 @@ func (h *handler) readFeast(q *question) error {
 	return nil
 }
 
-// takeFeast takes a question apart. Keys that it does not know are passed over,
-// as Feast's own server does: later clients may send some.
+// takeFeast parses a question. Unknown keys are skipped, as Feast's own server does: later clients
+// may send some.
 func takeFeast(root *fastjson.Value) (*feastQuestion, error) {
 	object, err := root.Object()
 	if err != nil {
@@ -140,15 +139,14 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 	return err
 }
 
-// choose finds the features asked for. A service goes before, as it does at
-// Feast's.
+// choose finds the features asked for. A service takes precedence, as in Feast.
 func (c *columns) choose(asked *feastQuestion, x *index) error {
 	if name := asked.featureService; name != "" {
-		plans, ok := x.services[name]
+		inService, ok := x.services[name]
 		if !ok {
 			return x.unknownService(name)
 		}
-		for _, p := range plans {
+		for _, p := range inService {
 			c.labels, c.names = append(c.labels, p.Name), append(c.names, p.Name)
 		}
 	} else {
@@ -157,14 +155,14 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 			if !found {
 				view, name = "", reference
 			}
-			full := view + "__" + name // as Feast names a feature of a view in full
+			full := view + "__" + name // Feast's full name of a feature of a view
 			label := name
 			if found && asked.fullFeatureNames {
 				label = full
 			}
-			if _, ok := x.plans[full]; ok && found {
+			if _, ok := x.features[full]; ok && found {
 				name = full
-			} else if _, ok := x.plans[name]; !ok {
+			} else if _, ok := x.features[name]; !ok {
 				return x.unknownFeature(name)
 			}
 			c.labels, c.names = append(c.labels, label), append(c.names, name)
@@ -183,7 +181,7 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 	return nil
 }
 
-// take takes the columns of the entities, and counts these.
+// take reads the columns of the entities, and counts the entities.
 func (c *columns) take(entities map[string][]*fastjson.Value) (n int, err error) {
 	for i, key := range c.keys {
 		values := entities[key]
@@ -195,7 +193,7 @@ func (c *columns) take(entities map[string][]*fastjson.Value) (n int, err error)
 		}
 		n = len(values)
 		echoes := make([][]byte, n)
-		for i, v := range values { // before fastjson unescapes what is looked at
+		for i, v := range values { // before fastjson unescapes what is read
 			echoes[i] = v.MarshalTo(nil)
 		}
 		c.values, c.echoes = append(c.values, values), append(c.echoes, echoes)
@@ -209,7 +207,7 @@ func (c *columns) fillIn(q *question, x *index, n int) {
 	r.features, r.entities = q.arena.NewArray(), q.arena.NewArray()
 	for i, name := range c.names {
 		r.features.SetArrayItem(i, q.arena.NewString(name))
-		for _, by := range x.plans[name].By {
+		for _, by := range x.features[name].By {
 			needed[by] = true
 		}
 	}
@@ -224,24 +222,23 @@ func (c *columns) fillIn(q *question, x *index, n int) {
 	}
 }
 
-var feastColumns = form{(*handler).readFeast, answerIn((*question).encodeColumns), failFeast}
+var feastColumns = codec{(*handler).readFeast, answerIn((*question).encodeColumns), failFeast}
 
-// feastStatuses are the statuses by their names in Feast's protocol, which has
-// these four alone: its clients fail on others.
+// feastStatuses maps statuses to names in Feast's protocol, which has only four: its clients fail
+// on others.
 var feastStatuses = map[query.Status]string{
 	query.Present:   "PRESENT",
 	query.NullValue: "NULL_VALUE",
 	query.NotFound:  "NOT_FOUND",
-	// There is a value that is not to be relied on; complete_since tells it from the next.
+	// There is a value that is not reliable; complete_since distinguishes it from the next.
 	query.Incomplete:    "OUTSIDE_MAX_AGE",
 	query.OutsideMaxAge: "OUTSIDE_MAX_AGE",
-	// There is no value, and the reason is none of the entity's.
+	// There is no value, for a reason outside the entity.
 	query.Damaged:     "OUTSIDE_MAX_AGE",
 	query.Unavailable: "OUTSIDE_MAX_AGE",
 }
 
-// partialSince is since when an answer is complete, state.MinTime where the whole of
-// it is.
+// partialSince is since when an answer is complete, state.MinTime if it is complete as a whole.
 func partialSince(a *query.Answer) int64 {
 	if a.Status != query.Incomplete {
 		return state.MinTime
@@ -249,18 +246,17 @@ func partialSince(a *query.Answer) int64 {
 	return a.CompleteSince
 }
 
-// encodeColumns writes the response as Feast's server does: columns of the keys
-// and then of the features, over the entities. A value's event timestamp is up
-// to when it counts.
+// encodeColumns writes the response like Feast's server: columns of the keys and then of the
+// features, over the entities. The event timestamp of a value is the end of what it counts.
 func (q *question) encodeColumns(ctx context.Context, history *state.History) error {
 	q.complete(history)
-	byPlan := make([]column, len(q.plans))
+	byFeature := make([]column, len(q.features))
 	var value []byte
 	size := 0
 	var a query.Answer
 	for e, first := range q.first {
-		for i := range q.plans {
-			c := &byPlan[i]
+		for i := range q.features {
+			c := &byFeature[i]
 			before := c.size()
 			if first != e {
 				c.repeat(first)
@@ -299,8 +295,8 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 		}
 	}
 	for _, name := range c.names {
-		i := slices.IndexFunc(q.plans, func(p *plan) bool { return p.Name == name })
-		out = byPlan[i].append(append(out, ','))
+		i := slices.IndexFunc(q.features, func(p *preparedFeature) bool { return p.Name == name })
+		out = byFeature[i].append(append(out, ','))
 		if err := q.fits(ctx, len(out)); err != nil {
 			return err
 		}
@@ -309,8 +305,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 	return nil
 }
 
-// feastErrors are the exceptions that Feast's clients raise for some codes;
-// its FeastError for others.
+// feastErrors are the exceptions that Feast's clients raise for some codes; FeastError for others.
 var feastErrors = map[reply.Code]string{
 	reply.UnknownService:  "FeatureServiceNotFoundException",
 	reply.UnknownFeature:  "FeatureViewNotFoundException",
@@ -319,8 +314,8 @@ var feastErrors = map[reply.Code]string{
 	reply.DuplicateKey:    "FeatureNameCollisionError",
 }
 
-// failFeast writes an error as Feast's clients raise it: as a JSON string that
-// holds the JSON of an exception.
+// failFeast writes an error that Feast's clients raise: a JSON string that holds the JSON of an
+// exception.
 func failFeast(w http.ResponseWriter, e *reply.Error) {
 	class, ok := feastErrors[e.Code]
 	if !ok {

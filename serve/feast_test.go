@@ -19,7 +19,7 @@ import (
 
 const feastPath = "/get-online-features"
 
-// feastHandler serves the fixture, and a feature named in Feast's full way.
+// feastHandler serves the fixture, and a feature with Feast's full name.
 func feastHandler(reader store.Reader) http.Handler {
 	return newHandler(reader, func(c *setup) {
 		r := registry()
@@ -83,8 +83,8 @@ func TestFeastQuestions(t *testing.T) {
 	}
 }
 
-// Columns say since when their values are complete, where they are not whole.
-func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
+// Columns say since when their values are complete, if they are not as a whole.
+func TestFeastReportsCompleteSince(t *testing.T) {
 	r, history := partlyKept(t)
 	ask := func(now time.Time) string {
 		t.Helper()
@@ -109,8 +109,8 @@ func TestFeastSaysSinceWhenAnswersAreComplete(t *testing.T) {
 	}
 }
 
-// Windows of one feature may begin at different moments: some are whole.
-func TestColumnThatIsPartlyWhole(t *testing.T) {
+// Windows of one feature may begin at different moments: some are complete.
+func TestColumnWithPartlyCompleteValues(t *testing.T) {
 	var c column
 	for _, status := range []query.Status{query.Present, query.Incomplete, query.Incomplete} {
 		a := query.Answer{Status: status, CompleteSince: 7}
@@ -123,7 +123,7 @@ func TestColumnThatIsPartlyWhole(t *testing.T) {
 	}
 }
 
-// Errors are strings that hold what Feast's clients raise.
+// Errors are strings that hold the exceptions of Feast's clients.
 func TestFeastRefusals(t *testing.T) {
 	for _, test := range []struct {
 		name, question     string
@@ -157,11 +157,11 @@ func TestFeastRefusals(t *testing.T) {
 		},
 		{
 			"a key twice", `{"features": ["v:device_tx_7d"], "features": []}`, 400, "FeatureNameCollisionError", "duplicate_key",
-			`key "features" stands twice in a question`,
+			`key "features" appears twice in a question`,
 		},
 		{
 			"a column twice", `{"features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"], "device_id": ["d2"]}}`, 400,
-			"FeatureNameCollisionError", "duplicate_key", `key "device_id" stands twice in entities`,
+			"FeatureNameCollisionError", "duplicate_key", `key "device_id" appears twice in entities`,
 		},
 		{
 			"keys in other letters", `{"Features": ["v:device_tx_7d"], "entities": {"device_id": ["d1"]}}`, 400, "FeastError", "missing_features",
@@ -182,7 +182,7 @@ func TestFeastRefusals(t *testing.T) {
 		{
 			"two features of one name", `{"features": ["a:device_tx_7d", "b:device_tx_7d"], "entities": {"device_id": ["d1"]}}`, 400,
 			"FeatureNameCollisionError", "duplicate_key",
-			`key "device_tx_7d" stands twice in the answer; full_feature_names tells features of different views apart`,
+			`key "device_tx_7d" appears twice in the answer; full_feature_names tells features of different views apart`,
 		},
 		{
 			"no features", `{"entities": {"device_id": ["d1"]}}`, 400, "FeastError", "missing_features",

@@ -32,13 +32,12 @@ type handler struct {
 	served  atomic.Pointer[served]
 	// answering is the number of questions that are being answered.
 	answering atomic.Int64
-	// complained is when a failure of the store was logged last, damageLogged
-	// when damaged state was, in milliseconds.
+	// complained is when a failure of the store was last logged, damageLogged when damaged state
+	// was, in milliseconds.
 	complained, damageLogged atomic.Int64
 }
 
-// New makes the handler of all paths. It panics if its metrics are registered
-// already.
+// New makes the handler of all paths. It panics if its metrics are already registered.
 func New(c Config) http.Handler {
 	if c.Gatherer == nil {
 		c.Gatherer = prometheus.DefaultGatherer
@@ -81,8 +80,8 @@ func New(c Config) http.Handler {
 	return h.guard(straight(h.Access.Admit(mux, h.metrics.unauthorized)))
 }
 
-// straight refuses the paths that ServeMux would redirect to cleaner ones:
-// clients do not send a body after a redirect, and it is no JSON.
+// straight refuses the paths that ServeMux would redirect to cleaner ones: clients do not send a
+// body after a redirect, and it is not JSON.
 func straight(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := r.URL.EscapedPath()
@@ -97,8 +96,7 @@ func straight(next http.Handler) http.Handler {
 	})
 }
 
-// guard turns a panic into a response. Responses are written whole, so none
-// has begun by then.
+// guard turns a panic into a response. Responses are written whole, so none has begun by then.
 func (h *handler) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -112,17 +110,17 @@ func (h *handler) guard(next http.Handler) http.Handler {
 	})
 }
 
-// form is how questions are asked and answered.
-type form struct {
-	read   func(*handler, *question) error                  // makes q.request of q.body; nil where the URL has it all
+// codec reads questions and writes their answers in one format.
+type codec struct {
+	read   func(*handler, *question) error                  // makes q.request from q.body; nil if the URL is the whole question
 	answer func(*handler, context.Context, *question) error // into q.out
 	fail   func(http.ResponseWriter, *reply.Error)
 }
 
 var (
-	rows = form{(*handler).readJSON, answerIn((*question).encode), reply.Fail}
-	row  = form{nil, answerIn((*question).encode), reply.Fail}
-	bars = form{nil, (*handler).timeline, reply.Fail}
+	rows = codec{(*handler).readJSON, answerIn((*question).encode), reply.Fail}
+	row  = codec{nil, answerIn((*question).encode), reply.Fail}
+	bars = codec{nil, (*handler).timeline, reply.Fail}
 )
 
 // answerIn answers questions in an encoding.
@@ -130,8 +128,8 @@ func answerIn(encode func(*question, context.Context, *state.History) error) fun
 	return func(h *handler, ctx context.Context, q *question) error { return h.answer(ctx, q, encode) }
 }
 
-// question answers questions, which read brings into q.body, in a form.
-func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http.Request) error, in form) http.Handler {
+// question answers questions, which read puts into q.body, in the format of a codec.
+func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http.Request) error, in codec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, outcome := h.Now(), failed
 		h.metrics.inFlight.Inc()
@@ -177,9 +175,8 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 	})
 }
 
-// work leaves the answer to the question in q.body in q.out, and holds no more
-// than that.
-func (h *handler) work(ctx context.Context, q *question, in form) error {
+// work answers the question in q.body and leaves the response in q.out, holding no other memory.
+func (h *handler) work(ctx context.Context, q *question, in codec) error {
 	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
 	defer cancel()
 	if err := q.hold(ctx, parsing, parsedSize*int64(len(q.body))); err != nil {
@@ -197,17 +194,16 @@ func (h *handler) work(ctx context.Context, q *question, in form) error {
 	return err
 }
 
-// errAbandoned stands for a client that has hung up, in the status that nginx
-// gave it. Nobody reads it.
+// errAbandoned is for a client that hung up, with nginx's status for that. Nobody reads it.
 var errAbandoned = &reply.Error{Status: 499, Code: "abandoned"}
 
-// gone says whether the client hung up before it had an answer: then that is
-// why there is none, and neither the store nor the question has failed.
+// gone says whether the client hung up before it was answered: then neither the store nor the
+// question has failed.
 func gone(r *http.Request, err error) bool {
 	return r.Context().Err() != nil || err == errAbandoned
 }
 
-// refusal is what a client is told about an error, and the outcome.
+// refusal is the error for the client, and the outcome.
 func (h *handler) refusal(err error) (*reply.Error, string) {
 	var refusal *reply.Error
 	if errors.As(err, &refusal) {
@@ -226,15 +222,14 @@ func (h *handler) refusal(err error) (*reply.Error, string) {
 	} else {
 		refusal = reply.Errorf(reply.StoreUnavailable, "the store cannot be read; the server's log has the details")
 	}
-	// A store that is down fails every question: the log says so once a second.
+	// A store that is down fails every question: it is logged once a second.
 	if h.complain(&h.complained) {
 		h.Logger.Error("the store cannot be read", "error", err)
 	}
 	return refusal, unavailable
 }
 
-// damaged tells of the answers that damaged state stood in the way of: of
-// each second the first is logged.
+// damaged logs and counts answers that damaged state prevented: the first of each second is logged.
 func (h *handler) damaged(q *question) {
 	if q.damaged == 0 {
 		return
@@ -246,8 +241,8 @@ func (h *handler) damaged(q *question) {
 	}
 }
 
-// complain says whether it is time for another line in the log, one a second.
-// Last is when there was one, in milliseconds.
+// complain says whether another log line is due, one a second. last is when the last one was
+// written, in milliseconds.
 func (h *handler) complain(last *atomic.Int64) bool {
 	now, before := h.Now().UnixMilli(), last.Load()
 	return now-before >= 1000 && last.CompareAndSwap(before, now)

@@ -53,7 +53,7 @@ func TestStoreFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log.Reset()
-			// The clock of a bubble: the time is up when the store is waited for, and never before.
+			// With the clock of a bubble, time only passes while the store is waited for.
 			synctest.Test(t, func(t *testing.T) {
 				h := newHandler(test.reader, func(c *setup) {
 					c.Limits.Timeout = time.Millisecond
@@ -108,8 +108,8 @@ type panics struct{ aggregate.Function }
 
 func (panics) Merge(aggregate.Call, []state.WindowState) aggregate.Result { panic("secret") }
 
-// The moment that can be asked for goes back from the wall's clock or, where
-// history is replayed, from that of the records.
+// How far back can be asked is counted from the wall clock or, when history is replayed, from the
+// records' clock.
 func TestOldestMoment(t *testing.T) {
 	now := noon.UnixMilli()
 	week, year := (7 * day).Milliseconds(), (365 * day).Milliseconds()
@@ -133,7 +133,7 @@ func TestOldestMoment(t *testing.T) {
 			reader := &fakeReader{clock: test.clock, slices: stored()}
 			q := newQuestion(noon, newBudgets(1<<20))
 			q.at = test.at
-			q.plans = []*plan{newIndex(registry(), newMetrics(nil).asked).plans["device_tx_7d"]}
+			q.features = []*preparedFeature{newIndex(registry(), newMetrics(nil).asked).features["device_tx_7d"]}
 			if err := q.reach(t.Context(), reader); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +257,7 @@ weir_questions_in_flight 0
 	}
 }
 
-func TestBodiesThatCannotBeRead(t *testing.T) {
+func TestUnreadableBodies(t *testing.T) {
 	for _, test := range []struct {
 		name, encoding string
 		body           io.Reader
@@ -285,14 +285,14 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// halfDown is what is wrong with a store that still works.
+// halfDown is the error of a store that still works in part.
 type halfDown struct{}
 
 func (halfDown) Error() string  { return "one of three is down" }
 func (halfDown) Degraded() bool { return true }
 
-// A probe that waits for a second is to see why.
-func TestReadinessIsToldWithinHalfASecond(t *testing.T) {
+// A probe with a timeout of a second must see the reason.
+func TestReadinessAnswersWithinHalfASecond(t *testing.T) {
 	hangs := func(ctx context.Context) error {
 		if until, bounded := ctx.Deadline(); !bounded || time.Until(until) > 500*time.Millisecond {
 			t.Errorf("a check may take until %v", until)

@@ -15,36 +15,35 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// index is a registry made ready for questions.
+// index is a registry prepared for questions.
 type index struct {
 	registry  *features.Registry
 	version   string // of its plan
-	plans     map[string]*plan
-	services  map[string][]*plan
+	features  map[string]*preparedFeature
+	services  map[string][]*preparedFeature
 	described catalogue.Catalogue
 	catalogue []byte // the same in JSON
 	mappers   sync.Pool
 }
 
-// plan is a feature made ready for questions.
-type plan struct {
+// preparedFeature is a feature prepared for questions.
+type preparedFeature struct {
 	*features.Feature
 	keys       *keySet
 	membership aggregate.Membership
-	// member is what a member is, where the feature may be asked about some.
+	// member describes the members, if the feature may be asked about some.
 	member key
 	label  []byte // the name as a key of a JSON object, with its colon
 	asked  prometheus.Counter
-	// services are the names of those that it is in.
+	// services are the names of the services with the feature.
 	services []string
-	// fanOut is how many entities more the feature may look at.
+	// fanOut is how many further entities the feature may read.
 	fanOut int
 
 	complete atomic.Pointer[completeness]
 }
 
-// keySet is what an entity's text is made of: keys in the order of their
-// names. Plans with the same keys share one.
+// keySet is the keys of an entity's text, sorted by name. Features with the same keys share one.
 type keySet struct{ keys []key }
 
 type key struct {
@@ -56,8 +55,8 @@ type key struct {
 func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 	x := &index{
 		registry:  r,
-		plans:     make(map[string]*plan, len(r.Features)),
-		services:  make(map[string][]*plan, len(r.Services)),
+		features:  make(map[string]*preparedFeature, len(r.Features)),
+		services:  make(map[string][]*preparedFeature, len(r.Services)),
 		described: catalogue.New(r),
 		mappers:   sync.Pool{New: func() any { return r.NewJSONMapper() }},
 	}
@@ -74,14 +73,14 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 			sets = append(sets, set)
 		}
 		label := append(query.AppendString(nil, f.Name), ':')
-		x.plans[f.Name] = &plan{
+		x.features[f.Name] = &preparedFeature{
 			Feature: f, keys: set, membership: f.Membership(), member: key{name: f.Field, typ: f.Call.Type, scale: f.Call.Scale},
 			label: label, asked: asked.WithLabelValues(f.Name), fanOut: f.FanOut(),
 		}
 	}
 	for _, s := range r.Services {
 		for _, f := range s.Features {
-			p := x.plans[f.Name]
+			p := x.features[f.Name]
 			p.services = append(p.services, s.Name)
 			x.services[s.Name] = append(x.services[s.Name], p)
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// members are the values that a question names, of each of which it is to be
-// said whether it was met: of all its features one behind the other.
+// members are the values that a question names, for each of which the answer says whether it was
+// met: those of all its features, one after another.
 type members struct {
 	values []value.Value
 	echoes spans // as they were sent
-	ends   []int // by plan, in values
+	ends   []int // by feature, in values
 }
 
 func (m *members) reset() {
@@ -28,29 +28,29 @@ func (m *members) reset() {
 	m.echoes.reset()
 }
 
-// of bounds the members that a plan is asked about; there may be none.
-func (m *members) of(plan int) (from, to int) {
-	if plan > 0 {
-		from = m.ends[plan-1]
+// of are the bounds of the members that a feature is asked about; there may be none.
+func (m *members) of(i int) (from, to int) {
+	if i > 0 {
+		from = m.ends[i-1]
 	}
-	return from, m.ends[plan]
+	return from, m.ends[i]
 }
 
-// answers is the number of values that one entity is answered with: one for
-// each member, and one for each feature that is asked about none.
+// answers is the number of values in the answer for one entity: one for each member, and one for
+// each feature without members.
 func (q *question) answers() int {
 	n := 0
-	for i := range q.plans {
+	for i := range q.features {
 		from, to := q.members.of(i)
 		n += max(1, to-from)
 	}
 	return n
 }
 
-// name takes the members: a list for all features that are asked for, or an
-// object with lists for some of them.
+// name reads the members: a list for all features asked for, or an object with lists for some of
+// them.
 func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
-	lists := make([]*fastjson.Value, len(q.plans))
+	lists := make([]*fastjson.Value, len(q.features))
 	switch {
 	case v == nil:
 	case v.Type() == fastjson.TypeArray:
@@ -64,38 +64,37 @@ func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
 	default:
 		return wrongQuestion("members", "a list of values, or an object with such lists by features", v)
 	}
-	for i, p := range q.plans {
+	for i, p := range q.features {
 		if err := q.nameOf(p, lists[i], limits); err != nil {
 			return err
 		}
 		q.members.ends = append(q.members.ends, len(q.members.values))
 	}
-	// Only now: the values may have moved while there came more.
-	for i := range q.plans {
+	// Not earlier: the values may have moved while more were added.
+	for i := range q.features {
 		q.asked = append(q.asked, q.askedAbout(i))
 	}
 	return nil
 }
 
-// askedAbout is the feature of a plan, asked about the members that are named for it.
-func (q *question) askedAbout(plan int) *features.Feature {
-	f := q.plans[plan].Feature
-	if from, to := q.members.of(plan); from < to {
+// askedAbout is feature i, asked about its named members.
+func (q *question) askedAbout(i int) *features.Feature {
+	f := q.features[i].Feature
+	if from, to := q.members.of(i); from < to {
 		return f.AskedAbout(q.members.values[from:to])
 	}
 	return f
 }
 
-// listsByFeature fills in the lists that stand in an object under the features'
-// names.
+// listsByFeature reads the lists in an object under the features' names.
 func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson.Value) (err error) {
 	v.GetObject().Visit(func(name []byte, list *fastjson.Value) {
 		if err != nil {
 			return
 		}
-		i := slices.IndexFunc(q.plans, func(p *plan) bool { return p.Name == string(name) })
+		i := slices.IndexFunc(q.features, func(p *preparedFeature) bool { return p.Name == string(name) })
 		switch {
-		case i < 0 && x.plans[string(name)] == nil:
+		case i < 0 && x.features[string(name)] == nil:
 			err = x.unknownFeature(string(name))
 		case i < 0:
 			e := reply.Errorf(reply.NoMembers, "members are named for feature %q, which is not asked for", name)
@@ -113,8 +112,8 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 	return err
 }
 
-// nameOf takes the members that a feature is asked about, nil for none.
-func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
+// nameOf reads the members that a feature is asked about, nil for none.
+func (q *question) nameOf(p *preparedFeature, list *fastjson.Value, limits Limits) error {
 	refuse := func(e *reply.Error) error {
 		e.Feature, e.Key = p.Name, "members"
 		return e
@@ -136,17 +135,17 @@ func (q *question) nameOf(p *plan, list *fastjson.Value, limits Limits) error {
 		return refuse(reply.Errorf(reply.MissingMembers, "members of feature %q must not be empty", p.Name))
 	}
 	if n := len(q.members.values) + len(values); n > limits.Values {
-		return tooMany(fmt.Sprintf("%d features with %d members", len(q.plans), n), 1, limits)
+		return tooMany(fmt.Sprintf("%d features with %d members", len(q.features), n), 1, limits)
 	}
 	for i, v := range values {
-		// As sent, and first: fastjson unescapes in place what is looked at.
+		// As sent, and first: fastjson unescapes in place what is read.
 		q.members.echoes.bytes = v.MarshalTo(q.members.echoes.bytes)
 		q.members.echoes.end()
 		member, ok := q.valueOf(v, p.member)
 		if !ok {
 			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not", i, p.Name, p.member.want(), show(v)))
 		}
-		member.Str = slices.Clone(member.Str) // it holds until the next value only
+		member.Str = slices.Clone(member.Str) // it is only valid until the next value
 		q.members.values = append(q.members.values, member)
 	}
 	return nil
@@ -164,8 +163,8 @@ func (k key) example() string {
 	}
 }
 
-// appendMembers writes what is answered about members: for each its value, in
-// the order of the question, and once what they have in common.
+// appendMembers appends the answers about members: for each its value, in the order of the
+// question, and once what they have in common.
 func (q *question) appendMembers(dst []byte, a *query.Answer, first int) []byte {
 	dst = append(dst, `{"members":[`...)
 	for i := range a.Items {

@@ -49,7 +49,7 @@ services:
   pages: [views, pages_seen]
 `
 
-// memberHandler serves what is in memory after some events of a user.
+// memberHandler serves state in memory after some events of a user.
 func memberHandler(t testing.TB) http.Handler {
 	t.Helper()
 	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
@@ -82,9 +82,9 @@ func memberHandler(t testing.TB) http.Handler {
 
 const strings12 = `"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"`
 
-var rateOf = regexp.MustCompile(`"false_positive_rate":0\.[0-4][0-9]*`) // no more than a half
+var rateOf = regexp.MustCompile(`"false_positive_rate":0\.[0-4][0-9]*`) // at most a half
 
-// ask puts a question about one user.
+// ask asks about one user.
 func ask(t testing.TB, user, rest string) *httptest.ResponseRecorder {
 	t.Helper()
 	return do(t, memberHandler(t), "POST", queryPath, fmt.Sprintf(`{"entities": [{"user": %q}], %s}`, user, rest))
@@ -94,7 +94,7 @@ func TestMembers(t *testing.T) {
 	const day = `"from":1532437200000,"to":1532520000000`
 	for _, test := range []struct{ name, user, question, want string }{
 		{
-			"one answer for each, in their order, also of one that stands twice", "u1",
+			"one answer for each, in their order, also for a repeated one", "u1",
 			`"features": ["pages_seen"], "members": ["x", "home", "caf\u00e9\n|", "home"]`,
 			`{"pages_seen":{"members":[{"member":"x","value":false,"status":"PRESENT"},{"member":"home","value":true,"status":"PRESENT"},` +
 				`{"member":"caf\u00e9\n|","value":true,"status":"PRESENT"},{"member":"home","value":true,"status":"PRESENT"}],` + day + `,"exact":true}}`,
@@ -148,7 +148,7 @@ func TestMembers(t *testing.T) {
 }
 
 // A multi-hop feature is asked about the members of all entities together.
-func TestMembersOfTheSecondDegree(t *testing.T) {
+func TestMembersOfMultiHopFeatures(t *testing.T) {
 	w := do(t, memberHandler(t), "GET", "/v1/features/fellow_pages?page=home&member=a&member=x", "")
 	const want = `{"at":1532520000000,"results":[{"entity":{"page":"home"},"features":{"fellow_pages":{` +
 		`"members":[{"member":"a","value":true,"status":"PRESENT"},{"member":"x","value":false,"status":"PRESENT"}],` +
@@ -191,7 +191,7 @@ func TestMembersInTheCatalogue(t *testing.T) {
 	}
 }
 
-func TestMembersThatAreRefused(t *testing.T) {
+func TestRefusedMembers(t *testing.T) {
 	for _, test := range []struct {
 		name, question string
 		status         int
@@ -231,7 +231,7 @@ func TestMembersThatAreRefused(t *testing.T) {
 		},
 		{
 			"a feature twice", `"features": ["pages_seen"], "members": {"pages_seen": ["home"], "pages_seen": ["a"]}`, 400,
-			`{"code":"duplicate_key","message":"key \"pages_seen\" stands twice in members","key":"pages_seen"}`,
+			`{"code":"duplicate_key","message":"key \"pages_seen\" appears twice in members","key":"pages_seen"}`,
 		},
 		{
 			"a member of the wrong type", `"features": ["pages_seen"], "members": ["home", 7]`, 400,

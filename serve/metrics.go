@@ -55,15 +55,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		unauthorized: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_requests_refused_total",
-			Help: "Requests without the token or the certificate that is wanted, or to an unknown host, by the error's code.",
+			Help: "Requests without the required token or certificate, or to an unknown host, by the error's code.",
 		}, []string{"code"}),
 		damaged: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_damaged_answers_total",
-			Help: "Values that questions were not told because the state of their entity is damaged.",
+			Help: "Values that answers lack because the state of their entity is damaged.",
 		}),
 		unavailable: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_unavailable_answers_total",
-			Help: "Values that questions were not told because the Redis master that holds their entity did not answer.",
+			Help: "Values that answers lack because the Redis master that holds their entity did not answer.",
 		}),
 		panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_panics_total",
@@ -76,7 +76,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 func (m *metrics) ask(q *question) {
 	n := len(q.entities)
 	m.values.Observe(float64(n * q.answers()))
-	for i, p := range q.plans {
+	for i, p := range q.features {
 		from, to := q.members.of(i)
 		p.asked.Add(float64(n * max(1, to-from)))
 	}

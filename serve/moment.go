@@ -11,12 +11,12 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// maxAhead is how far ahead a question may ask. Nothing is known there; but
-// clocks differ, and a rule may look at the end of a billing period. What lies
-// beyond is a moment in the wrong unit.
+// maxAhead is how far ahead a question may ask. No events are known there, but clocks differ, and a
+// rule may look at the end of a billing period. Moments beyond are in the wrong unit.
 const maxAhead = 366 * 24 * time.Hour
 
-// inSeconds is greater than any moment in seconds, until the year 5138, and in milliseconds one of 1973.
+// inSeconds is greater than any moment in seconds until the year 5138, and in milliseconds a moment
+// of 1973.
 const inSeconds = 100_000_000_000
 
 // moment reads the key at of a question: milliseconds, or RFC 3339.
@@ -26,7 +26,7 @@ func moment(v *fastjson.Value, now int64) (int64, error) {
 	case !ok || at < 0:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
 	case now > inSeconds && at < inSeconds && max(at*1000-now, now-at*1000) < maxAhead.Milliseconds():
-		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: is %d meant?", at, at*1000))
+		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: did you mean %d?", at, at*1000))
 	case at-now > maxAhead.Milliseconds():
 		return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
 	}
@@ -38,17 +38,16 @@ func atKey(e *reply.Error) *reply.Error {
 	return e
 }
 
-// reached stands for the oldest moment of a feature that can answer.
+// reached means that a feature can answer.
 const reached = math.MinInt64
 
-// reach finds the features whose state does not reach back to the moment:
-// neither by the clock on the wall nor, as in a replay of history, by that of
-// the records.
+// reach finds the features whose state does not reach back to the moment, neither by the wall clock
+// nor, as in a replay of history, by the records' clock.
 func (q *question) reach(ctx context.Context, reader store.Reader) error {
 	q.oldest = q.oldest[:0]
 	var clock int64
 	asked := false
-	for _, p := range q.plans {
+	for _, p := range q.features {
 		keep, oldest := p.Keep.Milliseconds(), int64(reached)
 		if p.Forgets() && q.at < q.now-keep {
 			if !asked {
@@ -70,7 +69,7 @@ func (q *question) reach(ctx context.Context, reader store.Reader) error {
 	return nil
 }
 
-// storeError is the failure of the store, not of the question.
+// storeError is a failure of the store, not of the question.
 type storeError struct{ err error }
 
 func (e *storeError) Error() string { return e.err.Error() }

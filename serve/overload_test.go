@@ -18,8 +18,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// One question more than may be answered at once is refused, and taken again
-// once another has its answer.
+// One question more than may be answered at once is refused, and accepted again once another has
+// its answer.
 func TestOverload(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) {
@@ -95,16 +95,15 @@ func TestPanicsAreCounted(t *testing.T) {
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_panics_total"); err != nil {
 		t.Error(err)
 	}
-	// The place of the question is free again.
+	// The question's slot is free again.
 	if n := len(reader.calls); n != 1 {
 		t.Errorf("%d reads, want 1", n)
 	}
 }
 
-// Headers that are too large are refused by a server, and no header is waited
-// for longer than some seconds.
+// A server refuses headers that are too large, and waits for headers only some seconds.
 func TestHeadersAreBounded(t *testing.T) {
-	s, err := Start("127.0.0.1:0", newHandler(&fakeReader{}, nil), slog.New(slog.DiscardHandler))
+	s, err := Start("127.0.0.1:0", newHandler(&fakeReader{}, nil), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// reference finds what a file of the page loads.
+// reference matches what a file of the page loads.
 var reference = regexp.MustCompile(`(?:src|href)="([^"#]+)"|from '([^']+)'`)
 
-// The page may load what this server serves and nothing else, and what it loads
-// is there.
+// The page loads only what this server serves, and everything that it loads exists.
 func TestPageIsServedWhole(t *testing.T) {
 	h := newHandler(&fakeReader{}, nil)
 	types := map[string]string{
@@ -58,8 +57,7 @@ func TestPageIsServedWhole(t *testing.T) {
 	}
 }
 
-// Files are sent whole: a part that there is none of would be refused in a form
-// of its own.
+// Files are sent whole: an invalid range would be refused in another format.
 func TestPageIsSentWhole(t *testing.T) {
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/page/page.css", nil)
 	r.Header.Set("Range", "bytes=9-1")
@@ -70,7 +68,7 @@ func TestPageIsSentWhole(t *testing.T) {
 	}
 }
 
-func TestPathsThatAreNotThePages(t *testing.T) {
+func TestPathsOutsideThePage(t *testing.T) {
 	h := newHandler(&fakeReader{}, nil)
 	for _, test := range []struct {
 		method, target string

@@ -56,7 +56,7 @@ type bus struct {
 	handler  http.Handler
 }
 
-// clocked is a store that knows no progress.
+// clocked is a store without progress.
 type clocked struct{ *memory.Store }
 
 func (clocked) Clock(context.Context) (int64, error) { return noon.UnixMilli(), nil }
@@ -84,7 +84,7 @@ func (b *bus) arrive(topic, event string) {
 	}
 }
 
-// ask asks for all features of a user, with more keys of the question.
+// ask asks for all features of a user, with more keys in the question.
 func (b *bus) ask(more string) string {
 	b.Helper()
 	w := do(b, b.handler, "POST", queryPath, `{"service": "all", "entities": [{"user": "u1"}]`+more+`}`)
@@ -99,8 +99,8 @@ func payment(id string, seconds int, status string) string {
 		id, noon.UnixMilli()+int64(seconds)*1000, status)
 }
 
-// A question with pending events is answered as after they have arrived, and
-// says what became of them.
+// A question with pending events is answered as it is after their arrival, and states their
+// outcomes.
 func TestPending(t *testing.T) {
 	b := newBus(t)
 	b.arrive("payments", payment("p0", -60, "ok"))
@@ -143,8 +143,8 @@ func TestMomentOfPending(t *testing.T) {
 	}
 }
 
-// An event that has arrived while it is asked with counts once where its stream
-// remembers ids; where it does not, the answer says so.
+// An event that has arrived while it is asked with counts once if its stream remembers ids; if it
+// does not, the answer says so.
 func TestPendingThatHasArrived(t *testing.T) {
 	b := newBus(t)
 	const login = `{"id": 1, "at": 1532520000000, "user": "u1", "device": "d1"}`
@@ -176,15 +176,15 @@ func TestPendingRefusals(t *testing.T) {
 		`{"stream": "login"}`:                                           `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
 		`{"event": {}}`:                                                 `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
 		`{"stream": "login", "events": {}}`:                             `{"code":"unknown_key","message":"pending event 0 has no key \"events\"; its keys are stream and event","key":"events","event":0,"nearest":"event"}`,
-		`{"stream": "login", "stream": "login"}`:                        `{"code":"duplicate_key","message":"key \"stream\" stands twice in pending event 0","key":"stream","event":0}`,
-		`{"event": {}, "event": {}}`:                                    `{"code":"duplicate_key","message":"key \"event\" stands twice in pending event 0","key":"event","event":0}`,
+		`{"stream": "login", "stream": "login"}`:                        `{"code":"duplicate_key","message":"key \"stream\" appears twice in pending event 0","key":"stream","event":0}`,
+		`{"event": {}, "event": {}}`:                                    `{"code":"duplicate_key","message":"key \"event\" appears twice in pending event 0","key":"event","event":0}`,
 		event("logins", `{}`):                                           `{"code":"unknown_stream","message":"there is no stream \"logins\"; did you mean \"login\"?","event":0,"nearest":"login"}`,
 		`{"stream": 1, "event": {}}`:                                    `{"code":"wrong_type","message":"stream must be a name; 1 is not","key":"stream","event":0}`,
 		event("login", `[]`):                                            `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: expected an object, found an array","event":0,"reason":"wrong_type"}`,
 		event("login", `{"device": "d"}`):                               `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: at: the event has no timestamp","event":0,"reason":"missing_timestamp","path":"at"}`,
 		event("login", `{"at": 1532520000000}`):                         `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: device: the field device is required","event":0,"reason":"missing_field","path":"device"}`,
 		event("payment", payment("p", 120, "ok")):                       `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: at: the event is 2m0s ahead of its record; the limit is 1m0s","event":0,"reason":"future_timestamp","path":"at"}`,
-		event("payment", strings.Replace(payment("p", 0, "ok"), "12.30", `"12.345"`, 1)): `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: money.amount: expected a decimal of 64 bits with at most 2 digits behind the point, found a string","event":0,"reason":"wrong_type","path":"money.amount"}`,
+		event("payment", strings.Replace(payment("p", 0, "ok"), "12.30", `"12.345"`, 1)): `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: money.amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string","event":0,"reason":"wrong_type","path":"money.amount"}`,
 		event("refused", payment("p", 0, "ok")):                                          `{"code":"bad_event","message":"pending event 0 is none of stream \"refused\", which takes those for which status == \"refused\"","event":0}`,
 	} {
 		w := do(t, b.handler, "POST", queryPath, `{"service": "all", "entities": [{"user": "u1"}], "pending": `+pending+`}`)
@@ -204,7 +204,7 @@ func TestPendingRefusals(t *testing.T) {
 	}
 }
 
-// An event is mapped as it was sent, to the last byte.
+// An event is mapped exactly as sent.
 func TestPendingIsTakenAsSent(t *testing.T) {
 	reader := &fakeReader{}
 	r, err := definition.Parse("pending.yaml", []byte(pendingDefinitions))
@@ -226,7 +226,7 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 	}
 }
 
-// A pending event is JSON, also of a stream whose records are not.
+// A pending event is JSON, also for a stream whose records are not.
 func TestPendingOfAStreamOfLines(t *testing.T) {
 	r, err := definition.Parse("pending.yaml", []byte(`
 streams:
@@ -249,7 +249,7 @@ features:
 	}
 }
 
-// Questions at the same time do not mix what is pending.
+// Concurrent questions do not mix their pending events.
 func TestPendingOfManyQuestions(t *testing.T) {
 	b := newBus(t)
 	var group sync.WaitGroup

@@ -20,64 +20,61 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// question is one question while it is answered. Its memory is used again for
-// the next, see newQuestion and free.
+// question is one question while it is answered. Its memory is reused, see newQuestion and free.
 type question struct {
-	client *credentials.Client // who asks; nil where nobody has to say
+	client *credentials.Client // who asks; nil if no credentials are required
 
-	now   int64  // milliseconds
-	at    int64  // milliseconds
-	index *index // nil until it is looked at
-	plans []*plan
-	// sets are the different key sets of the plans; set is by plan the index of
-	// its own.
+	now      int64  // milliseconds
+	at       int64  // milliseconds
+	index    *index // nil until first used
+	features []*preparedFeature
+	// sets are the distinct key sets of the features; set is the index of each feature's key set.
 	sets     []*keySet
 	set      []int
 	entities []*fastjson.Value
 
-	// echoes are the entities as they were sent, texts their texts: that of
-	// entity e by set s is text e*len(sets)+s.
+	// echoes are the entities as sent, texts their texts: that of entity e for set s is text
+	// e*len(sets)+s.
 	echoes, texts spans
 	members       members
-	asked         []*features.Feature // by plan, about its members
+	asked         []*features.Feature // by feature, with its members
 	values        []*fastjson.Value   // of one entity, by set and key
 
-	// first is by entity the first one of the same texts, which may be itself: it is
-	// answered once. written is where its features stand in out.
+	// first is, by entity, the first one with the same texts, which may be itself: it is answered
+	// once. written is where its features are in out.
 	first   []int
 	written []bounds
 	byHash  map[uint64]int // the first entity with texts of a hash
-	literal []byte         // one value as it was sent
+	literal []byte         // one value as sent
 
-	// pending is what events do that are not yet on the bus; nil for none.
-	// outcomes is what became of them, in JSON.
+	// pending is the mutations of events that are not yet on the bus; nil for none. outcomes is
+	// their outcomes, in JSON.
 	pending  *state.Batch
 	outcomes []byte
 
-	// damaged is the number of answers that damaged state stands in the way of,
-	// damage what is wrong with the first.
+	// damaged counts the answers that damaged state prevented, and damage is the first error.
 	damaged int
-	// unavailable is the number of those that a master that does not answer does.
+	// unavailable counts the answers that a master which does not answer prevented.
 	unavailable int
 	damage      error
 
 	wait      *wait     // for an event on the bus; nil for none
-	waited    []byte    // what came of it, in JSON
-	applied   bool      // the event is, as was found at
+	waited    []byte    // its outcome, in JSON
+	applied   bool      // the event is applied, as found at
 	appliedAt time.Time // this moment
 
-	young    bool   // something was filled since the state was read that it is about
-	readFrom []byte // where the state was read, in JSON; empty where all is read from masters
+	young    bool   // something was filled since its state was read
+	readFrom []byte // where the state was read, in JSON; empty if all was read from masters
 
-	columns *columns // of a question in Feast's protocol, else nil
+	columns *columns // for a question in Feast's protocol, else nil
 
-	// reading is of each entity for each plan.
+	// reading has an answer for each feature of each entity.
 	reading query.Reading
-	// oldest is by plan the oldest moment that can be asked for, or reached.
+	// oldest is by feature the oldest moment that can be asked about, or reached.
 	oldest []int64
-	since  []*query.Completeness // by plan
+	since  []*query.Completeness // by feature
 
-	request request // points into what the parser or the arena has made
+	request request // points into memory of the parser or the arena
 	parser  fastjson.Parser
 	arena   fastjson.Arena
 	body    []byte
@@ -86,10 +83,10 @@ type question struct {
 	held
 }
 
-// bounds are those of a stretch of bytes.
+// bounds are those of a range of bytes.
 type bounds struct{ from, to int }
 
-// spans are stretches of bytes, one behind the other.
+// spans are ranges of bytes, one after another.
 type spans struct {
 	bytes []byte
 	ends  []int
@@ -98,7 +95,7 @@ type spans struct {
 func (s *spans) reset() { s.bytes, s.ends = s.bytes[:0], s.ends[:0] }
 func (s *spans) end()   { s.ends = append(s.ends, len(s.bytes)) }
 
-// bounds are those of stretch i in bytes.
+// bounds are those of range i in bytes.
 func (s *spans) bounds(i int) (from, to int) {
 	if i > 0 {
 		from = s.ends[i-1]
@@ -116,18 +113,18 @@ func newQuestion(now time.Time, b *budgets) *question {
 	return q
 }
 
-// free hands the question's memory on, what was read by a reader to that, unless it
-// grew so large that it would be kept for nothing.
+// free returns the question's memory for reuse, and window states to their reader, unless it grew
+// so large that keeping it would be wasteful.
 func (q *question) free(reader store.Reader) {
 	reader.Recycle(q.reading.WindowStates())
 	const mostBody, mostOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
 	if cap(q.body) > mostBody || cap(q.out) > mostOut {
 		return
 	}
-	// What was pointed to belongs to this question alone.
-	clear(q.plans)
+	// References to the question's own data.
+	clear(q.features)
 	q.reading.Reset(0)
-	q.plans, q.sets, q.set, q.entities = q.plans[:0], q.sets[:0], q.set[:0], q.entities[:0]
+	q.features, q.sets, q.set, q.entities = q.features[:0], q.sets[:0], q.set[:0], q.entities[:0]
 	q.echoes.reset()
 	q.texts.reset()
 	q.members.reset()
@@ -144,7 +141,7 @@ func (q *question) free(reader store.Reader) {
 	questions.Put(q)
 }
 
-// decode takes in what is asked.
+// decode reads what is asked.
 func (q *question) decode(x *index, limits Limits) (err error) {
 	q.most = limits.Answer
 	r := &q.request
@@ -173,7 +170,7 @@ func (q *question) decode(x *index, limits Limits) (err error) {
 	return q.pend(x, r.pending, r.at != nil)
 }
 
-// given is nil for null, which many clients write for what is absent.
+// given is nil for null, which many clients write for absent values.
 func given(v *fastjson.Value) *fastjson.Value {
 	if v != nil && v.Type() == fastjson.TypeNull {
 		return nil
@@ -181,8 +178,8 @@ func given(v *fastjson.Value) *fastjson.Value {
 	return v
 }
 
-// parse is strict: fastjson, which finds the values quickly, would let pass
-// numbers and escapes that are no JSON.
+// parse is strict: fastjson, which finds the values quickly, would accept numbers and escapes that
+// are not JSON.
 func (q *question) parse() (*fastjson.Value, error) {
 	if !json.Valid(q.body) {
 		return nil, q.malformed()
@@ -191,7 +188,7 @@ func (q *question) parse() (*fastjson.Value, error) {
 		return nil, reply.Errorf(reply.MalformedJSON, "the body is not UTF-8")
 	}
 	root, err := q.parser.ParseBytes(q.body)
-	if err != nil { // of all that is valid, it refuses this alone
+	if err != nil { // the only valid JSON that it refuses
 		return nil, reply.Errorf(reply.MalformedJSON, "the body is nested deeper than %d levels", fastjson.MaxDepth)
 	}
 	return root, nil
@@ -209,12 +206,12 @@ func (q *question) malformed() error {
 }
 
 func duplicateKey(name, where string) *reply.Error {
-	e := reply.Errorf(reply.DuplicateKey, "key %s stands twice in %s", reply.Quote(name), where)
+	e := reply.Errorf(reply.DuplicateKey, "key %s appears twice in %s", reply.Quote(name), where)
 	e.Key = name
 	return e
 }
 
-// choose finds the features asked for, each once, in the order asked.
+// choose finds the features asked for, each once, in order.
 func (q *question) choose(x *index, names, service *fastjson.Value, limits Limits) error {
 	if names != nil {
 		list, err := names.Array()
@@ -229,7 +226,7 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 			if err != nil {
 				return wrongItem("features", "a list of names", v)
 			}
-			p, ok := x.plans[string(name)]
+			p, ok := x.features[string(name)]
 			if !ok {
 				return x.unknownFeature(string(name))
 			}
@@ -244,25 +241,25 @@ func (q *question) choose(x *index, names, service *fastjson.Value, limits Limit
 		if err != nil {
 			return wrongQuestion("service", "a name", service)
 		}
-		plans, ok := x.services[string(name)]
+		inService, ok := x.services[string(name)]
 		if !ok {
 			return x.unknownService(string(name))
 		}
 		if q.client != nil && !q.client.Scopes.Service(string(name)) {
 			return access.Forbidden("asking for the service "+string(name), "query or service:"+string(name), q.client)
 		}
-		for _, p := range plans {
+		for _, p := range inService {
 			q.add(p)
 		}
 	}
-	if len(q.plans) == 0 {
+	if len(q.features) == 0 {
 		return reply.Errorf(reply.MissingFeatures, `a question must name features or a service, such as "features": ["device_tx_7d"]`)
 	}
 	return nil
 }
 
 // forbidden refuses a feature that is in no service of the client's scopes.
-func (q *question) forbidden(p *plan) error {
+func (q *question) forbidden(p *preparedFeature) error {
 	wants := "query"
 	for _, service := range p.services {
 		wants += " or service:" + service
@@ -272,8 +269,8 @@ func (q *question) forbidden(p *plan) error {
 	return e
 }
 
-func (q *question) add(p *plan) {
-	if slices.Contains(q.plans, p) {
+func (q *question) add(p *preparedFeature) {
+	if slices.Contains(q.features, p) {
 		return
 	}
 	set := slices.Index(q.sets, p.keys)
@@ -281,10 +278,10 @@ func (q *question) add(p *plan) {
 		set = len(q.sets)
 		q.sets = append(q.sets, p.keys)
 	}
-	q.plans, q.set = append(q.plans, p), append(q.set, set)
+	q.features, q.set = append(q.features, p), append(q.set, set)
 }
 
-// take takes the entities asked about.
+// take reads the entities asked about.
 func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	if entities == nil {
 		return reply.Errorf(reply.MissingEntities, `a question must have entities, such as "entities": [{"device_id": "d000001"}]`)
@@ -309,20 +306,19 @@ func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	return nil
 }
 
-// cost is how many values an entity takes: one for each member, one for each
-// feature that is asked about none, and those of all members that the features
-// may go through.
+// cost is how many values an entity takes: one for each member, one for each feature without
+// members, and those of all members that multi-hop features may read.
 func (q *question) cost() int {
 	n := q.answers()
-	for _, p := range q.plans {
+	for _, p := range q.features {
 		n += p.fanOut
 	}
 	return n
 }
 
-// tooMany refuses what the features chosen cost for a number of entities.
+// tooMany refuses a question whose features cost too much for its entities.
 func (q *question) tooMany(entities int, limits Limits) error {
-	what := fmt.Sprintf("%d features", len(q.plans))
+	what := fmt.Sprintf("%d features", len(q.features))
 	if n := len(q.members.values); n > 0 {
 		what += fmt.Sprintf(" with %d members", n)
 	}
@@ -348,7 +344,7 @@ func wrongItem(key, want string, v *fastjson.Value) *reply.Error {
 	return e
 }
 
-// show shows a value in an error.
+// show formats a value for an error.
 func show(v *fastjson.Value) string {
 	switch v.Type() {
 	case fastjson.TypeObject:
@@ -358,7 +354,7 @@ func show(v *fastjson.Value) string {
 	case fastjson.TypeString:
 		return reply.Quote(string(v.GetStringBytes()))
 	default:
-		short, dots := reply.Shorten(v.String()) // of a number, true, false or null
+		short, dots := reply.Shorten(v.String()) // a number, true, false or null
 		return short + dots
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// replicaOf answers in the place of a reader, each time with the next of some
-// freshnesses.
+// replicaOf answers in place of a reader, with the next of some freshnesses each time.
 type replicaOf struct {
 	*fakeReader
 	fresh []state.Freshness
@@ -69,7 +68,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 	}
 }
 
-// What is pending is added to what a replica holds.
+// Pending events are added to what a replica holds.
 func TestPendingEventsAtReplicas(t *testing.T) {
 	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
@@ -89,8 +88,8 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 	}
 }
 
-// Of two round trips the staler counts, and one to a replica is enough.
-func TestStalenessOfTheSecondDegree(t *testing.T) {
+// Of two round trips the staler counts, and one to a replica is enough to report it.
+func TestStalenessOfMultiHopFeatures(t *testing.T) {
 	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
 		t.Fatal(err)

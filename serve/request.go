@@ -22,8 +22,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// request is what a question asks. Each form in which one is sent has a reader that
-// fills it in: readJSON, query and readFeast. A part that was not given is nil.
+// request is what a question asks. Each input format has a function that fills it in: readJSON,
+// query and readFeast. A missing part is nil.
 type request struct {
 	features, service, entities, members, at, pending, waitFor *fastjson.Value
 }
@@ -31,7 +31,7 @@ type request struct {
 // requestKeys are the names of the parts.
 var requestKeys = []string{"features", "service", "entities", "members", "at", "pending", "wait_for"}
 
-// part finds a part by its name; nil where there is none of that name.
+// part finds a part by its name; nil for other names.
 func (r *request) part(key string) **fastjson.Value {
 	switch key {
 	case "features":
@@ -52,7 +52,7 @@ func (r *request) part(key string) **fastjson.Value {
 	return nil
 }
 
-// readJSON reads a question in Weir's own form.
+// readJSON reads a question in Weir's own format.
 func (h *handler) readJSON(q *question) error {
 	root, err := q.parse()
 	if err != nil {
@@ -90,7 +90,7 @@ func unknownKey(name string) error {
 	return e
 }
 
-// body brings the question of a POST.
+// body reads the question of a POST.
 func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
@@ -119,8 +119,8 @@ func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// queue waits in line for the memory of a long body, of so many bytes or, where it
-// is less than none, of as many as there may be.
+// queue waits in line for the memory of a body of that many bytes; a negative number means as many
+// as allowed.
 func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
 	defer cancel()
@@ -130,11 +130,11 @@ func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 	return q.hold(ctx, receiving, 2*bytes) // the buffer doubles as it grows
 }
 
-// query reads the question of a GET. Values that are no JSON of themselves are
-// strings; what is wrong with them is found where all questions are taken in.
+// query reads the question of a GET. Values that are not JSON are strings; errors in them are found
+// where all questions are decoded.
 func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) error {
 	x, name := q.of(h), r.PathValue("name")
-	p, ok := x.plans[name]
+	p, ok := x.features[name]
 	if !ok {
 		return x.unknownFeature(name)
 	}
@@ -157,8 +157,8 @@ func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) err
 	return q.fillIn(p, parameters)
 }
 
-// fillIn makes the request of the parameters of a GET.
-func (q *question) fillIn(p *plan, parameters url.Values) (err error) {
+// fillIn makes the request from the parameters of a GET.
+func (q *question) fillIn(p *preparedFeature, parameters url.Values) (err error) {
 	literal := func(text string, isString bool) *fastjson.Value {
 		v, failed := q.literalOf(text, isString)
 		err = cmp.Or(err, failed)
@@ -184,7 +184,7 @@ func (q *question) fillIn(p *plan, parameters url.Values) (err error) {
 		r.at = given(literal(parameters.Get("at"), false))
 	}
 	if parameters.Has(waitParameter) && p.waits() {
-		parts := strings.Split(parameters.Get(waitParameter), "/") // no topic has one in its name
+		parts := strings.Split(parameters.Get(waitParameter), "/") // topic names contain no slash
 		if len(parts) != 3 {
 			return badWait(parameters.Get(waitParameter))
 		}
@@ -196,32 +196,31 @@ func (q *question) fillIn(p *plan, parameters url.Values) (err error) {
 	return err
 }
 
-// literalOf is the value of a parameter: JSON where it is some, and else a string.
+// literalOf is the value of a parameter: JSON if it is valid, and else a string.
 func (q *question) literalOf(text string, isString bool) (*fastjson.Value, error) {
 	if isString || !json.Valid([]byte(text)) {
 		if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
 			return q.arena.NewString(text), nil
 		}
-		text = string(query.AppendString(nil, text)) // which fastjson would not escape as JSON does
+		text = string(query.AppendString(nil, text)) // fastjson would not escape like JSON
 	}
 	v, err := fastjson.Parse(text)
-	if err != nil { // of all that is valid, it refuses this alone
+	if err != nil { // the only valid JSON that it refuses
 		return nil, reply.Errorf(reply.MalformedQuery, "a parameter is nested deeper than %d levels", fastjson.MaxDepth)
 	}
 	return v, nil
 }
 
-// memberParameter is the parameter that names a member, one or several times.
+// memberParameter is the parameter that names a member; it may be repeated.
 const memberParameter = "member"
 
-// isMember says whether a parameter names a member; a key of that name would
-// go before.
-func (p *plan) isMember(parameter string) bool {
+// isMember says whether a parameter names a member; a key with that name takes precedence.
+func (p *preparedFeature) isMember(parameter string) bool {
 	return parameter == memberParameter && p.membership != aggregate.NoMembers && !slices.Contains(p.By, memberParameter)
 }
 
 // parameters are those that the feature takes.
-func (p *plan) parameters() []string {
+func (p *preparedFeature) parameters() []string {
 	known := slices.Clone(p.By)
 	if p.isMember(memberParameter) {
 		known = append(known, memberParameter)
@@ -233,7 +232,7 @@ func (p *plan) parameters() []string {
 	return known
 }
 
-func unknownParameter(p *plan, name string) error {
+func unknownParameter(p *preparedFeature, name string) error {
 	known := p.parameters()
 	e := reply.Errorf(reply.UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, reply.Quote(name), strings.Join(known, ", "))
 	e.Feature, e.Key, e.Nearest = p.Name, name, reply.Nearest(name, known)

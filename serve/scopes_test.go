@@ -22,7 +22,7 @@ import (
 	"github.com/weir-stream/weir/serve/catalogue"
 )
 
-// clientOf is the client of a line of a file of tokens that ends so.
+// clientOf is the client of a line in a file of tokens.
 func clientOf(t *testing.T, line string) *credentials.Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
@@ -50,8 +50,8 @@ func askWithToken(t *testing.T, h http.Handler, method, target, body string) *ht
 	return w
 }
 
-// A client is answered what its scopes allow. payment_risk has the features user_last,
-// device_tx_7d and device_amount_7d.
+// A client is answered what its scopes allow. payment_risk has the features user_last, device_tx_7d
+// and device_amount_7d.
 func TestScopes(t *testing.T) {
 	const device, user = `"entities":[{"device_id":"d1"}]`, `"entities":[{"device_id":"d1","user_id":"u1"}]`
 	feature := `{"error":{"code":"forbidden","message":"asking for the feature device_avg_7d takes the scope query; the token has service:payment_risk","feature":"device_avg_7d"}}`
@@ -105,8 +105,8 @@ func TestMetricsTakeTheScopeAdmin(t *testing.T) {
 	}
 }
 
-// Who may ask about one service is shown that service.
-func TestTheCatalogueOfAService(t *testing.T) {
+// A client that may ask about one service sees only that service.
+func TestCatalogueOfAService(t *testing.T) {
 	h := newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, "a service:payment_risk"))(&c.Access) })
 	var shown catalogue.Catalogue
 	if err := json.Unmarshal(askWithToken(t, h, "GET", "/v1/features", "").Body.Bytes(), &shown); err != nil {
@@ -133,7 +133,7 @@ func TestTheCatalogueOfAService(t *testing.T) {
 	}
 }
 
-func TestTheIssuerOfATokenIsAway(t *testing.T) {
+func TestTokenIssuerUnavailable(t *testing.T) {
 	h := newHandler(&fakeReader{}, func(c *setup) {
 		c.Access.Identify = func(context.Context, string) (*credentials.Client, error) { return nil, credentials.ErrIssuerAway }
 	})
@@ -152,7 +152,7 @@ func TestTheIssuerOfATokenIsAway(t *testing.T) {
 	}
 }
 
-// Each minute the log says who asked how much, and nothing of what about.
+// Each minute the log says how much each client asked, and nothing about what.
 func TestAudit(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}
@@ -180,7 +180,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Where certificates alone are asked for, they say who asks, and may ask for everything.
+// If only certificates are required, they identify the client, which may ask for everything.
 func TestAuditOfCertificates(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}
@@ -196,7 +196,7 @@ func TestAuditOfCertificates(t *testing.T) {
 	}
 }
 
-// Whatever names an issuer gives, so many are told apart, and the others counted together.
+// Only a limited number of names from an issuer are distinguished; the others are counted together.
 func TestAuditOfManyClients(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}

@@ -21,15 +21,9 @@ type Server struct {
 	done     chan error
 }
 
-// Start listens on an address and serves. The logger takes what goes wrong
-// with single connections.
-func Start(address string, h http.Handler, logger *slog.Logger) (*Server, error) {
-	return StartTLS(address, h, nil, logger)
-}
-
-// StartTLS is Start with connections that are encrypted, unless the
-// configuration is nil.
-func StartTLS(address string, h http.Handler, encryption *tls.Config, logger *slog.Logger) (*Server, error) {
+// Start listens on an address and serves, encrypted unless the configuration is nil. The logger
+// receives errors of single connections.
+func Start(address string, h http.Handler, encryption *tls.Config, logger *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve on %s: %w", address, err)
@@ -68,12 +62,11 @@ func StartTLS(address string, h http.Handler, encryption *tls.Config, logger *sl
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Done gets the error for which serving ended, nil after Shutdown, and is
-// closed.
+// Done receives the error that ended serving, nil after Shutdown, and is then closed.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Shutdown takes no more connections and waits for the questions that are
-// being answered. When ctx ends first it cuts them off and returns its error.
+// Shutdown accepts no more connections and waits for the questions being answered. If ctx ends
+// first, it cuts them off and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(err, s.http.Close())

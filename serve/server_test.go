@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A question that is being answered when the server is told to end gets its
-// answer, and later ones get no connection.
+// A question being answered when the server is shut down gets its answer, and later ones get no
+// connection.
 func TestShutdownWaitsForAnswers(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) {
@@ -22,7 +22,7 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 		<-release
 		return make([]state.WindowState, 1), nil
 	}}
-	s, err := Start("127.0.0.1:0", newHandler(reader, nil), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := Start("127.0.0.1:0", newHandler(reader, nil), nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	<-arrived
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(t.Context()) }()
-	if err := <-s.Done(); err != nil { // takes no more connections
+	if err := <-s.Done(); err != nil { // accepts no more connections
 		t.Errorf("serving ended with %v", err)
 	}
 	select {
@@ -69,7 +69,7 @@ func TestShutdownEnds(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	h := newHandler(reader, func(c *setup) { c.Limits.Timeout = time.Minute })
-	s, err := Start("127.0.0.1:0", h, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := Start("127.0.0.1:0", h, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +94,13 @@ func TestShutdownEnds(t *testing.T) {
 
 func TestStartOnAnAddressInUse(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	s, err := Start("127.0.0.1:0", http.NotFoundHandler(), logger)
+	s, err := Start("127.0.0.1:0", http.NotFoundHandler(), nil, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Shutdown(t.Context()) }()
 	address := s.Addr().String()
-	_, err = Start(address, http.NotFoundHandler(), logger)
+	_, err = Start(address, http.NotFoundHandler(), nil, logger)
 	if want := "serve on " + address + ": listen tcp " + address + ": bind: address already in use"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Where state is filled anew beside what was there, features are read from what is the
-// most complete: see features.Registry.Serving.
+// While state is filled beside existing state, features are read from the most complete: see
+// features.Registry.Serving.
 
-// served is the index of the present registry, as its features are read by a history.
+// served is the index of the current registry, with its features read according to a history.
 type served struct {
 	*index
 	given   *features.Registry
 	history *state.History
-	read    string // the series that are read, where they are not those of the definitions
+	read    string // the series that are read, if they are not those of the definitions
 }
 
-// index is that of the present registry. Which series it reads is told by the last history
-// that was read; an answer is held against one that is read after the state, see readsOther.
+// index is that of the current registry. The last history that was read decides which series it
+// reads; an answer is checked against a history that is read after the state, see readsOther.
 func (h *handler) index() *index {
 	given, last := h.Registry(), h.served.Load()
 	var history *state.History
@@ -43,7 +43,7 @@ func (h *handler) index() *index {
 	return next.index
 }
 
-// of is the index that a question goes by.
+// of is the index that a question uses.
 func (q *question) of(h *handler) *index {
 	if q.index == nil {
 		q.index = h.index()
@@ -51,17 +51,17 @@ func (q *question) of(h *handler) *index {
 	return q.index
 }
 
-// readsOther has a question go by another index where the history that was read behind the
-// state says that other series are to be read, and says so. The registry is the same, or it
-// would be another question.
+// readsOther switches a question to another index if the history read after the state says that
+// other series must be read, and says whether it did. The registry must be the same, or it would be
+// another question.
 func (q *question) readsOther(h *handler) (bool, error) {
 	x, before := h.index(), q.index
 	if x == before || x.registry.Version() != before.registry.Version() {
 		return false, nil
 	}
 	q.index = x
-	for i, p := range q.plans {
-		q.plans[i] = x.plans[p.Name]
+	for i, p := range q.features {
+		q.features[i] = x.features[p.Name]
 		q.asked[i] = q.askedAbout(i)
 	}
 	if q.pending == nil {

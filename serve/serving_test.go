@@ -11,9 +11,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A question reads the generation of a series that is the most complete. One that finds out by
-// the history behind its state that it has read another reads once more.
-func TestGenerationsAreReadThatAreComplete(t *testing.T) {
+// A question reads the most complete generation of a series. If the history after its state shows
+// that it read another one, it reads once more.
+func TestMostCompleteGenerationIsRead(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
 	series := later.Series[0].ID

@@ -65,7 +65,7 @@ func TestStatusOfAProcessor(t *testing.T) {
 	}
 }
 
-func TestStatusThatCannotBeGathered(t *testing.T) {
+func TestStatusCannotBeGathered(t *testing.T) {
 	h := newHandler(&fakeReader{}, func(c *setup) {
 		c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, errors.New("secret") })
 	})

@@ -45,8 +45,7 @@ features:
   over: {expr: devices + user_logins}
 `
 
-// throughWorld is the same random logins in a state and in a model, behind a
-// server.
+// throughWorld has the same random logins in a state and in a model, behind a server.
 type throughWorld struct {
 	state    *memory.Store
 	model    *model.Model
@@ -110,9 +109,9 @@ func (w *throughWorld) ask(t *testing.T, device, user string, at int64) map[stri
 	return answer.Results[0].Features
 }
 
-// What the server answers is what the model makes of the events, in two round
-// trips whatever is asked for.
-func TestSecondDegreeIsAnsweredAsItsModel(t *testing.T) {
+// The server answers what the model computes from the events, in two round trips whatever is asked
+// for.
+func TestMultiHopAnswersEqualTheModel(t *testing.T) {
 	found, capped := 0, 0
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -161,7 +160,7 @@ func TestSecondDegreeIsAnsweredAsItsModel(t *testing.T) {
 	}
 }
 
-func TestSecondDegreeSaysWhatItCovers(t *testing.T) {
+func TestMultiHopCoverage(t *testing.T) {
 	w := newThroughWorld(t, 0, nil, Limits{})
 	got := w.ask(t, "d1", "u1", noon.UnixMilli())
 	for name, want := range map[string]string{
@@ -181,8 +180,8 @@ func TestSecondDegreeSaysWhatItCovers(t *testing.T) {
 	}
 }
 
-// Who may be gone through counts as who is asked about.
-func TestSecondDegreeRefusesQuestions(t *testing.T) {
+// Members of a list count like entities of the question.
+func TestMultiHopRefusesQuestions(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"features": ["devices", "over"], "entities": [{"device": "d1", "user": "u"}, {"device": "d2", "user": "u"}]}`: `2 features, which go through as many as 200 entities more, for 2 entities are more than the 300 values that one question may ask for`,
 		`{"features": ["devices"], "entities": [{"user": "u1"}]}`:                                                       `entity 0 has no key "device" (string), which feature "devices" needs`,
@@ -199,9 +198,9 @@ func TestSecondDegreeRefusesQuestions(t *testing.T) {
 	}
 }
 
-// A store that is lost between the round trips is unavailable. Where a list is
-// damaged, so is the answer.
-func TestSecondDegreeFailsWhole(t *testing.T) {
+// If a store is lost between the round trips, the answer is unavailable. If a list is damaged, so
+// is the answer.
+func TestMultiHopFailsAsAWhole(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	w := newThroughWorld(t, 50, random, Limits{})
 	ask := func() (int, string) {
@@ -220,7 +219,7 @@ func TestSecondDegreeFailsWhole(t *testing.T) {
 	w.reader.read = func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		slices := make([]state.WindowState, len(reads))
 		for i := range slices {
-			slices[i].Log = state.Log("\x09......") // of a version to come
+			slices[i].Log = state.Log("\x09......") // of a future version
 		}
 		return slices, nil
 	}
@@ -229,7 +228,7 @@ func TestSecondDegreeFailsWhole(t *testing.T) {
 	}
 }
 
-func TestSecondDegreeInTheCatalogue(t *testing.T) {
+func TestMultiHopInTheCatalogue(t *testing.T) {
 	w := newThroughWorld(t, 0, nil, Limits{})
 	var c catalogue.Catalogue
 	if err := json.Unmarshal(do(t, w.handler, "GET", "/v1/features", "").Body.Bytes(), &c); err != nil {

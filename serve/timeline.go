@@ -8,18 +8,18 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// timeline answers about one feature and one entity, which q.request has, and
-// leaves the response in q.out: an answer for each stretch of the window.
+// timeline answers about one feature and one entity, in q.request, and leaves the response in
+// q.out: an answer for each stretch of the window.
 //
 //	{"at": 1532496076032, "bars": [{"value": 1, "status": "PRESENT", "from": 1531958400000, "to": …}, …]}
 //
-// Where the moment lies further back than the feature is kept for there is one
-// bar, with the status OUTSIDE_MAX_AGE. All is read in one round trip.
+// If the moment lies further back than the feature is kept, there is one bar, with the status
+// OUTSIDE_MAX_AGE. Everything is read in one round trip.
 func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err := q.decode(q.of(h), h.limits); err != nil {
 		return err
 	}
-	p := q.plans[0]
+	p := q.features[0]
 	if err := p.checkTimeline(len(q.members.values) > 0); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err := q.reach(ctx, h.Reader); err != nil {
 		return err
 	}
-	bars := q.planBars()
+	bars := q.addBars()
 	history, err := h.state(ctx, q)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if other, err := q.readsOther(h); err != nil {
 		return err
 	} else if other {
-		bars = q.planBars()
+		bars = q.addBars()
 		if history, err = h.state(ctx, q); err != nil {
 			return err
 		}
@@ -68,15 +68,14 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	return nil
 }
 
-// checkTimeline says why a feature cannot be asked for its timeline, nil where it
-// can.
-func (p *plan) checkTimeline(members bool) error {
+// checkTimeline says why a feature has no timeline, nil if it has one.
+func (p *preparedFeature) checkTimeline(members bool) error {
 	var e *reply.Error
 	switch {
 	case !query.HasTimeline(p.Feature):
 		e = reply.Errorf(reply.NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
 	case members:
-		e = reply.Errorf(reply.NoMembers, "the timeline of feature %q is of no members: leave them out", p.Name)
+		e = reply.Errorf(reply.NoMembers, "the timeline of feature %q has no members: omit them", p.Name)
 		e.Key = memberParameter
 	default:
 		return nil
@@ -85,11 +84,11 @@ func (p *plan) checkTimeline(members bool) error {
 	return e
 }
 
-// planBars lists what must be read for each stretch of the window.
-func (q *question) planBars() (bars []query.Bar) {
+// addBars lists the reads for each stretch of the window.
+func (q *question) addBars() (bars []query.Bar) {
 	q.reading.Reset(q.now)
 	if q.oldest[0] == reached {
-		bars = query.Timeline(q.plans[0].Feature, q.at)
+		bars = query.Timeline(q.features[0].Feature, q.at)
 	}
 	for _, bar := range bars {
 		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)

@@ -73,9 +73,8 @@ func timelineOf(t *testing.T, h http.Handler, target string) (a timelineAnswer) 
 	return a
 }
 
-// Each bar says what a plain loop over the events says of its stretch; the
-// stretches follow on each other up to the end of the window, none is outside of
-// it, and all are read in one round trip.
+// Each bar equals a plain loop over the events of its stretch; the stretches are contiguous up to
+// the end of the window, none is outside of it, and all are read in one round trip.
 func TestTimelineIsWhatHappened(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	stored := memory.New()
@@ -114,7 +113,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 	}{
 		{"days", 7, noon}, {"hours", 24, noon}, {"minutes", 60, noon}, {"month", 25, noon}, {"tumbling", 1, noon}, {"spent", 7, noon},
 		{"exact", 48, noon}, {"bounds", 48, noon.Add(-time.Millisecond)},
-		{"delayed", 2, noon.Add(-day / 2).Add(-time.Millisecond)}, // a tile that is over is whole
+		{"delayed", 2, noon.Add(-day / 2).Add(-time.Millisecond)}, // a tile that is over is complete
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var whole struct {
@@ -160,7 +159,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 	}
 }
 
-func TestTimelineThatIsNotKept(t *testing.T) {
+func TestTimelineOutsideMaxAge(t *testing.T) {
 	h := timelineHandler(t, &fakeReader{clock: noon.UnixMilli()})
 	w := do(t, h, "GET", fmt.Sprintf("/v1/timeline/days?user=u1&at=%d", noon.Add(-2*day).UnixMilli()), "")
 	want := `{"at":1532347200000,"bars":[{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531785600000,"to":1532390399999,` +
@@ -174,7 +173,7 @@ func TestTimelineThatIsNotKept(t *testing.T) {
 	}
 }
 
-func TestTimelinesThatAreRefused(t *testing.T) {
+func TestRefusedTimelines(t *testing.T) {
 	h := timelineHandler(t, &fakeReader{})
 	none := func(name string) string {
 		return `{"error":{"code":"no_timeline","message":"feature \"` + name + `\" has no timeline: its value is no number, or its window does ` +
@@ -193,7 +192,7 @@ func TestTimelinesThatAreRefused(t *testing.T) {
 		{"seen?user=u1&member=s1", 400, none("seen")},
 		{
 			"shops?user=u1&member=s1", 400,
-			`{"error":{"code":"no_members","message":"the timeline of feature \"shops\" is of no members: leave them out","feature":"shops","key":"member"}}` + "\n",
+			`{"error":{"code":"no_members","message":"the timeline of feature \"shops\" has no members: omit them","feature":"shops","key":"member"}}` + "\n",
 		},
 		{
 			"days", 400,

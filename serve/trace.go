@@ -28,8 +28,8 @@ func newTracing(p trace.TracerProvider) tracing {
 	return tracing{p.Tracer("github.com/weir-stream/weir/serve")}
 }
 
-// question begins the span of a question, in the trace that the request's
-// traceparent names. It is called by the route: paths and queries name entities.
+// question begins the span of a question, in the trace of the request's traceparent. It is named
+// after the route, because paths and queries name entities.
 func (t tracing) question(r *http.Request) (context.Context, trace.Span) {
 	if t.tracer == nil {
 		return r.Context(), noop.Span{}
@@ -41,7 +41,7 @@ func (t tracing) question(r *http.Request) (context.Context, trace.Span) {
 	))
 }
 
-// ended tells a question's span how it was answered; refusal is nil where it was.
+// ended ends a question's span with its outcome; refusal is nil if it was answered.
 func ended(span trace.Span, refusal *reply.Error) {
 	switch {
 	case !span.IsRecording():
@@ -55,17 +55,15 @@ func ended(span trace.Span, refusal *reply.Error) {
 	}
 }
 
-// reader makes a span of each round trip in which a reader reads what a question
-// needs.
+// reader makes a span for each round trip in which a reader reads for a question.
 func (t tracing) reader(from query.Reader, q *question) query.Reader {
 	if t.tracer == nil {
 		return from
 	}
-	return tracedReader{from, t.tracer, len(q.plans), len(q.entities)}
+	return tracedReader{from, t.tracer, len(q.features), len(q.entities)}
 }
 
-// tracedReader tells in numbers what it reads: values of entities stand in no
-// span.
+// tracedReader records in numbers what it reads: spans contain no values of entities.
 type tracedReader struct {
 	query.Reader
 	tracer             trace.Tracer
@@ -86,7 +84,7 @@ func (r tracedReader) Read(ctx context.Context, reads []state.Read) ([]state.Win
 	return slices, err
 }
 
-// wait begins the span of the time for which a question waits for an event.
+// wait begins the span of a question's wait for an event.
 func (t tracing) wait(ctx context.Context) (context.Context, trace.Span) {
 	if t.tracer == nil {
 		return ctx, noop.Span{}
@@ -94,7 +92,7 @@ func (t tracing) wait(ctx context.Context) (context.Context, trace.Span) {
 	return t.tracer.Start(ctx, "wait")
 }
 
-// waited ends it, with how often it was looked whether the event is applied.
+// waited ends it, with the number of checks for the event.
 func waited(span trace.Span, applied bool, looks int, err error) {
 	span.SetAttributes(attribute.Bool("weir.applied", applied), attribute.Int("weir.looks", looks))
 	if err != nil {
@@ -103,7 +101,7 @@ func waited(span trace.Span, applied bool, looks int, err error) {
 	span.End()
 }
 
-// historyReader makes a span of each time that a question reads the history.
+// historyReader makes a span for each read of the history.
 func (t tracing) historyReader(from store.Reader) func(context.Context) (*state.History, error) {
 	if t.tracer == nil {
 		return from.History

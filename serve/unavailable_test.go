@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// errAway is what a store says of a part of it that cannot be reached.
+// errAway is the error of a store about a part that cannot be reached.
 var errAway = fmt.Errorf("the master of d2 hangs: %w", state.ErrUnavailable)
 
 // awayReader cannot reach the state of d2.
@@ -28,10 +28,9 @@ func (r awayReader) Read(ctx context.Context, reads []state.Read) ([]state.Windo
 	return slices, err
 }
 
-// Where a part of the store cannot be reached, its entities have a status and the
-// others their values. So it is where the state was read, but not what it was
-// written by.
-func TestPartOfTheStoreIsAway(t *testing.T) {
+// If a part of the store cannot be reached, its entities have a status and the others their values.
+// The same holds if the state was read, but not its history.
+func TestPartOfTheStoreUnavailable(t *testing.T) {
 	missing := func(context.Context) (*state.History, error) {
 		return &state.History{Missing: func(r *state.Read) error {
 			if r.Entity == "d2" {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// wait is an event that a question waits for: the record that its producer has
-// written, which is to be in the answer.
+// wait is an event that a question waits for: the record that its producer has written, which the
+// answer must include.
 type wait struct {
 	partition state.Partition
 	offset    int64
@@ -23,9 +23,9 @@ type wait struct {
 }
 
 const (
-	// defaultWait is how long a question waits that does not say.
+	// defaultWait is how long a question waits by default.
 	defaultWait = 100 * time.Millisecond
-	// firstPoll and longestPoll bound the time between two looks at the progress.
+	// firstPoll and longestPoll bound the time between two reads of the progress.
 	firstPoll, longestPoll = time.Millisecond, 16 * time.Millisecond
 )
 
@@ -96,9 +96,8 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 // waitParameter is the parameter that names an event to wait for.
 const waitParameter = "wait_for"
 
-// waits says whether the feature takes the parameter; a key of that name would
-// go before.
-func (p *plan) waits() bool { return !slices.Contains(p.By, waitParameter) }
+// waits says whether the feature takes the parameter; a key with that name takes precedence.
+func (p *preparedFeature) waits() bool { return !slices.Contains(p.By, waitParameter) }
 
 func badWait(text string) error {
 	e := reply.Errorf(reply.WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", reply.Quote(text))
@@ -106,15 +105,14 @@ func badWait(text string) error {
 	return e
 }
 
-// await waits until the event that the question waits for, if any, is applied
-// wherever the question looks, for no longer than it may. It comes before all else
-// that is read: the event may be the first one, which sets the namespace's clock.
-// The error is the store's.
+// await waits until the event of the question, if any, is applied to all state that the question
+// reads, within its time. It precedes all other reads: the event may be the first one, which sets
+// the namespace's clock. The error is the store's.
 func (q *question) await(ctx context.Context, h *handler) error {
 	if q.wait == nil {
 		return nil
 	}
-	q.plan()
+	q.addReads()
 	ctx, span := h.tracing.wait(ctx)
 	applied, looks, err := q.look(ctx, h)
 	waited(span, applied, looks, err)
@@ -127,18 +125,18 @@ func (q *question) await(ctx context.Context, h *handler) error {
 	return nil
 }
 
-// look looks until the event is applied, or the time to wait is over.
+// look waits until the event is applied, or the time to wait is over.
 func (q *question) look(ctx context.Context, h *handler) (applied bool, looks int, err error) {
 	reads := q.reading.Reads()
-	if slices.ContainsFunc(q.plans, func(p *plan) bool { return p.fanOut > 0 }) {
-		reads = nil // where the second round trip looks is not known yet
+	if slices.ContainsFunc(q.features, func(p *preparedFeature) bool { return p.fanOut > 0 }) {
+		reads = nil // the reads of the second round trip are not known yet
 	}
 	// The rest of the time is for the answer.
 	waiting, cancel := context.WithTimeout(ctx, min(q.wait.timeout, h.limits.Timeout/2))
 	defer cancel()
 	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
 		looks++
-		// By the whole question's time: even one that does not wait looks once.
+		// Within the whole question's time: even without waiting it looks once.
 		applied, err = h.Reader.Applied(ctx, q.wait.partition.WithPlan(q.wait.version), q.wait.offset, reads)
 		if err != nil || applied || !sleep(waiting, pause) {
 			return applied, looks, err
@@ -146,7 +144,7 @@ func (q *question) look(ctx context.Context, h *handler) (applied bool, looks in
 	}
 }
 
-// sleep waits, and says false when the context has ended before.
+// sleep waits, and is false if the context has ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

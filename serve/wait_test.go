@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// arrival is a record that is applied some time after it was asked for first.
+// arrival is a record that is applied some time after the first request for it.
 type arrival struct {
 	after time.Duration
 	err   error
@@ -24,7 +24,7 @@ type arrival struct {
 	began     time.Time
 	looks     int
 	partition state.Partition
-	version   string // of the plan that the record is looked for under
+	version   string // of the plan under which the record is looked for
 	offset    int64
 	entities  []string // of the last look's reads
 }
@@ -42,8 +42,7 @@ func (a *arrival) applied(_ context.Context, p state.Partition, offset int64, re
 	return time.Since(a.began) >= a.after, a.err
 }
 
-// waitingHandler serves definitions over the topic views; a question may take
-// two seconds.
+// waitingHandler serves definitions over the topic views; a question may take two seconds.
 func waitingHandler(t testing.TB, a *arrival) http.Handler {
 	t.Helper()
 	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
@@ -100,8 +99,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// first is a namespace whose first record, of a replay of history, is applied
-// when the question looks for it the second time.
+// first is a namespace whose first record, in a replay of history, is applied when the question
+// looks for it the second time.
 type first struct {
 	fakeReader
 	record int64 // its timestamp
@@ -131,8 +130,8 @@ func (f *first) history(context.Context) (*state.History, error) {
 	}, nil
 }
 
-// Who waits for the first record of a namespace is answered as of its time: by
-// the clock and the history that it brings, not by those from before.
+// A question that waits for the first record of a namespace is answered as of its time: by the
+// clock and the history after it, not before.
 func TestWaitingForTheFirstRecord(t *testing.T) {
 	const wait = `"waited":{"applied":true}`
 	for target, want := range map[string]string{
@@ -162,7 +161,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 	}
 }
 
-// What a GET waits for is one parameter; a timeline waits, too.
+// A GET waits by one parameter; a timeline can wait, too.
 func TestWaitingByParameter(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{"/v1/features/views", `"waited":{"applied":true},"results":[{`},
@@ -182,7 +181,7 @@ func TestWaitingByParameter(t *testing.T) {
 	}
 }
 
-// A key of the parameter's name goes before.
+// A key with the parameter's name takes precedence.
 func TestWaitForMayBeAKey(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(`
 streams:
@@ -203,8 +202,8 @@ features:
 	}
 }
 
-// Nobody knows before where the second round trip looks: everywhere, perhaps.
-func TestWaitingForTheSecondDegree(t *testing.T) {
+// The reads of the second round trip are unknown in advance, so all state counts.
+func TestWaitingForMultiHopFeatures(t *testing.T) {
 	a := &arrival{entities: []string{"not asked"}}
 	h := waitingHandler(t, a)
 	w := do(t, h, "POST", queryPath, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
@@ -213,8 +212,8 @@ func TestWaitingForTheSecondDegree(t *testing.T) {
 	}
 }
 
-// Where nobody knows what is applied, nothing is said to be.
-func TestWaitingInVain(t *testing.T) {
+// If the progress is unknown, nothing counts as applied.
+func TestWaitingTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := waitingHandler(t, nil)
 		w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
@@ -246,7 +245,7 @@ func TestWaitParameterRefusals(t *testing.T) {
 			"view/1/1", 404,
 			`{"code":"unknown_topic","message":"there is no stream that reads the topic \"view\"; did you mean \"views\"?","key":"topic","nearest":"views"}`,
 		},
-		{"views/1/1&wait_for=views/1/2", 400, `{"code":"duplicate_key","message":"key \"wait_for\" stands twice in the query","key":"wait_for"}`},
+		{"views/1/1&wait_for=views/1/2", 400, `{"code":"duplicate_key","message":"key \"wait_for\" appears twice in the query","key":"wait_for"}`},
 	} {
 		w := do(t, waitingHandler(t, &arrival{}), "GET", "/v1/features/views?user=u1&wait_for="+test.waitFor, "")
 		if diff := cmp.Diff(`{"error":`+test.want+"}\n", w.Body.String()); diff != "" || w.Code != test.status {
@@ -266,7 +265,7 @@ func TestWaitRefusals(t *testing.T) {
 			"an unknown key", `{"ofset": 1}`, 400,
 			`{"code":"unknown_key","message":"wait_for has no key \"ofset\"; its keys are topic, partition, offset and timeout_ms","key":"ofset","nearest":"offset"}`,
 		},
-		{"a key twice", `{"offset": 1, "offset": 1}`, 400, `{"code":"duplicate_key","message":"key \"offset\" stands twice in wait_for","key":"offset"}`},
+		{"a key twice", `{"offset": 1, "offset": 1}`, 400, `{"code":"duplicate_key","message":"key \"offset\" appears twice in wait_for","key":"offset"}`},
 		{
 			"a key too few", `{"topic": "views", "partition": 1}`, 400,
 			`{"code":"missing_key","message":"wait_for has no offset; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"offset"}`,
@@ -280,7 +279,7 @@ func TestWaitRefusals(t *testing.T) {
 			`{"code":"missing_key","message":"wait_for has no topic; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"topic"}`,
 		},
 		{
-			"a topic that nobody reads", `{"topic": "view", "partition": 1, "offset": 1}`, 404,
+			"a topic that no stream reads", `{"topic": "view", "partition": 1, "offset": 1}`, 404,
 			`{"code":"unknown_topic","message":"there is no stream that reads the topic \"view\"; did you mean \"views\"?","key":"topic","nearest":"views"}`,
 		},
 		{

@@ -35,8 +35,8 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// An answer of more than net/http's buffer leaves in one write, unless it is so
-// long that this does not matter or shares its connection with others.
+// An answer longer than net/http's buffer leaves in one write, unless it is so long that this does
+// not matter or shares its connection with others.
 func TestAnswersLeaveWhole(t *testing.T) {
 	about := func(entities int) string {
 		list := make([]string, entities)
@@ -86,7 +86,7 @@ func TestAnswersLeaveWhole(t *testing.T) {
 					t.Errorf("%s, %v:\n%.300s\nwant\n%.300s", r.Status, err, got, want)
 				}
 			}
-			ask() // which sets up the connection
+			ask() // sets up the connection
 			before := writes.Load()
 			ask()
 			if n := writes.Load() - before; test.writes > 0 && n != test.writes {
@@ -101,10 +101,10 @@ func TestAnswersLeaveWhole(t *testing.T) {
 	}
 }
 
-// A refusal of a question that was not read to its end arrives: the server ends its
-// own side of the connection first, and then the other.
+// A refusal of a question that was not read to its end arrives: the server closes its own side of
+// the connection first, and then the other.
 func TestRefusalArrivesBeforeTheReset(t *testing.T) {
-	s, err := Start("127.0.0.1:0", newHandler(&fakeReader{}, nil), slog.New(slog.DiscardHandler))
+	s, err := Start("127.0.0.1:0", newHandler(&fakeReader{}, nil), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package access says who may ask: by a token, a certificate or the name that the server is asked by.
+// Package access decides who may ask: by token, certificate and host name.
 package access
 
 import (
@@ -13,31 +13,31 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// Rules says who may ask. The zero value lets everybody.
+// Rules say who may ask. The zero value admits everybody.
 type Rules struct {
-	// Identify finds out who shows a bearer token; the error says why it is not accepted, or is
-	// credentials.ErrIssuerAway. It is to take as long for tokens that are not valid. Nil asks for none.
+	// Identify identifies the owner of a bearer token; the error says why the token is rejected, or
+	// is credentials.ErrIssuerAway. It must take as long for invalid tokens. Nil asks for none.
 	Identify func(ctx context.Context, token string) (*credentials.Client, error)
-	// Certificate asks for a client's certificate, which TLS has verified.
+	// Certificate requires a client certificate, which TLS has verified.
 	Certificate bool
-	// OpenMetrics leaves /metrics to everybody.
+	// OpenMetrics makes /metrics public.
 	OpenMetrics bool
-	// Hosts are the names of the server, where it asks for neither token nor
-	// certificate; nil lets requests to any name pass.
+	// Hosts are the names of the server, if it asks for neither token nor certificate; nil allows
+	// any name.
 	Hosts Hosts
-	// Audit counts who asked how much; nil counts nothing.
+	// Audit counts requests by client; nil counts nothing.
 	Audit *Audit
 }
 
-// open are the paths that everybody may ask: probes, which have no credentials,
-// and what is the same for all who have the program.
+// open are the public paths: probes, which have no credentials, and content that is the same for
+// everybody who has the program.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
-// ofAdministrators are the paths that tell of the server and not of features.
+// ofAdministrators are the paths about the server and not about features.
 var ofAdministrators = map[string]bool{"/metrics": true, "/v1/status": true}
 
-// Admit passes on requests that have what is asked for, with their Client, and refuses others,
-// which are counted by the code of the refusal.
+// Admit passes on requests with the required credentials, with their Client, and refuses others,
+// counted by the refusal's code.
 func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Handler {
 	if a.Identify == nil && !a.Certificate && a.Hosts == nil {
 		return next
@@ -65,13 +65,13 @@ func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Han
 
 type clientKey struct{}
 
-// Client is who asks in a context of a request; nil where nobody has to say.
+// Client is the client of a request's context; nil if no credentials are required.
 func Client(ctx context.Context) *credentials.Client {
 	client, _ := ctx.Value(clientKey{}).(*credentials.Client)
 	return client
 }
 
-// admit finds out who asks; without a refusal it may.
+// admit identifies the client; without a refusal it is admitted.
 func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 	client, refusal := a.client(r)
 	if refusal != nil || client == nil {
@@ -87,15 +87,15 @@ func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 	return client, nil
 }
 
-// Forbidden refuses a client what a scope would allow that it has not.
+// Forbidden refuses a request for which the client lacks a scope.
 func Forbidden(what, wants string, client *credentials.Client) *reply.Error {
 	return reply.Errorf(reply.Forbidden, "%s takes the scope %s; the token has %v", what, wants, client.Scopes)
 }
 
-// client is who shows a certificate or a token; nil where neither is asked for.
+// client is the owner of a certificate or a token; nil if neither is required.
 func (a Rules) client(r *http.Request) (*credentials.Client, *reply.Error) {
 	if a.Certificate && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
-		return nil, reply.Errorf(reply.MissingCertificate, "a client's certificate is wanted that one of the server's authorities has signed")
+		return nil, reply.Errorf(reply.MissingCertificate, "a client certificate signed by one of the server's authorities is required")
 	}
 	if a.Identify == nil {
 		if !a.Certificate {
@@ -105,7 +105,7 @@ func (a Rules) client(r *http.Request) (*credentials.Client, *reply.Error) {
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return nil, reply.Errorf(reply.MissingToken, "a token is wanted, in the header Authorization: Bearer <token>")
+		return nil, reply.Errorf(reply.MissingToken, "a token is required in the header Authorization: Bearer <token>")
 	}
 	client, err := a.Identify(r.Context(), strings.TrimSpace(token))
 	switch {
@@ -117,7 +117,7 @@ func (a Rules) client(r *http.Request) (*credentials.Client, *reply.Error) {
 	return client, nil
 }
 
-// challenge says how to log in, as RFC 6750 has it; empty where that would not help.
+// challenge says how to authenticate, as in RFC 6750; empty if that would not help.
 func challenge(code reply.Code) string {
 	switch code {
 	case reply.MissingToken:

@@ -18,12 +18,12 @@ import (
 	"github.com/weir-stream/weir/serve/access"
 )
 
-// guard is who may ask the API, by files that are watched.
+// guard decides who may ask the API, by files that are watched.
 type guard struct {
-	tokens       *credentials.Tokens       // nil where none are wanted
+	tokens       *credentials.Tokens       // nil if none are required
 	certificates *credentials.Certificates // nil without encryption
-	issuer       *credentials.Issuer       // of JSON web tokens; nil where none are accepted
-	audit        *access.Audit             // nil where nobody has to say who asks
+	issuer       *credentials.Issuer       // of JSON web tokens; nil if none are accepted
+	audit        *access.Audit             // nil if no authentication is required
 	cfg          config.API
 	log          *slog.Logger
 }
@@ -65,7 +65,7 @@ func newIssuer(cfg config.OIDC) (*credentials.Issuer, error) {
 	}), nil
 }
 
-// rules is what requests must show.
+// rules are the requirements on requests.
 func (a *guard) rules() access.Rules {
 	r := access.Rules{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
 	if a.tokens != nil || a.issuer != nil {
@@ -75,7 +75,7 @@ func (a *guard) rules() access.Rules {
 	return r
 }
 
-// identify finds out who shows a token: one of the file, or of the issuer.
+// identify identifies the owner of a token: one of the file, or of the issuer.
 func (a *guard) identify(ctx context.Context, token string) (*credentials.Client, error) {
 	if a.tokens != nil {
 		client, err := a.tokens.Identify(token)
@@ -88,7 +88,7 @@ func (a *guard) identify(ctx context.Context, token string) (*credentials.Client
 
 func (a *guard) hosts() access.Hosts { return Hosts(a.cfg) }
 
-// Hosts are the names under which an API is asked: those of this machine and of the settings.
+// Hosts are the names of an API: those of this machine and of the settings.
 func Hosts(cfg config.API) access.Hosts {
 	hosts := access.Hosts{}
 	if name, err := os.Hostname(); err == nil {
@@ -100,7 +100,7 @@ func Hosts(cfg config.API) access.Hosts {
 	return append(hosts, cfg.Hosts...)
 }
 
-// tls is nil for answers that are not encrypted.
+// tls is nil if the API is not encrypted.
 func (a *guard) tls() *tls.Config {
 	if a.certificates == nil {
 		return nil
@@ -108,7 +108,7 @@ func (a *guard) tls() *tls.Config {
 	return a.certificates.TLS()
 }
 
-// summary says what requests must show, and is empty where it is nothing.
+// summary describes what requests must show, empty for nothing.
 func (a *guard) summary() string {
 	var wants []string
 	if a.certificates != nil {
@@ -131,16 +131,16 @@ func (a *guard) summary() string {
 	return "wants " + strings.Join(wants, ", ")
 }
 
-// warn tells of an API that answers strangers.
+// warn logs that the API answers unauthorized requests.
 func (a *guard) warn(listens net.Addr) {
 	tcp, ok := listens.(*net.TCPAddr)
 	if ok && tcp.IP.IsLoopback() || a.audit != nil {
 		return
 	}
-	a.log.Warn("whoever reaches this address is answered: set api.tokens_file, api.oidc or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
+	a.log.Warn("anyone who can reach this address is answered: set api.tokens_file, api.oidc or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
 }
 
-// Run looks at the files at each tick until the context ends, and logs who asked how much.
+// Run checks the files at each tick until the context ends, and logs how much each client asked.
 func (a *guard) Run(ctx context.Context, ticks <-chan time.Time) {
 	var discovering sync.WaitGroup
 	defer discovering.Wait()
@@ -164,7 +164,7 @@ func (a *guard) Run(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// discover asks the issuer of tokens for what verifying them takes, until it answers.
+// discover asks the issuer of tokens for its keys until it answers.
 func (a *guard) discover(ctx context.Context) {
 	wait := retry.Backoff{First: time.Second, Longest: time.Minute}
 	for {
@@ -183,8 +183,7 @@ func (a *guard) discover(ctx context.Context) {
 	}
 }
 
-// look takes what has changed. What is unusable is told of, and the one before
-// stays in use.
+// look loads changed files. Unusable ones are reported, and the earlier ones stay in use.
 func (a *guard) look() {
 	if a.tokens != nil {
 		changed, err := a.tokens.Look()

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-func TestWarnsWhereEverybodyMayAsk(t *testing.T) {
+func TestWarnsOfOpenAccess(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(tokens, []byte("0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,8 @@ func TestWarnsWhereEverybodyMayAsk(t *testing.T) {
 	}
 }
 
-// A token is one of the file, or of an issuer that is asked once the process runs.
+// A token is valid if the file lists it or the issuer signed it; the issuer is contacted once the
+// process runs.
 func TestTokensOfFileAndIssuer(t *testing.T) {
 	provider := auth.NewIssuer(t)
 	const token = "0123456789.abc.def"

@@ -1,5 +1,5 @@
-// Package node is one process of weir run: a processor, an API or both, wired to Kafka and Redis by the settings. wiring.go
-// is the only place that gives a part its settings.
+// Package node is one process of weir run: a processor, an API or both, wired to Kafka and Redis by the settings. Only
+// wiring.go passes settings to the parts.
 package node
 
 import (
@@ -31,34 +31,34 @@ import (
 type Node struct {
 	*wiring
 	reloader  *reloader
-	processor *pipeline.Processor // nil without the role
-	schemas   *schemas.Cache     // of the processor
+	processor *pipeline.Processor // nil without that role
+	schemas   *schemas.Cache      // of the processor
 	api       *serve.Server
 	profiles  *profiles            // nil without
 	tracing   trace.TracerProvider // nil without tracing
-	// endTracing sends the spans that are left.
+	// endTracing sends the remaining spans.
 	endTracing func(context.Context) error
 	log        *slog.Logger
 	metrics    *prometheus.Registry
 }
 
-// Addr is where questions are answered.
+// Addr is the address where questions are answered.
 func (n *Node) Addr() net.Addr { return n.api.Addr() }
 
-// Registry is that of the definitions at work.
+// Registry is that of the definitions in use.
 func (n *Node) Registry() *features.Registry { return n.reloader.registry() }
 
-// Stats is how far the processor is.
+// Stats are the processor's statistics.
 func (n *Node) Stats() pipeline.Stats { return n.processor.Stats() }
 
-// Ready is why the processor does not work as it should.
+// Ready is why the processor does not work properly.
 func (n *Node) Ready(ctx context.Context) error { return n.processor.Ready(ctx) }
 
 // Describe describes all metrics of the process.
 func (n *Node) Describe(descriptions chan<- *prometheus.Desc) { n.metrics.Describe(descriptions) }
 
-// New wires a process and begins to answer on api.listen. Nothing is asked
-// of Kafka and Redis yet. Run the node; it closes what newNode has opened.
+// New wires a process and starts to answer on api.listen. It makes no requests to Kafka and Redis
+// yet. Run the node; that also closes what New has opened.
 func New(cfg *config.Config, registry *features.Registry, roles Roles, b Build, log *slog.Logger) (*Node, error) {
 	w, err := newWiring(cfg, roles, b, log)
 	if err != nil {
@@ -67,7 +67,7 @@ func New(cfg *config.Config, registry *features.Registry, roles Roles, b Build, 
 	return startNode(w, registry, roles, log)
 }
 
-// startNode starts what the settings have made.
+// startNode starts the parts of the wiring.
 func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Logger) (n *Node, err error) {
 	metrics := prometheus.NewRegistry()
 	n = &Node{wiring: w, log: log, metrics: metrics}
@@ -77,7 +77,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		poolMetrics{n.redis, n.replicas, n.unavailable}, w.build.metric())
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
-	// A namespace of another layout is as little use as a Redis that is away.
+	// A namespace of another layout is as useless as an unreachable Redis.
 	checks := []status.Check{{Name: "redis", Check: n.store.Ready}}
 	if roles.Processor {
 		if err := n.addProcessor(metrics); err != nil {
@@ -92,7 +92,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	if !roles.API {
 		handler = withoutQuestions(handler)
 	}
-	if n.api, err = serve.StartTLS(w.listen, handler, n.access.tls(), log); err != nil {
+	if n.api, err = serve.Start(w.listen, handler, n.access.tls(), log); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	if roles.API {
@@ -104,7 +104,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	return n, nil
 }
 
-// unavailable is how many Redis masters do not answer, and how many shards they hold.
+// unavailable is the number of Redis masters that do not answer, and of their shards.
 func (n *Node) unavailable() (masters, shards int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -115,10 +115,10 @@ func (n *Node) unavailable() (masters, shards int) {
 	return len(list), shards
 }
 
-// close closes what a node has opened that was never run.
+// close closes a node that was never run.
 func (n *Node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
 
-// deadLetters tells of the last that the processor has set aside; nil without one.
+// deadLetters lists the last that the processor has set aside; nil without a processor.
 func (n *Node) deadLetters() func() []status.DeadLetter {
 	if n.processor == nil {
 		return nil
@@ -134,7 +134,7 @@ func (n *Node) deadLetters() func() []status.DeadLetter {
 	}
 }
 
-// withoutQuestions leaves what operators ask of every process.
+// withoutQuestions serves only what operators ask of every process.
 func withoutQuestions(handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/{$}", "/page/"} {
@@ -157,11 +157,11 @@ func (n *Node) addProcessor(metrics prometheus.Registerer) error {
 	return nil
 }
 
-// errNoStreams refuses definitions that a processor has nothing to do for.
+// errNoStreams refuses definitions without work for a processor.
 var errNoStreams = errors.New("no stream is defined")
 
-// take puts other definitions to work. Those that need a topic which is not
-// there are refused: the processor would wait for it, and carry no other.
+// take replaces the definitions. It refuses those that need a missing topic: the processor would
+// wait for it, and process no other.
 func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	if n.processor == nil {
 		return nil
@@ -176,9 +176,8 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	return nil
 }
 
-// Run works until the context ends, then lets what is under way finish in the
-// set times. Its error says what it cannot work with; a Kafka or Redis that is
-// away is waited for.
+// Run works until the context ends, then lets what is under way finish within the configured times.
+// Its error is permanent; it waits for a Kafka or Redis that is away.
 func (n *Node) Run(ctx context.Context) error {
 	defer func() { _ = n.closeRedis() }()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -235,7 +234,7 @@ func (n *Node) answer(ctx context.Context) error {
 	return nil
 }
 
-// process applies events, once it is known that there is what it needs.
+// process applies events, once everything it needs exists.
 func (n *Node) process(ctx context.Context) error {
 	prepare := n.store.CheckLayout
 	if n.processor != nil {
@@ -254,8 +253,7 @@ func (n *Node) process(ctx context.Context) error {
 	return n.processor.Run(ctx)
 }
 
-// waitFor asks again each second until there is an answer, or an error that no
-// waiting will mend.
+// waitFor retries each second until there is a result, or a permanent error.
 func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Context) error) error {
 	for {
 		err := ask(ctx)

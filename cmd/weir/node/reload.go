@@ -17,28 +17,27 @@ import (
 )
 
 const (
-	// lookEach is how often definitions are looked at. What has changed is taken
-	// once it was found the same twice: writing a file may take a moment.
+	// lookEach is how often definitions are checked. A change is loaded once it was found twice in
+	// the same state: writing a file may take a moment.
 	lookEach = 200 * time.Millisecond
-	// takeAgain is how long good definitions wait that could not be taken, such
-	// as for want of a topic.
+	// takeAgain is how long to wait before valid definitions that could not be applied are tried
+	// again, for example because a topic is missing.
 	takeAgain = time.Second
 )
 
-// reloader watches files of definitions and takes them when they change. It
-// reads what is there, whatever way files were replaced in: written, renamed,
-// or by the symbolic links that Kubernetes turns.
+// reloader watches files of definitions and loads them when they change. It reads their content,
+// however the files were replaced: written, renamed, or by the symbolic links of Kubernetes.
 type reloader struct {
 	paths []string
-	// take puts definitions to work, or says why it does not.
+	// take applies definitions, or says why not.
 	take    func(context.Context, *features.Registry) error
 	now     func() time.Time
 	log     *slog.Logger
 	metrics *reloadMetrics
 
 	seen    string    // fingerprint at the last look
-	settled string    // that of what was taken, or refused for what it says
-	again   time.Time // when to take what could not be taken
+	handled string    // that of the definitions last applied, or refused for their content
+	again   time.Time // when to try definitions again that could not be applied
 
 	mu      sync.Mutex
 	present *features.Registry
@@ -52,7 +51,7 @@ func newReloader(paths []string, r *features.Registry, take func(context.Context
 	return w
 }
 
-// Run looks at the definitions at each tick until the context ends.
+// Run checks the definitions at each tick until the context ends.
 func (w *reloader) Run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
@@ -64,7 +63,7 @@ func (w *reloader) Run(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// look takes definitions that are other than those last dealt with.
+// look loads definitions that have changed since the last ones handled.
 func (w *reloader) look(ctx context.Context) {
 	if len(w.paths) == 0 {
 		return // the demo's are in the binary
@@ -76,21 +75,21 @@ func (w *reloader) look(ctx context.Context) {
 		w.again = time.Time{}
 		return
 	}
-	if found == w.settled || w.now().Before(w.again) {
+	if found == w.handled || w.now().Before(w.again) {
 		return
 	}
 	registry, err := definition.Load(w.paths...)
 	if definition.Fingerprint(w.paths...) != found {
-		return // they are being written
+		return // they are still being written
 	}
-	first := w.settled == ""
+	first := w.handled == ""
 	if err != nil {
-		w.settled = found
+		w.handled = found
 		w.refuse(err)
 		return
 	}
 	if registry.Version() == w.registry().Version() {
-		w.settled = found
+		w.handled = found
 		if !first {
 			w.taken(registry)
 		}
@@ -101,7 +100,7 @@ func (w *reloader) look(ctx context.Context) {
 		w.refuse(err)
 		return
 	}
-	w.settled, w.again = found, time.Time{}
+	w.handled, w.again = found, time.Time{}
 	w.taken(registry)
 }
 
@@ -114,7 +113,7 @@ func (w *reloader) taken(r *features.Registry) {
 	w.log.Info("definitions taken", "version", r.Version(), "definitions", say.Summary(r))
 }
 
-// refuse tells of definitions that are not taken, once for the same reasons.
+// refuse logs definitions that are refused, once for the same reasons.
 func (w *reloader) refuse(err error) {
 	w.mu.Lock()
 	told := w.last != nil && w.last.Error == err.Error()
@@ -135,21 +134,21 @@ func (w *reloader) refuse(err error) {
 	}
 }
 
-// registry is that of the definitions at work.
+// registry is that of the definitions in use.
 func (w *reloader) registry() *features.Registry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.present
 }
 
-// definitions is what /readyz tells of them.
+// definitions is the part of /readyz about definitions.
 func (w *reloader) definitions() status.Definitions {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return status.Definitions{Version: w.present.Version(), Reload: w.last}
 }
 
-// reloadMetrics are what Prometheus is told of definitions.
+// reloadMetrics are the metrics about definitions.
 type reloadMetrics struct {
 	info    *prometheus.GaugeVec
 	reloads *prometheus.CounterVec

@@ -26,7 +26,7 @@ const (
 	bad          = reloadStream + "  one: COUNT(7d, login, device)\n  two: CONT(1d, login, user_id)\n"
 )
 
-// watched is a reloader on a clock of its own.
+// watched is a reloader with a fake clock.
 type watched struct {
 	*reloader
 	t       *testing.T
@@ -62,7 +62,7 @@ func watch(t *testing.T, file string) *watched {
 	return w
 }
 
-// ticks has the reloader look so many times, each to its end before the clock moves on.
+// ticks runs the reloader n times, each to its end before the clock advances.
 func (w *watched) ticks(n int) {
 	for range n {
 		w.clock = w.clock.Add(lookEach)
@@ -83,7 +83,7 @@ func (w *watched) tick() {
 	<-ended
 }
 
-// has wants that one and two are, or are not, features at work.
+// has checks whether the features one and two are in use.
 func (w *watched) has(one, two bool) {
 	w.t.Helper()
 	_, isOne := w.registry().Feature("one")
@@ -93,7 +93,7 @@ func (w *watched) has(one, two bool) {
 	}
 }
 
-// counted wants numbers of reloads, and whether the last one was taken.
+// counted checks the numbers of reloads, and whether the last one was good.
 func (w *watched) counted(taken, refused, good int) {
 	w.t.Helper()
 	want := fmt.Sprintf(`# HELP weir_definitions_last_reload_taken 1 if the definitions at work are those in the files, 0 if those were refused.
@@ -110,8 +110,7 @@ weir_definitions_reloads_total{outcome="taken"} %d
 	}
 }
 
-// A change is taken at the second look that finds it, whatever way the file was
-// replaced in.
+// A change is loaded at the second look that finds it, however the file was replaced.
 func TestChangesAreTaken(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, file string){
 		"written":  func(t *testing.T, file string) { put(t, file, two) },
@@ -153,7 +152,7 @@ func TestChangesAreTaken(t *testing.T) {
 	}
 }
 
-// Kubernetes turns a symbolic link from one folder to another.
+// Kubernetes switches a symbolic link from one folder to another.
 func TestFolderBehindASymbolicLink(t *testing.T) {
 	dir := t.TempDir()
 	for version, text := range map[string]string{"..1": one, "..2": two} {
@@ -178,7 +177,7 @@ func TestFolderBehindASymbolicLink(t *testing.T) {
 	}
 	w.ticks(2)
 	w.has(true, true)
-	// A file more in the folder is a change as well.
+	// Another file in the folder is a change as well.
 	put(t, filepath.Join(dir, "more.yaml"), "features: {three: 'COUNT(1h, login, user_id)'}\n")
 	w.ticks(2)
 	if _, ok := w.registry().Feature("three"); !ok {
@@ -186,8 +185,8 @@ func TestFolderBehindASymbolicLink(t *testing.T) {
 	}
 }
 
-// A file that is still being written is let be.
-func TestFileThatIsBeingWritten(t *testing.T) {
+// A file that is still being written is not loaded.
+func TestPartlyWrittenFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	put(t, file, one)
 	w := watch(t, file)
@@ -202,7 +201,7 @@ func TestFileThatIsBeingWritten(t *testing.T) {
 	w.counted(1, 0, 1)
 }
 
-// What is wrong is told once, with every finding, and changes nothing.
+// Findings are logged once and completely, and change nothing.
 func TestBadChangesAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	put(t, file, one)
@@ -241,8 +240,8 @@ func TestBadChangesAreRefused(t *testing.T) {
 	}
 }
 
-// Good definitions that cannot be put to work yet are tried again.
-func TestChangesThatCannotBeTakenYet(t *testing.T) {
+// Good definitions that cannot take effect yet are tried again.
+func TestChangesThatMustWait(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	put(t, file, one)
 	w := watch(t, file)
@@ -265,10 +264,8 @@ func TestChangesThatCannotBeTakenYet(t *testing.T) {
 	w.counted(1, 1, 1)
 }
 
-// A change that means the same is no change.
-// The demo's definitions are in the binary: there is nothing to look at, and
-// nothing to refuse.
-func TestDefinitionsOfNoFile(t *testing.T) {
+// The demo's definitions are in the binary: there is nothing to watch or to refuse.
+func TestEmbeddedDefinitions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	put(t, file, one)
 	w := watch(t, file)
@@ -279,7 +276,8 @@ func TestDefinitionsOfNoFile(t *testing.T) {
 	}
 }
 
-func TestChangeOfFormAlone(t *testing.T) {
+// Definitions that mean the same are not a change.
+func TestEquivalentDefinitions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	put(t, file, one)
 	w := watch(t, file)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Roles are what one process does.
+// Roles are the roles of one process.
 type Roles struct {
 	Processor bool // applies events
 	API       bool // answers questions
 }
 
-// ParseRoles reads the names of roles; at least one is wanted.
+// ParseRoles parses the names of roles; at least one is required.
 func ParseRoles(names []string) (r Roles, err error) {
 	for _, name := range names {
 		switch name {
@@ -24,7 +24,7 @@ func ParseRoles(names []string) (r Roles, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return Roles{}, errors.New("--roles: at least one of processor and api is wanted")
+		return Roles{}, errors.New("--roles: needs at least one of processor and api")
 	}
 	return r, nil
 }
