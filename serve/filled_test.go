@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A history that says that something was filled may be younger than the state that was read
-// before it: the state is read once more, and not again until something else is filled.
-func TestWhatIsFilledMeanwhileIsRead(t *testing.T) {
+// A history that says that something was filled may be younger than the state read before it: the
+// state is read once more, and not again until something else is filled.
+func TestStateFilledMeanwhileIsRead(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
 	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}
@@ -44,5 +45,35 @@ func TestWhatIsFilledMeanwhileIsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"state", "history", "state", "state"}, order); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// While something is being filled, incomplete answers state the filled share, also those that
+// depend on others.
+func TestAnswersSayHowMuchIsFilled(t *testing.T) {
+	r, history := partlyKept(t)
+	later, _ := r.Feature("later")
+	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}
+	for _, u := range later.Retained() {
+		fill.Columns[u.Topic] = append(fill.Columns[u.Topic], u.Key)
+	}
+	history.Fills = []state.FillEpoch{{Fill: fill, Topic: "payments", Filled: 1, All: 3}}
+	h := newHandler(&fakeReader{clock: noon.UnixMilli()}, func(c *setup) {
+		c.Registry = func() *features.Registry { return r }
+		c.History = func(context.Context) (*state.History, error) { return history, nil }
+	})
+	got := do(t, h, "POST", queryPath, `{"features": ["always", "later", "logins", "ratio"], "entities": [{"user": "u1"}]}`).Body.String()
+	var reply struct {
+		Results []struct {
+			Features map[string]struct{ Filled *float64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(got), &reply); err != nil {
+		t.Fatal(err)
+	}
+	third := 0.333
+	want := map[string]struct{ Filled *float64 }{"always": {}, "later": {&third}, "logins": {}, "ratio": {&third}}
+	if diff := cmp.Diff(want, reply.Results[0].Features); diff != "" {
+		t.Errorf("%s\n(-want +got):\n%s", got, diff)
 	}
 }

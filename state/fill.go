@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A plan that is the first to keep some series has them filled: live events feed them
-// from the offset on at which it took a partition, and a backfill feeds them what lies
-// before, up to exactly there. See docs/design.md, "How new features are filled".
+// When a plan is the first to keep some series, these are filled: live events feed them from the
+// offset at which the plan took a partition, and a backfill feeds them everything before exactly
+// that offset. See docs/definition-changes.md, "How new features are filled".
 
-// Fill is what is filled together: the columns of series that one plan was the first to
-// keep.
+// Fill is what is filled together: the columns of series that one plan was the first to keep.
 type Fill struct {
 	ID      string              `json:"-"`     // the version of that plan
 	Columns map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
-	// After are the fills that it goes on with where a plan keeps a part of them, the last
-	// first. A partition that no such plan has taken is filled with them.
+	// After are earlier fills whose columns this one continues for a plan that keeps only a part of
+	// them, the last first. In partitions that no such plan has taken, their columns are filled
+	// with this fill.
 	After []string `json:"after,omitempty"`
 }
 
-// NewFill is what a plan keeps of series that no other plan has, nil for nothing. The
-// first plan of a namespace fills nothing: it takes the log from its begin.
+// NewFill is the fill of the series that only this plan keeps, nil for none. The first plan of a
+// namespace fills nothing: it reads the log from its beginning.
 func NewFill(p *Plan, others []*Plan) *Fill {
 	if len(others) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func NewFill(p *Plan, others []*Plan) *Fill {
 	return f
 }
 
-// Part is what a plan goes on to fill of a fill of which it keeps a part; nil for nothing.
+// Part is what a plan continues to fill of a fill of which it keeps a part; nil for nothing.
 func (f *Fill) Part(p *Plan) *Fill {
 	if f.In(p) != KeptPart {
 		return nil
@@ -75,15 +75,15 @@ const partLength = 12
 // Kept is how much of a fill a plan keeps.
 type Kept int
 
-// Whether a plan keeps all columns of a fill, none, or some of them.
+// Which columns of a fill a plan keeps: all, none, or some.
 const (
 	KeptNone Kept = iota
 	KeptPart
 	KeptAll
 )
 
-// In says how much of the fill a plan keeps. A series of which it keeps other columns
-// than the fill has is kept in part, too.
+// In says how much of the fill a plan keeps. If it keeps other columns of a series than the fill
+// has, it keeps the fill in part, too.
 func (f *Fill) In(p *Plan) Kept {
 	series := map[string]bool{}
 	for _, id := range p.Series() {
@@ -113,46 +113,44 @@ func (f *Fill) Has(topic, key string) bool {
 	return has
 }
 
-// Partition is the name under which the progress of the fill through a partition stands.
-// No topic's name has a ':'.
+// Partition is the name of the fill's progress in a partition. Names of topics contain no ':'.
 func (f *Fill) Partition(p Partition) Partition {
 	return Partition{Topic: "fill:" + f.ID + ":" + p.Topic, ID: p.ID}
 }
 
 func seriesOf(key string) string { return key[:min(len(key), SeriesIDLength)] }
 
-// Filling is how far a fill is with a partition in one shard.
+// Filling is the progress of a fill with a partition in one shard.
 type Filling struct {
-	// Known says that the shard knows the fill of the partition. If it does not, no plan
-	// with the fill has taken the partition in it yet.
+	// Known says that the shard knows the fill of the partition. If it does not, no plan with the
+	// fill has taken the partition there yet.
 	Known bool
-	// Broken says that the fill will never be whole there: events may have reached some of
-	// its series that others did not, or twice.
+	// Broken says that the fill can never be complete there: events may have reached some of its
+	// series and not others, or twice.
 	Broken bool
-	// Begun says that it was decided from where it is filled. Until then the first of
-	// Ranges has no From.
+	// Begun says that the start of the filling is decided. Until then the first of Ranges has no
+	// From.
 	Begun bool
-	// Since is the event time from which on the fill covers the partition once it is
-	// done, in ms.
+	// Since is the event time, in ms, from which on the fill covers the partition when it is done.
 	Since int64
-	// Ranges are the offsets that live events do not feed, rising. The last one is open,
-	// with a To of OpenRange, while a plan without the fill has the partition.
+	// Ranges are the offsets that live events do not feed, ascending. The last one is open, with
+	// openRange as its To, while a plan without the fill has the partition.
 	Ranges []OffsetRange
-	At     Position // the next to apply; of the last record applied but for jumps between ranges
+	At     Position // the next record to apply; Epoch is that of the last one applied, except after jumps between ranges
 }
 
-// OffsetRange is offsets from one up to but not including another.
+// OffsetRange is the offsets from From up to, but excluding, To.
 type OffsetRange struct{ From, To int64 }
 
-// OpenRange is the To of a range whose end is not known yet.
+// openRange is the To of a range whose end is unknown.
 const openRange = MaxTime
 
-// Done says whether nothing is left to be filled.
+// Done says whether nothing is left to fill.
 func (f *Filling) Done() bool {
 	return f.Known && !f.Broken && (len(f.Ranges) == 0 || f.Begun && f.At.Offset >= f.Ranges[len(f.Ranges)-1].To)
 }
 
-// Left are the ranges that are still to be filled; an open one is left out.
+// Left are the ranges still to be filled, without an open one.
 func (f *Filling) Left() (left []OffsetRange) {
 	if !f.Known || f.Broken {
 		return nil
@@ -168,8 +166,7 @@ func (f *Filling) Left() (left []OffsetRange) {
 	return left
 }
 
-// Share is how many records the filling has in all and how many of them are filled, as
-// offsets count them.
+// Share counts the records that are filled and all that are to be, by offsets.
 func (f *Filling) Share() (filled, all int64) {
 	if !f.Begun {
 		return 0, 0
@@ -184,11 +181,11 @@ func (f *Filling) Share() (filled, all int64) {
 	return filled, all
 }
 
-// brokenFilling is what stands in the place of ranges.
+// brokenFilling replaces the ranges of a broken filling.
 const brokenFilling = "!"
 
-// ParseFilling reads what a shard keeps of a filling: since;from-to,… and a position.
-// The last range may be from-@ms, open since a moment of the clock.
+// ParseFilling parses the filling that a shard stores: since;from-to,… and a position. The last
+// range may be from-@ms, open since a moment of the clock.
 func ParseFilling(ranges, at string) (f Filling, err error) {
 	f = Filling{At: NoPosition, Since: MinTime}
 	if ranges == "" {
@@ -232,32 +229,42 @@ func ParseFilling(ranges, at string) (f Filling, err error) {
 	return f, nil
 }
 
-// FillStart is from where a partition is filled.
+// FillStart is where the filling of a partition starts.
 type FillStart struct {
 	Fill      *Fill
 	Partition Partition
 	From      int64  // the first offset
-	Since     int64  // the event time from which on that covers the partition, in ms
+	Since     int64  // the event time from which on this covers the partition, in ms
 	Log       string // the tag of the log that the offset belongs to
 }
 
-// FillEpoch is how far a fill is in the whole state of a namespace.
+// FillEpoch is the progress of a fill in the whole state of a namespace.
 type FillEpoch struct {
 	Fill  *Fill
 	Topic string
-	// Whole says that every shard has filled every partition that the namespace knows of
-	// the topic.
+	// Whole says that every shard has filled all partitions of the topic that the namespace knows.
 	Whole bool
-	// Broken says that it will never be whole.
+	// Broken says that it can never be complete.
 	Broken bool
-	Since  int64 // see Filling; of all shards and partitions
-	// Filled and All are offsets, by which the share is known that is filled.
+	Since  int64 // see Filling; over all shards and partitions
+	// Filled and All count offsets, from which the filled share follows.
 	Filled, All int64
 }
 
-// WholeFills knows since when fills are whole, for those who read the state first and then
-// the history: what they read may be of before a fill was done of which the history says
-// that it is. Its zero value is ready. It is safe for concurrent use.
+// share is the filled share, below 1 while anything is left; 0 if it is not yet known where the
+// filling of partitions starts.
+func (f *FillEpoch) share() float64 {
+	if f.All == 0 {
+		return 0
+	}
+	return min(float64(f.Filled)/float64(f.All), almostFilled)
+}
+
+const almostFilled = 0.999 // by offsets; a partition may not have begun
+
+// WholeFills remembers since when fills are complete, for readers of state and then history: their
+// state may be from before a fill was complete that the history calls complete. Its zero value is
+// ready. It is safe for concurrent use.
 type WholeFills struct {
 	mu    sync.Mutex
 	since map[wholeFill]time.Time
@@ -265,7 +272,7 @@ type WholeFills struct {
 
 type wholeFill struct{ id, topic string }
 
-// Note notes what a history says that was read before a moment.
+// Note records what a history says that was read at or after a moment.
 func (w *WholeFills) Note(h *History, read time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -284,8 +291,8 @@ func (w *WholeFills) Note(h *History, read time.Time) {
 	w.since = since
 }
 
-// At is what a history that was noted says of state as it was at a moment: fills that were
-// not known to be whole by then are not.
+// At adjusts a history to state as of a moment: fills that were not known to be complete by then
+// are not.
 func (w *WholeFills) At(h *History, moment time.Time) *History {
 	if h == nil || len(h.Fills) == 0 {
 		return h

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// State that is there cannot be filled: nobody can tell which events are in it. So where
-// definitions need more of a series than it has, a new generation of it is filled beside
-// the old one, which serves what it can until then. See docs/design.md, "How new features
-// are filled".
+// Existing state cannot be filled, because it is unknown which events are in it. If definitions
+// need more of a series than it has, a new generation of it is filled beside the old one, which
+// serves what it can until then. See docs/definition-changes.md, "How new features are filled".
 
-// GenerationID is the ID of a generation of a series, of which number 0 is the first.
+// GenerationID is the ID of a generation of a series; number 0 is the first generation.
 func GenerationID(series string, number int) string {
 	if number == 0 {
 		return series
@@ -28,7 +27,7 @@ func hashed(text string, length int) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
 }
 
-// GenerationsOf are the numbers of the generations of a series that the plan keeps, rising.
+// GenerationsOf are the numbers of the generations of a series that the plan keeps, ascending.
 func (p *Plan) GenerationsOf(series string) []int {
 	if numbers, known := p.Generations[series]; known {
 		return numbers
@@ -38,18 +37,18 @@ func (p *Plan) GenerationsOf(series string) []int {
 
 var first = []int{0}
 
-// Definitions is the version of the plan as definitions alone make it, whatever generations
-// it keeps.
+// Definitions is the version of the plan made by the definitions alone, whatever generations it
+// keeps.
 func (p *Plan) Definitions() string {
 	version, _, _ := strings.Cut(p.Version, ".")
 	return version
 }
 
-// keyIn is the key of a column in another series.
+// keyIn is the key of the same column in another series.
 func keyIn(series, key string) string { return series + key[len(seriesOf(key)):] }
 
-// Serving is a plan of definitions with the generations that are there to be read: those
-// that the plans keep which are applied now.
+// Serving is a plan of definitions with the generations that can be read: those kept by the plans
+// that are now applied.
 func (h *History) Serving(p *Plan) *Plan {
 	kept, version := map[string][]int{}, p.Version
 	for _, m := range h.PlanEpochs {
@@ -67,7 +66,7 @@ func (h *History) Serving(p *Plan) *Plan {
 	}
 	serving := &Plan{Version: version, Retained: p.Retained, Topics: p.Topics, Generations: map[string][]int{}}
 	for series, numbers := range kept {
-		// Another plan may keep the first, and say nothing of it.
+		// Another plan may keep the first generation, and not list it.
 		numbers = append(numbers, 0)
 		slices.Sort(numbers)
 		serving.Generations[series] = slices.Compact(numbers)
@@ -75,8 +74,8 @@ func (h *History) Serving(p *Plan) *Plan {
 	return serving
 }
 
-// Best is which of the generations of a series is the most complete for what of it is
-// retained; of equal ones it is the last.
+// Best is the generation of a series that is most complete for the retained columns; the last one
+// among equals.
 func (h *History) Best(series string, numbers []int, retained []Retained) (best int) {
 	least := MaxTime
 	for i, n := range numbers {
@@ -91,7 +90,7 @@ func (h *History) Best(series string, numbers []int, retained []Retained) (best 
 	return best
 }
 
-// retainedIn is what is retained in another generation.
+// retainedIn are the same columns in another generation.
 func retainedIn(series string, retained []Retained) []Retained {
 	list := slices.Clone(retained)
 	for i := range list {
@@ -100,7 +99,7 @@ func retainedIn(series string, retained []Retained) []Retained {
 	return list
 }
 
-// Known is what a namespace has met: all plans and fills that were registered, by version.
+// Known is what a namespace knows: all registered plans and fills, by version.
 type Known struct {
 	Plans   map[string]*Plan
 	Fills   map[string]*Fill
@@ -108,7 +107,7 @@ type Known struct {
 	Now     int64 // the newest record's timestamp, in ms
 }
 
-// readiness is whether a generation holds what is needed, or will once it is filled.
+// readiness says whether a generation holds what is needed, or will once it is filled.
 type readiness int
 
 const (
@@ -117,9 +116,9 @@ const (
 	now
 )
 
-// Bind gives a plan, as definitions make it, the generations that it is to keep: of each
-// series one that has all that is needed, or will have it once it is filled, and until then
-// those beside it that have a part of it.
+// Bind adds to a plan, as definitions make it, the generations to keep: for each series one that
+// has everything needed, or will once it is filled, and until then also those that have a part of
+// it.
 func Bind(p *Plan, k *Known) *Plan {
 	bound := &Plan{Retained: map[string]Retention{}, Topics: map[string]string{}, Generations: map[string][]int{}}
 	for _, series := range p.Series() {
@@ -130,7 +129,7 @@ func Bind(p *Plan, k *Known) *Plan {
 	}
 	text, err := json.Marshal(bound)
 	if err != nil {
-		panic(err) // of strings and numbers
+		panic(err) // strings and numbers always marshal
 	}
 	bound.Version = p.Version + "." + hashed(string(text), 6)
 	return bound
@@ -153,7 +152,7 @@ func (k *Known) bind(bound, p *Plan, series string) {
 	for key, kept := range wanted {
 		keep(key, target, kept)
 	}
-	for number, kept := range k.sources(p, series, wanted) {
+	for number, kept := range k.candidates(p, series, wanted) {
 		if ready == now || number == target {
 			continue
 		}
@@ -168,8 +167,8 @@ func (k *Known) bind(bound, p *Plan, series string) {
 	}
 }
 
-// target is the generation that has all that is wanted, or will have: the last that has, or
-// else the last that will, or else a new one.
+// target is the generation that has everything wanted, or will: the last that has it, else the last
+// that will, else a new one.
 func (k *Known) target(p *Plan, series string, wanted map[string]Retention) (number int, ready readiness) {
 	next := 0
 	for _, n := range k.numbers(series) {
@@ -191,7 +190,7 @@ func (k *Known) target(p *Plan, series string, wanted map[string]Retention) (num
 	return next, never
 }
 
-// numbers are the generations of a series that any plan has kept, rising.
+// numbers are the generations of a series that any plan has kept, ascending.
 func (k *Known) numbers(series string) (numbers []int) {
 	for _, plan := range k.Plans {
 		for _, n := range plan.GenerationsOf(series) {
@@ -213,12 +212,12 @@ func (p *Plan) keeps(series string) bool {
 	return false
 }
 
-// taken says whether a series that anybody has kept has the tag of that one.
+// taken says whether any series ever kept has the same tag.
 func (k *Known) taken(p *Plan, series string) bool {
 	tag := (&Series{ID: series}).Tag()
 	for _, plan := range append(slices.Collect(maps.Values(k.Plans)), p) {
 		for _, id := range plan.Series() {
-			// The first generation of a series that is new is the series itself.
+			// Generation 0 of a new series is the series itself.
 			if id != series && (&Series{ID: id}).Tag() == tag {
 				return true
 			}
@@ -227,10 +226,10 @@ func (k *Known) taken(p *Plan, series string) bool {
 	return false
 }
 
-// sources are the generations that plans keep which are applied now, with what of it is
-// wanted and is there, or will be.
-func (k *Known) sources(p *Plan, series string, wanted map[string]Retention) map[int]map[string]Retention {
-	sources := map[int]map[string]Retention{}
+// candidates are the generations kept by plans that are now applied, with the wanted columns that
+// are there, or will be.
+func (k *Known) candidates(p *Plan, series string, wanted map[string]Retention) map[int]map[string]Retention {
+	candidates := map[int]map[string]Retention{}
 	for _, m := range k.History.PlanEpochs {
 		plan := k.Plans[m.Version]
 		if m.Last != MaxTime || plan == nil {
@@ -243,20 +242,20 @@ func (k *Known) sources(p *Plan, series string, wanted map[string]Retention) map
 				if kept = kept.least(want); !known || k.ready(p.Topics[key], in, kept) == never {
 					continue
 				}
-				if sources[n] == nil {
-					sources[n] = map[string]Retention{}
+				if candidates[n] == nil {
+					candidates[n] = map[string]Retention{}
 				}
-				if other, twice := sources[n][key]; twice {
+				if other, twice := candidates[n][key]; twice {
 					kept = kept.least(other)
 				}
-				sources[n][key] = kept
+				candidates[n][key] = kept
 			}
 		}
 	}
-	return sources
+	return candidates
 }
 
-// least is what both have.
+// least is what both retentions keep.
 func (k Retention) least(other Retention) Retention {
 	least := Retention{Keep: min(k.Keep, other.Keep), Max: min(k.Max, other.Max)}
 	if least.Keep == 0 {
@@ -279,7 +278,8 @@ func (k *Known) ready(topic, key string, wanted Retention) readiness {
 		switch {
 		case known && kept.covers(wanted):
 		case m.Last != MaxTime && wanted.Keep > 0 && m.Last < k.Now-2*wanted.Keep-MaxAhead.Milliseconds():
-			// What that plan passed by is no longer asked for: no tile is wider than what is kept.
+			// What that plan did not record is no longer asked about: no tile is wider than what is
+			// kept.
 		case known:
 			return never
 		default:
@@ -289,9 +289,9 @@ func (k *Known) ready(topic, key string, wanted Retention) readiness {
 	return all
 }
 
-// filled says whether what plans have passed by that did not know a column is filled.
+// filled says whether the records that plans without the column skipped are filled.
 func (k *Known) filled(topic, key string) readiness {
-	if f := k.History.FillOf(&Retained{Key: key, Topic: topic}); f != nil {
+	if f := k.History.fillOf(&Retained{Key: key, Topic: topic}); f != nil {
 		switch {
 		case f.Broken:
 			return never
@@ -302,7 +302,7 @@ func (k *Known) filled(topic, key string) readiness {
 	}
 	for _, f := range k.Fills {
 		if f.Has(topic, key) {
-			return later // no shard knows it yet
+			return later // not known to any shard yet
 		}
 	}
 	return never

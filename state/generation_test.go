@@ -14,7 +14,7 @@ func generationPlan(version string, keep int64, keys ...string) *Plan {
 	return p
 }
 
-// namespace is what plans have left in a topic t, one behind the other.
+// namespace is the history of plans in a topic t, one after another.
 type namespace struct {
 	Known
 }
@@ -23,7 +23,7 @@ func newNamespace() *namespace {
 	return &namespace{Known: Known{Plans: map[string]*Plan{}, Fills: map[string]*Fill{}, History: &History{}, Now: 1_000_000}}
 }
 
-// take binds definitions and has that plan take the topic.
+// take binds definitions and applies the plan to the topic.
 func (n *namespace) take(definitions *Plan) *Plan {
 	p := Bind(definitions, &n.Known)
 	if n.Plans[p.Version] == nil {
@@ -64,15 +64,15 @@ func (n *namespace) take(definitions *Plan) *Plan {
 	return p
 }
 
-// fill has all that is to be filled be whole.
+// fill completes everything that is to be filled.
 func (n *namespace) fill() {
 	for i := range n.History.Fills {
 		n.History.Fills[i].Whole = !n.History.Fills[i].Broken
 	}
 }
 
-// What definitions need more of a series than it has is kept in a new generation, beside the
-// old one until that is whole.
+// If definitions need more of a series than it has, a new generation is kept beside the old one
+// until it is complete.
 func TestBind(t *testing.T) {
 	short := generationPlan("short", 1000, "aaaaa.x:col1")
 	for name, more := range map[string]*Plan{
@@ -91,12 +91,12 @@ func TestBind(t *testing.T) {
 			}
 			expect(short, "map[]")
 			expect(more, "map[aaaaa:[0 1]]")
-			expect(more, "map[aaaaa:[0 1]]") // once more, nothing has changed
-			expect(short, "map[]")           // back in time, to what has all of it
+			expect(more, "map[aaaaa:[0 1]]") // again: nothing changes
+			expect(short, "map[]")           // back to what has everything
 			expect(more, "map[aaaaa:[0 1]]")
 			n.fill()
 			expect(more, "map[aaaaa:[1]]")
-			expect(short, "map[aaaaa:[1]]") // the old one is not fed any more
+			expect(short, "map[aaaaa:[1]]") // the old one is no longer fed
 			expect(more, "map[aaaaa:[1 2]]")
 			n.fill()
 			expect(more, "map[aaaaa:[2]]")
@@ -104,7 +104,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// What stays is kept with no more than is needed of it and there.
+// A generation that stays is kept only to the extent that is both needed and there.
 func TestBindKeepsWhatIsThere(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x:col1", "aaaaa.x:old", "bbbbb.x"))
@@ -112,7 +112,7 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 	a, b := GenerationID("aaaaa", 1), GenerationID("bbbbb", 1)
 	want := fmt.Sprint(map[string]Retention{
 		"aaaaa.x:col1": {Keep: 1000}, a + ".x:col1": {Keep: 5000}, a + ".x:new": {Keep: 5000},
-		b + ".y": {Keep: 5000}, // it is fed from elsewhere: nothing of the old one serves
+		b + ".y": {Keep: 5000}, // it is fed from elsewhere: the old one is of no use
 	})
 	if got := fmt.Sprint(p.Retained); got != want {
 		t.Errorf("it keeps %s, want %s", got, want)
@@ -127,7 +127,7 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// What was passed by before all that is asked for makes no difference.
+// Records that were skipped before the time that is asked about do not matter.
 func TestBindForgets(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))
@@ -141,11 +141,11 @@ func TestBindForgets(t *testing.T) {
 	n.History.PlanEpochs = append(n.History.PlanEpochs, PlanEpoch{Topic: "t", Version: "1", Last: MaxTime})
 	n.Now++
 	if p := Bind(again, &n.Known); len(p.Generations) > 0 {
-		t.Errorf("generations %v: nobody asks for what was passed by", p.Generations)
+		t.Errorf("generations %v: the skipped records are not asked about", p.Generations)
 	}
 }
 
-// A fill that was given up is made anew, in another generation.
+// A fill that was given up is started again, in another generation.
 func TestBindAfterABrokenFill(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))
@@ -157,7 +157,7 @@ func TestBindAfterABrokenFill(t *testing.T) {
 	}
 }
 
-// Of what serves, the most complete is read, and the last where they are alike.
+// The most complete generation is read, the last one among equals.
 func TestBestGeneration(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))

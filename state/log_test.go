@@ -43,7 +43,7 @@ func drawLogEvent(t *rapid.T) logEvent {
 	return e
 }
 
-// What is appended is read back: every column that a record has, and no other.
+// What is appended is read back: exactly the columns that a record has.
 func TestLogRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(drawLogEvent), 0, 8).Draw(t, "events")
@@ -99,14 +99,14 @@ func TestLogCutOff(t *testing.T) {
 func TestLogDamaged(t *testing.T) {
 	record := AppendLogRecord(nil, AppendLogColumn(AppendLogTime(nil, 5), logColumns[1], value.Value{Type: value.String, Str: []byte("abc")}))
 	for name, c := range map[string]struct{ log, want string }{
-		"short header":      {LogHeader[:3], "the log is damaged"},
-		"other version":     {"\x07" + LogHeader[1:], "the log is of version 7, and this program reads version 1"},
-		"length too great":  {LogHeader + "\x7f", "the log is damaged"},
-		"record too short":  {LogHeader + "\x01\x00", "the log is damaged"},
-		"record cut":        {LogHeader + string(record[:len(record)-1]), "the log is damaged"},
-		"length of no end":  {LogHeader + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "the log is damaged"},
-		"column of no form": {LogHeader + string(AppendLogRecord(nil, append(AppendLogTime(nil, 5), 0, 0, 7))), "the log is damaged"},
-		"tag cut":           {LogHeader + string(AppendLogRecord(nil, append(AppendLogTime(nil, 5), 0))), "the log is damaged"},
+		"short header":          {LogHeader[:3], "the log is damaged"},
+		"other version":         {"\x07" + LogHeader[1:], "the log is of version 7, and this program reads version 1"},
+		"length too great":      {LogHeader + "\x7f", "the log is damaged"},
+		"record too short":      {LogHeader + "\x01\x00", "the log is damaged"},
+		"record cut":            {LogHeader + string(record[:len(record)-1]), "the log is damaged"},
+		"length of no end":      {LogHeader + "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "the log is damaged"},
+		"column of no encoding": {LogHeader + string(AppendLogRecord(nil, append(AppendLogTime(nil, 5), 0, 0, 7))), "the log is damaged"},
+		"tag cut":               {LogHeader + string(AppendLogRecord(nil, append(AppendLogTime(nil, 5), 0))), "the log is damaged"},
 	} {
 		var columnErr error
 		err := Log(c.log).Records(func(r LogRecord) bool {

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// A plan is what processors keep of events under some definitions. Definitions
-// change while events flow, and not everywhere at once; a history says which
-// plans state has been written by, and so since when it holds all events.
+// A plan is the state that processors keep under some definitions. Definitions change while events
+// flow, and not everywhere at once; a history says which plans wrote the state, and so since when
+// it holds all events.
 
-// Retained is one thing that a feature needs of state: a series, or a column of a
-// log, fed by the events of one topic.
+// Retained is one piece of state that a feature needs: a series, or a column of a log, fed by the
+// events of one topic.
 type Retained struct {
-	// Key names the column: the ID of its series first, then whatever else gives
-	// what is kept its meaning.
+	// Key names the column: the ID of its series, then everything else that gives it its meaning.
 	Key   string
 	Topic string
 	Retention
@@ -24,26 +23,26 @@ type Retained struct {
 
 // Retention is how much is kept of a column.
 type Retention struct {
-	Keep int64 `json:"keep,omitempty"` // see Series; 0 is for ever
-	Max  int   `json:"max,omitempty"`  // see Series; only where more than that is forgotten unseen
+	Keep int64 `json:"keep,omitempty"` // see Series; 0 is forever
+	Max  int   `json:"max,omitempty"`  // see Series; only if values above it are dropped without a trace
 }
 
-// covers says whether what is kept is at least what is wanted.
+// covers says whether this keeps at least what is wanted.
 func (k Retention) covers(wanted Retention) bool {
 	return k.Max >= wanted.Max && (k.Keep == 0 || wanted.Keep > 0 && k.Keep >= wanted.Keep)
 }
 
-// Plan is what one processor keeps.
+// Plan is the state that one processor keeps.
 type Plan struct {
 	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-', '_' and '.'
 	Retained map[string]Retention `json:"units"`
-	Topics   map[string]string    `json:"-"` // by column, the topic whose events feed it; not known of plans that were read
-	// Generations are, by the ID of a series as it is defined, the numbers of its generations
-	// that are kept; none where that is the first alone.
+	Topics   map[string]string    `json:"-"` // by column, the topic whose events feed it; not known for plans read from the store
+	// Generations maps the ID of a series as defined to the numbers of the generations that are
+	// kept; it has no entry if only the first is.
 	Generations map[string][]int `json:"generations,omitempty"`
 }
 
-// Covers says whether everything that another plan keeps is kept by this one.
+// Covers says whether this plan keeps everything that another keeps.
 func (p *Plan) Covers(other *Plan) bool {
 	for key, wanted := range other.Retained {
 		if kept, ok := p.Retained[key]; !ok || !kept.covers(wanted) {
@@ -53,8 +52,8 @@ func (p *Plan) Covers(other *Plan) bool {
 	return true
 }
 
-// Shortens says whether less is kept than another plan keeps of anything that both keep of
-// the events of a topic.
+// Shortens says whether this plan keeps less than another of something that both keep of a topic's
+// events.
 func (p *Plan) Shortens(other *Plan, topic string) bool {
 	for key, kept := range p.Retained {
 		wanted, both := other.Retained[key]
@@ -65,8 +64,8 @@ func (p *Plan) Shortens(other *Plan, topic string) bool {
 	return false
 }
 
-// KeepsForEver says whether anything is kept for ever.
-func (p *Plan) KeepsForEver() bool {
+// KeepsForever says whether anything is kept forever.
+func (p *Plan) KeepsForever() bool {
 	for _, kept := range p.Retained {
 		if kept.Keep == 0 {
 			return true
@@ -88,58 +87,56 @@ func (p *Plan) Series() []string {
 // SeriesIDLength is the length of a series' ID.
 const SeriesIDLength = 5
 
-// The ends of what CompleteSince may say.
+// The bounds of CompleteSince.
 const (
-	MinTime int64 = math.MinInt64 // all events there ever were
+	MinTime int64 = math.MinInt64 // all events
 	MaxTime int64 = math.MaxInt64 // events are still applied that do not reach the state
 )
 
-// MaxAhead is how far ahead of the clock a record's timestamp is believed where
-// it says until when a plan was applied. One record with a wrong timestamp must
-// not keep features from being complete until its time comes. It is more than
-// clocks of brokers, processors and Redis are apart: what is said to be complete
-// must never be so too early.
+// MaxAhead bounds how far ahead of the clock a record's timestamp is believed when it says until
+// when a plan was applied. One record with a wrong timestamp must not make features incomplete
+// until its time comes. It exceeds the differences among the clocks of brokers, processors and
+// Redis, because a feature must never be called complete too early.
 const MaxAhead = 24 * time.Hour
 
-// Believed is a record's timestamp, in milliseconds, but no more than MaxAhead
-// beyond the clock.
+// Believed is a record's timestamp, in milliseconds, but at most MaxAhead beyond the clock.
 func Believed(timestamp int64, clock time.Time) int64 {
 	return min(timestamp, clock.Add(MaxAhead).UnixMilli())
 }
 
-// Gap is the version of a mark for records that no plan was applied to.
+// Gap is the version of an epoch whose records no plan was applied to.
 const Gap = "!"
 
 // PlanEpoch says until when a plan was applied to the records of a topic.
 type PlanEpoch struct {
 	Topic, Version string
-	// Last is the greatest timestamp of a record that the plan may have been
-	// applied to, in milliseconds; MaxTime while it still is.
+	// Last is the greatest timestamp of a record that the plan may have been applied to, in
+	// milliseconds; MaxTime while it is applied.
 	Last int64
 }
 
-// History is which plans state has been written by.
+// History says which plans wrote the state.
 type History struct {
 	PlanEpochs []PlanEpoch
-	Plans      map[string]*Plan // by version; a plan that is not known keeps nothing
-	// Fills are those that are known, by fill and topic.
+	Plans      map[string]*Plan // by version; an unknown plan keeps nothing
+	// Fills are all known fills, by fill and topic.
 	Fills []FillEpoch
-	// Missing is why it is not known by which plans the state was written that a
-	// read looks at, nil where it is; nil itself where it is of all state.
+	// Missing is why it is unknown which plans wrote the state of a read, nil if it is known; a nil
+	// function means that it is known for all state.
 	Missing func(*Read) error
 
-	// Lag is the least time, in ms, by which the newest record applied was behind the
-	// clock; nil where none was applied. State is pruned by the times of records, but
-	// expires by the clock: where the lag grows, keys may expire too early.
+	// Lag is the least time, in ms, by which the newest applied record was behind the clock; nil if
+	// none was applied. State is pruned by the times of records, but expires by the clock: if the
+	// lag grows, keys may expire too early.
 	Lag *int64
-	// Slack is how much longer than they are kept keys live, in ms.
+	// Slack is how much longer keys live than their state is kept, in ms.
 	Slack int64
 }
 
-// HeldSince is the timestamp from which on the state that any record made has not
-// expired at a moment of the clock, in ms, if state were kept for no time; MinTime
-// where nothing can have expired. A record of a timestamp t was applied at t + Lag or
-// later, and its key lives Slack and what it is kept for from then on.
+// HeldSince is the timestamp, in ms, since which no record's state has expired at a moment of the
+// clock, for state that is kept for no time; MinTime if nothing can have expired. A record with
+// timestamp t was applied at t + Lag or later, and its key lives from then on for as long as it is
+// kept, plus Slack.
 func (h *History) HeldSince(now int64) int64 {
 	if h == nil || h.Lag == nil {
 		return MinTime
@@ -152,8 +149,8 @@ func (h *History) Applied(topic string) bool {
 	return slices.ContainsFunc(h.PlanEpochs, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
 }
 
-// FillOf is the fill of a column, one that was not given up if there is one; nil for none.
-func (h *History) FillOf(u *Retained) (of *FillEpoch) {
+// fillOf is the fill of a column, preferably one that was not given up; nil for none.
+func (h *History) fillOf(u *Retained) (of *FillEpoch) {
 	for i := range h.Fills {
 		if f := &h.Fills[i]; f.Topic == u.Topic && f.Fill.Has(u.Topic, u.Key) && (of == nil || of.Broken || f.Whole) {
 			of = f
@@ -162,9 +159,8 @@ func (h *History) FillOf(u *Retained) (of *FillEpoch) {
 	return of
 }
 
-// CompleteSince is the event time, in milliseconds, from which on state holds
-// all events that the retained columns need; MinTime and MaxTime apart. It may be later than
-// need be, never earlier.
+// CompleteSince is the event time, in milliseconds, since which state holds all events that the
+// retained columns need, or MinTime or MaxTime. It may be later than necessary, never earlier.
 func (h *History) CompleteSince(retained []Retained) int64 {
 	since := MinTime
 	for i := range retained {
@@ -173,9 +169,21 @@ func (h *History) CompleteSince(retained []Retained) int64 {
 	return since
 }
 
+// Filled is the share of missing records that a backfill has applied to columns: the least share of
+// the columns being filled. It is 1 if none is.
+func (h *History) Filled(retained []Retained) float64 {
+	share := 1.0
+	for i := range retained {
+		if f := h.fillOf(&retained[i]); f != nil && !f.Whole && !f.Broken {
+			share = min(share, f.share())
+		}
+	}
+	return share
+}
+
 func (h *History) completeSince(u *Retained) int64 {
 	since, begun := MinTime, false
-	fill := h.FillOf(u)
+	fill := h.fillOf(u)
 	filled := fill != nil && fill.Whole
 	if filled {
 		since = fill.Since
@@ -197,12 +205,11 @@ func (h *History) completeSince(u *Retained) int64 {
 			return MaxTime
 		}
 		if filled && !known && m.Version != Gap {
-			continue // what that plan passed by is filled; it has not had a partition since, see Fill
+			continue // what that plan skipped is filled; it has not had a partition since, see Fill
 		}
 		last := m.Last + u.Future
 		if known && u.Tile > 0 {
-			// What stands in tiles that were begun by the plan may be dropped when
-			// its own time is over.
+			// Tiles that the plan began may be dropped when their own time is over.
 			last = (FloorDiv(last, u.Tile)+1)*u.Tile - 1
 		}
 		since = max(since, last+1)

@@ -105,3 +105,31 @@ func TestBelieved(t *testing.T) {
 		}
 	}
 }
+
+// The filled share of a feature is the least of its columns that are being filled.
+func TestFilled(t *testing.T) {
+	fill := func(key string, filled int64) state.FillEpoch {
+		return state.FillEpoch{Fill: &state.Fill{ID: key, Columns: map[string][]string{"tx": {key}}}, Topic: "tx", Filled: filled, All: 10}
+	}
+	whole, broken, begins := fill("whole", 10), fill("broken", 1), fill("begins", 0)
+	whole.Whole, broken.Broken, begins.All = true, true, 0
+	h := &state.History{Fills: []state.FillEpoch{fill("some", 4), whole, fill("more", 7), broken, begins, fill("last", 10)}}
+	for name, test := range map[string]struct {
+		keys []string
+		want float64
+	}{
+		"the least":               {[]string{"some", "whole", "more"}, 0.4},
+		"the least is first":      {[]string{"more", "some"}, 0.4},
+		"none is being filled":    {[]string{"whole", "broken", "elsewhere"}, 1},
+		"one has not begun":       {[]string{"more", "begins"}, 0},
+		"a partition is left out": {[]string{"last"}, 0.999},
+	} {
+		var retained []state.Retained
+		for _, key := range test.keys {
+			retained = append(retained, state.Retained{Topic: "tx", Key: key})
+		}
+		if got := h.Filled(retained); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}

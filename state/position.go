@@ -10,26 +10,25 @@ import (
 	"strings"
 )
 
-// Position is how far a shard of the state has applied a partition.
+// Position says how far a shard of the state has applied a partition.
 type Position struct {
-	Offset int64 // of the next record to apply; negative where there is no position
-	// Epoch is the epoch of the leader that wrote the record before the offset, or
-	// a later one of the same log; negative where it is not known. A later one does
-	// no harm: a log that has the record ends that epoch behind the offset, and a log
-	// that was truncated before it has no record of either.
+	Offset int64 // of the next record to apply; negative if there is no position
+	// Epoch is the leader epoch of the record before the offset, or a later one of the same log;
+	// negative if unknown. A later one does no harm: a log that has the record ends that epoch
+	// after the offset, and a log that was truncated before it has no record of either.
 	Epoch int32
-	// Log is the tag of the log that the offset belongs to, see LogID; empty where
-	// brokers do not tell.
+	// Log is the tag of the log that the offset belongs to, see LogID; empty if brokers do not
+	// report it.
 	Log string
 }
 
-// NoPosition is the progress of a shard that has none.
+// NoPosition is the progress of a shard without any.
 var NoPosition = Position{Offset: -1, Epoch: -1}
 
 // Exists says whether there is a position.
 func (p Position) Exists() bool { return p.Offset >= 0 }
 
-// Append appends the position as the store keeps it: offset:epoch:log.
+// Append appends the position in the store's format: offset:epoch:log.
 func (p Position) Append(dst []byte) []byte {
 	dst = append(strconv.AppendInt(dst, p.Offset, 10), ':')
 	dst = append(strconv.AppendInt(dst, int64(p.Epoch), 10), ':')
@@ -38,7 +37,7 @@ func (p Position) Append(dst []byte) []byte {
 
 func (p Position) String() string { return string(p.Append(nil)) }
 
-// ParsePosition reads what Append has written; "" is NoPosition.
+// ParsePosition parses what Append writes; "" is NoPosition.
 func ParsePosition(text string) (Position, error) {
 	if text == "" {
 		return NoPosition, nil
@@ -53,14 +52,14 @@ func ParsePosition(text string) (Position, error) {
 	return Position{Offset: o, Epoch: int32(e), Log: log}, nil
 }
 
-// Continues says whether a position that was found instead of a known one was
-// reached by applying records that are known, too, up to an epoch: it is further, in
-// the same log, and of no later leader, who may have had other records.
+// Continues says whether a position found in place of a known one was reached by applying records
+// that are known, too, up to an epoch: it is further on, in the same log, and not of a later
+// leader, which may have had other records.
 func (p Position) Continues(known Position, epoch int32) bool {
 	return p.Offset > known.Offset && p.Log == known.Log && p.Epoch <= max(known.Epoch, epoch)
 }
 
-// Lowest is the least offset of some positions, negative where one does not exist.
+// Lowest is the least offset of some positions, negative if one does not exist.
 func Lowest(progress []Position) int64 {
 	lowest := int64(math.MaxInt64)
 	for _, p := range progress {
@@ -69,7 +68,7 @@ func Lowest(progress []Position) int64 {
 	return lowest
 }
 
-// Highest is the greatest offset of some positions, negative where none exists.
+// Highest is the greatest offset of some positions, negative if none exists.
 func Highest(progress []Position) int64 {
 	highest := int64(-1)
 	for _, p := range progress {
@@ -78,15 +77,15 @@ func Highest(progress []Position) int64 {
 	return highest
 }
 
-// LogID says which log a topic is: one that was deleted and made anew has the
-// name of the one before, and another cluster may have a topic of that name too.
-// Parts that brokers do not tell are empty.
+// LogID identifies the log of a topic: a topic that was deleted and recreated has the same name,
+// and another cluster may have a topic of that name too. Parts that brokers do not report are
+// empty.
 type LogID struct {
 	Cluster string
 	Topic   string // the topic's ID
 }
 
-// Tag is a short name of the log, empty where nothing is known of it.
+// Tag is a short name of the log, empty if nothing is known of it.
 func (l LogID) Tag() string {
 	if l == (LogID{}) {
 		return ""
@@ -95,22 +94,22 @@ func (l LogID) Tag() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:6])
 }
 
-// Text is the log as the store keeps it; no part of it has the '/'.
+// Text is the log in the store's format; no part contains a '/'.
 func (l LogID) Text() string { return l.Cluster + "/" + l.Topic }
 
-// ParseLogID reads what Text has made.
+// ParseLogID parses what Text writes.
 func ParseLogID(text string) LogID {
 	cluster, topic, _ := strings.Cut(text, "/")
 	return LogID{Cluster: cluster, Topic: topic}
 }
 
-// Contradicts says whether two logs are known to be different ones.
+// Contradicts says whether two logs are known to differ.
 func (l LogID) Contradicts(other LogID) bool {
 	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
 	return differ(l.Cluster, other.Cluster) || differ(l.Topic, other.Topic)
 }
 
-// With is what is known of the log by either, where they do not contradict.
+// With combines what both know of the log, if they do not contradict.
 func (l LogID) With(other LogID) LogID {
 	return LogID{Cluster: cmp.Or(l.Cluster, other.Cluster), Topic: cmp.Or(l.Topic, other.Topic)}
 }
@@ -120,16 +119,13 @@ func (l LogID) String() string {
 	return fmt.Sprintf("topic ID %s in cluster %s", cmp.Or(l.Topic, unknown), cmp.Or(l.Cluster, unknown))
 }
 
-// FirstSeen is what a namespace knows of a topic since it first met it.
+// FirstSeen is what a namespace recorded of a topic when it first met it.
 type FirstSeen struct {
-	Log        string // the tag of the topic's log, of that it was placed in last
+	Log        string // the tag of the topic's log, or of the log of its last placement
 	Partitions int    // how many there were at the time
 }
 
-// Text is what the store keeps.
-func (f FirstSeen) Text() string { return f.Log + ":" + strconv.Itoa(f.Partitions) }
-
-// ParseFirstSeen reads what Text has made.
+// ParseFirstSeen parses the tag of a log and a number of partitions, with a colon between them, as scripts write them.
 func ParseFirstSeen(text string) (FirstSeen, error) {
 	log, partitions, _ := strings.Cut(text, ":")
 	n, err := strconv.Atoi(partitions)
@@ -139,25 +135,24 @@ func ParseFirstSeen(text string) (FirstSeen, error) {
 	return FirstSeen{Log: log, Partitions: n}, nil
 }
 
-// Claim is what a plan gets that takes a partition.
+// Claim is the result of a plan's claim of a partition.
 type Claim struct {
 	Progress []Position // by shard
-	// Missing is by shard why it could not be claimed while others could: its master
-	// does not answer. Its progress is not known then. Nil where all were claimed.
+	// Missing holds for each shard why it could not be claimed, because its master does not answer,
+	// while others could. Its progress is unknown then. Nil if all were claimed.
 	Missing []error
-	// Held is for how many milliseconds the plan has had the partition, in the shard
-	// that it took last, and the partition has stood behind the last gap; MaxInt64 if
-	// that is not known.
+	// Held is for how many milliseconds the plan has had the partition, in the shard that it took
+	// last, and the partition has been past the last gap; MaxInt64 if unknown.
 	Held int64
-	// Topic is nil where the namespace has never met the topic. It is told only
-	// where a shard has no progress.
+	// Topic is nil if the namespace has never met the topic. It is set only if a shard has no
+	// progress.
 	Topic *FirstSeen
-	// KeptBy is the version of the plan that keeps it in some shard, as it goes before this
-	// one; "" where the plan has it.
+	// KeptBy is the version of a plan that still holds the partition in some shard and takes
+	// precedence over this one; "" if this plan has it.
 	KeptBy string
 }
 
-// Miss notes that a shard could not be claimed.
+// Miss records that a shard could not be claimed.
 func (c *Claim) Miss(shard int, err error) {
 	if c.Missing == nil {
 		c.Missing = make([]error, len(c.Progress))
@@ -165,7 +160,7 @@ func (c *Claim) Miss(shard int, err error) {
 	c.Missing[shard], c.Progress[shard] = err, NoPosition
 }
 
-// Misses is why a shard could not be claimed, nil where it was.
+// Misses is why a shard could not be claimed, nil if it was.
 func (c *Claim) Misses(shard int) error {
 	if c.Missing == nil {
 		return nil
@@ -173,7 +168,7 @@ func (c *Claim) Misses(shard int) error {
 	return c.Missing[shard]
 }
 
-// Known are the positions of the shards that were claimed.
+// Known are the positions of the claimed shards.
 func (c *Claim) Known() []Position {
 	if c.Missing == nil {
 		return c.Progress
@@ -187,22 +182,22 @@ func (c *Claim) Known() []Position {
 	return known
 }
 
-// Placement puts a partition's progress where it was not led by applying.
+// Placement sets a partition's progress to an offset that applying has not led to.
 type Placement struct {
-	Partition Partition // under the version of the plan that has it
-	// From is by shard what was found, and To where to go on. A shard whose progress
-	// is no longer what was found is left alone, and so is one where they are equal.
+	Partition Partition // with the version of the plan that has it
+	// From is the position found in each shard, To the new one. A shard whose progress is no longer
+	// that of From is left alone, and so is one where both are equal.
 	From, To []Position
-	// Log is the log of To, and Partitions how many its topic has.
+	// Log is the log of To, and Partitions the number of partitions of its topic.
 	Log        LogID
 	Partitions int
-	// Gap, if not 0, says that records are passed over or have vanished whose
-	// timestamps go up to this moment, in milliseconds, or to that of the newest
-	// record applied. The shards that are placed tell of it in their history.
+	// Gap, if not 0, says that records were skipped or have vanished whose timestamps go up to this
+	// moment, in milliseconds, or to that of the newest record applied. The placed shards record it
+	// in their history.
 	Gap int64
 }
 
-// Begin is the first placement of a partition that no shard has progress in.
+// Begin is the first placement of a partition in which no shard has progress.
 func Begin(p Partition, shards int, offset int64) Placement {
 	first := Placement{Partition: p, From: make([]Position, shards), To: make([]Position, shards), Partitions: 1}
 	for shard := range first.To {

@@ -13,12 +13,12 @@ import (
 // Answer is the value of one feature for one entity at one moment.
 type Answer struct {
 	Value  value.Value
-	Items  []aggregate.Item // the value where it has a shape; Value is null then
+	Items  []aggregate.Item // the value if it has a shape; Value is null then
 	Shape  aggregate.Shape
 	Status Status
-	// From and To are the first and the last millisecond of the event times
-	// that the value covers. From is state.MinTime for a lifetime. To lies before From
-	// where the event left out was the only one.
+	// From and To are the first and the last millisecond of the event times that the value covers.
+	// From is state.MinTime for a lifetime. To lies before From if the excluded event was the only
+	// one.
 	From, To int64
 	// Exact says that the value is exactly that of the events in the window.
 	Exact         bool
@@ -26,30 +26,33 @@ type Answer struct {
 	RelativeError float64 // see aggregate.Result
 	Uncertain     int64   // see aggregate.Result
 	Capped        bool
-	// FalsePositiveRate is the probability at the most with which a member that
-	// was not met is said to have been.
+	// FalsePositiveRate bounds the probability that a member which was not met is said to have
+	// been.
 	FalsePositiveRate float64
-	// Oldest is, with OutsideMaxAge, the oldest moment that can be asked for, in
-	// milliseconds.
+	// Oldest is the oldest moment that can be asked about, in milliseconds; only with
+	// OutsideMaxAge.
 	Oldest int64
-	// CompleteSince is the event time from which on all events are in the state
-	// that the value is of, in milliseconds; state.MinTime where all there ever were
-	// are. The answer is whole, and not Incomplete, if From is not before it.
+	// CompleteSince is the event time since which the value's state holds all events, in
+	// milliseconds; state.MinTime if it holds all of them. The answer is complete, and not
+	// Incomplete, if From is not before it.
 	CompleteSince int64
-	// Err is, with Damaged and Unavailable, what is wrong in the store. It is for the
-	// operator.
+	// Filling says of an Incomplete answer that a backfill adds what the state lacks; it has
+	// applied the share Filled, at least 0 and below 1.
+	Filling bool
+	Filled  float64
+	// Err is the error of the store for Damaged and Unavailable. It is for operators.
 	Err error
 
-	// since is the event time from which on the state of the entity holds all events;
-	// state.MinTime where none of it was dropped.
+	// since is the event time since which the entity's state holds all events; state.MinTime if
+	// none of it was dropped.
 	since int64
-	// coveredSince is the first millisecond of the event times that value and From rest
-	// on: From, or one before it; state.MinTime for all there ever was.
+	// coveredSince is the first millisecond of the event times that value and From depend on: From,
+	// or one before it; state.MinTime for all events.
 	coveredSince int64
 }
 
-// readsOf lists what must be read to answer a feature over a stream at a moment,
-// one read for each of its series.
+// readsOf lists the reads that answer a feature over a stream at a moment, one for each of its
+// series.
 func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []state.Read {
 	_, total := f.Kind.(aggregate.Totalled)
 	for _, s := range f.Series {
@@ -59,9 +62,9 @@ func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []s
 	return dst
 }
 
-// fromTiles answers a feature over a stream from what was read of its series, in
-// the order of readsOf: of one entity, or of several that are taken together, one
-// behind the other. The moment asked for and the present one are in milliseconds.
+// fromTiles answers a feature over a stream from the slices of its series, in the order of readsOf:
+// of one entity, or of several taken together, one after another. The moment of the question and
+// the present one are in milliseconds.
 func fromTiles(a *Answer, f *features.Feature, slices []state.WindowState, at, now int64) {
 	if n := len(f.Series); len(slices) != n {
 		slices = united(slices, n)
@@ -73,8 +76,8 @@ func fromTiles(a *Answer, f *features.Feature, slices []state.WindowState, at, n
 	tell(a, &spec, f.Per, &r)
 }
 
-// fromLogs answers an exact feature from the logs of its entities; see fold. The
-// error is that the store holds what this program cannot read.
+// fromLogs answers an exact feature from the logs of its entities; see fold. It fails if this
+// program cannot read what the store holds.
 func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
 	r, c, err := fold(f, logs, at, buffer)
 	if err != nil {
@@ -86,7 +89,7 @@ func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer
 	return nil
 }
 
-// unread answers that the state could not be read, for a reason.
+// unread makes an answer that says why the state could not be read.
 func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 	*a = Answer{Status: Damaged, CompleteSince: state.MinTime, since: state.MinTime, Err: err}
 	if errors.Is(err, state.ErrUnavailable) {
@@ -96,8 +99,7 @@ func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 	a.coveredSince = a.From
 }
 
-// tell makes the result of a function, by category of a field if there is one, the
-// answer's.
+// tell copies the result of a function into the answer, by category if there is a field for it.
 func tell(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
 	a.Shape, a.Status, a.StandardError = spec.Shape, Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
@@ -116,8 +118,8 @@ func tell(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
 	}
 }
 
-// Covers are the event times that an answer of the feature covers, as of
-// Answer.From and To; at and the present moment are in milliseconds.
+// Covers returns the event times that an answer of the feature covers, as in Answer.From and To; at
+// and the present moment are in milliseconds.
 func Covers(f *features.Feature, at, now int64) (from, to int64) {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
@@ -136,7 +138,7 @@ func Covers(f *features.Feature, at, now int64) (from, to int64) {
 	}
 }
 
-// united are the slices of n series, which several entities have all.
+// united merges the slices of n series that several entities share.
 func united(slices []state.WindowState, n int) []state.WindowState {
 	all := make([]state.WindowState, n)
 	for i := range all {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// An answer is whole if it begins no earlier than it says to be complete: by
-// what it covers, and by what it rests on. Others say that they are incomplete.
+// An answer is complete if neither what it covers nor what it depends on begins before its
+// CompleteSince. Otherwise it is incomplete.
 func TestCompletenessOfAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer      Answer
@@ -28,7 +28,7 @@ func TestCompletenessOfAnswers(t *testing.T) {
 	} {
 		a := test.answer
 		a.Status, a.Exact, a.since = NotFound, true, state.MinTime
-		a.complete(test.since)
+		a.complete(&Completeness{since: test.since, filled: 1})
 		if a.CompleteSince != test.want {
 			t.Errorf("%s: complete since %d, want %d", name, a.CompleteSince, test.want)
 		}

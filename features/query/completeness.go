@@ -5,18 +5,19 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Completeness says since when the state holds all events that a feature needs. A
-// feature that is answered from others, its parts, has one for each of them: it is
-// whole when the window of each part is, however long those of the others are.
+// Completeness says since when the state holds all events that a feature needs. A feature that is
+// answered from others, its parts, has one for each of them: it is complete when the window of each
+// part is, independently of the other windows.
 type Completeness struct {
-	since int64          // event time in ms, of a feature over a stream; see state.History
-	parts []Completeness // of a derived feature; of a multi-hop one, of its list and of its members
+	since  int64          // event time in ms, for a feature over a stream; see state.History
+	filled float64        // the share of what it lacks that a backfill has applied; 1 if none is running
+	parts  []Completeness // of a derived feature; of a multi-hop one, of its list and of its members
 }
 
 // everything is the completeness of a feature whose state lacks nothing.
-var everything = Completeness{since: state.MinTime}
+var everything = Completeness{since: state.MinTime, filled: 1}
 
-// CompletenessOf is what a history says of a feature. Without a history, nothing is
+// CompletenessOf is a feature's completeness according to a history. Without a history, nothing is
 // known to be missing.
 func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 	if h == nil {
@@ -29,7 +30,7 @@ func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	parts := f.Parts()
 	if len(parts) == 0 {
-		return Completeness{since: h.CompleteSince(f.Retained())}
+		return Completeness{since: h.CompleteSince(f.Retained()), filled: h.Filled(f.Retained())}
 	}
 	for _, part := range parts {
 		c.parts = append(c.parts, completenessOf(part, h))
@@ -44,14 +45,13 @@ func (c *Completeness) part(i int) *Completeness {
 	return &c.parts[i]
 }
 
-// complete says since when the answer of a feature over a stream is complete, given
-// the event time from which on the state holds all events that the feature needs.
-// Nothing of the answer is sure while events pass the state by, and where events
-// that passed it by may have begun a window elsewhere: the answer is complete
-// since a moment behind its end then. An answer that begins before it is
-// complete is Incomplete, and not exact.
-func (a *Answer) complete(since int64) {
-	since = max(since, a.since)
+// complete says since when the answer of a feature over a stream is complete, given the event time
+// since which the state holds all events that the feature needs. While events bypass the state, and
+// if events that bypassed it may have begun a window elsewhere, nothing of the answer is certain:
+// it is then complete since a moment after its end. An answer that begins before it is complete is
+// Incomplete, and not exact.
+func (a *Answer) complete(c *Completeness) {
+	since := max(c.since, a.since)
 	looksWhole := a.From >= since
 	if since == state.MaxTime || looksWhole && a.coveredSince < since {
 		since = a.behindEnd()
@@ -59,12 +59,13 @@ func (a *Answer) complete(since int64) {
 	a.CompleteSince = since
 	if a.From < since {
 		a.Status, a.Exact = Incomplete, false
+		a.Filling, a.Filled = c.filled < 1, c.filled
 	}
 }
 
-// restOn makes the answer no more complete than one that it is made of. If that one
-// is incomplete it says since when it would be complete, and so does this one; but a
-// moment behind its own end if that would look whole.
+// restOn makes the answer no more complete than another that it depends on. An incomplete one says
+// since when it would be complete, and this answer says the same, but a moment after its own end if
+// that would look complete.
 func (a *Answer) restOn(part *Answer) {
 	if part.Status != Incomplete {
 		if a.Status != Incomplete {
@@ -79,8 +80,11 @@ func (a *Answer) restOn(part *Answer) {
 	if a.Status == Incomplete {
 		since = max(since, a.CompleteSince)
 	}
+	if part.Filling && (!a.Filling || part.Filled < a.Filled) {
+		a.Filling, a.Filled = true, part.Filled
+	}
 	a.Status, a.Exact, a.CompleteSince = Incomplete, false, since
 }
 
-// behindEnd is the first moment behind the answer.
+// behindEnd is the first moment after the answer.
 func (a *Answer) behindEnd() int64 { return max(a.From, a.To) + 1 }

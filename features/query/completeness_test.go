@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"testing"
 
@@ -26,8 +27,8 @@ func (r setReader) Read(_ context.Context, reads []state.Read) ([]state.WindowSt
 	return read, nil
 }
 
-// historyWithout is that of state that was written, up to a record's timestamp, by a
-// plan that lacked what a feature needs, if any, and is written by the registry's now.
+// historyWithout is the history of state written, up to a record's timestamp, by a plan that lacked
+// what a feature needs, if any, and since then by the registry's.
 func historyWithout(r *features.Registry, young *features.Feature, until int64) *state.History {
 	before := &state.Plan{Version: "before", Retained: maps.Clone(r.Plan().Retained)}
 	if young != nil {
@@ -44,8 +45,8 @@ func historyWithout(r *features.Registry, young *features.Feature, until int64) 
 	}
 }
 
-// A feature that is answered from others is whole when the window of each of them
-// is: a short window does not wait for what a long one lacks, nor the other way round.
+// A feature with parts is complete when the window of each part is: a short window does not depend
+// on what a long one lacks, nor the other way round.
 func TestCompletenessPerPart(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000) // noon
 	r := defined.Features(t,
@@ -56,7 +57,7 @@ func TestCompletenessPerPart(t *testing.T) {
 	future := defined.Feature(t, r, "short").Stream.MaxFuture.Milliseconds()
 	for name, test := range map[string]struct {
 		feature string
-		young   string // the part that only a second plan kept
+		young   string // the part that only the second plan kept
 		since   int64  // hours before the moment, since when
 		members bool   // the list has some
 		want    bool   // the answer is whole
@@ -82,20 +83,47 @@ func TestCompletenessPerPart(t *testing.T) {
 			"device_7d": defined.Feature(t, r, "through").Basis.(*features.Through).Each, "device_30d": defined.Feature(t, r, "there").Basis.(*features.Through).Set,
 		}
 		h := historyWithout(r, kept[test.young], at-test.since*hour-future)
-		var reading Reading
-		reading.Reset(at)
-		reading.Want(f, "ann", at)
 		reader := setReader{}
 		if test.members {
 			reader.members = []string{"d1"}
 		}
-		if err := reading.Read(context.Background(), reader); err != nil {
-			t.Fatal(err)
+		answer := func(h *state.History) (a Answer) {
+			var reading Reading
+			reading.Reset(at)
+			reading.Want(f, "ann", at)
+			if err := reading.Read(context.Background(), reader); err != nil {
+				t.Fatal(err)
+			}
+			reading.NextSince(&a, CompletenessOf(f, h))
+			return a
 		}
-		var a Answer
-		reading.NextSince(&a, CompletenessOf(f, h))
+		a := answer(h)
 		if whole := a.Status != Incomplete; whole != test.want || a.Exact != test.want || (a.CompleteSince <= a.From) != test.want {
 			t.Errorf("%s: %s is %s, exact %v, from %d, complete since %d", name, f.Name, a.Status, a.Exact, a.From-at, a.CompleteSince-at)
 		}
+		checkFilled(t, name, answer, h, kept[test.young], !test.want)
+	}
+}
+
+// checkFilled checks Filled while a backfill applies what a feature lacks: only incomplete answers
+// state it, and they state the least share.
+func checkFilled(t *testing.T, name string, answer func(*state.History) Answer, h *state.History, young *features.Feature, incomplete bool) {
+	t.Helper()
+	if young == nil {
+		return
+	}
+	filling := *h
+	for i, u := range young.Retained() {
+		fill := &state.Fill{ID: fmt.Sprint("v", i), Columns: map[string][]string{u.Topic: {u.Key}}}
+		filling.Fills = append(filling.Fills, state.FillEpoch{Fill: fill, Topic: u.Topic, Filled: 30 + 10*int64(i), All: 100})
+	}
+	if a := answer(&filling); a.Filling != incomplete || incomplete && a.Filled != 0.3 {
+		t.Errorf("%s: %v are filled (%v), want 0.3 (%v)", name, a.Filled, a.Filling, incomplete)
+	}
+	for i := range filling.Fills {
+		filling.Fills[i].Broken = true
+	}
+	if a := answer(&filling); a.Filling {
+		t.Errorf("%s: it is being filled, though that was given up", name)
 	}
 }

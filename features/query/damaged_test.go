@@ -6,13 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
-// damagedReader answers one event, and damage for some entities.
+// damagedReader answers with one event, and with damage for some entities.
 type damagedReader map[string]error
 
 func (r damagedReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
@@ -32,14 +33,38 @@ func (r damagedReader) Read(_ context.Context, reads []state.Read) ([]state.Wind
 	return slices, nil
 }
 
-// A feature that rests on damaged state has no value, whatever its default; the
-// others that are asked for with it have theirs.
-func TestDamagedState(t *testing.T) {
-	const at = int64(1_532_520_000_000)
-	r := defined.Features(t,
+// annDefinitions define annFeatures.
+var (
+	annFeatures    = []string{"count", "exact", "devices", "share", "there"}
+	annDefinitions = []string{
 		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, user, device)",
 		"share: {expr: count / devices, default: 0}",
-		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)")
+		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)",
+	}
+)
+
+// readAnn asks for annFeatures of the user ann and of her device d1.
+func readAnn(t *testing.T, r *features.Registry, at int64, reader Reader) (reading Reading) {
+	t.Helper()
+	reading.Reset(at)
+	for _, name := range annFeatures {
+		f, entity := defined.Feature(t, r, name), "ann"
+		if len(f.By) == 2 {
+			entity = "ann|d1"
+		}
+		reading.Want(f, entity, at)
+	}
+	if err := reading.Read(context.Background(), reader); err != nil {
+		t.Fatal(err)
+	}
+	return reading
+}
+
+// A feature that depends on damaged state has no value, whatever its default; the other features of
+// the question have theirs.
+func TestDamagedState(t *testing.T) {
+	const at = int64(1_532_520_000_000)
+	r := defined.Features(t, annDefinitions...)
 	damage := errors.New("damaged")
 	oldLog := errors.New("group x, series y: the log is of version 9, and this program reads version 1")
 	for name, test := range map[string]struct {
@@ -53,20 +78,8 @@ func TestDamagedState(t *testing.T) {
 		"another user": {damagedReader{"bob": damage}, nil},
 		"a log":        {&memberReader{log: state.Log("\x09......")}, map[string]error{"exact": oldLog}},
 	} {
-		var reading Reading
-		reading.Reset(at)
-		names := []string{"count", "exact", "devices", "share", "there"}
-		for _, name := range names {
-			entity := "ann"
-			if f := defined.Feature(t, r, name); len(f.By) == 2 {
-				entity = "ann|d1"
-			}
-			reading.Want(defined.Feature(t, r, name), entity, at)
-		}
-		if err := reading.Read(context.Background(), test.reader); err != nil {
-			t.Fatal(err)
-		}
-		for _, of := range names {
+		reading := readAnn(t, r, at, test.reader)
+		for _, of := range annFeatures {
 			a := Answer{Capped: true, Items: []aggregate.Item{{}}} // of the answer before
 			reading.Next(&a)
 			err := test.want[of]
@@ -88,7 +101,7 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// lossyReader answers one event, of state of which records up to a moment were lost.
+// lossyReader answers with one event, from state that lost its records up to a moment.
 type lossyReader map[string]int64
 
 func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
@@ -101,14 +114,11 @@ func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.Wind
 	return slices, err
 }
 
-// A feature of which state was dropped is incomplete until max_future behind what
-// was lost; so is what rests on it.
+// A feature whose state was dropped is incomplete until max_future after what was lost; so is any
+// feature that depends on it.
 func TestDroppedState(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000)
-	r := defined.Features(t,
-		"count: COUNT(1d, tx, user)", "exact: COUNT(1h, tx, user, tile=exact)", "devices: COUNT(1d, tx, user, device)",
-		"share: {expr: count / devices, default: 0}",
-		"there: COUNT(7d, tx, SET(1h, tx, user, device), max=3)")
+	r := defined.Features(t, annDefinitions...)
 	future := defined.Feature(t, r, "count").Stream.MaxFuture.Milliseconds()
 	for name, test := range map[string]struct {
 		reader lossyReader
@@ -117,24 +127,12 @@ func TestDroppedState(t *testing.T) {
 		"nothing":  {lossyReader{}, nil},
 		"the user": {lossyReader{"ann": at - hour/2}, map[string]int64{"count": at - hour/2, "exact": at - hour/2, "share": at - hour/2, "there": at - hour/2}},
 		"long ago": {lossyReader{"ann": at - 40*24*hour}, map[string]int64{}},
-		"a list":   {lossyReader{"ann": at - 2*hour}, map[string]int64{"count": at - 2*hour, "share": at - 2*hour}}, // of an hour: it is whole
+		"a list":   {lossyReader{"ann": at - 2*hour}, map[string]int64{"count": at - 2*hour, "share": at - 2*hour}}, // of an hour: it is complete
 		"a member": {lossyReader{"d2": at - 24*hour}, map[string]int64{"there": at - 24*hour}},
 		"both":     {lossyReader{"ann": at - 2*hour, "ann|d1": at - hour}, map[string]int64{"count": at - 2*hour, "devices": at - hour, "share": at - hour}},
 	} {
-		var reading Reading
-		reading.Reset(at)
-		names := []string{"count", "exact", "devices", "share", "there"}
-		for _, name := range names {
-			entity := "ann"
-			if f := defined.Feature(t, r, name); len(f.By) == 2 {
-				entity = "ann|d1"
-			}
-			reading.Want(defined.Feature(t, r, name), entity, at)
-		}
-		if err := reading.Read(context.Background(), test.reader); err != nil {
-			t.Fatal(err)
-		}
-		for _, of := range names {
+		reading := readAnn(t, r, at, test.reader)
+		for _, of := range annFeatures {
 			var a Answer
 			reading.Next(&a)
 			since, lost := test.want[of]
@@ -145,8 +143,8 @@ func TestDroppedState(t *testing.T) {
 	}
 }
 
-// Where the lag has grown by more than keys live longer than they are kept, what
-// they held of the window's beginning may have expired, and the answer says so.
+// If the lag has grown by more than the margin of the keys' time to live, what they held of the
+// window's beginning may have expired, and the answer says so.
 func TestExpiredState(t *testing.T) {
 	const now, hour = int64(1_532_520_000_000), int64(3_600_000)
 	r := defined.Features(t,
@@ -155,7 +153,7 @@ func TestExpiredState(t *testing.T) {
 	lag := func(ms int64) *int64 { return &ms }
 	for name, test := range map[string]struct {
 		history    *state.History
-		behind     int64    // the moment asked for, behind the clock
+		behind     int64    // how far the moment of the question is behind the clock
 		incomplete []string // features
 	}{
 		"no history":               {nil, 48 * hour, nil},

@@ -18,24 +18,18 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-func loadDerived(t *testing.T) func(name string) *features.Feature {
+// featuresOf finds the features of one of the good definitions of package definition's tests.
+func featuresOf(t *testing.T, file string) func(name string) *features.Feature {
 	t.Helper()
-	r, err := definition.Load("../definition/testdata/good/derived.yaml")
+	r, err := definition.Load("../definition/testdata/good/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(name string) *features.Feature {
-		t.Helper()
-		f, ok := r.Feature(name)
-		if !ok {
-			t.Fatalf("there is no feature %q", name)
-		}
-		return f
-	}
+	return func(name string) *features.Feature { return defined.Feature(t, r, name) }
 }
 
 func TestDerivedFeature(t *testing.T) {
-	feature := loadDerived(t)
+	feature := featuresOf(t, "derived.yaml")
 	f := feature("shared_and_declined")
 	if diff := cmp.Diff([]string{"user", "device"}, f.By); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -73,9 +67,9 @@ func TestDerivedFeature(t *testing.T) {
 	}
 }
 
-// A derived feature reads what its parts read, of the entity made of their keys.
+// A derived feature reads what its parts read, for the entity made from their keys.
 func TestDerivedReads(t *testing.T) {
-	feature := loadDerived(t)
+	feature := featuresOf(t, "derived.yaml")
 	const at = int64(1_532_520_000_000)
 	var want []state.Read
 	for _, part := range []string{"user_approved_1d", "user_tx_1d"} {
@@ -117,7 +111,7 @@ func TestDerivedAnswer(t *testing.T) {
 	weekly := fmt.Sprint(midnight-6*day, " ", now)
 	for _, test := range []struct {
 		name   string
-		states []state.WindowState
+		slices []state.WindowState
 		want   answer
 	}{
 		{"mean", []state.WindowState{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
@@ -136,7 +130,7 @@ func TestDerivedAnswer(t *testing.T) {
 		var reading Reading
 		reading.Reset(now)
 		reading.Want(f, "ann", at)
-		if err := reading.Read(context.Background(), held(test.states)); err != nil {
+		if err := reading.Read(context.Background(), held(test.slices)); err != nil {
 			t.Fatal(err)
 		}
 		var a Answer
@@ -157,29 +151,29 @@ func TestDerivedFeatureExplained(t *testing.T) {
 		"sum: SUM(1d, tx, amount, user)", "count: COUNT(1d, tx, user)",
 		"estimate: APPROX_COUNT_DISTINCT(7d, login, user, device)",
 		"mean: {expr: sum / count}", "rough: {expr: mean + sum * 2 + estimate}")
-	plans := map[string]cost.Feature{}
+	explained := map[string]cost.Feature{}
 	for _, f := range cost.Explain(r).Features {
-		plans[f.Name] = f
+		explained[f.Name] = f
 	}
 	for name, want := range map[string]cost.Feature{
 		"mean": {
 			Name: "mean", Definition: "{expr: 'sum / count'}", Parts: []string{"sum", "count"},
-			State: []string{"tiles"}, Series: append(plans["sum"].Series, plans["count"].Series...),
+			State: []string{"tiles"}, Series: append(explained["sum"].Series, explained["count"].Series...),
 			Keys: 1, RoundTrips: 1, Exact: true, // one key holds both
 		},
 		"rough": {
 			Name: "rough", Definition: "{expr: 'mean + sum * 2 + estimate'}", Parts: []string{"mean", "sum", "estimate"},
-			State: []string{"tiles", "sketches"}, Series: append(plans["mean"].Series, plans["estimate"].Series...),
+			State: []string{"tiles", "sketches"}, Series: append(explained["mean"].Series, explained["estimate"].Series...),
 			Keys: 1, RoundTrips: 1, StandardError: 0.0081,
 		},
 	} {
-		if diff := cmp.Diff(want, plans[name]); diff != "" {
+		if diff := cmp.Diff(want, explained[name]); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }
 
-// Parts that are used twice at every step double what is read.
+// Parts that are used twice at every level double what is read.
 func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 	lines := []string{"x0: COUNT(1d, tx, user)", "y0: COUNT(7d, tx, user)"}
 	for i := range 9 {
@@ -187,8 +181,8 @@ func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 	}
 	_, err := definition.Parse("test.yaml", []byte(defined.Streams+"  "+strings.Join(lines, "\n  ")+"\n"))
 	want := []string{
-		"test.yaml:38:14: the feature reads 512 series by way of its parts, more than 256",
-		"test.yaml:39:14: the feature reads 512 series by way of its parts, more than 256",
+		"test.yaml:38:14: the feature reads 512 series through its parts, more than 256",
+		"test.yaml:39:14: the feature reads 512 series through its parts, more than 256",
 	}
 	if err == nil {
 		t.Fatal("they were taken")
@@ -198,7 +192,7 @@ func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 	}
 }
 
-// Every kind states the type of its results.
+// Every function states the type of its results.
 func TestResultTypes(t *testing.T) {
 	samples := map[value.Type]value.Value{
 		value.Null: {}, value.String: {Type: value.String, Str: []byte("x")}, value.Int: {Type: value.Int, Num: 1},
@@ -235,7 +229,7 @@ func TestResultTypes(t *testing.T) {
 	}
 }
 
-// A derived feature is no more exact than the quantile that it rests on.
+// A derived feature is no more exact than the quantile that it depends on.
 func TestDerivedOfAQuantile(t *testing.T) {
 	r := defined.Features(t, "median: QUANTILE(7d, tx, amount, user, p=0.5, error=0.02)", "count: COUNT(7d, tx, user)",
 		"share: {expr: median / count}")
@@ -253,7 +247,7 @@ func TestDerivedOfAQuantile(t *testing.T) {
 	}
 }
 
-// held is a reader that answers any reads alike.
+// held is a reader that answers all reads with the same slices.
 type held []state.WindowState
 
 func (h held) Read(context.Context, []state.Read) ([]state.WindowState, error) { return h, nil }

@@ -10,11 +10,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Answers are written by hand: encoding/json takes several times as long for
-// what is most of the work of a question.
+// Answers are encoded by hand: encoding/json takes several times as long, and encoding is most of
+// the work of a question.
 
-// AppendJSON writes the answer as an object, as questions over HTTP and
-// enriched events have it.
+// AppendJSON appends the answer as an object, in the form of questions over HTTP and of enriched
+// events.
 func (a *Answer) AppendJSON(dst []byte) []byte {
 	dst = a.AppendValue(append(dst, `{"value":`...))
 	dst = append(dst, `,"status":"`...)
@@ -22,7 +22,7 @@ func (a *Answer) AppendJSON(dst []byte) []byte {
 	return a.AppendCoverage(append(dst, '"'))
 }
 
-// AppendValue writes the value alone, whatever its shape.
+// AppendValue appends only the value, whatever its shape.
 func (a *Answer) AppendValue(dst []byte) []byte {
 	switch {
 	case a.Items == nil:
@@ -34,8 +34,8 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 	}
 }
 
-// AppendCoverage writes the rest of an answer, which ends the object: what the
-// value covers, and how exactly.
+// AppendCoverage appends the rest of an answer, which ends the object: what the value covers, and
+// how exact it is.
 func (a *Answer) AppendCoverage(dst []byte) []byte {
 	dst = append(dst, `,"from":`...)
 	if a.From != state.MinTime {
@@ -70,6 +70,10 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 		dst = append(dst, `,"complete_since":`...)
 		dst = strconv.AppendInt(dst, a.CompleteSince, 10)
 	}
+	if a.Filling {
+		dst = append(dst, `,"filled":`...)
+		dst = strconv.AppendFloat(dst, a.Filled, 'f', 3, 64)
+	}
 	if a.Status == OutsideMaxAge {
 		dst = append(dst, `,"oldest":`...)
 		dst = strconv.AppendInt(dst, a.Oldest, 10)
@@ -77,8 +81,7 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendTyped writes a value that is no list: decimals exactly, floats in their
-// shortest form.
+// AppendTyped appends a value that is not a list: decimals exactly, floats in their shortest form.
 func AppendTyped(dst []byte, v value.Value) []byte {
 	switch v.Type {
 	case value.String:
@@ -98,8 +101,7 @@ func AppendTyped(dst []byte, v value.Value) []byte {
 	}
 }
 
-// appendItems writes a list: of values, of {"value","count"} or of
-// {"from","to","count"}.
+// appendItems appends a list: of values, of {"value","count"} or of {"from","to","count"}.
 func appendItems(dst []byte, items []aggregate.Item, shape aggregate.Shape) []byte {
 	dst = append(dst, '[')
 	for i := range items {
@@ -127,7 +129,7 @@ func appendItems(dst []byte, items []aggregate.Item, shape aggregate.Shape) []by
 	return append(dst, ']')
 }
 
-// appendCategories writes an object that has the categories' texts as names.
+// appendCategories appends an object whose names are the categories' texts.
 func appendCategories(dst []byte, items []aggregate.Item) []byte {
 	dst = append(dst, '{')
 	for i := range items {
@@ -141,7 +143,7 @@ func appendCategories(dst []byte, items []aggregate.Item) []byte {
 	return append(dst, '}')
 }
 
-// appendFloat writes null for what JSON has no number for.
+// appendFloat appends null for floats that JSON cannot represent.
 func appendFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)
@@ -155,7 +157,7 @@ func appendFloat(dst []byte, f float64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString writes a JSON string; bytes that are not UTF-8 become U+FFFD.
+// AppendString appends a JSON string; bytes that are not UTF-8 become U+FFFD.
 func AppendString[S []byte | string](dst []byte, s S) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
@@ -168,7 +170,7 @@ func AppendString[S []byte | string](dst []byte, s S) []byte {
 		case c < utf8.RuneSelf:
 			dst = append(dst, c)
 		default:
-			// A rune has no more than UTFMax bytes; only they are copied.
+			// A rune takes at most UTFMax bytes; only these are copied.
 			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 			dst = utf8.AppendRune(dst, r)
 			i += size

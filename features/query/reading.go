@@ -1,5 +1,5 @@
-// Package query answers questions for features: what must be read of state, how
-// often, and what the answer is and covers.
+// Package query answers questions about features: which state to read, each part once, and what the
+// answer is and covers.
 package query
 
 import (
@@ -14,20 +14,19 @@ import (
 
 // Reader reads state.
 type Reader interface {
-	// Read answers all reads in one round trip; the slices are in the order of
-	// the reads.
+	// Read answers all reads in one round trip; the slices are in the order of the reads.
 	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
 }
 
-// Reading reads what a number of answers need, equal reads once, in one round
-// trip, or in two where some of the features are multi-hop features:
+// Reading reads what a number of answers need, equal reads once, in one round trip, or in two if
+// some of the features are multi-hop:
 //
 //	r.Reset(now)
 //	r.Want(feature, entity, at) // for each answer
 //	err := r.Read(ctx, reader)
 //	r.Next(&answer) // for each answer, in the same order
 //
-// It keeps its memory for the next time. Its zero value is ready for Reset.
+// It reuses its memory. Its zero value is ready for Reset.
 type Reading struct {
 	now  int64 // milliseconds
 	held int64 // see Held
@@ -36,30 +35,29 @@ type Reading struct {
 	reads     []state.Read
 	positions map[state.Read]int
 	states    []state.WindowState // by read
-	// needs are indices in reads: of what the wanted features need in the first
-	// round trip, in their order, and behind them of what the hops need in the
-	// second.
+	// needs are indices in reads: first what the wanted features need in the first round trip, in
+	// their order, then what the hops need in the second.
 	needs []int
 	hops  []hop // of the wanted multi-hop features, in their order
 
-	// logs are the slices' logs, decoded, as far as features were answered from
-	// them; samples are the events of one feature.
+	// logs are the decoded logs of the slices, as far as answers used them; samples are the events
+	// of one feature.
 	logs    []*eventLog
 	chosen  []*eventLog // of one feature
 	samples []aggregate.Sample
 
-	// Where Next is.
+	// The position of Next.
 	next, need, hop int
 	gathered        []state.WindowState // of one feature
 }
 
-// request is an answer that is wanted.
+// request is a wanted answer.
 type request struct {
 	feature *features.Feature
 	at      int64 // milliseconds
 }
 
-// Reset begins anew. The present moment is in milliseconds.
+// Reset starts over. The present moment is in milliseconds.
 func (r *Reading) Reset(now int64) {
 	if r.positions == nil {
 		r.positions = map[state.Read]int{}
@@ -70,17 +68,17 @@ func (r *Reading) Reset(now int64) {
 	clear(r.hops)
 	clear(r.gathered[:cap(r.gathered)])
 	r.requests, r.reads, r.states, r.needs, r.hops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
-	r.logs, r.chosen, r.samples = nil, nil, nil // which alias what was read
+	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
 	r.now, r.next, r.need, r.hop = now, 0, 0, 0
 	r.held = state.MinTime
 }
 
-// Held lets answers that come next know since when no state has expired; see
+// Held sets since when no state has expired, for the following answers; see
 // state.History.HeldSince. Without it, none has.
 func (r *Reading) Held(since int64) { r.held = since }
 
-// Want adds an answer: that of the feature for the entity with that text, at a
-// moment in milliseconds.
+// Want adds an answer: that of the feature for the entity with that text, at a moment in
+// milliseconds.
 func (r *Reading) Want(f *features.Feature, entity string, at int64) {
 	r.requests = append(r.requests, request{f, at})
 	r.want(f, entity, at)
@@ -100,7 +98,7 @@ func (r *Reading) want(f *features.Feature, entity string, at int64) {
 	}
 }
 
-// plan adds what a feature over a stream needs of an entity.
+// addReads adds the reads of a feature over a stream for an entity.
 func (r *Reading) addReads(f *features.Feature, entity string, at int64) {
 	known := len(r.reads)
 	needed := readsOf(r.reads, f, entity, at)
@@ -116,14 +114,14 @@ func (r *Reading) addReads(f *features.Feature, entity string, at int64) {
 	}
 }
 
-// Reads is what the first round trip reads and, behind ReadLists, also what the
-// second one does, equal reads once. It holds until Reset.
+// Reads are those of the first round trip and, after ReadLists, also those of the second, equal
+// reads once. They are valid until Reset.
 func (r *Reading) Reads() []state.Read { return r.reads }
 
-// Slices are what was read, by read. They hold until Reset.
+// WindowStates are the results of Reads, in the same order. They are valid until Reset.
 func (r *Reading) WindowStates() []state.WindowState { return r.states }
 
-// Read reads all that is needed. The error is that of the reader.
+// Read reads everything that is needed. The error is the reader's.
 func (r *Reading) Read(ctx context.Context, from Reader) error {
 	if err := r.ReadLists(ctx, from); err != nil {
 		return err
@@ -131,8 +129,8 @@ func (r *Reading) Read(ctx context.Context, from Reader) error {
 	return r.round(ctx, from)
 }
 
-// ReadLists makes the first of Read's round trips and finds the members that
-// multi-hop features go through, for one who asks for Reads only.
+// ReadLists makes the first of Read's round trips and finds the members that multi-hop features go
+// through, for callers that need only Reads.
 func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
 	if err := r.round(ctx, from); err != nil {
 		return err
@@ -164,7 +162,7 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 	return nil
 }
 
-// Lose takes back what was read where a function says why it cannot be relied on.
+// Lose discards the results that a function gives a reason to distrust.
 func (r *Reading) Lose(why func(*state.Read) error) {
 	for i := range r.states {
 		if err := why(&r.reads[i]); err != nil && r.states[i].Err == nil {
@@ -173,7 +171,7 @@ func (r *Reading) Lose(why func(*state.Read) error) {
 	}
 }
 
-// err is why nothing is known of some of the needs, nil where all were read.
+// err is why some of the needs are unknown, nil if all were read.
 func (r *Reading) err(from, to int) error {
 	for _, position := range r.needs[from:to] {
 		if err := r.states[position].Err; err != nil {
@@ -183,12 +181,11 @@ func (r *Reading) err(from, to int) error {
 	return nil
 }
 
-// Next fills in the answer that was wanted next, of a feature whose state lacks
-// nothing but what was lost of the entity's.
+// Next fills in the next wanted answer, of a feature whose state lacks nothing but what was lost of
+// the entity's.
 func (r *Reading) Next(a *Answer) { r.NextSince(a, &everything) }
 
-// NextSince fills in the answer that was wanted next, of a feature whose state is
-// as complete as that.
+// NextSince fills in the next wanted answer, of a feature with that completeness.
 func (r *Reading) NextSince(a *Answer, c *Completeness) {
 	w := &r.requests[r.next]
 	r.next++
@@ -205,13 +202,13 @@ func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completene
 	default:
 		r.need += len(f.Series)
 		if r.overStream(a, f, r.need-len(f.Series), r.need, at) {
-			a.complete(c.since)
+			a.complete(c)
 		}
 	}
 }
 
-// overStream answers a feature over a stream from what was read for some of the
-// needs, and says whether that could be read.
+// overStream answers a feature over a stream from what was read for some of the needs, and says
+// whether that could be read.
 func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at int64) (read bool) {
 	if err := r.err(from, to); err != nil {
 		unread(a, f, err, at, r.now)
@@ -227,9 +224,9 @@ func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at in
 	return !a.Status.Unread()
 }
 
-// expired tells the answer of events whose state may have expired before it was to
-// be pruned, or may have been swept from a key that lives for ever, which is no sooner. It
-// is said only where that matters: the moment moves with the clock.
+// expired makes an answer incomplete if events of it may have expired before they were due to be
+// pruned, or may have been swept from a key that lives forever, which is no sooner. It does so only
+// where that matters, because the moment moves with the clock.
 func expired(a *Answer, f *features.Feature, held int64) {
 	if held == state.MinTime {
 		return
@@ -271,7 +268,7 @@ func (r *Reading) merge(a *Answer, f *features.Feature, from, to int, at int64) 
 	}
 }
 
-// damage says what is wrong with a log that was read.
+// damage describes what is wrong with a log that was read.
 func (r *Reading) damage(position int, err error) error {
 	s := r.reads[position].Series
 	return fmt.Errorf("group %s, series %s: %w", s.Group, s.ID, err)
@@ -288,9 +285,9 @@ func (r *Reading) log(position int) (log *eventLog, err error) {
 	return r.logs[position], err
 }
 
-// gather is what was read for some of the needs, until the next time.
+// gather is what was read for some of the needs, valid until its next call.
 func (r *Reading) gather(from, to int) []state.WindowState {
-	if to == from+1 { // as most have it, which is not copied
+	if to == from+1 { // the common case, without a copy
 		position := r.needs[from]
 		return r.states[position : position+1]
 	}

@@ -9,27 +9,27 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Running answers exact features of entities whose logs grow while moments go on, as a
-// replay of history does: their windows are moved on from where they were, and not
-// folded anew. The answers are those that Reading gives of the same logs, whatever
-// happens to them; moments that go back only cost time.
+// Running answers exact features of entities whose logs grow while the moment of the question
+// advances, as in a replay of history: their windows move on and are not folded anew. The answers
+// equal those of Reading on the same logs, whatever happens to these; moments that go back only
+// cost time.
 //
-//	place, ok := r.Take(feature) // for each feature
+//	i, ok := r.Take(feature) // for each feature
 //	for i, log := range r.Logs { // at each moment, of the entities asked about
 //		err := r.Move(i, &windows, log, start, at)
 //	}
-//	answer := r.Answer(place)
+//	answer := r.Answer(i)
 type Running struct {
-	// Logs are the logs that the features rest on.
+	// Logs are the logs that the features depend on.
 	Logs []RunningLog
 
-	answers []Answer          // by place
-	derived []*runningDerived // by place; nil for features over a stream
+	answers []Answer          // by index, see Take
+	derived []*runningDerived // by index; nil for features over a stream
 	at      int64
 	sample  aggregate.Sample
 }
 
-// RunningLog is what is answered from one log.
+// RunningLog is everything that is answered from one log.
 type RunningLog struct {
 	Series  *state.Series
 	windows []runningWindow
@@ -41,47 +41,46 @@ type RunningLog struct {
 type runningWindow struct {
 	window.Window
 	features []runningFeature
-	value    int // the place of the first one's in Windows.values
+	value    int // the index of the first feature's value in Windows.values
 }
 
 type runningFeature struct {
 	*features.Feature
 	kind  aggregate.Incremental
 	spec  aggregate.Spec
-	place int
+	index int
 }
 
 type runningDerived struct {
 	*features.Feature
 	*features.Derived
 	*derivation
-	parts []int // places
+	parts []int // indices in answers
 }
 
-// Windows are where the windows of a RunningLog stand in the log of one entity. The zero
-// Windows have not begun. They are small, and lie together: a replay is slowed by nothing
-// as much as by memory that it has not touched for long.
+// Windows are the positions of a RunningLog's windows in the log of one entity. The zero Windows
+// have not begun. They are small and contiguous: memory that was not touched for long is what slows
+// a replay most.
 type Windows struct {
-	places []placed
-	values []aggregate.Running // of the features of each window, one behind the other
+	windows []windowEdges
+	values  []aggregate.Running // of the features of each window, one window after another
 }
 
-// placed is where a window stands in a log.
-type placed struct {
-	from, to    int64 // its first record, and behind its last
+// windowEdges is the position of a window in a log.
+type windowEdges struct {
+	from, to    int64 // its first record, and the one after its last
 	first, last int64 // its edges, in milliseconds
 }
 
-// Take finds a place for the answers of a feature; false where only Reading can answer
-// it.
-func (r *Running) Take(f *features.Feature) (place int, ok bool) {
+// Take reserves a slot for the answers of a feature; false if only Reading can answer it.
+func (r *Running) Take(f *features.Feature) (index int, ok bool) {
 	if !runs(f) {
 		return 0, false
 	}
 	return r.take(f), true
 }
 
-// runs says whether the value of a feature can be kept while its window moves on.
+// runs says whether the value of a feature can be maintained while its window moves.
 func runs(f *features.Feature) bool {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
@@ -97,15 +96,15 @@ func runs(f *features.Feature) bool {
 }
 
 func (r *Running) take(f *features.Feature) int {
-	place := len(r.answers)
+	index := len(r.answers)
 	r.answers, r.derived = append(r.answers, Answer{}), append(r.derived, nil)
 	if of, ok := f.Basis.(*features.Derived); ok {
 		d := &runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
 		for _, part := range of.Of {
 			d.parts = append(d.parts, r.take(part))
 		}
-		r.derived[place] = d
-		return place
+		r.derived[index] = d
+		return index
 	}
 	log := r.log(f.Series[0])
 	at := slices.IndexFunc(log.windows, func(w runningWindow) bool { return w.Window == f.Window })
@@ -115,11 +114,11 @@ func (r *Running) take(f *features.Feature) int {
 	}
 	log.values++
 	w := &log.windows[at]
-	w.features = append(w.features, runningFeature{f, f.Kind.(aggregate.Incremental), f.Kind.Spec(), place})
+	w.features = append(w.features, runningFeature{f, f.Kind.(aggregate.Incremental), f.Kind.Spec(), index})
 	for i := at + 1; i < len(log.windows); i++ {
 		log.windows[i].value++
 	}
-	return place
+	return index
 }
 
 func (r *Running) log(s *state.Series) *RunningLog {
@@ -131,23 +130,23 @@ func (r *Running) log(s *state.Series) *RunningLog {
 	return &r.Logs[at]
 }
 
-// Move moves the windows over a log of an entity on to a moment, in milliseconds. The log
-// and the place of its first record are as of packed.Follow; without windows it is empty.
-// The error is that the log is damaged.
+// Move moves the windows over a log of an entity to a moment, in milliseconds. The log and the
+// position of its first record are as from packed.LogOf; without windows the log is empty. It fails
+// if the log is damaged.
 func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int64) error {
 	l := &r.Logs[log]
 	if windows == nil {
 		windows = &l.empty
 	}
-	begun := windows.places != nil
+	begun := windows.windows != nil
 	if !begun {
-		windows.places, windows.values = make([]placed, len(l.windows)), make([]aggregate.Running, l.values)
+		windows.windows, windows.values = make([]windowEdges, len(l.windows)), make([]aggregate.Running, l.values)
 	}
 	r.at = at
 	lost, cut := held.CutOff()
 	for i := range l.windows {
-		w, p := &l.windows[i], &windows.places[i]
-		m := moving{w: w, placed: p, values: windows.values[w.value:], held: held, start: start}
+		w, p := &l.windows[i], &windows.windows[i]
+		m := moving{w: w, windowEdges: p, values: windows.values[w.value:], held: held, start: start}
 		first, last := w.Edges(at)
 		if !begun || p.from < start || first < p.first || last < p.last {
 			m.restart()
@@ -159,7 +158,7 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 		for j := range w.features {
 			f, result := &w.features[j], m.values[j].Result()
 			result.Capped = result.Capped || cut && lost >= m.first
-			a := &r.answers[f.place]
+			a := &r.answers[f.index]
 			*a = Answer{From: m.first, To: m.last, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: m.first}
 			tell(a, &f.spec, f.Per, &result)
 		}
@@ -167,16 +166,16 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 	return nil
 }
 
-// moving is a window over the log of an entity while it is moved.
+// moving is a window over the log of an entity while it moves.
 type moving struct {
 	w *runningWindow
-	*placed
+	*windowEdges
 	values []aggregate.Running
 	held   state.Log
 	start  int64
 }
 
-// restart begins the window anew, before the first record of the log.
+// restart puts the window before the first record of the log.
 func (m *moving) restart() {
 	m.from, m.to = m.start, m.start
 	for i := range m.w.features {
@@ -185,8 +184,7 @@ func (m *moving) restart() {
 	}
 }
 
-// move takes in the records that have come into a window and takes back those that have
-// left it.
+// move adds the records that entered a window and removes those that left it.
 func (r *Running) move(m *moving) error {
 	for {
 		record, size, err := m.held.Record(int(m.to - m.start))
@@ -198,7 +196,7 @@ func (r *Running) move(m *moving) error {
 		}
 		m.to += int64(size)
 		if record.Time < m.first && m.from+int64(size) == m.to {
-			m.from = m.to // it has left the window before it came in
+			m.from = m.to // it left the window before it entered
 			continue
 		}
 		if err := r.each(m, &record, aggregate.Running.Add); err != nil {
@@ -221,7 +219,7 @@ func (r *Running) move(m *moving) error {
 	return nil
 }
 
-// each does something with a record in the value of each feature that takes it.
+// each calls do for the value of each feature that takes a record.
 func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Running, *aggregate.Sample)) error {
 	for i := range m.w.features {
 		takes, err := sampleOf(&r.sample, m.w.features[i].Feature, record)
@@ -235,11 +233,11 @@ func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Run
 	return nil
 }
 
-// Answer is the answer at a place, as of the moments and entities to which the windows
-// were moved last. It holds until they are moved again.
-func (r *Running) Answer(place int) *Answer {
-	a := &r.answers[place]
-	d := r.derived[place]
+// Answer is the answer in a slot, for the moments and entities of the last Move. It is valid until
+// the next one.
+func (r *Running) Answer(index int) *Answer {
+	a := &r.answers[index]
+	d := r.derived[index]
 	if d == nil {
 		return a
 	}

@@ -7,24 +7,23 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A multi-hop feature is asked in two hops: the first answers with a
-// list, and the second is about all members of it together. An event counts for
-// the member it is of, so the answer is that of one entity that has all of their
-// events.
+// A multi-hop feature is answered in two hops: the first answers with a list, and the second is
+// about all members of it together. An event counts for its member, so the answer is that of one
+// entity that has the events of all members.
 
-// hop is a multi-hop feature on its way.
+// hop is a multi-hop feature while it is answered.
 type hop struct {
 	*features.Through
 	at       int64 // milliseconds
-	set      int   // where its needs of the first round trip begin
-	need, to int   // its needs of the second
-	// first is the answer of the first hop, Capped also where its list has more
-	// members than are asked about.
+	set      int   // index of its first need in the first round trip
+	need, to int   // its needs in the second
+	// first is the answer of the first hop, Capped also if its list has more members than are asked
+	// about.
 	first Answer
 }
 
-// goThrough answers a first hop, and adds what the second one needs of the
-// members: each different one once, in the order of the list.
+// goThrough answers a first hop, and adds what the second one needs of the members: each distinct
+// one once, in the order of the list.
 func (r *Reading) goThrough(h *hop) {
 	r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at)
 	h.need = len(r.needs)
@@ -45,9 +44,8 @@ func (r *Reading) goThrough(h *hop) {
 	h.to = len(r.needs)
 }
 
-// second answers a second hop. What it covers is what the second hop does; it is
-// exact and whole if both are, and there is none where the list could not be read.
-// Of no members nothing can be missing.
+// second answers a second hop. It covers what the second hop covers; it is exact and complete if
+// both are, and has no value if the list could not be read. Without members nothing can be missing.
 func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
 	r.need += len(h.Set.Series)
 	read := r.overStream(a, h.Each, h.need, h.to, h.at)
@@ -58,13 +56,13 @@ func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
 	if !read {
 		return
 	}
-	since := c.part(1).since
+	each := c.part(1)
 	if h.need == h.to {
-		since = state.MinTime
+		each = &everything
 	}
-	a.complete(since)
-	expired(&h.first, h.Set, r.held) // which was not known when the list was read
-	h.first.complete(c.part(0).since)
+	a.complete(each)
+	expired(&h.first, h.Set, r.held) // not known yet when the list was read
+	h.first.complete(c.part(0))
 	a.restOn(&h.first)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/testkit/defined"
@@ -20,18 +19,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-func loadThrough(t *testing.T) func(name string) *features.Feature {
-	t.Helper()
-	r, err := definition.Load("../definition/testdata/good/through.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(name string) *features.Feature { return defined.Feature(t, r, name) }
-}
-
-// However it is spelt, it is the same feature.
+// All spellings define the same feature.
 func TestMultiHopForms(t *testing.T) {
-	feature := loadThrough(t)
+	feature := featuresOf(t, "through.yaml")
 	one := feature("devices")
 	for _, name := range []string{"flat", "long", "long_flat", "by_macro", "by_macros"} {
 		f := feature(name)
@@ -57,9 +47,9 @@ func TestMultiHopForms(t *testing.T) {
 	}
 }
 
-// The keys, the past and the fan-out of both hops are the feature's.
+// The feature has the keys, the past and the fan-out of both hops.
 func TestMultiHopHasBothHops(t *testing.T) {
-	feature := loadThrough(t)
+	feature := featuresOf(t, "through.yaml")
 	for name, want := range map[string]struct {
 		by      string
 		each    string
@@ -87,8 +77,8 @@ func TestMultiHopHasBothHops(t *testing.T) {
 	}
 }
 
-// memberReader answers logs with members of a set and everything else with one
-// event, and keeps the reads.
+// memberReader answers reads of logs with members of a set and all others with one event, and
+// records the reads.
 type memberReader struct {
 	log    state.Log
 	rounds [][]state.Read
@@ -117,7 +107,7 @@ func (r *memberReader) Read(_ context.Context, reads []state.Read) ([]state.Wind
 	return slices, nil
 }
 
-// logOf is the log that events of ann's with these devices make.
+// logOf is the log made by events of ann with these devices.
 func logOf(t *testing.T, r *features.Registry, at int64, devices ...string) state.Log {
 	t.Helper()
 	log := []byte(state.LogHeader)
@@ -139,8 +129,8 @@ func logOf(t *testing.T, r *features.Registry, at int64, devices ...string) stat
 
 const secondDegree = `there: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), max=3)`
 
-// All members of all features are read in the second round trip, what is read
-// already is not read again, and questions of one hop have no second one.
+// The second round trip reads all members of all features and nothing that was read already;
+// questions of one hop have none.
 func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := defined.Features(t, secondDegree, "set: SET(1h, tx, user, device, tile=exact)", "plain: COUNT(7d, tx, device)",
@@ -203,7 +193,7 @@ func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	}
 }
 
-// What the answer covers is what the second hop does.
+// The answer covers what the second hop covers.
 func TestMultiHopCoverage(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000) // noon
 	r := defined.Features(t, secondDegree)
@@ -248,9 +238,9 @@ func TestMultiHopExplained(t *testing.T) {
 		"set: SET(1d, login, user, device)", "mean: AVG(7d, tx, amount, device)",
 		"sum: SUM(7d, tx, amount, device, through=set, max=40)", "count: COUNT(7d, tx, device, through=set, max=30)",
 		"both: {expr: 'sum / count + mean'}")
-	plans := map[string]cost.Feature{}
+	explained := map[string]cost.Feature{}
 	for _, p := range cost.Explain(r).Features {
-		plans[p.Name] = p
+		explained[p.Name] = p
 	}
 	for name, want := range map[string]struct {
 		keys, trips, fanOut int
@@ -259,11 +249,11 @@ func TestMultiHopExplained(t *testing.T) {
 		"set":  {1, 1, 0, "members"},
 		"mean": {1, 1, 0, "tiles"},
 		"sum":  {41, 2, 40, "members tiles"},
-		// The set of the user, the 40 devices that both go through, which have
-		// their numbers in one key, and the device asked about.
+		// The set of the user, the 40 devices that both go through, with their numbers in one key,
+		// and the device asked about.
 		"both": {42, 2, 70, "members tiles"},
 	} {
-		p := plans[name]
+		p := explained[name]
 		if p.Keys != want.keys || p.RoundTrips != want.trips || p.FanOut != want.fanOut || !p.Exact || strings.Join(p.State, " ") != want.state {
 			t.Errorf("%s: %+v, want %+v", name, p, want)
 		}

@@ -183,7 +183,7 @@ func (w *sweeper) needed(ctx context.Context) bool {
 		}
 		w.looked, w.left = now, false
 		for _, p := range plans {
-			w.left = w.left || p.KeepsForEver() && !w.plan.Covers(p)
+			w.left = w.left || p.KeepsForever() && !w.plan.Covers(p)
 		}
 	}
 	if w.left {
