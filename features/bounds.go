@@ -2,20 +2,24 @@ package features
 
 import "github.com/weir-stream/weir/state"
 
-// What a group keeps of an entity is one key of Redis, whatever happens to the
-// entity. Series that grow with the values or events they meet share the bytes that
-// the key may take; the others take a number for each tile, as explain says.
+// A group keeps one Redis key for each entity, whose length is bounded whatever happens to the
+// entity. Series that grow with the values or events they meet share the bytes of that key; the
+// others take a fixed number of bytes for each tile, as explain says.
 const (
-	// poolBytes is what logs of one group may take together, packed, and what the
-	// others may: so the key stays below 1 MiB, with what is appended until it is
-	// compacted. A log stands apart, for many features have their columns in it.
+	// keyBytes bounds a key right after its compaction, such that it stays below 1 MiB: it is
+	// compacted again once it has grown by the greater of 256 KiB and half of its length
+	// (store/redis/grown.lua), two pipelines that append 128 KiB each may be under way, and it
+	// holds up to 2 KiB of children.
+	keyBytes = 500 << 10
+	// poolBytes bounds the logs of one group together, packed, and likewise its other growing
+	// series. Logs have a pool of their own, because many features have their columns in them.
 	poolBytes = 256 << 10
-	// leastSeriesBytes is the least share of one. Where there are so many that these
-	// are more than the pool has, the longest of an entity are made shorter still.
+	// leastSeriesBytes is the least share of one series. If these shares add up to more than the
+	// pool, the longest series of an entity are shortened further.
 	leastSeriesBytes = 4 << 10
 )
 
-// pool is what shares bytes.
+// pool is a number of bytes that several series share.
 type pool struct {
 	group string
 	logs  bool
@@ -23,7 +27,7 @@ type pool struct {
 
 func poolOf(s *state.Series) pool { return pool{s.Group, s.Layout() == state.Logs} }
 
-// boundSeries gives the series their bytes.
+// boundSeries sets the byte bounds of the series.
 func boundSeries(list []*state.Series) {
 	sharing := map[pool]int{}
 	for _, s := range list {
@@ -31,7 +35,7 @@ func boundSeries(list []*state.Series) {
 			sharing[poolOf(s)]++
 		}
 	}
-	together := map[string]int{}
+	together, extra := map[string]int{}, map[string]int{}
 	for p := range sharing {
 		together[p.group] += poolBytes
 	}
@@ -39,18 +43,19 @@ func boundSeries(list []*state.Series) {
 		if s.Layout().Grows() {
 			share, times := poolBytes/sharing[poolOf(s)], timesDefault(s)
 			s.Bytes = max(leastSeriesBytes, share) * times
-			together[s.Group] += share * (times - 1)
+			extra[s.Group] += share * (times - 1)
 		}
 	}
 	for _, s := range list {
+		s.KeyBytes = keyBytes + extra[s.Group]
 		if s.Layout().Grows() {
-			s.GroupBytes = together[s.Group]
+			s.GroupBytes = together[s.Group] + extra[s.Group]
 		}
 	}
 }
 
-// timesDefault is how many times the default of its max a series was given: who wants
-// more kept takes the bytes for it.
+// timesDefault is the max of a series as a multiple of its default. A series with a greater max
+// gets a greater share of the bytes.
 func timesDefault(s *state.Series) int {
 	most, usual := s.Max, DefaultLogMax
 	switch {

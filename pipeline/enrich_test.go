@@ -477,8 +477,8 @@ type held struct {
 	let  chan struct{}
 }
 
-func (h held) Follow(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
-	found, err := h.Store.Follow(ctx, reads)
+func (h held) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
+	found, err := h.Store.Snapshot(ctx, reads)
 	h.once.Do(func() {
 		close(h.read)
 		<-h.let

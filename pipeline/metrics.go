@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// metrics are what the processor tells Prometheus.
+// metrics are the processor's Prometheus metrics.
 type metrics struct {
 	events      *prometheus.CounterVec
 	dead        *prometheus.CounterVec
@@ -21,6 +21,7 @@ type metrics struct {
 	broken      *prometheus.CounterVec
 	enriched    *prometheus.CounterVec
 	refused     prometheus.Counter
+	cutKeys     prometheus.Counter
 	greatestKey *peak
 	damaged     prometheus.Counter
 	batches     prometheus.Counter
@@ -71,7 +72,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_refused_operations_total",
-			Help: "State operations that Redis refused because of their data, such as a sum that overflows.",
+			Help: "State mutations that Redis refused because of their data, such as a sum that overflows.",
+		}),
+		cutKeys: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_cut_keys_total",
+			Help: "Compactions that dropped the oldest state of an entity, since its key took too much; its features are INCOMPLETE.",
 		}),
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_enriched_damaged_total",
@@ -98,11 +103,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"topic", "partition"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_open_transaction_records",
-			Help: "Offsets behind the last stable offset, which an open transaction keeps from being read, by partition assigned.",
+			Help: "Offsets after the last stable offset, which an open transaction blocks, by partition assigned.",
 		}, []string{"topic", "partition"}),
 		openAge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_open_transaction_age_seconds",
-			Help: "How long the last stable offset has stood while there are offsets behind it, as far as this process has seen, by partition assigned.",
+			Help: "How long the last stable offset has not moved while there are offsets after it, as far as this process has seen, by partition assigned.",
 		}, []string{"topic", "partition"}),
 		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
@@ -112,11 +117,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Name: "weir_greatest_key_bytes",
 		Help: "Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.",
 	})
-	r.MustRegister(m.greatestKey.gauge, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.greatestKey.gauge, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
-// applied tells of a batch that was written at a moment, in milliseconds.
+// applied records a batch that was written at a moment, in milliseconds.
 func (m *metrics) applied(b *workerBatch, now int64) {
 	m.batches.Inc()
 	m.batchSize.Observe(float64(b.events))
@@ -138,6 +143,7 @@ func (m *metrics) applied(b *workerBatch, now int64) {
 	}
 	m.greatestKey.observe(float64(b.GreatestKey), now)
 	m.refused.Add(float64(b.Refused))
+	m.cutKeys.Add(float64(b.CutKeys))
 }
 
 func (m *metrics) setLag(p state.Partition, lag fetch.Lag) {
@@ -147,7 +153,7 @@ func (m *metrics) setLag(p state.Partition, lag fetch.Lag) {
 	m.openAge.WithLabelValues(p.Topic, id).Set(lag.OpenFor.Seconds())
 }
 
-// forget forgets the lag of a partition that is given up.
+// forget removes the lag of a released partition.
 func (m *metrics) forget(p state.Partition) {
 	id := strconv.Itoa(int(p.ID))
 	for _, gauge := range []*prometheus.GaugeVec{m.lag, m.open, m.openAge} {
@@ -155,8 +161,8 @@ func (m *metrics) forget(p state.Partition) {
 	}
 }
 
-// assigned tells of the partitions that the processor has from now on. Counters
-// that alerts wait for begin at 0: a rise from nothing is none to Prometheus.
+// assigned sets the processor's partitions. Counters used by alerts start at 0: Prometheus does not
+// see a rise from a missing series.
 func (m *metrics) assigned(partitions []state.Partition) {
 	m.partitions.Set(float64(len(partitions)))
 	for _, p := range partitions {
@@ -168,22 +174,21 @@ func (m *metrics) assigned(partitions []state.Partition) {
 	}
 }
 
-// peakAge is for how long a peak counts at the least, in milliseconds; it counts for
-// no more than twice as long.
+// peakAge is how long a peak counts at least, in milliseconds; it counts for at most twice as long.
 const peakAge = 5 * 60 * 1000
 
-// peak is a gauge of the greatest value of late.
+// peak is a gauge of the greatest recent value.
 type peak struct {
 	gauge prometheus.Gauge
 
 	mu           sync.Mutex
-	begun        int64 // when the values of now began, in milliseconds
+	begun        int64 // start of the current values, in milliseconds
 	now, earlier float64
 }
 
 func newPeak(opts prometheus.GaugeOpts) *peak { return &peak{gauge: prometheus.NewGauge(opts)} }
 
-// observe takes in a value of a moment in milliseconds.
+// observe records a value at a moment in milliseconds.
 func (p *peak) observe(value float64, at int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

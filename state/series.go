@@ -1,6 +1,6 @@
-// Package state describes what is kept of an entity: the series and logs of a plan, the
-// mutations that events become, and what questions read. How it is packed into bytes is
-// in state/packed, where it is kept in store.
+// Package state describes the state of entities: the series and logs of a plan, the mutations that
+// events become, and what questions read. Package state/packed packs it into bytes, and package
+// store keeps it.
 package state
 
 import (
@@ -9,12 +9,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A state series is the unit in which state is written and read: one measure
-// of the events of one stream that pass one filter, for each entity, in tiles
-// of one width. Features that need the same series share it.
+// A series is the unit in which state is written and read: one measure of the events of one stream
+// that pass one filter, for each entity, in tiles of one width. Features that need the same series
+// share it.
 
-// Series describes one state series. It is made once, when definitions are
-// loaded, and never changed.
+// Series describes one series. It is made when definitions are loaded, and immutable.
 type Series struct {
 	ID      string // 5 characters, a hash of what follows up to Tile
 	Stream  string
@@ -24,52 +23,53 @@ type Series struct {
 	Field   string     // empty for measures of events
 	Type    value.Type // of the field; Timestamp for Earliest and Latest
 	Scale   uint8      // of the field, for Decimal
-	Tile    int64      // width of a tile in milliseconds; 0: one tile for ever
+	Tile    int64      // width of a tile in milliseconds; 0: one tile forever
 
-	// Condition is what must hold of an event for CountHolds, in canonical form.
+	// Condition is the condition that CountHolds counts, in canonical form.
 	Condition string
-	// Per is the field whose values are the keys of Groups: events that lack it
-	// are passed over. It is empty for what is not kept by keys.
+	// Per is the field whose values are the keys of Groups: events that lack it are skipped. It is
+	// empty if the series is not kept by keys.
 	Per string
-	// Keys names how keys are made of the values of Per; empty: as their texts.
+	// Keys names how keys are made from the values of Per; empty if their texts are the keys.
 	Keys string
 
-	// Group names what all series with the same By are kept in of an entity.
+	// Group names the state of an entity that holds all series with the same By.
 	Group string
-	// Parent is the Group by the first field of several alone: while the state of an entity is
-	// short it is embedded in what that group keeps of the entity's parent. Empty for
-	// entities of one field.
+	// Parent is the Group of the first of several fields alone: while the state of an entity is
+	// short, it is embedded in that group's state of the entity's parent. Empty for entities of one
+	// field.
 	Parent string
-	// Keep is how far back, in milliseconds before the newest record, state
-	// can still be asked for; 0 is for ever. A series that several features
-	// share keeps what the longest needs.
+	// Keep is how far back, in milliseconds before the newest record, state can be asked for; 0 is
+	// forever. A series that several features share keeps what the longest needs.
 	Keep int64
-	// GroupKeep is for how long after a record was written its Group's state may be
-	// asked for: the longest Keep plus tile of the series and how far their events may
-	// lie in the future. 0 is for ever, as it is where any of them keeps for ever.
+	// GroupKeep is how long after a record was written its Group's state may be asked for: the
+	// longest Keep plus tile of the series, plus how far their events may lie in the future. 0 is
+	// forever, as it is if any of them is kept forever.
 	GroupKeep int64
 	// ParentKeep is the GroupKeep of Parent.
 	ParentKeep int64
-	// Max is the number of values that LastSeen keeps of an entity, of events that
-	// its log does, of identities, of values that are expected in a tile of Filters,
-	// or of keys that Groups answer with, 0 being no limit.
+	// Max is the number of values that LastSeen keeps of an entity, of events that its log keeps,
+	// of identities, of values expected in a tile of Filters, or of keys that Groups answer with; 0
+	// means no limit.
 	Max int
-	// Values is the number of values that Members keep of a tile; 0 is no limit.
+	// Values is the number of values that Members keep of a tile; 0 means no limit.
 	Values int
-	// Tiles is the greatest number of tiles that are kept of an entity; 0 where it
-	// is not known.
+	// Tiles is the greatest number of tiles that are kept of an entity; 0 if unknown.
 	Tiles int
-	// Bytes is how long what is packed of an entity may be: where it would be longer,
-	// less is kept, and answers say so. 0 is no limit.
+	// Bytes bounds the packed series of an entity: beyond it less is kept, and answers say so. 0
+	// means no limit.
 	Bytes int
-	// GroupBytes is how long what is packed of all series of the Group may be together
-	// that have Bytes, however many they are. 0 is no limit.
+	// GroupBytes bounds all series of the Group that have Bytes, packed, together. 0 means no
+	// limit.
 	GroupBytes int
-	// Rate is that of false positives in a tile of Filters, at the most.
+	// KeyBytes bounds the packed state of an entity, with all series of the Group and whatever else
+	// the key holds. 0 means no limit.
+	KeyBytes int
+	// Rate bounds the false positives in a tile of Filters.
 	Rate float64
 }
 
-// Layout is how the series is laid out in the store.
+// Layout is how the series is stored.
 func (s *Series) Layout() Layout {
 	if s.Per != "" {
 		return Groups
@@ -77,18 +77,18 @@ func (s *Series) Layout() Layout {
 	return s.Measure.Layout()
 }
 
-// Tag is 24 bits by which the series is found in what its Group keeps of an
-// entity; their first byte is neither 0 nor 255. No two series of a group have the same.
+// Tag is 24 bits that identify the series in its Group's state of an entity; the first byte is
+// neither 0 nor 255. No two series of a group have the same.
 func (s *Series) Tag() uint32 {
 	hash := xxhash.Sum64String(s.ID)
 	return uint32(1+hash>>16%254)<<16 | uint32(hash&0xffff)
 }
 
-// EmbeddingTag is 24 bits by which what a group keeps of children is found in the key
-// of their parent; their first byte is 255. No two groups embedded in one have the same.
+// EmbeddingTag is 24 bits that identify a group's children in the key of their parent; the first
+// byte is 255. No two groups embedded in one have the same.
 func EmbeddingTag(group string) uint32 { return 0xff0000 | uint32(xxhash.Sum64String(group)&0xffff) }
 
-// TileOf is the index of the tile that holds the moment t, in milliseconds.
+// TileOf is the index of the tile that contains the moment t, in milliseconds.
 func (s *Series) TileOf(t int64) int64 {
 	if s.Tile == 0 {
 		return 0
@@ -96,8 +96,8 @@ func (s *Series) TileOf(t int64) int64 {
 	return FloorDiv(t, s.Tile)
 }
 
-// Late says whether a moment is no longer kept once a record of time now has
-// been seen. It depends on nothing else, so a replay decides the same.
+// Late says whether a moment is no longer kept after a record of time now. It depends on nothing
+// else, so a replay has the same result.
 func (s *Series) Late(t, now int64) bool {
 	if s.Keep == 0 {
 		return false
@@ -105,8 +105,8 @@ func (s *Series) Late(t, now int64) bool {
 	return s.TileOf(t) < s.Horizon(now)
 }
 
-// Horizon is the first tile that is kept once a record of time now has been
-// seen. For LastSeen, whose edge is exact, a tile is one millisecond.
+// Horizon is the first tile that is kept after a record of time now. For LastSeen, whose edge is
+// exact, a tile is one millisecond.
 func (s *Series) Horizon(now int64) int64 {
 	return FloorDiv(now-s.Keep, s.Tile)
 }

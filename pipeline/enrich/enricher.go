@@ -16,32 +16,28 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Enricher answers the events of batches, and writes them. It serves one
-// goroutine.
+// Enricher answers the events of batches and writes them. It serves one goroutine.
 //
-// Events are written before their batch is applied. So no shard's progress
-// passes an event that was not written, and those that some shard is beyond
-// are not written again: the greatest progress of all shards says where to go
-// on, whatever was killed. The answers are read from a state that lacks the
-// batch, and the batch is added to them in memory, event by event, in the
-// order of its records. Of the event's own partition they hold, whenever they
-// are computed, exactly the events up to it.
+// Events are written before their batch is applied. So no shard's progress passes an event that was
+// not written, and events that some shard has passed are not written again: the greatest progress
+// of all shards says where to continue, whatever was killed. The answers are read from a state
+// without the batch, and the batch is added to it in memory, event by event, in the order of its
+// records. So they always include exactly the events up to their own of the event's own partition.
 //
-// So do both hops of multi-hop features. Whose state the second
-// one needs is found by adding the batch to a copy of the lists first: the
-// members of each list as of each event, also those that only the batch brings.
-// Their state is read in a second round trip, of the same progress, and then
-// the batch is added to all of it at once.
+// Both hops of multi-hop features do the same. To know whose state the second hop needs, the batch
+// is first added to a copy of the lists: this gives the members of each list as of each event, also
+// those that only the batch brings. Their state is read in a second round trip, at the same
+// progress, and then the batch is added to all of it at once.
 type Enricher struct {
 	store   store.Store
 	writer  writer
 	metrics Metrics
 	log     *slog.Logger
 
-	complained time.Time // when damaged state was logged last
+	complained time.Time // when damaged state was last logged
 
 	past  *History
-	known known     // by the history that the batch was last told by
+	known known     // from the last history of the batch
 	asked time.Time // before the state was read last
 	young bool      // something was filled since
 
@@ -49,38 +45,38 @@ type Enricher struct {
 	reading query.Reading
 }
 
-// New makes what enriches the batches of one worker. The client writes the events; the
-// history is shared by the workers of a processor.
+// New makes an Enricher for the batches of one worker. The client writes the events; the workers of
+// a processor share the history.
 func New(s store.Store, h *History, client *kafka.Client, m Metrics, log *slog.Logger) *Enricher {
 	return &Enricher{store: s, past: h, writer: writer{client}, metrics: m, log: log}
 }
 
-// Metrics count what is written.
+// Metrics count written events and damage.
 type Metrics struct {
 	Written *prometheus.CounterVec // events, by stream
 	Damaged prometheus.Counter     // values that an event lacks because state is damaged
 }
 
-// Batch is a batch whose Events are to be written before it is applied.
+// Batch is a batch whose Events are written before it is applied.
 type Batch struct {
 	*state.Batch
 	Events []*Event // in the order of their records
-	// Fail leaves a source, by its place among the Ranges, out of the batch, and notes why.
-	Fail func(source int, err error)
+	// Fail leaves a range, by its index, out of the batch, and records why.
+	Fail func(rangeIndex int, err error)
 }
 
-// Leave leaves a source out of the batch if it has events to be written.
-func (b *Batch) Leave(source int, why error) {
-	of := func(n *Event) bool { return n.Range == source }
-	if !b.Ranges[source].Behind && slices.ContainsFunc(b.Events, of) {
-		b.Fail(source, fmt.Errorf("its enriched events wait: %w", why))
+// Leave leaves a range out of the batch if it has events to write.
+func (b *Batch) Leave(rangeIndex int, why error) {
+	of := func(n *Event) bool { return n.Range == rangeIndex }
+	if !b.Ranges[rangeIndex].Behind && slices.ContainsFunc(b.Events, of) {
+		b.Fail(rangeIndex, fmt.Errorf("its enriched events wait: %w", why))
 	}
 }
 
-// Answer answers the batch's events. Those of partitions whose state cannot be read,
-// because some masters do not answer, wait: their partitions are left out of the batch,
-// and all others go on. An event is written before any later one of its partition, so
-// none may be passed over. The error says that the store could not be reached at all.
+// Answer answers the batch's events. Events of partitions whose state cannot be read, because some
+// masters do not answer, wait: their partitions are left out of the batch, and all others go on.
+// None may be skipped, because an event is written before any later one of its partition. It fails
+// if the store cannot be reached at all.
 func (e *Enricher) Answer(ctx context.Context, b *Batch) error {
 	err := e.answer(ctx, b)
 	if !errors.Is(err, state.ErrUnavailable) || !e.someAvailable(ctx) {
@@ -102,8 +98,8 @@ func (e *Enricher) someAvailable(ctx context.Context) bool {
 	return false
 }
 
-// answer makes the values of the batch's events that are to be written. The
-// error says that the store could not be reached.
+// answer makes the values of the batch's events that are to be written. It fails if the store
+// cannot be reached.
 func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 	var state state.Snapshot
 	for again := true; again; {
@@ -115,11 +111,11 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 		if err := e.look(ctx); err != nil {
 			return err
 		}
-		again = e.young && !young // what was filled is in what is read now
+		again = e.young && !young // what was filled is in the state read now
 	}
 	e.young = false
 	failures := map[int]error{}
-	adding := adding{batch: b, state: state}
+	adding := adding{store: e.store, batch: b, state: state}
 	for _, n := range e.due {
 		n.answers = make([]query.Answer, len(n.stream.features))
 		adding.upTo(n.Before)
@@ -134,15 +130,15 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 		}
 		n.encode()
 	}
-	// Not before: to the last event the same is added as when the members were
-	// looked for, or there would be others.
-	for source, err := range failures {
-		b.Fail(source, err)
+	// Not earlier: the state of the last event must be the same as when the members were looked
+	// for, or there would be others.
+	for rangeIndex, err := range failures {
+		b.Fail(rangeIndex, err)
 	}
 	return nil
 }
 
-// read reads the state that the batch's events are about, as it is before the batch.
+// read reads the state for the batch's events, as it is before the batch.
 func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, err error) {
 	for confirmed := false; !confirmed; {
 		e.find(b)
@@ -155,7 +151,7 @@ func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, e
 			n.want(&e.reading, false)
 		}
 		e.asked = e.past.now()
-		if stored, err = e.store.Follow(ctx, e.reading.Reads()); err != nil {
+		if stored, err = e.store.Snapshot(ctx, e.reading.Reads()); err != nil {
 			return nil, err
 		}
 		if err = stored.Extend(ctx, e.members(ctx, b, stored)); err != nil {
@@ -168,9 +164,9 @@ func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, e
 	return stored, nil
 }
 
-// look finds out since when the state that was read holds all events, and nothing of
-// it has expired. An event is told what a question would be told now: when it is
-// written again, its features may be complete that were not before.
+// look reads since when the state holds all events, and nothing of it has expired. An event gets
+// the completeness of the time when it is written: if it is written again, its features may be
+// complete that were not before.
 func (e *Enricher) look(ctx context.Context) error {
 	history, err := e.past.get(ctx)
 	if err != nil {
@@ -182,8 +178,7 @@ func (e *Enricher) look(ctx context.Context) error {
 	return nil
 }
 
-// find looks for the events that are to be written. Those that a shard has
-// applied were written before.
+// find finds the events to write. Events that some shard has applied were written before.
 func (e *Enricher) find(b *Batch) {
 	e.due = e.due[:0]
 	for _, n := range b.Events {
@@ -194,11 +189,10 @@ func (e *Enricher) find(b *Batch) {
 	}
 }
 
-// confirm looks whether what was read is the state that the batch goes on from:
-// where the progress is still the one known after the reading, it was so all
-// the time, for it only grows. It is not where another owner of a
-// partition has got further, nor where the store went back in time: then the
-// source is marked Behind, and all is read anew without it.
+// confirm checks whether the state that was read is the one that the batch continues from: if the
+// progress after the read is still the one known, it was so all the time, because it only grows.
+// Otherwise another owner of a partition got further, or the store went back in time: then the
+// range is marked Behind, and everything is read again without it.
 func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err error) {
 	partitions := make([]state.Partition, len(b.Ranges))
 	for i := range b.Ranges {
@@ -226,13 +220,12 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 	return confirmed, nil
 }
 
-// ask answers the event's features that are asked before it is added to the
-// state, or after that.
+// ask answers the event's features that are asked before it is added to the state, or after that.
 func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
 	e.reading.Held(e.known.held)
 	n.want(&e.reading, before)
-	if err := e.reading.Read(ctx, query.Followed{State: stored}); err != nil {
+	if err := e.reading.Read(ctx, query.SnapshotReader{State: stored}); err != nil {
 		return err
 	}
 	for i := range n.wanted(before) {
@@ -247,7 +240,7 @@ func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, bef
 	return nil
 }
 
-// damaged tells of state that an answer cannot be had from.
+// damaged reports state that cannot be used for an answer.
 func (e *Enricher) damaged(err error) {
 	e.metrics.Damaged.Inc()
 	if now := time.Now(); now.Sub(e.complained) >= time.Second {
@@ -257,8 +250,8 @@ func (e *Enricher) damaged(err error) {
 	}
 }
 
-// Write writes the events that were answered. Where that fails their sources
-// are left out of the batch: no progress may pass an event that was not written.
+// Write writes the answered events. If that fails, their ranges are left out of the batch: no
+// progress may pass an event that was not written.
 func (e *Enricher) Write(ctx context.Context, b *Batch) {
 	e.due = slices.DeleteFunc(e.due, func(n *Event) bool { return b.Ranges[n.Range].Behind })
 	if len(e.due) == 0 {

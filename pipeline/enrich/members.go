@@ -5,10 +5,11 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
-// members are the reads of the members that the events to be written go
-// through, each series of a member once, of whatever tiles.
+// members are the reads of the members that the events go through, each series of a member once,
+// with any tiles.
 func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot) []state.Read {
 	e.reading.Reset(0)
 	for _, n := range e.due {
@@ -19,14 +20,14 @@ func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot)
 	}
 	var reads []state.Read
 	known := map[state.Read]bool{}
-	adding := adding{batch: b, state: stored.Copy(e.reading.Reads())}
+	adding := adding{store: e.store, batch: b, state: stored.Copy(e.reading.Reads())}
 	for _, n := range e.due {
 		adding.upTo(n.After)
 		e.reading.Reset(n.now)
 		n.wantThrough(&e.reading)
 		lists := len(e.reading.Reads())
-		if e.reading.ReadLists(ctx, query.Followed{State: adding.state}) != nil {
-			continue // the event's answers meet the same, and tell of it
+		if e.reading.ReadLists(ctx, query.SnapshotReader{State: adding.state}) != nil {
+			continue // the event's answers meet the same, and report it
 		}
 		for _, r := range e.reading.Reads()[lists:] {
 			member := state.Read{Series: r.Series, Entity: r.Entity}
@@ -39,20 +40,21 @@ func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot)
 	return reads
 }
 
-// adding is a batch on its way into what is followed, in the order of its
-// records and without what the store has applied.
+// adding adds a batch to a snapshot, in the order of its records and without what the store has
+// applied.
 type adding struct {
+	store store.Store
 	batch *Batch
 	state state.Snapshot
 	added int // how many of the batch's Updates
 }
 
-// upTo adds what the first so many of the batch's Updates do.
+// upTo adds the batch's Updates up to a number.
 func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
 		t := &a.batch.Updates[a.added]
 		s := &a.batch.Ranges[t.Range]
-		if !s.Behind && t.Offset >= s.Progress[state.Shard(t.Hash, len(s.Progress))].Offset {
+		if !s.Behind && t.Offset >= s.Progress[a.store.ShardOf(t)].Offset {
 			a.state.Add(a.batch.Batch, t)
 		}
 	}

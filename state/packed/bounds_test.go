@@ -15,9 +15,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Which members of a tile are kept, and from where on they are not, depends on the
-// members alone: neither on their order, nor on what was packed on the way. Those
-// that are kept have all tiles that belong to them.
+// Which members of a tile are kept, and where its bound lies, depends only on the members: neither
+// on their order, nor on intermediate packing. Kept members have all their tiles.
 func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state.Series{ID: "users", Measure: state.Distinct, Type: value.Int, Tile: 10, Values: rapid.IntRange(1, 6).Draw(t, "values")}
@@ -29,18 +28,10 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 				all[op.Tile] = map[string]bool{}
 			}
 			all[op.Tile][string(op.Member)] = true
-			if rapid.Bool().Draw(t, "in memory") {
-				held.Apply(op)
-			} else {
-				packer.Begin(s)
-				packer.Add(op)
-				if err := held.Merge(slices.Clone(packer.body)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			applySomehow(t, held, &packer, s, op)
 			if rapid.IntRange(0, 9).Draw(t, "packed") == 0 {
 				packed := held.Append(nil)
-				if held = New(s); rapid.Bool().Draw(t, "behind another operation") {
+				if held = New(s); rapid.Bool().Draw(t, "after another mutation") {
 					held.Apply(op)
 				}
 				if err := held.Merge(packed); err != nil {
@@ -59,8 +50,21 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 	})
 }
 
-// sampled are the members of tiles, of each no more than a number, those whose
-// hashes are least; and the least hash that was left out, 0 for none.
+// applySomehow applies a mutation as one in memory, or as one that was packed.
+func applySomehow(t *rapid.T, held State, packer *Packer, s *state.Series, op *state.Mutation) {
+	if rapid.Bool().Draw(t, "in memory") {
+		held.Apply(op)
+		return
+	}
+	packer.Begin(s)
+	packer.Add(op)
+	if err := held.Merge(slices.Clone(packer.body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sampled are the members of each tile with the least hashes, at most `most` of them, and the least
+// hash that was left out, 0 for none.
 func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []string, bound uint64) {
 	hash := func(text string) uint64 { return state.SampleHash([]byte(text)) }
 	for tile := r.First; tile <= r.Last; tile++ {
@@ -86,7 +90,7 @@ func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []str
 	return slices.Compact(list), bound
 }
 
-// hostile are operations of many tiles, keys and long values.
+// hostile makes mutations of many tiles, keys and long values.
 func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
 	op := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}
 	switch s.Measure {
@@ -99,8 +103,7 @@ func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
 	return op
 }
 
-// Whatever comes, what grows with it takes no more bytes than its series allows, and
-// says what it then lacks.
+// Whatever comes, growing series take no more bytes than they may, and say what they then lack.
 func TestStatesAreBounded(t *testing.T) {
 	const most = 20_000
 	list := []*state.Series{
@@ -144,7 +147,7 @@ func TestStatesAreBounded(t *testing.T) {
 	}
 }
 
-// checkSqueezed looks at what a state says that holds less than all.
+// checkSqueezed checks what a state says that lacks something.
 func checkSqueezed(t *testing.T, s *state.Series, got state.WindowState, values map[string]bool) {
 	t.Helper()
 	n := float64(len(values))
@@ -193,8 +196,8 @@ func mustFind(t *testing.T, name, method string) aggregate.Mergeable {
 	return function.(aggregate.Mergeable)
 }
 
-// A sketch that was made coarser is what it would be if it had been so from the
-// beginning, whatever was merged and packed on the way.
+// A sketch that was made coarser equals one that was coarse from the beginning, whatever was merged
+// and packed on the way.
 func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 	for coarser := range uint8(hllBits - hllLeastBits + 1) {
 		var before, behind, other hyperLogLog
@@ -226,34 +229,8 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 	}
 }
 
-// Sets keep two members of each tile, however many sets there are and however long their
-// values: a group of very many passes what it is allowed, and takes no more than that.
-func TestFloorOfSets(t *testing.T) {
-	const sets, tiles, length = 80, 31, 256
-	known := map[uint32]*state.Series{}
-	var packer Packer
-	var whole []byte
-	for i := range sets {
-		s := &state.Series{ID: fmt.Sprintf("s%04d", i), Measure: state.Distinct, Type: value.String, Tile: day, Values: 1000, Bytes: 4 << 10, GroupBytes: 256 << 10}
-		known[s.Tag()] = s
-		packer.Begin(s)
-		for j := range int64(tiles * 5) {
-			packer.Add(&state.Mutation{Series: s, Tile: 19700 + j%tiles, Member: fmt.Appendf(nil, "%0*d", length, j)})
-		}
-		whole = packer.End(whole)
-	}
-	got, err := new(Compactor).Compact(nil, whole, func(tag uint32) *state.Series { return known[tag] }, none, 0, Nonce{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const floor = sets * tiles * leastSample
-	if len(got) < floor*length || len(got) > floor*(length+10)+sets*(tagSize+16) {
-		t.Errorf("%d bytes are packed, want %d members of %d bytes and 10 for each", len(got), floor, length)
-	}
-}
-
-// What is left of a state that is squeezed as far as it can be, of 31 tiles and values and
-// keys of 256 bytes, is as docs/design.md says.
+// What is left of a state that is squeezed as far as possible, with 31 tiles and values and keys of
+// 256 bytes, is as docs/state.md says.
 func TestFloors(t *testing.T) {
 	for _, c := range []struct {
 		measure state.Measure
@@ -274,8 +251,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// However many series of a group grow, they take no more together than the group
-// allows, and each says what it lacks; the others stay as they are.
+// However many series of a group grow, together they stay within the group's bound, and each says
+// what it lacks; the others are unchanged.
 func TestGroupsAreBounded(t *testing.T) {
 	const most, n = 100_000, 200
 	known := map[uint32]*state.Series{}

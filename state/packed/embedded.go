@@ -8,31 +8,36 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// What groups keep of an entity of several values is embedded in what is kept of its
-// parent while that is short (see state.Series.Parent), for a key costs Redis about a hundred bytes
-// and a look-up of its own. It is a section of its own form:
+// The state of an entity of several values is embedded in that of its parent while it is short (see
+// state.Series.Parent), because a key costs Redis about a hundred bytes and a look-up of its own.
+// It is a section with an encoding of its own:
 //
 //	body     length of the child's name (varint), that name, sections of the child
 //
-// Its tag is state.EmbeddingTag, which no series has. When a parent is compacted whose
-// children take more than MaxEmbedded bytes together, they are spilled: what they held moves to
-// their own keys, behind what was spilled before. So what is held of a child is what its
-// own key holds, followed by what is embedded.
+// Its tag is state.EmbeddingTag, which no series has. When a parent is compacted whose children
+// take more than maxEmbedded bytes together, they are spilled: their state moves to the end of
+// their own keys. So the state of a child is that in its own key, followed by what is embedded.
 
-// MaxEmbedded is how many bytes of children stay with their parent when it is compacted.
-const MaxEmbedded = 2048
+// maxEmbedded is how many bytes of children stay with their parent when it is compacted, and
+// maxEmbeddedMarked while the parent waits for a refill: the refill replaces the children's own
+// keys, so nothing should be spilled to them. Above that limit they are spilled nonetheless, and
+// the refill must start over.
+const (
+	maxEmbedded       = 2048
+	maxEmbeddedMarked = 64 << 10
+)
 
-// Child is what is embedded of a child.
+// Child is the embedded state of a child.
 type Child struct {
 	Tag      uint32 // of its group
-	Name     []byte // what tells it from the parent's other children
+	Name     []byte // distinguishes it from the parent's other children
 	Sections []byte
 }
 
-// IsEmbedding says whether a tag is that of children.
+// IsEmbedding says whether a tag is that of embedded children.
 func IsEmbedding(tag uint32) bool { return tag>>16 == 0xff }
 
-// AppendChild appends a section of a child.
+// AppendChild appends the section of a child.
 func AppendChild(dst []byte, c Child) []byte {
 	var length [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(length[:], uint64(len(c.Name)))
@@ -42,15 +47,15 @@ func AppendChild(dst []byte, c Child) []byte {
 	return append(dst, c.Sections...)
 }
 
-// ChildOf is the child that a section is of.
+// ChildOf is the child in a section.
 func ChildOf(tag uint32, body []byte) (Child, error) {
 	r := decoder{packed: body}
 	name := r.bytes(r.uvarint())
 	return Child{tag, name, body[r.at:]}, r.err
 }
 
-// WithEmbedded is all that is held of a child, of which its own key holds something
-// and its parent's the rest, and the losses of the parent that concern it.
+// WithEmbedded is all state of a child, partly from its own key and partly from its parent's, and
+// the losses of the parent that concern it.
 func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, losses Losses, err error) {
 	held = slices.Clip(own)
 	err = Sections(parent, func(t uint32, body []byte) error {
@@ -64,14 +69,27 @@ func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, los
 		}
 		return err
 	})
-	losses = slices.DeleteFunc(losses, func(l Loss) bool { return len(l.Tags) > 0 && !slices.Contains(l.Tags, tag) })
-	for i := range losses {
-		losses[i].Tags = nil // all that is held of the child
-	}
-	return held, losses, err
+	return held, losses.OfChildren(tag), err
 }
 
-// WithoutEmbedded is what a parent holds but for a child, behind a header.
+// OfChildren are those of a parent's losses that concern the children with a tag.
+func (l Losses) OfChildren(tag uint32) (of Losses) {
+	for _, loss := range l {
+		i := slices.Index(loss.Tags, tag)
+		if len(loss.Tags) > 0 && i < 0 {
+			continue
+		}
+		loss.Tags = loss.Tags[i+1:]
+		if next := slices.IndexFunc(loss.Tags, IsEmbedding); next >= 0 {
+			loss.Tags = loss.Tags[:next]
+		}
+		of = append(of, loss)
+	}
+	return of
+}
+
+// WithoutEmbedded is the state of a parent without a child, after a header. A running refill of the
+// parent must start over: it would bring the child back as it was.
 func WithoutEmbedded(parent []byte, tag uint32, name []byte, nonce Nonce) ([]byte, error) {
 	left := make([]byte, headerSize, max(headerSize, len(parent)))
 	err := Sections(parent, func(t uint32, body []byte) error {
@@ -83,11 +101,12 @@ func WithoutEmbedded(parent []byte, tag uint32, name []byte, nonce Nonce) ([]byt
 		left = appendSection(left, t, body)
 		return nil
 	})
+	unmark(left)
 	putHeader(left, len(left), nonce)
 	return left, err
 }
 
-// takeChild gathers the sections of a child that is embedded.
+// takeChild collects the sections of an embedded child.
 func (c *Compactor) takeChild(tag uint32, body []byte) error {
 	child, err := ChildOf(tag, body)
 	if err != nil {
@@ -95,7 +114,7 @@ func (c *Compactor) takeChild(tag uint32, body []byte) error {
 	}
 	i := slices.IndexFunc(c.children, func(have Child) bool { return have.Tag == tag && bytes.Equal(have.Name, child.Name) })
 	if i < 0 {
-		child.Sections = slices.Clip(child.Sections) // what follows in the parent is not its own
+		child.Sections = slices.Clip(child.Sections) // what follows in the parent belongs to others
 		c.children = append(c.children, child)
 		return nil
 	}
@@ -104,7 +123,7 @@ func (c *Compactor) takeChild(tag uint32, body []byte) error {
 }
 
 // appendChildren compacts the children and appends them, or spills those that are known.
-func (c *Compactor) appendChildren(dst []byte, dead func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
+func (c *Compactor) appendChildren(dst []byte, garbage func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
 	start := len(dst)
 	known := c.children[:0] // compacted
 	for _, child := range c.children {
@@ -112,7 +131,7 @@ func (c *Compactor) appendChildren(dst []byte, dead func(tag uint32) bool, now i
 		if c.Children != nil {
 			series = c.Children(child.Tag)
 		}
-		compact, err := c.compactChild(child, series, dead, now, nonce)
+		compact, err := c.compactChild(child, series, garbage, now, nonce)
 		switch {
 		case err != nil:
 			return nil, err
@@ -127,15 +146,23 @@ func (c *Compactor) appendChildren(dst []byte, dead func(tag uint32) bool, now i
 	for _, child := range known {
 		dst = AppendChild(dst, child)
 	}
-	if len(dst)-start > MaxEmbedded {
+	if len(dst)-start > c.mostEmbedded() {
 		c.Spilled = append(c.Spilled, known...)
 		return dst[:start], nil
 	}
 	return dst, nil
 }
 
-// compactChild is what is kept of a child, whose series may not be known.
-func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Series, dead func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
+// mostEmbedded is how many bytes of children stay with their parent.
+func (c *Compactor) mostEmbedded() int {
+	if slices.ContainsFunc(c.losses, func(l Loss) bool { return l.Mark != Mark{} }) {
+		return maxEmbeddedMarked
+	}
+	return maxEmbedded
+}
+
+// compactChild compacts a child, whose series may be unknown.
+func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Series, garbage func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
 	if series == nil {
 		series = func(uint32) *state.Series { return nil }
 	}
@@ -149,13 +176,14 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 			return nil, err
 		}
 	}
-	// What is known is not dead, also where it is not folded: who says so may say it of before.
-	gone := func(tag uint32) bool { return past[tag] || series(tag) == nil && dead(tag) }
+	// A known series is not garbage, even if it is not compacted here: the list of garbage may be
+	// older than its return.
+	gone := func(tag uint32) bool { return past[tag] || series(tag) == nil && garbage(tag) }
 	compact, err := c.inner.Compact(nil, child.Sections, associative(series), gone, now, nonce)
 	return compact[min(headerSize, len(compact)):], err
 }
 
-// past are the series of which nothing is kept any more at a moment.
+// past are the series that keep nothing any more at a moment.
 func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series, now int64) (map[uint32]bool, error) {
 	defer c.clear()
 	if err := c.take(sections, series); err != nil {
@@ -168,8 +196,8 @@ func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series,
 	return past, nil
 }
 
-// associative leaves out the series whose operations must be folded with all that came before,
-// some of which may have been spilled.
+// associative leaves out the series whose mutations must be merged with all earlier state, some of
+// which may have been spilled.
 func associative(known func(tag uint32) *state.Series) func(tag uint32) *state.Series {
 	return func(tag uint32) *state.Series {
 		if s := known(tag); s != nil && s.Layout().Associative() {

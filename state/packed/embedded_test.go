@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Whatever operations on a child are embedded, compacted and spilled, all that is held of it
-// is what the operations make, to the bit, for every layout.
+// However the mutations of a child are embedded, compacted and spilled, its state is exactly what
+// they make, to the bit, for every layout.
 func TestSpilledIsWhole(t *testing.T) {
 	const tag, group = 0xff1234, "child"
 	for _, s := range everySeries() {
@@ -63,9 +63,9 @@ func merged(t *testing.T, s *state.Series, data []byte) []byte {
 	return held.Append(nil)
 }
 
-// Children of a group that is not known stay where they are, however long.
+// Children of an unknown group stay embedded, however long.
 func TestUnknownChildrenStay(t *testing.T) {
-	long := bytes.Repeat([]byte{1, 2, 3, 0}, MaxEmbedded)
+	long := bytes.Repeat([]byte{1, 2, 3, 0}, maxEmbedded)
 	parent := AppendChild(nil, Child{0xff0001, []byte("c"), long})
 	compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return nil }}
 	compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, none, 0, Nonce{1})
@@ -74,7 +74,7 @@ func TestUnknownChildrenStay(t *testing.T) {
 	}
 }
 
-// A child that nothing is left of is gone.
+// A child without any state left is dropped.
 func TestChildrenArePruned(t *testing.T) {
 	s := everySeries()[0]
 	var packer Packer
@@ -90,15 +90,19 @@ func TestChildrenArePruned(t *testing.T) {
 	}
 }
 
-// What a parent lost concerns the children that it may have been about.
+// A loss of a parent concerns all children that it may have been about.
 func TestLossesOfParents(t *testing.T) {
 	for name, test := range map[string]struct {
 		tags []uint32
 		lost bool
 	}{
 		"everything": {nil, true}, "the parent's own series": {[]uint32{0x010203}, false}, "the children": {[]uint32{0x010203, 0xff0001}, true},
+		"a series of the children":      {[]uint32{0xff0002, 0x010203, 0xff0001, 0x777777}, true},
+		"another series of them":        {[]uint32{0x777777, 0xff0001, 0x010203}, false},
+		"a series of others' children":  {[]uint32{0xff0001, 0x010203, 0xff0002, 0x777777}, false},
+		"all of others, and one behind": {[]uint32{0xff0002, 0xff0001, 0x777777}, true},
 	} {
-		before, after := PackLoss(nil, test.tags, Nonce{1})
+		before, after := PackLoss(nil, Loss{Mark: Mark{7}, Tags: test.tags}, Nonce{1})
 		parent := slices.Concat(before, []byte("0000000000000042"), after)
 		_, losses, err := WithEmbedded(nil, parent, 0xff0001, []byte("c"))
 		until := losses.Of(0x777777)
@@ -108,9 +112,9 @@ func TestLossesOfParents(t *testing.T) {
 	}
 }
 
-// A series that is known is not dropped from a child as dead, whether it is folded there or not: the list
-// of the dead may be of before it came back.
-func TestKnownSeriesOfChildrenAreNotDead(t *testing.T) {
+// A known series of a child is not dropped as garbage, whether it is compacted there or not: the
+// list of garbage may be older than its return.
+func TestKnownSeriesOfChildrenAreNotGarbage(t *testing.T) {
 	for _, s := range everySeries() {
 		var packer Packer
 		packer.Begin(s)
@@ -126,7 +130,7 @@ func TestKnownSeriesOfChildrenAreNotDead(t *testing.T) {
 	}
 }
 
-// Children whose names are cut off are dropped with all of their group, and nothing else is.
+// Children with truncated names are dropped with all of their group, and nothing else is.
 func TestSalvagedChildren(t *testing.T) {
 	const broken, sound = 0xff0001, 0xff0002
 	parent := AppendChild(nil, Child{sound, []byte("c"), nil})
@@ -135,5 +139,47 @@ func TestSalvagedChildren(t *testing.T) {
 	got := Salvaged(parent, func(uint32) *state.Series { return nil })
 	if got.Wrong == nil || !slices.Equal(got.Tags, []uint32{broken}) || !bytes.Equal(got.Kept, kept) {
 		t.Errorf("%+v, want %x without %x", got, kept, broken)
+	}
+}
+
+// A parent that waits for a refill keeps its children, because their own keys are to be replaced;
+// if there are too many, they are spilled, and the mark of the refill is removed. The same happens
+// when a child is taken out.
+func TestMarksKeepChildren(t *testing.T) {
+	series := everySeries()[0]
+	mark, kept := NewMark(), AppendLoss(nil, Loss{Until: 5, Mark: NewMark()})
+	compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return func(uint32) *state.Series { return nil } }}
+	known := func(uint32) *state.Series { return nil }
+	child := func(size int) []byte {
+		return AppendChild(nil, Child{0xff0001, []byte("c"), appendSection(nil, series.Tag(), make([]byte, size))})
+	}
+	for name, test := range map[string]struct {
+		loss           Loss
+		size           int
+		spills, marked bool
+	}{
+		"few":                 {Loss{Until: 7, Mark: mark}, 100, false, true},
+		"many":                {Loss{Until: 7, Mark: mark, Tags: []uint32{9 << 16}}, maxEmbedded, false, true},
+		"very many":           {Loss{Until: 7, Mark: mark}, maxEmbeddedMarked, true, false},
+		"many without a mark": {Loss{Until: 7}, maxEmbedded, true, false},
+	} {
+		held := append(AppendLoss(nil, test.loss), child(test.size)...)
+		compact, err := compactor.Compact(nil, append(make([]byte, headerSize), held...), known, none, 0, Nonce{1})
+		if err != nil || (len(compactor.Spilled) > 0) != test.spills {
+			t.Errorf("%s: %d are spilled, %v", name, len(compactor.Spilled), err)
+		}
+		if marked := bytes.Contains(compact, mark[:]); marked != test.marked {
+			t.Errorf("%s: it is marked: %t", name, marked)
+		}
+		var losses Losses
+		if err := Sections(compact, func(tag uint32, body []byte) error { _, err := losses.Take(tag, body); return err }); err != nil ||
+			len(losses) != 1 || losses[0].Until != 7 || !slices.Equal(losses[0].Tags, test.loss.Tags) {
+			t.Errorf("%s: lost is %+v, %v", name, losses, err)
+		}
+	}
+	parent := append(append(make([]byte, headerSize), kept...), child(1)...)
+	left, err := WithoutEmbedded(parent, 0xff0001, []byte("c"), Nonce{1})
+	if err != nil || bytes.Contains(left, kept) || len(left) != headerSize+len(kept) {
+		t.Errorf("%x is left of %x, %v", left, parent, err)
 	}
 }

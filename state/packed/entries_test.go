@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Whatever a function keeps, people can be shown it.
+// Every state can be shown to people.
 func TestEveryStateHasEntries(t *testing.T) {
 	measures := map[state.Measure]value.Type{state.Record: value.Null, state.RememberID: value.Null}
 	for _, function := range aggregate.All {
@@ -76,7 +76,7 @@ func TestEveryStateHasEntries(t *testing.T) {
 		}
 		e := list[0]
 		if e.Member == nil && e.Value.IsNull() && e.Registers == 0 && e.Hashes == 0 && e.Moments.N == 0 && e.Record == nil {
-			t.Errorf("%v: an entry tells nothing: %+v", m, e)
+			t.Errorf("%v: an entry shows nothing: %+v", m, e)
 		}
 		if s.Per != "" && (e.Key == nil || *e.Key != "u") {
 			t.Errorf("%v: an entry has no key: %+v", m, e)

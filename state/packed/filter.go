@@ -10,21 +10,20 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// filter tells the values met in one tile from others by their 64-bit hashes.
-// The first are kept as they are. Once they would take more than a Bloom filter
-// made for as many values as are expected, they go into one, and when that has
-// its share of false positives the next are kept again until they go into
-// another of twice the size and half the share: a scalable Bloom filter (P. S.
-// Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom filters",
-// 2007). The shares add up to the rate of the series, however many values come.
+// filter distinguishes the values met in one tile by their 64-bit hashes. The first hashes are kept
+// as they are. When they would take more than a Bloom filter for the expected number of values,
+// they move into one; when that reaches its share of false positives, the next hashes are kept
+// again, until they move into another filter of twice the size and half the share: a scalable Bloom
+// filter (P. S. Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom filters", 2007).
+// The shares add up to the rate of the series, however many values come.
 //
-// Packed it is twice the number of hashes, plus one where there are layers; the
-// hashes, 8 bytes each, rising; the number of layers, and of each its number of
-// bytes, its number of bits for a value, and its bytes.
+// Packed, it is twice the number of hashes, plus one if there are layers; the hashes, 8 bytes each,
+// ascending; the number of layers, and for each its number of bytes, its number of bits for a
+// value, and its bytes.
 type filter struct {
 	layers []bloom
-	few    map[uint64]struct{} // those in no layer: there are some only if the last layer is full
-	most   int                 // of few, before they go into a layer; 0 where it is not known
+	few    map[uint64]struct{} // hashes in no layer; there are some only if the last layer is full
+	most   int                 // greatest size of few before they move into a layer; 0 if unknown
 }
 
 // bloom is a Bloom filter that counts its bits.
@@ -37,15 +36,15 @@ type bloom struct {
 // hashSize is the size of a hash in bytes.
 const hashSize = 8
 
-// layerSize is the size of a series' layer, see state.BloomSize, and layerRate
-// its share of false positives.
+// layerSize is the size of a layer of a series, see state.BloomSize, and layerRate its share of
+// false positives.
 func layerSize(s *state.Series, layer int) (size, hashes int) {
 	const mostDoublings = 20
 	return state.BloomSize(s.Max<<min(layer, mostDoublings), layerRate(s, layer))
 }
 
-// mayGrow says whether the filters of all tiles of a series may have one more layer
-// than they have. Where they may not, the last one is filled, and its rate rises.
+// mayGrow says whether the filters of all tiles of a series may have one more layer. If not, the
+// last one is filled further, and its rate rises.
 func mayGrow(s *state.Series, layers int) bool {
 	if s.Bytes == 0 {
 		return true
@@ -96,9 +95,9 @@ func (f *filter) add(hash uint64, s *state.Series) {
 	}
 }
 
-// position is the i-th bit of a value. A hash that is mixed with i by
-// SplitMix64 chooses it independently of the others (G. L. Steele, D. Lea, C. H.
-// Flood, "Fast splittable pseudorandom number generators", 2014).
+// position is the i-th bit of a value. Mixing the hash with i by SplitMix64 makes the bits
+// independent of each other (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
+// number generators", 2014).
 func (b *bloom) position(hash uint64, i int) (at int, bit byte) {
 	z := hash + uint64(i+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -126,7 +125,7 @@ func (b *bloom) add(hash uint64) {
 	}
 }
 
-// rate is that of false positives once more bits are set; see state.BloomSize.
+// rate is the rate of false positives with that many more bits set; see state.BloomSize.
 func (b *bloom) rate(more int) float64 {
 	return math.Pow(float64(b.ones+more)/float64(8*len(b.bits)), float64(b.hashes))
 }
@@ -152,8 +151,8 @@ func (f *filter) pack(dst []byte) []byte {
 	return dst
 }
 
-// merge takes in a packed filter. Its layers come before the hashes, for those
-// may go into the last.
+// merge merges a packed filter. Its layers come before the hashes, because these may go into the
+// last layer.
 func (f *filter) merge(r *decoder, s *state.Series) {
 	header := r.uvarint()
 	n := header >> 1
@@ -170,7 +169,7 @@ func (f *filter) merge(r *decoder, s *state.Series) {
 	}
 }
 
-// mergeLayers puts packed layers behind those there are.
+// mergeLayers appends packed layers.
 func (f *filter) mergeLayers(r *decoder, s *state.Series) {
 	n := r.uvarint()
 	if n == 0 {
@@ -194,4 +193,77 @@ func (f *filter) mergeLayers(r *decoder, s *state.Series) {
 	for _, hash := range slices.Sorted(maps.Keys(before)) {
 		f.add(hash, s)
 	}
+}
+
+const (
+	// leastFilter is the length of a filter, in bytes, below which it is not shortened.
+	leastFilter = 64
+	// squeezedBits is the number of bits of a filter for each value that was kept as a hash,
+	// squeezedHashes how many of them the value sets.
+	squeezedBits, squeezedHashes = 32, 5
+)
+
+// squeeze halves the longest filters, and says whether there are any. Values that were met are
+// still found; the rate of false positives rises, and is stated.
+func (f *filters) squeeze() bool {
+	longest := 0
+	for _, held := range f.tiles {
+		longest = max(longest, held.size())
+	}
+	if longest <= leastFilter {
+		return false
+	}
+	for _, held := range f.tiles {
+		if held.size() > longest/2 {
+			held.halve()
+		}
+	}
+	return true
+}
+
+// size is the approximate packed length of the filter.
+func (f *filter) size() int {
+	n := len(f.few) * hashSize
+	for _, b := range f.layers {
+		n += len(b.bits)
+	}
+	return n
+}
+
+// halve moves the hashes into a layer of their own, and halves the other layers.
+func (f *filter) halve() {
+	for i := range f.layers {
+		if len(f.layers[i].bits) > 1 {
+			f.layers[i].halve()
+		}
+	}
+	if len(f.few) == 0 {
+		return
+	}
+	b := bloom{bits: make([]byte, (len(f.few)*squeezedBits+7)/8), hashes: squeezedHashes}
+	for hash := range f.few {
+		b.add(hash)
+	}
+	f.layers = append(f.layers, b)
+	clear(f.few)
+	f.most = 0
+}
+
+// halve halves its length. The position of a bit is a fraction of the length, which stays the same,
+// up to one of two neighbouring bits.
+func (b *bloom) halve() {
+	half := bloom{bits: make([]byte, (len(b.bits)+1)/2), hashes: b.hashes}
+	was, is := 8*len(b.bits), 8*len(half.bits)
+	for n := range was {
+		if b.bits[n/8]&(1<<(n%8)) == 0 {
+			continue
+		}
+		for at := n * is / was; at <= ((n+1)*is-1)/was; at++ {
+			half.bits[at/8] |= 1 << (at % 8)
+		}
+	}
+	for _, eight := range half.bits {
+		half.ones += bits.OnesCount8(eight)
+	}
+	*b = half
 }

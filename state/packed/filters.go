@@ -2,14 +2,13 @@ package packed
 
 import (
 	"encoding/binary"
-	"maps"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
 )
 
-// filters tell by tile the values that were met from those that were not.
-// Packed, each is the distance from the tile before and a filter.
+// filters hold a filter for each tile. Packed, each is the distance from the previous tile, then
+// the filter.
 type filters struct {
 	series *state.Series
 	secret Secret
@@ -46,17 +45,9 @@ func (f *filters) Merge(packed []byte) error {
 	return r.err
 }
 
-func (f *filters) Append(dst []byte) []byte {
-	before := firstTile(f.series)
-	for _, tile := range slices.Sorted(maps.Keys(f.tiles)) {
-		dst = binary.AppendVarint(dst, tile-before)
-		before = tile
-		dst = f.tiles[tile].pack(dst)
-	}
-	return dst
-}
+func (f *filters) Append(dst []byte) []byte { return appendTiles(dst, f.series, f.tiles) }
 
-// appendFilterOp packs a filter of one value, by its hash.
+// appendFilterMutation packs a filter of one value, given its hash.
 func appendFilterMutation(dst []byte, distance int64, hash uint64) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	dst = binary.AppendUvarint(dst, 1<<1)
@@ -76,7 +67,7 @@ func (f *filters) Read(r *state.Read) (out state.WindowState) {
 	return out
 }
 
-// union is what was met in any of some tiles.
+// union is what was met in any of several tiles.
 type union struct {
 	secret  Secret
 	filters []*filter
@@ -88,10 +79,10 @@ func (u union) Has(text []byte) bool {
 	return slices.ContainsFunc(u.filters, func(f *filter) bool { return f.has(hash) })
 }
 
-// FalsePositiveRate is no more than the sum of those of the filters, however
-// much they depend on each other.
+// FalsePositiveRate is at most the sum of the filters' rates, however much they depend on each
+// other.
 func (u union) FalsePositiveRate() float64 {
-	// Added up in one order, so that equal states state equal rates.
+	// Added in one order, so that equal states state equal rates.
 	var rates []float64
 	for _, f := range u.filters {
 		for i := range f.layers {
@@ -106,11 +97,4 @@ func (u union) FalsePositiveRate() float64 {
 	return min(1, sum)
 }
 
-func (f *filters) Prune(first int64) (empty bool) {
-	for tile := range f.tiles {
-		if tile < first {
-			delete(f.tiles, tile)
-		}
-	}
-	return len(f.tiles) == 0
-}
+func (f *filters) Prune(first int64) (empty bool) { return pruneTiles(f.tiles, first) }

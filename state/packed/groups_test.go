@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// perUser are series of every measure with tiles, kept apart by users, with a cap.
+// perUser are series of every measure with tiles, kept by users, with a cap.
 func perUser(most int) []*state.Series {
 	var list []*state.Series
 	for m := state.CountEvents; m <= state.GreatestText; m++ {
@@ -30,9 +30,8 @@ func userOp(s *state.Series, tile int64, user string, n int64) *state.Mutation {
 	return op
 }
 
-// Of every window the keys that come first have all that belongs to them, and
-// whether there are more is known, whatever was packed, dropped and put together
-// on the way.
+// In every window the first keys have all their state, and it is known whether there are more,
+// whatever was packed, dropped and merged on the way.
 func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 4).Draw(t, "max")
@@ -43,15 +42,7 @@ func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 			for range rapid.IntRange(0, 40).Draw(t, "operations") {
 				op := userOp(s, rapid.Int64Range(0, 5).Draw(t, "tile"), rapid.StringMatching("[a-i]").Draw(t, "user"), rapid.Int64Range(0, 9).Draw(t, "n"))
 				all.Apply(op)
-				if rapid.Bool().Draw(t, "in memory") {
-					held.Apply(op)
-				} else {
-					packer.Begin(s)
-					packer.Add(op)
-					if err := held.Merge(slices.Clone(packer.body)); err != nil {
-						t.Fatal(err)
-					}
-				}
+				applySomehow(t, held, &packer, s, op)
 				if rapid.IntRange(0, 9).Draw(t, "packed") == 0 {
 					packed, held = held.Append(nil), New(s)
 					if err := held.Merge(packed); err != nil {
@@ -79,7 +70,7 @@ func written(g state.Group) string {
 	return fmt.Sprintf("%s %v %q %d %d %.6f %.6f", g.Key, g.Buckets, g.Members, g.Count, g.Moments.N, g.Moments.Mean, g.Moments.Squares)
 }
 
-// What a hot entity takes does not grow with the number of keys met.
+// The size of a hot entity does not grow with the number of its keys.
 func TestKeysAreBounded(t *testing.T) {
 	for _, s := range perUser(20) {
 		held := New(s).(*groups)
@@ -102,7 +93,7 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// Bytes that no state has packed are an error, and never a panic.
+// Bytes that no state has packed are an error, never a panic.
 func TestDamagedState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		damaged := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes")

@@ -1,6 +1,8 @@
 package packed
 
 import (
+	"bytes"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,24 +10,45 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// LossTag is the tag of a section that says what of the key was dropped, because
-// it could not be read. No series has a tag that begins with a zero byte.
+// LossTag is the tag of a section that says what was dropped from the key, because it could not be
+// read or took too much. No series has a tag that begins with a zero byte.
 const LossTag = 1
 
-// Loss says that state was dropped from a key: that of records whose timestamps go
-// up to a moment. Packed it is the moment in LossMoment digits, then the tags.
+// noTag is the tag of no section.
+const noTag = 0
+
+// Loss says that state was dropped from a key: the effect of records with timestamps, or of events
+// with times, up to a moment. Packed, it is the moment in LossMoment digits, the mark after three
+// zero bytes if there is one, then the tags.
 type Loss struct {
-	Until int64    // greatest timestamp of a record lost, in ms
-	Tags  []uint32 // of the series concerned; none: all that the key may hold
+	Until int64 // greatest timestamp of a record lost, in ms
+	// Mark identifies the refill that is to bring back what was lost; zero for none. By it the
+	// refill detects whether anything was dropped or moved to another key since.
+	Mark Mark
+	// Tags are those of the series concerned; none means everything that the key may hold. After
+	// the tag of children come those of their series; none means all their state.
+	Tags []uint32
+}
+
+// Mark distinguishes a refill from all others.
+type Mark [3 * tagSize]byte
+
+// NewMark makes a random mark.
+func NewMark() (m Mark) {
+	_, _ = rand.Read(m[:]) // it never fails
+	return m
 }
 
 // LossMoment is the number of digits of the moment of a packed loss.
 const LossMoment = 16
 
-// Losses are those of a key.
+// markPrefix precedes a mark, and is not a tag.
+const markPrefix = "\x00\x00\x00"
+
+// Losses are the losses of a key.
 type Losses []Loss
 
-// Take takes in a section if it is one of a loss, and says whether it is.
+// Take adds the loss in a section if the section is one, and says whether it is.
 func (l *Losses) Take(tag uint32, body []byte) (isLoss bool, err error) {
 	if tag != LossTag {
 		return false, nil
@@ -37,18 +60,33 @@ func (l *Losses) Take(tag uint32, body []byte) (isLoss bool, err error) {
 	if err != nil {
 		return true, errPacked
 	}
-	loss := Loss{Until: until}
-	for t := body[LossMoment:]; len(t) > 0; t = t[tagSize:] {
-		loss.Tags = append(loss.Tags, tagOf(t))
+	loss, tags := Loss{Until: until}, body[LossMoment:]
+	if mark, marked := bytes.CutPrefix(tags, []byte(markPrefix)); marked {
+		if len(mark) < len(loss.Mark) {
+			return true, errPacked
+		}
+		tags = mark[copy(loss.Mark[:], mark):]
+	}
+	for ; len(tags) > 0; tags = tags[tagSize:] {
+		loss.Tags = append(loss.Tags, tagOf(tags))
 	}
 	*l = append(*l, loss)
 	return true, nil
 }
 
+// tags are the tags that losses name, each once.
+func (l Losses) tags() (tags []uint32) {
+	for i := range l {
+		tags = append(tags, l[i].Tags...)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
 func tagOf(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
 
-// Of is the greatest timestamp of a record of which the series with a tag may lack
-// what it did, nil where it lacks none.
+// Of is the greatest timestamp of a record whose effect the series with a tag may lack, nil if it
+// lacks none.
 func (l Losses) Of(tag uint32) (until *int64) {
 	for i := range l {
 		if len(l[i].Tags) > 0 && !slices.Contains(l[i].Tags, tag) {
@@ -64,13 +102,13 @@ func (l Losses) Of(tag uint32) (until *int64) {
 // Salvage is what can be kept of a damaged key.
 type Salvage struct {
 	Kept  []byte   // sections that can be read, without a header
-	Tags  []uint32 // of the series that cannot; none: what was of which is not known
-	Wrong error    // what is damaged; nil where nothing is
+	Tags  []uint32 // of the series that cannot; none if that is unknown
+	Wrong error    // what is damaged; nil if nothing is
 }
 
-// Salvaged finds out what can be kept of packed state: all sections of the series
-// that can be read, and of those that are not known. Where a section has no end,
-// nobody can tell what the rest was of.
+// Salvaged finds what can be kept of packed state: all sections of known series that can be read,
+// and all of unknown ones. After a section without an end, the rest cannot be attributed to any
+// series.
 func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
 	broken := map[uint32]error{}
 	states := map[uint32]State{}
@@ -116,15 +154,67 @@ func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
 	return s
 }
 
-// PackLoss packs kept sections behind a header, and a loss whose moment is to stand
-// between before and after, in LossMoment digits.
-func PackLoss(kept []byte, tags []uint32, nonce Nonce) (before, after []byte) {
-	for _, tag := range tags {
-		after = appendTag(after, tag)
+// AppendLoss appends the section of a loss.
+func AppendLoss(dst []byte, l Loss) []byte { return appendSection(dst, LossTag, l.body()) }
+
+func (l *Loss) body() []byte {
+	body := fmt.Appendf(nil, "%0*d", LossMoment, l.Until)
+	if l.Mark != (Mark{}) {
+		body = append(append(body, markPrefix...), l.Mark[:]...)
 	}
-	section := appendSection(nil, LossTag, append(make([]byte, LossMoment), after...))
-	before = append(make([]byte, headerSize), kept...)
-	before = append(before, section[:len(section)-LossMoment-len(after)]...)
-	putHeader(before, len(before)+LossMoment+len(after), nonce)
-	return before, after
+	for _, tag := range l.Tags {
+		body = appendTag(body, tag)
+	}
+	return body
 }
+
+// PackLoss packs kept sections after a header, and a loss whose moment, in LossMoment digits,
+// belongs between before and after.
+func PackLoss(kept []byte, l Loss, nonce Nonce) (before, after []byte) {
+	body := l.body()
+	before = appendSection(append(make([]byte, headerSize), kept...), LossTag, body)
+	putHeader(before, len(before), nonce)
+	at := len(before) - len(body)
+	return before[:at], body[LossMoment:]
+}
+
+// unmark removes the marks of losses: the state changes so that a running refill no longer fits it.
+func unmark(packed []byte) {
+	_ = Sections(packed, func(tag uint32, body []byte) error {
+		if isMarked(tag, body) {
+			clear(body[LossMoment:][:len(markPrefix)+len(Mark{})])
+		}
+		return nil
+	})
+}
+
+// isMarked says whether a section is a loss that waits for a refill.
+func isMarked(tag uint32, body []byte) bool {
+	var found Losses
+	isLoss, err := found.Take(tag, body)
+	return isLoss && err == nil && found[0].Mark != Mark{}
+}
+
+// Without are the sections of packed state without those of some tags, and without a header.
+func Without(packed []byte, gone func(tag uint32) bool) (left []byte) {
+	_ = Sections(packed, func(tag uint32, body []byte) error {
+		if !gone(tag) {
+			left = appendSection(left, tag, body)
+		}
+		return nil
+	})
+	return left
+}
+
+// Refilled is the result of a refill: the compacted state, and what is lost nonetheless.
+func Refilled(compacted []byte, lost Losses, nonce Nonce) []byte {
+	packed := append(make([]byte, headerSize), Without(compacted, func(uint32) bool { return false })...)
+	for _, l := range lost {
+		packed = AppendLoss(packed, l)
+	}
+	putHeader(packed, len(packed), nonce)
+	return packed
+}
+
+// HeaderSize is the length of the header of compacted state.
+const HeaderSize = headerSize

@@ -2,20 +2,19 @@ package packed
 
 import "github.com/weir-stream/weir/state"
 
-// Pool gives out empty states, and takes back those that are no longer used, so
-// that not each is made anew. It serves one goroutine. Its zero value is empty.
-type Pool struct{ places map[*state.Series]*place }
+// pool reuses states that are no longer needed, which saves allocations. It serves one goroutine.
+// Its zero value is empty.
+type pool struct{ spares map[*state.Series]*spare }
 
-// place is that of one series.
-type place struct{ free State } // nil for none
+// spare is the unused state of one series.
+type spare struct{ free State } // nil for none
 
-// emptied are states that can be used once more: what they have answered does
-// not hang on them.
+// emptied are states that can be reused: their answers do not alias them.
 type emptied interface{ empty() }
 
-// Emptied empties a state for another use, and says whether it could: a state that cannot
-// be emptied is of no further use.
-func Emptied(used State) bool {
+// emptyState empties a state for reuse, and says whether it could; otherwise the state is of no
+// further use.
+func emptyState(used State) bool {
 	e, ok := used.(emptied)
 	if ok {
 		e.empty()
@@ -23,29 +22,28 @@ func Emptied(used State) bool {
 	return ok
 }
 
-// Take is an empty state of a series, with a secret. Those that hash with it are not
-// used once more, so what lies in the pool has none.
-func (s *Pool) Take(series *state.Series, secret Secret) State {
-	if p := s.places[series]; p != nil && p.free != nil {
+// take returns an empty state of a series, for merging and packing: it has no secret to hash with.
+func (s *pool) take(series *state.Series) State {
+	if p := s.spares[series]; p != nil && p.free != nil {
 		free := p.free
 		p.free = nil
 		return free
 	}
-	return NewKeyed(series, secret)
+	return New(series)
 }
 
-// Put takes back a state of a series. It must not be used any more.
-func (s *Pool) Put(series *state.Series, used State) {
-	if !Emptied(used) {
+// put returns a state of a series to the pool. It must not be used any more.
+func (s *pool) put(series *state.Series, used State) {
+	if !emptyState(used) {
 		return
 	}
-	p := s.places[series]
+	p := s.spares[series]
 	if p == nil {
-		if s.places == nil {
-			s.places = map[*state.Series]*place{}
+		if s.spares == nil {
+			s.spares = map[*state.Series]*spare{}
 		}
-		p = &place{}
-		s.places[series] = p
+		p = &spare{}
+		s.spares[series] = p
 	}
 	p.free = used
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A state that was used before holds nothing of that, and what it has answered
-// does not change with it.
+// A reused state holds nothing from its earlier use, whose answers do not change with it.
 func TestPoolGivesEmptyStates(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
-	var pool Pool
+	var pool pool
 	reused := 0
 	for _, s := range everySeries() {
-		used := pool.Take(s, Secret{})
+		used := pool.take(s)
 		for range 50 {
 			used.Apply(randomOp(random, s))
 		}
@@ -29,10 +28,10 @@ func TestPoolGivesEmptyStates(t *testing.T) {
 		answered := used.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
 		said := fmt.Sprintf("%+v", answered)
 		used.Prune(s.TileOf(110 * day))
-		pool.Put(s, used)
-		again, fresh := pool.Take(s, Secret{}), New(s)
+		pool.put(s, used)
+		again, fresh := pool.take(s), New(s)
 		if again != used {
-			continue // it is made anew each time
+			continue // it is recreated each time
 		}
 		reused++
 		if diff := cmp.Diff(look(s, fresh), look(s, again)); diff != "" {
@@ -51,7 +50,7 @@ func TestPoolGivesEmptyStates(t *testing.T) {
 		if got := fmt.Sprintf("%+v", answered); got != said {
 			t.Errorf("%s of %s had answered\n%s\nand this is now\n%s", s.Measure, s.Type, said, got)
 		}
-		if pool.Take(s, Secret{}) == again {
+		if pool.take(s) == again {
 			t.Errorf("%s of %s is given out twice", s.Measure, s.Type)
 		}
 	}

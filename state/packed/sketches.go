@@ -8,12 +8,12 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// sketches are HyperLogLogs by tile. Packed, each is the distance from the tile
-// before, and the sketch.
+// sketches are HyperLogLogs by tile. Packed, each is the distance from the previous tile, then the
+// sketch.
 type sketches struct {
 	series *state.Series
 	tiles  map[int64]*hyperLogLog
-	spare  []*hyperLogLog // empty ones, of tiles that there were
+	spare  []*hyperLogLog // empty ones, from dropped tiles
 }
 
 var packedSketches = packing{
@@ -58,17 +58,9 @@ func (s *sketches) Merge(packed []byte) error {
 	return r.err
 }
 
-func (s *sketches) Append(dst []byte) []byte {
-	before := firstTile(s.series)
-	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
-		dst = binary.AppendVarint(dst, tile-before)
-		before = tile
-		dst = s.tiles[tile].pack(dst)
-	}
-	return dst
-}
+func (s *sketches) Append(dst []byte) []byte { return appendTiles(dst, s.series, s.tiles) }
 
-// appendSketchOp packs a sketch of one value.
+// appendSketchMutation packs a sketch of one value.
 func appendSketchMutation(dst, value []byte, distance int64) []byte {
 	dst = binary.AppendVarint(dst, distance)
 	register, rank := registerOf(value)
@@ -109,14 +101,7 @@ func (s *sketches) squeeze() bool {
 	return true
 }
 
-func (s *sketches) Prune(first int64) (empty bool) {
-	for tile := range s.tiles {
-		if tile < first {
-			delete(s.tiles, tile)
-		}
-	}
-	return len(s.tiles) == 0
-}
+func (s *sketches) Prune(first int64) (empty bool) { return pruneTiles(s.tiles, first) }
 
 func (s *sketches) held() []int64 { return slices.Collect(maps.Keys(s.tiles)) }
 

@@ -1,58 +1,74 @@
-// Package packed is what a series holds of an entity: in memory, where it takes
-// in operations and answers reads, and packed into bytes, where it is kept.
+// Package packed is the state of a series for one entity: in memory, where mutations are
+// applied and reads answered, and packed into bytes, as it is stored.
 //
-// Packed operations have the form of a packed state, so an operation is written
-// by appending it, unread: to pack, to append and to merge gives what applying
-// would have given. The order of operations does not matter but for a log's, for
-// the first and last values of one millisecond, for the last digits of moments, and
-// to which values a filter takes for others.
+// A packed mutation has the encoding of a packed state, so a mutation is written by appending it,
+// without reading the state: packing, appending and merging equals applying. The order of mutations
+// matters only for logs, for the first and last values of one millisecond, for the last digits of
+// moments, and for the false positives of filters.
 package packed
 
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/weir-stream/weir/state"
 )
 
-// State is what one series holds of one entity.
+// State is the state of one series for one entity.
 type State interface {
-	// Apply takes in an operation.
+	// Apply applies a mutation.
 	Apply(op *state.Mutation)
-	// Merge takes in what Append or AppendOp has packed, which must not change
-	// after that. The error is that they have not.
+	// Merge merges what Append or AppendOp has packed, which must not change afterwards. It fails
+	// on other bytes.
 	Merge(packed []byte) error
 	// Append packs the state.
 	Append(dst []byte) []byte
-	// Read is what the state holds in the tiles wanted. It holds until the state
-	// is changed.
+	// Read is what the state holds in the tiles wanted. It is valid until the state changes.
 	Read(r *state.Read) state.WindowState
-	// Prune drops what lies before the first tile kept, as far as it is cheap to
-	// find, and says whether nothing is left.
+	// Prune drops what lies before the first tile kept, as far as that is cheap, and says whether
+	// nothing is left.
 	Prune(first int64) (empty bool)
 }
 
-// packedEpoch is 2024-01-01. Tiles and times are packed as their distance from
-// it: a day of these years takes two bytes.
+// packedEpoch is 2024-01-01. Tiles and times are packed as their distance from it: a day of these
+// years takes two bytes.
 const packedEpoch = 1704067200000
 
-// firstTile is the tile from which the distance of the first tile packed is.
+// firstTile is the tile from which the first packed tile is counted.
 func firstTile(s *state.Series) int64 { return s.TileOf(packedEpoch) }
 
-// errPacked is what bytes are that this package cannot have packed.
+// appendTiles packs what is held by tile: of each the distance from the tile before, and its content.
+func appendTiles[T interface{ pack(dst []byte) []byte }](dst []byte, s *state.Series, tiles map[int64]T) []byte {
+	before := firstTile(s)
+	for _, tile := range slices.Sorted(maps.Keys(tiles)) {
+		dst = binary.AppendVarint(dst, tile-before)
+		before = tile
+		dst = tiles[tile].pack(dst)
+	}
+	return dst
+}
+
+// pruneTiles drops what is held of tiles before the first one kept, and says whether nothing is left.
+func pruneTiles[T any](tiles map[int64]T, first int64) (empty bool) {
+	maps.DeleteFunc(tiles, func(tile int64, _ T) bool { return tile < first })
+	return len(tiles) == 0
+}
+
+// errPacked is the error for bytes that this package cannot have packed.
 var errPacked = errors.New("the state is damaged")
 
-// reader takes packed numbers and texts off the front of bytes. After an error
-// it gives zeros.
+// decoder reads packed numbers and texts. After an error it returns zeros.
 type decoder struct {
 	packed []byte
-	at     int // what comes next
+	at     int // next byte
 	err    error
 }
 
-// rest is how many bytes are left.
+// rest is the number of bytes left.
 func (r *decoder) rest() int { return len(r.packed) - r.at }
 
 func (r *decoder) more() bool { return r.err == nil && r.rest() > 0 }
@@ -67,7 +83,7 @@ func (r *decoder) varint() int64 {
 }
 
 func (r *decoder) uvarint() uint64 {
-	if r.rest() > 0 && r.packed[r.at] < 0x80 { // most numbers are of one byte
+	if r.rest() > 0 && r.packed[r.at] < 0x80 { // most numbers have one byte
 		r.at++
 		return uint64(r.packed[r.at-1])
 	}
@@ -83,8 +99,8 @@ func (r *decoder) uvarint() uint64 {
 // mostWide is the greatest length of a varint of 128 bits.
 const mostWide = 19
 
-// appendWideVarint appends a number of 128 bits, see value.Value, such that one of 64
-// bits has the form of any other varint.
+// appendWideVarint appends a number of 128 bits, see value.Value; one that fits into 64 bits is
+// encoded like any other varint.
 func appendWideVarint(dst []byte, num, carry int64) []byte {
 	high := carry + num>>63
 	sign := uint64(high >> 63)
@@ -130,7 +146,7 @@ func (r *decoder) float() float64 {
 	return 0
 }
 
-// view is b as a string without a copy.
+// view is b as a string, without a copy.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // bytes aliases the bytes read from.

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// together is one bucket of what some hold together.
+// together is one bucket with the total of some.
 func together(s *state.Series, tiles []state.Bucket) (all []state.Bucket) {
 	for i, b := range tiles {
 		switch order := s.Measure.Order(); {
@@ -25,7 +25,7 @@ func together(s *state.Series, tiles []state.Bucket) (all []state.Bucket) {
 	return all
 }
 
-// Totals are what the tiles hold together, in every window, also of sums of more than 64 bits.
+// Totals equal the sum of the tiles in every window, also for sums of more than 64 bits.
 func TestTotals(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	tested := 0
@@ -35,7 +35,7 @@ func TestTotals(t *testing.T) {
 		}
 		tested++
 		for range 100 {
-			held, totals := New(s), new(Totals)
+			held, totals := New(s), new(totals)
 			totals.Reset(s)
 			windows := []state.Read{{First: 0, Last: 1}, {First: 1 << 40, Last: 1 << 41}}
 			for range 5 {
@@ -43,7 +43,7 @@ func TestTotals(t *testing.T) {
 				windows = append(windows, state.Read{Series: s, First: first, Last: first + random.Int64N(13)})
 			}
 			for _, w := range windows {
-				totals.Over(w.First, w.Last)
+				totals.over(w.First, w.Last)
 			}
 			for range random.IntN(4) {
 				var part []byte
@@ -81,7 +81,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// A sum of floats is rounded once, by who has all of its tiles.
+// A sum of floats must be rounded once, with all tiles at hand.
 func TestSumsOfFloatsHaveNoTotals(t *testing.T) {
 	for _, s := range everySeries() {
 		want := s.Layout() == state.Tiles && (s.Measure != state.Sum || s.Type != value.Float)
@@ -91,15 +91,15 @@ func TestSumsOfFloatsHaveNoTotals(t *testing.T) {
 	}
 }
 
-// What damages a state damages its totals.
+// Damage to a state is damage to its totals.
 func TestDamagedTotals(t *testing.T) {
 	for _, s := range everySeries() {
 		if !HasTotals(s) {
 			continue
 		}
-		totals := new(Totals)
+		totals := new(totals)
 		totals.Reset(s)
-		totals.Over(0, 1<<40)
+		totals.over(0, 1<<40)
 		if err := totals.Merge([]byte{2}); err == nil {
 			t.Errorf("%v of %v: a tile without a number is taken", s.Measure, s.Type)
 		}

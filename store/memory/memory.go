@@ -1,6 +1,6 @@
-// Package memory keeps state in the process's memory: what package redisstore keeps
-// in Redis, with the same meaning, for replays of history that end with the
-// process. It claims no partitions: every batch applied counts.
+// Package memory keeps state in the memory of the process, with the same meaning as package
+// redisstore does in Redis, for replays of history that end with the process. It has no claims:
+// every batch is applied.
 package memory
 
 import (
@@ -17,14 +17,14 @@ var _ store.Reader = (*Store)(nil)
 // Store is the state of one replay. It serves one goroutine.
 type Store struct {
 	entries map[key]*entry
-	// swept is the number of entries that the last sweep over all has left.
+	// swept is the number of entries left by the last sweep over all.
 	swept int
-	now   int64 // the greatest of the batches applied
-	// ends are by partition the offset behind the last record applied.
+	now   int64 // the greatest Now of the applied batches
+	// ends holds for each partition the offset after the last record applied.
 	ends map[state.Partition]int64
 
 	secret packed.Secret
-	buffer []byte // that states are packed into
+	buffer []byte // for packing states
 }
 
 // key is a series of an entity.
@@ -33,17 +33,16 @@ type key struct{ series, entity string }
 type entry struct {
 	series *state.Series
 	packed.State
-	size   int // of the state packed, in bytes, when it was looked at last
-	grown  int // about how many have come since
-	beside any // see Follow
+	size   int // packed length of the state, in bytes, when it was last measured
+	grown  int // approximate growth since
+	beside any // see Log
 }
 
-// leastSweep is the number of entries below which none are looked for that no
-// event will touch again.
+// leastSweep is the number of entries below which the store does not look for old ones.
 const leastSweep = 1024
 
-// New returns an empty store that hashes values without a secret: the same events have
-// the same answers each time. Who knows that can make values that are taken for others.
+// New returns an empty store that hashes values without a secret, so the same events always have
+// the same answers. Without a secret, values with equal hashes can be constructed.
 func New() *Store { return NewKeyed(packed.Secret{}) }
 
 // NewKeyed returns an empty store that hashes values with a secret.
@@ -51,7 +50,7 @@ func NewKeyed(secret packed.Secret) *Store {
 	return &Store{entries: map[key]*entry{}, ends: map[state.Partition]int64{}, secret: secret}
 }
 
-// Apply applies a batch; there is no error.
+// Apply applies a batch. It never fails.
 func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 	s.now = max(s.now, b.Now)
 	for i := range b.Ranges {
@@ -77,9 +76,9 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 	return nil
 }
 
-// fit keeps a state that has taken an operation within the bytes that its series
-// allows, as a compaction does in Redis. It is looked at again when it has grown by a
-// quarter of them, so that each operation pays for a few bytes.
+// fit keeps a state after a mutation within the bytes of its series, as a compaction does in Redis.
+// It measures the state again only after it has grown by a quarter of them, so that each mutation
+// pays for a few bytes only.
 func (s *Store) fit(e *entry, op *state.Mutation) {
 	const operation = 8 // a tile, a number, lengths
 	e.grown += len(op.Member) + len(op.Key) + operation
@@ -100,8 +99,8 @@ func (s *Store) entry(series *state.Series, entity []byte) *entry {
 	return e
 }
 
-// sweep drops entities whose state is too old to be asked for. One is due when
-// the entries have doubled, so that it costs little for each.
+// sweep drops entities whose state is too old to be asked for. It runs when the number of entries
+// has doubled, so its cost for each is small.
 func (s *Store) sweep() {
 	for k, e := range s.entries {
 		if e.series.Keep > 0 && e.Prune(e.series.Horizon(s.now)) {
@@ -111,21 +110,20 @@ func (s *Store) sweep() {
 	s.swept = len(s.entries)
 }
 
-// Read answers all reads, in their order. What it returns holds until the next
-// Apply.
+// Read answers all reads, in order. The result is valid until the next Apply.
 func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-	slices := make([]state.WindowState, len(reads))
+	states := make([]state.WindowState, len(reads))
 	for i := range reads {
 		if e := s.entries[key{reads[i].Series.ID, reads[i].Entity}]; e != nil {
-			slices[i] = e.Read(&reads[i])
+			states[i] = e.Read(&reads[i])
 		}
 	}
-	return slices, nil
+	return states, nil
 }
 
-// Log returns the log of an entity in a series of logs, which holds until the next
-// Apply, and the place of its first record; see packed.Follow. Who follows logs keeps
-// something beside each, which goes with it; there is no such place beside an empty log.
+// Log returns the log of an entity in a series of logs, valid until the next Apply, and the
+// position of its first record; see packed.LogOf. Callers may keep data beside each log, which is
+// dropped with it; beside is nil for an empty log.
 func (s *Store) Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
 	e := s.entries[key{series.ID, string(entity)}]
 	if e == nil {
@@ -135,31 +133,27 @@ func (s *Store) Log(series *state.Series, entity []byte) (log state.Log, start i
 	return log, start, &e.beside
 }
 
-// ReadAsIf answers all reads as Read would if a batch had just been applied, but
-// for events that have arrived meanwhile; see packed.Overlay. It changes nothing.
+// ReadOverlay answers all reads as if a batch had just been applied, except its events that have
+// arrived meanwhile; see packed.View. It changes nothing.
 func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	if pending == nil {
 		return s.Read(ctx, reads)
 	}
-	slices := make([]state.WindowState, len(reads))
+	states := make([]state.WindowState, len(reads))
 	for i := range reads {
 		r := &reads[i]
-		thought := map[*state.Series]packed.State{r.Series: s.copied(r.Series, r.Entity)}
-		packed.Overlay(pending, r.Entity, func(series *state.Series) packed.State {
-			if thought[series] == nil && series.Measure == state.RememberID {
-				thought[series] = s.copied(series, r.Entity)
-			}
-			return thought[series]
-		})
-		slices[i] = thought[r.Series].Read(r)
+		view := s.view(r.Entity, r.Series)
+		ids := s.view(r.Entity, packed.IDSeries(nil, pending, r.Series.Group, r.Entity)...)
+		view.Overlay(pending, r.Entity, ids)
+		view.Read(0, r, &states[i])
 	}
-	return slices, nil
+	return states, nil
 }
 
 // Recycle does nothing.
 func (s *Store) Recycle([]state.WindowState) {}
 
-// ReadReplica is ReadAsIf: there are no replicas.
+// ReadReplica is ReadOverlay: there are no replicas.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	slices, err := s.ReadOverlay(ctx, reads, pending)
 	return slices, state.Freshness{}, err
@@ -168,24 +162,26 @@ func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *st
 // Clock is the greatest timestamp of a record applied, in milliseconds.
 func (s *Store) Clock(context.Context) (int64, error) { return s.now, nil }
 
-// History is nil: one plan has written all there is.
+// History is nil: one plan wrote all state.
 func (s *Store) History(context.Context) (*state.History, error) { return nil, nil }
 
-// Applied says whether a record was applied, under whatever plan.
+// Applied says whether a record was applied, under any plan.
 func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
 	p.Topic, _, _ = strings.Cut(p.Topic, "@")
 	return s.ends[p] > offset, nil
 }
 
-// copied is the state of a series of an entity, to be changed.
-func (s *Store) copied(series *state.Series, entity string) packed.State {
-	c := packed.NewKeyed(series, s.secret)
-	if e := s.entries[key{series.ID, entity}]; e != nil {
-		if err := c.Merge(e.Append(nil)); err != nil {
-			panic(err) // it was packed the line before
+// view is a copy of the states of some series of an entity.
+func (s *Store) view(entity string, series ...*state.Series) *packed.View {
+	v := &packed.View{Secret: s.secret}
+	for _, of := range series {
+		var held packed.State
+		if e := s.entries[key{of.ID, entity}]; e != nil {
+			held = e.State
 		}
+		v.AddCopy(of, held)
 	}
-	return c
+	return v
 }
 
 // Len is the number of series of entities that are held.

@@ -6,8 +6,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A record is applied for those who read in shards that have passed it, under
-// whatever plan.
+// A record is applied for reads in shards that have passed it, under any plan.
 func TestApplied(t *testing.T) {
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		under := transactions.WithPlan("v1")
@@ -26,7 +25,7 @@ func TestApplied(t *testing.T) {
 			elsewhere += "'"
 		}
 
-		check("nobody reads the partition", under, 0, false, here)
+		check("no plan has the partition", under, 0, false, here)
 		start(t, s, transactions)
 		if _, err := s.Claim(t.Context(), []state.Partition{transactions}, "v1"); err != nil {
 			t.Fatal(err)

@@ -18,53 +18,53 @@ import (
 )
 
 const (
-	// callOps and callBytes bound the operations of one script call, and with them
-	// the time, under a millisecond, for which it keeps others waiting.
+	// callOps and callBytes bound the mutations of one script call, and so the time, under a
+	// millisecond, for which it blocks others.
 	callOps   = 500
 	callBytes = 64 << 10
-	// passBytes bounds what the calls of one pipeline append to a key. What is over
-	// it goes with the next one, in front of which the key may be compacted: so a
-	// key stays bounded, however many events of one entity a batch has.
+	// passBytes bounds what the calls of one pipeline append to a key. The rest goes with the next
+	// pipeline, before which the key may be compacted: so keys stay bounded, however many events of
+	// one entity a batch has.
 	passBytes = 128 << 10
 )
 
-// writer applies batches. It has memory of its own and serves one goroutine.
+// writer applies batches. It reuses its memory and serves one goroutine.
 type writer struct {
 	store    *Store
 	byShard  [][]int32 // indices in Batch.Updates
 	combiner combiner
 	packer   packed.Packer
 	calls    []scriptCall
-	refused  []scriptCall   // by a full memory
-	appended map[uint64]int // bytes by the hash of a key, in the shard's calls before this one
+	refused  []scriptCall   // because the memory is full
+	appended map[uint64]int // bytes by the hash of a key, in earlier calls of the shard
 	progress []any          // by shard, the progress key
 	sha      any
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
 
-	keeps  []int64 // different times that keys of a call are kept
-	lifeOf []byte  // by key of a call, which of them
+	keeps  []int64 // distinct times for which keys of a call are kept
+	lifeOf []byte  // for each key of a call, the index in keeps
 
 	child, sections []byte // packed of a child
 
-	args  []any    // of all calls of a pass
+	args  []any    // of all calls of a pipeline
 	texts []string // that args point to
-	bytes []byte   // that texts stand in
+	bytes []byte   // that texts are in
 }
 
-// scriptCall is one call under way: what it moves when it succeeds.
+// scriptCall is one call under way, with what it moves on success.
 type scriptCall struct {
 	shard int
-	more  bool // of the batch's operations of the shard come behind it
+	more  bool // the batch has further mutations of the shard
 	cmd   *redis.Cmd
 	keys  []any // the state keys
 	moves []move
 }
 
-// move takes a source's progress in a shard from one position to another.
+// move moves the progress of a range in a shard from one position to another.
 type move struct {
-	source   int
-	from, to state.Position
+	rangeIndex int
+	from, to   state.Position
 }
 
 // NewWriter returns a writer for one goroutine.
@@ -79,29 +79,29 @@ func (s *Store) newWriter() *writer {
 	return w
 }
 
-// Apply applies a batch, each shard's share at once with the shard's progress.
-// For each source of a call the script compares the position that it finds with
-// the one from which the call goes on:
+// Apply applies a batch; each shard's share and the shard's progress change in one step. For each
+// range of a call the script compares the position that it finds with the one from which the call
+// starts:
 //
 //	equal          applied, and the progress moved
 //	greater        applied before, by a request that was sent twice or by another
 //	               owner of the partition: only what lies behind is sent again
-//	less, or none  the store went back in time: the source is marked Behind
+//	less, or none  the store went back in time: the range is marked Behind
 //	of another     the partition was placed in another log, or behind a truncation:
-//	log or epoch   the source is marked Behind
+//	log or epoch   the range is marked Behind
 //
-// Each master has its calls at the same time as the others, and a deadline of its
-// own. Where one does not answer while others do, its shards are marked Lagging.
+// All masters are called concurrently, each with its own deadline. If one does not answer while
+// others do, its shards are marked Lagging.
 //
-// An error means that Redis could not be reached or would not write. What was
-// confirmed until then stands in the sources' Progress; applying the batch
-// again goes on from there, and nothing counts twice.
+// An error means that Redis could not be reached or refused to write. What was confirmed until then
+// is in the Progress of the ranges; applying the batch again continues from there, and nothing
+// counts twice.
 func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	for shard := range w.byShard {
 		w.byShard[shard] = w.byShard[shard][:0]
 	}
 	for i := range b.Updates {
-		shard := state.Shard(b.Updates[i].Hash, len(w.byShard))
+		shard := w.store.ShardOf(&b.Updates[i])
 		w.byShard[shard] = append(w.byShard[shard], int32(i))
 	}
 	if err := w.learnSecret(ctx); err != nil {
@@ -124,7 +124,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		switch {
 		case err == nil:
 		case scriptGone(err) && reloaded < 3:
-			// A server that was restarted, or a new master, forgot the script.
+			// A server that was restarted, or a new master, has not loaded the script.
 			reloaded++
 			if err := w.store.loadScripts(ctx); err != nil {
 				return err
@@ -135,7 +135,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	}
 }
 
-// learnSecret has what is packed hashed with the namespace's secret.
+// learnSecret sets the namespace's secret for hashing.
 func (w *writer) learnSecret(ctx context.Context) (err error) {
 	w.packer.Secret, err = w.store.keyed(ctx)
 	if err == nil && w.packer.Secret == (packed.Secret{}) {
@@ -144,8 +144,8 @@ func (w *writer) learnSecret(ctx context.Context) (err error) {
 	return err
 }
 
-// send sends the calls, and before them what is to be replaced, which changes no
-// answer. Each command has its own error then.
+// send sends the calls, after the replacements, which change no answer. Each command then has its
+// own error.
 func (w *writer) send(ctx context.Context) {
 	shards, commands := w.replace(ctx)
 	for _, c := range w.calls {
@@ -159,7 +159,7 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	at := make([]state.Position, len(b.Ranges)) // from where the next call goes on
+	at := make([]state.Position, len(b.Ranges)) // where the next call starts
 	last := make([]int64, len(b.Ranges))
 	for shard := range w.byShard {
 		for i := range b.Ranges {
@@ -176,23 +176,22 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 				last[i] = max(s.To, at[i].Offset)
 			}
 		}
-		if verify[shard] || len(w.combiner.ops) > 0 {
+		if verify[shard] || len(w.combiner.mutations) > 0 {
 			w.call(ctx, b, shard, at, last, false)
 		}
 	}
 }
 
-// encodeShard makes the calls for what is still to be applied to a shard, but for
-// the last, whose operations are left with the combiner. Full says that the rest
-// must wait for the next pipeline.
+// encodeShard makes the calls for what is still to be applied to a shard, except the last, whose
+// mutations stay in the combiner. If full, the rest must wait for the next pipeline.
 func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
-	before := -1 // the one touched before
+	before := -1 // the previous one of the shard
 	for _, i := range w.byShard[shard] {
 		t := &b.Updates[i]
 		if s := &b.Ranges[t.Range]; s.Behind || t.Offset < at[t.Range].Offset || s.Lags(shard) {
 			continue
 		}
-		// A call has all operations of an event.
+		// A call contains all mutations of an event.
 		if w.combiner.full() && (b.Updates[before].Offset != t.Offset || b.Updates[before].Range != t.Range) {
 			if w.call(ctx, b, shard, at, last, true) {
 				return true
@@ -207,16 +206,16 @@ func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at 
 	return false
 }
 
-// call makes the script call for what the combiner holds, moving the sources
-// from at to last, and lets the next one go on there, if there is more for the
-// shard. Full says that it must not go on in this pipeline.
+// call makes the script call for the combiner's content, moving the ranges from at to last, and
+// advances at if the shard has more. If full, this pipeline must not have further calls of the
+// shard.
 func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
 	start := len(w.args)
 	c := scriptCall{shard: shard, more: more}
 	for i := range b.Ranges {
 		to := moved(at[i], &b.Ranges[i], last[i])
 		if s := &b.Ranges[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || b.EveryShard) {
-			c.moves = append(c.moves, move{source: i, from: at[i], to: to})
+			c.moves = append(c.moves, move{rangeIndex: i, from: at[i], to: to})
 		}
 		at[i] = to
 	}
@@ -231,7 +230,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
 	for _, m := range c.moves {
-		p := b.Ranges[m.source].Partition
+		p := b.Ranges[m.rangeIndex].Partition
 		w.arg(strconv.AppendInt(append(append(w.bytes, p.Topic...), '/'), int64(p.ID), 10))
 		w.arg(m.from.Append(w.bytes))
 		w.arg(m.to.Append(w.bytes))
@@ -261,7 +260,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	return full
 }
 
-// moved is a position of a source moved to an offset in its batch.
+// moved is a range's position moved to an offset in its batch.
 func moved(at state.Position, s *state.PartitionRange, offset int64) state.Position {
 	if offset > at.Offset {
 		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
@@ -269,24 +268,24 @@ func moved(at state.Position, s *state.PartitionRange, offset int64) state.Posit
 	return at
 }
 
-// receive takes in the replies. Of several calls for one shard, those behind
-// one that was not applied could not be applied either and are passed over.
+// receive handles the replies. If one of several calls for a shard was not applied, the later ones
+// could not be applied either and are skipped.
 func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) error {
 	var first error
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
-	failed := -1 // the shard whose earlier call was not applied
+	failed := -1 // the shard with an earlier call that was not applied
 	for _, c := range w.calls {
 		if c.shard == failed {
 			continue
 		}
 		reply, err := c.cmd.Slice()
 		if err != nil {
-			w.store.expiry[c.shard].forget() // what the call was to give its keys
+			w.store.expiry[c.shard].forget() // its keys may lack their times to live
 		}
 		if errors.Is(err, state.ErrUnavailable) && down() == nil {
 			failed = c.shard
 			for _, m := range c.moves {
-				b.Ranges[m.source].Lag(c.shard)
+				b.Ranges[m.rangeIndex].Lag(c.shard)
 			}
 			verify[c.shard] = false
 			continue
@@ -314,9 +313,9 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 	return first
 }
 
-var errReply = errors.New("the script gave an answer of an unknown form")
+var errReply = errors.New("the script gave an answer of an unknown type")
 
-// receiveReply takes in one reply and says whether the call was applied.
+// receiveReply handles one reply and says whether the call was applied.
 func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
 	if len(reply) == 0 {
 		return false, errReply
@@ -339,29 +338,29 @@ func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applie
 			w.addCandidate(c.shard, *c.keys[i-1].(*string), held)
 		}
 		for _, m := range c.moves {
-			b.Ranges[m.source].Progress[c.shard] = m.to
+			b.Ranges[m.rangeIndex].Progress[c.shard] = m.to
 		}
 		return true, nil
 	}
 	if len(reply) != len(c.moves)+1 {
 		return false, errReply
 	}
-	w.store.expiry[c.shard].forget() // its keys were not given what they were to be given
+	w.store.expiry[c.shard].forget() // its keys did not get their times to live
 	for i, m := range c.moves {
 		text, _ := reply[i+1].(string)
 		found, err := state.ParsePosition(text)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", keyspace.ProgressKey(w.store.tags[c.shard]), err)
 		}
-		if source := &b.Ranges[m.source]; found == m.from || found.Continues(m.from, source.Epoch) {
-			source.Progress[c.shard] = found
+		if r := &b.Ranges[m.rangeIndex]; found == m.from || found.Continues(m.from, r.Epoch) {
+			r.Progress[c.shard] = found
 		} else {
-			source.Behind = true
+			r.Behind = true
 		}
 	}
 	return false, nil
 }
 
-// housekeeping is the moment by which state is pruned: one record whose clock
-// is ahead must not prune all.
+// housekeeping is the moment by which state is pruned: one record with a clock ahead must not prune
+// everything.
 func housekeeping(now int64) int64 { return min(now, time.Now().UnixMilli()) }

@@ -98,7 +98,7 @@ for k = 2, #KEYS do
     answer[1] = answer[1] + 1
     if answer[1] == 1 then answer[2] = size.err end
   elseif size >= few and not spared[k - 1] then
-    local value = grown(key, size, #appended)
+    local value = candidate(key, size, #appended)
     if value then
       answer[#answer + 1] = k - 1
       answer[#answer + 1] = value

@@ -9,11 +9,11 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// arg takes w.bytes with one argument appended. The argument is passed as a
-// pointer to a string, which unlike a string or a slice costs no allocation.
+// arg sets w.bytes with one argument appended. The argument is passed as a pointer to a string,
+// which needs no allocation, unlike a string or a slice.
 func (w *writer) arg(grown []byte) {
 	n := len(w.bytes)
-	w.bytes = grown // where it was moved, earlier texts stand on in the old memory
+	w.bytes = grown // if it moved, earlier texts stay in the old memory
 	w.text(viewString(grown[n:]))
 }
 
@@ -24,10 +24,9 @@ func (w *writer) text(s string) {
 	w.args = append(w.args, &w.texts[len(w.texts)-1])
 }
 
-// pack writes the operations on one state key as one argument, and returns its
-// length.
+// pack writes the mutations of one state key as one argument, and returns its length.
 func (w *writer) pack(k *stateKey) int {
-	data, ops := w.bytes, w.combiner.ops
+	data, ops := w.bytes, w.combiner.mutations
 	for i := k.first; i >= 0; i = ops[i].next {
 		switch {
 		case ops[i].packed:
@@ -42,9 +41,9 @@ func (w *writer) pack(k *stateKey) int {
 	return n
 }
 
-// packSection appends the operations on the series of one of a key, of the same child.
+// packSection appends the mutations of the first one's series and child.
 func (w *writer) packSection(dst []byte, first int32, child []byte) []byte {
-	ops := w.combiner.ops
+	ops := w.combiner.mutations
 	series := ops[first].Series
 	w.packer.Begin(series)
 	for j := first; j >= 0; j = ops[j].next {
@@ -56,9 +55,9 @@ func (w *writer) packSection(dst []byte, first int32, child []byte) []byte {
 	return w.packer.End(dst)
 }
 
-// packChild appends the operations on the child that one is on, and on its group.
+// packChild appends the mutations of the first one's child, in its group.
 func (w *writer) packChild(dst []byte, first int32) []byte {
-	ops := w.combiner.ops
+	ops := w.combiner.mutations
 	child, group := ops[first].child, ops[first].Series.Group
 	w.sections = w.sections[:0]
 	for j := first; j >= 0; j = ops[j].next {

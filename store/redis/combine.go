@@ -7,42 +7,41 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// combiner gathers the operations of one script call by state key, and makes
-// one of those that do the same: a hot counter is written once a batch.
+// combiner collects the mutations of one script call by state key, and combines equal ones: a hot
+// counter is written once for each batch.
 type combiner struct {
-	keys  []stateKey
-	ops   []combined
-	bytes int     // of the operations' values
-	table []int32 // open addressing over keys: index + 1, 0 for empty
+	keys      []stateKey
+	mutations []combined
+	bytes     int     // of the mutations' values
+	table     []int32 // open addressing over keys: index + 1, 0 for empty
 }
 
-// stateKey is one key of Redis with the operations on it, those on children of its
-// entity included.
+// stateKey is one Redis key with its mutations, including those of children of its entity.
 type stateKey struct {
 	hash   uint64
 	group  string
 	entity []byte
-	keep   int64 // for how long after a record was written it may be asked for, in ms; 0 for ever
-	first  int32 // its operations, linked: index in ops, -1 for none
+	keep   int64 // how long after a record its state may be asked for, in ms; 0 forever
+	first  int32 // its first mutation in a linked list: index in mutations, -1 for none
 	last   int32
 }
 
 type combined struct {
 	state.Mutation
-	child  []byte // the entity's text where that is a child of the key's, nil otherwise
+	child  []byte // the entity's text if it is a child of the key's entity, else nil
 	next   int32
 	packed bool
 }
 
 func (c *combiner) reset() {
-	c.keys, c.ops, c.bytes = c.keys[:0], c.ops[:0], 0
+	c.keys, c.mutations, c.bytes = c.keys[:0], c.mutations[:0], 0
 	clear(c.table)
 }
 
-// full says whether what it holds is enough for a call.
-func (c *combiner) full() bool { return len(c.ops) >= callOps || c.bytes >= callBytes }
+// full says whether there is enough for a call.
+func (c *combiner) full() bool { return len(c.mutations) >= callOps || c.bytes >= callBytes }
 
-// add takes an operation on an entity whose hash is known.
+// add adds a mutation of an entity whose hash is known.
 func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 	group, keep, child := op.Series.Group, op.Series.GroupKeep, []byte(nil)
 	if op.Series.Parent != "" {
@@ -52,8 +51,8 @@ func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 	key := c.key(entity, hash, group)
 	key.keep = keep
 	if op.Series.Measure.Combines() {
-		for i := key.first; i >= 0; i = c.ops[i].next {
-			if bytes.Equal(c.ops[i].child, child) && c.ops[i].Combine(op) {
+		for i := key.first; i >= 0; i = c.mutations[i].next {
+			if bytes.Equal(c.mutations[i].child, child) && c.mutations[i].Combine(op) {
 				return
 			}
 		}
@@ -61,20 +60,20 @@ func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
 	c.append(key, op, child)
 }
 
-// append adds an operation behind the others of its key.
+// append appends a mutation to those of its key.
 func (c *combiner) append(key *stateKey, op *state.Mutation, child []byte) {
-	c.ops = append(c.ops, combined{Mutation: *op, child: child, next: -1})
+	c.mutations = append(c.mutations, combined{Mutation: *op, child: child, next: -1})
 	c.bytes += len(op.Member) + len(op.Key)
-	added := int32(len(c.ops) - 1)
+	added := int32(len(c.mutations) - 1)
 	if key.first < 0 {
 		key.first = added
 	} else {
-		c.ops[key.last].next = added
+		c.mutations[key.last].next = added
 	}
 	key.last = added
 }
 
-// key finds or makes the state key of a group's entity.
+// key finds or makes the state key of an entity in a group.
 func (c *combiner) key(entity []byte, hash uint64, group string) *stateKey {
 	if len(c.table) < 2*(len(c.keys)+1) {
 		c.grow()

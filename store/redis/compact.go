@@ -18,46 +18,45 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// compactor folds what batches have appended to an entity into one section for
-// each series. It changes no answer, and so has nothing to do with progress. It
-// takes no round trips of its own: what a compaction candidate holds comes with the script's
-// reply, and the next pipeline puts what was compacted in its place.
+// compactor merges what batches have appended to an entity into one section for each series. It
+// changes no answer, and so does not affect progress. It needs no round trips of its own: the
+// content of a candidate comes with the script's reply, and the next pipeline replaces it.
 type compactor struct {
 	candidates []candidate // to be compacted
 	compacted  []compacted
-	sent       []replacement   // with the pipeline under way
+	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
-	// damaged are keys that cannot be compacted, until when, in milliseconds since
-	// 1970, they are not asked for again: they may be long, and would come with
-	// each batch that appends to them.
+	// damaged are keys that cannot be compacted, with the moment, in milliseconds since 1970, until
+	// which they are not requested again: they may be long, and would come with each batch that
+	// appends to them.
 	damaged map[string]int64
 
-	// idleOnly says that candidates are of entities that nothing was written of for long.
+	// idleOnly says that the candidates belong to entities without recent events.
 	idleOnly bool
 
 	fresh packed.Compactor
 	known map[string]map[uint32]*state.Series // by group and tag
-	// embedded are by their parent's group and tag those that have children in it, a series for each.
+	// embedded are the same by their parent's group, one series for each tag.
 	embedded map[string]map[uint32]*state.Series
-	of       []*state.Series // what known was made of
-	dead     deadSeries
+	of       []*state.Series // what known was made from
+	garbage  garbageSeries
 }
 
-// candidate is a key that is worth compacting, and what it held then.
+// candidate is a key to compact, with its content.
 type candidate struct {
 	shard int
 	key   string
 	held  []byte
 }
 
-// compacted is what is to stand in the place of what a key held.
+// compacted is the replacement of a key's content.
 type compacted struct {
 	candidate
 	packed  []byte
 	spilled []spill
 }
 
-// addCandidate notes that a key is worth compacting, and what it holds.
+// addCandidate adds a key to compact, with its content.
 func (c *compactor) addCandidate(shard int, text, held string) {
 	if c.noted[text] {
 		return
@@ -67,10 +66,10 @@ func (c *compactor) addCandidate(shard int, text, held string) {
 	}
 	text = strings.Clone(text)
 	c.noted[text] = true
-	c.candidates = append(c.candidates, candidate{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // it is only read
+	c.candidates = append(c.candidates, candidate{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // read only
 }
 
-// learn takes in the series by group and tag. A batch without records has none.
+// learn registers the series by group and tag. A batch without records has none.
 func (c *compactor) learn(series []*state.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
 		return
@@ -91,8 +90,8 @@ func (c *compactor) learn(series []*state.Series) {
 	}
 }
 
-// replace makes calls that put what was compacted in the place of what it was made
-// of, if that is still there; what was appended since stays behind it.
+// replace makes calls that replace the content that was compacted if it is still there; what was
+// appended since stays after it.
 func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
 	w.sent = w.sent[:0]
 	slices.SortStableFunc(w.compacted, func(a, b compacted) int { return a.shard - b.shard })
@@ -130,9 +129,8 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 	return shards, calls
 }
 
-// compact compacts what compaction candidates hold. Keys whose state is damaged are counted as
-// refused by the batch. What could not be compacted or replaced will be found a candidate
-// again, damaged keys after a while.
+// compact compacts the candidates. Keys with damaged state are counted as refused by the batch.
+// What cannot be compacted or replaced becomes a candidate again, damaged keys after a while.
 func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	w.receiveSpilled()
 	candidates := w.candidates
@@ -146,12 +144,12 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		}
 	}
 	w.learn(b.Series)
-	if err := w.markDead(ctx, candidates); err != nil {
+	if err := w.findGarbage(ctx, candidates); err != nil {
 		for _, h := range candidates {
 			delete(w.noted, h.key)
 		}
 		if errors.Is(err, state.ErrUnavailable) {
-			return nil // they will be found again
+			return nil // they become candidates again
 		}
 		return err
 	}
@@ -166,12 +164,15 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 			}
 			continue
 		}
+		if w.fresh.Cut {
+			b.CutKeys++
+		}
 		w.compacted = append(w.compacted, done)
 	}
 	return nil
 }
 
-// children says which series the children have that are embedded in a group.
+// children returns the series of the children embedded in a group.
 func (c *compactor) children(group string) func(tag uint32) func(tag uint32) *state.Series {
 	return func(tag uint32) func(tag uint32) *state.Series {
 		child := c.embedded[group][tag]
@@ -182,8 +183,8 @@ func (c *compactor) children(group string) func(tag uint32) func(tag uint32) *st
 	}
 }
 
-// spills are the children that do not stay with a parent: their keys, for how many seconds those live, and
-// what is appended to them.
+// spills are the children that leave their parent: their keys, times to live in seconds, and what
+// is appended to them.
 func (w *writer) spills(h candidate, group string, children []packed.Child) (list []spill) {
 	parent := h.key[len(w.store.tags[h.shard])+len(group)+1:]
 	for _, c := range children {
@@ -200,24 +201,24 @@ func (w *writer) spills(h candidate, group string, children []packed.Child) (lis
 	return list
 }
 
-// spill is what is appended to a child's own key.
+// spill is an append to a child's own key.
 type spill struct {
 	key      string
-	lives    int64 // seconds, 0 for ever
+	lives    int64 // seconds, 0 forever
 	sections []byte
 }
 
-// replacement is a call that puts what was compacted in its place.
+// replacement is a call that replaces a key's content with its compaction.
 type replacement struct {
 	*redis.Cmd
 	shard int
-	keys  []string // of children that it spills to
+	keys  []string // of spilled children
 }
 
-// receiveSpilled takes in which children's keys are worth compacting.
+// receiveSpilled adds the children's keys that are long enough to compact.
 func (w *writer) receiveSpilled() {
 	for _, r := range w.sent {
-		reply, _ := r.Slice() // where it has failed, the parent is found again
+		reply, _ := r.Slice() // if it failed, the parent becomes a candidate again
 		for found := reply; len(found) > 2; found = found[2:] {
 			i, isNumber := found[1].(int64)
 			held, isText := found[2].(string)
@@ -228,14 +229,13 @@ func (w *writer) receiveSpilled() {
 	}
 }
 
-// damagedRest is for how long a damaged key is left alone: an operator may have
-// dropped what was damaged by then.
+// damagedRest is how long a damaged key is left alone; an operator may drop the damage meanwhile.
 const (
 	damagedRest = time.Minute
-	mostDamaged = 10_000 // keys that are remembered
+	mostDamaged = 10_000 // keys remembered
 )
 
-// rest has a damaged key left alone for a while.
+// rest leaves a damaged key alone for a while.
 func (w *writer) rest(key string) {
 	if w.damaged == nil || len(w.damaged) >= mostDamaged {
 		w.damaged = map[string]int64{}
@@ -243,7 +243,7 @@ func (w *writer) rest(key string) {
 	w.damaged[key] = w.now + damagedRest.Milliseconds()
 }
 
-// isDamaged says whether a key is to be left alone.
+// isDamaged says whether to leave a key alone.
 func (w *writer) isDamaged(key string) bool {
 	until, ok := w.damaged[key]
 	if ok && w.now >= until {
@@ -253,15 +253,15 @@ func (w *writer) isDamaged(key string) bool {
 	return ok
 }
 
-// spare writes which keys are not to be handed out: those that a call before this
-// one may have handed out, and those that are damaged.
+// spare writes which keys must not be returned as candidates: those that an earlier call may have
+// returned, and damaged ones.
 func (w *writer) spare(keys []stateKey, names []any) {
 	if len(w.appended) == 0 && len(w.damaged) == 0 {
 		w.num(0)
 		return
 	}
 	at := len(w.args)
-	w.num(0) // until they are counted
+	w.num(0) // placeholder for their number
 	for i := range keys {
 		if _, ok := w.appended[keys[i].hash]; ok || w.isDamaged(*names[i].(*string)) {
 			w.num(int64(i + 1))
@@ -270,7 +270,7 @@ func (w *writer) spare(keys []stateKey, names []any) {
 	w.args[at] = len(w.args) - at - 1
 }
 
-// fold compacts what a key holds.
+// fold compacts the content of a key.
 func (w *writer) fold(h candidate, now int64) (compacted, error) {
 	group := w.groupOf(h)
 	known := w.known[group]
@@ -278,7 +278,7 @@ func (w *writer) fold(h candidate, now int64) (compacted, error) {
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	room := make([]byte, 0, len(h.held))
-	made, err := w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.dead.has, now, nonce)
+	made, err := w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.garbage.has, now, nonce)
 	return compacted{h, made, w.spills(h, group, w.fresh.Spilled)}, err
 }
 
@@ -288,12 +288,12 @@ func (w *writer) groupOf(h candidate) string {
 	return group
 }
 
-// shortest is how many bytes go as they are where they prove what is replaced:
-// few are compared sooner than their SHA-1 is taken.
+// shortest is the length up to which content is sent whole as its own proof: comparing it is faster
+// than its SHA-1.
 const shortest = 256
 
-// proof is what the script knows by that a key still begins with what it held:
-// that itself, or of what is long its SHA-1 as redis.sha1hex has it.
+// proof lets the script check that a key still begins with certain content: short content itself,
+// or the SHA-1 of long content, as redis.sha1hex writes it.
 func proof(held []byte) any {
 	if len(held) <= shortest {
 		return held
@@ -302,22 +302,21 @@ func proof(held []byte) any {
 	return hex.EncodeToString(sum[:])
 }
 
-// A full memory (maxmemory, with noeviction) refuses batches. Nothing would be
-// compacted then, as keys that are worth it come with the replies of batches; so the
-// keys that a refused batch is about are read and compacted instead. That makes room
-// by what they hold twice or no longer need, and the batch is tried again.
+// A full memory (maxmemory with noeviction) refuses batches. Nothing would be compacted then,
+// because candidates come with the replies of batches; so the keys of a refused batch are read and
+// compacted instead. That frees what they hold twice or no longer need, and the batch is tried
+// again.
 
 // memoryFull says whether a server refuses to write because its memory is full.
 func memoryFull(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "OOM ") }
 
-// relieved is how many keys are read at most for a batch that was refused, and
-// worthRelief how long one must be.
+// relieved bounds the keys read for a refused batch, and worthRelief is the least length of one.
 const (
 	relieved    = 1000
 	worthRelief = 32
 )
 
-// relieve has the keys of calls compacted that a full memory has refused.
+// relieve compacts the keys of calls that a full memory has refused.
 func (w *writer) relieve(ctx context.Context) {
 	var shards []int
 	var keys []any
@@ -334,7 +333,7 @@ func (w *writer) relieve(ctx context.Context) {
 	}
 	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[i] })
 	for i, key := range keys {
-		// Where it cannot be read, it is tried again with the batch.
+		// A key that cannot be read is tried again with the batch.
 		if text := held[i].Val(); len(text) >= worthRelief {
 			w.addCandidate(shards[i], *key.(*string), text)
 		}

@@ -36,7 +36,7 @@ local function spill(child, sections, seconds)
   elseif size == #sections or shorter(key, seconds) then
     call('EXPIRE', key, seconds)
   end
-  local value = size >= few and size > #sections and grown(key, size, #sections)
+  local value = size >= few and size > #sections and candidate(key, size, #sections)
   if value then
     answer[#answer + 1] = child
     answer[#answer + 1] = value

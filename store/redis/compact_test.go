@@ -14,8 +14,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// tend lets a writer compact what it has found a candidate: with one batch it is compacted,
-// with the next one replaced.
+// tend lets a writer compact its candidates: one batch compacts them, the next one replaces them.
 func tend(t *testing.T, s *Store, w *writer) (refused int, refusal, key string) {
 	for range 2 {
 		b := begin(t, s, transactions)
@@ -28,8 +27,8 @@ func tend(t *testing.T, s *Store, w *writer) (refused int, refusal, key string) 
 	return refused, refusal, key
 }
 
-// What is no longer kept goes, what is kept stays, a key does not grow without
-// bound, and it expires only later.
+// What is no longer kept is dropped, what is kept stays, a key does not grow without bound, and its
+// time to live is only extended.
 func TestCompactionPrunes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -54,13 +53,13 @@ func TestCompactionPrunes(t *testing.T) {
 			t.Errorf("%s expires after %v, want a little more than 9 days", key, ttl)
 		}
 		if ttl := s.redis.TTL(ctx, string(keyspace.AppendKey(nil, s.tags[0], ever.Group, []byte("d1")))).Val(); ttl != -1 {
-			t.Errorf("what is kept for ever expires after %v", ttl)
+			t.Errorf("what is kept forever expires after %v", ttl)
 		}
 	})
 }
 
-// Series that the definitions no longer have stay as they were written.
-func TestCompactionLeavesTheUnknown(t *testing.T) {
+// Series that the definitions no longer have stay as written.
+func TestCompactionKeepsUnknownSeries(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()
@@ -75,9 +74,19 @@ func TestCompactionLeavesTheUnknown(t *testing.T) {
 	})
 }
 
-// Series that nobody has had for long go; those that somebody had lately, and
-// those of which nothing is known, stay.
-func TestCompactionDropsTheDead(t *testing.T) {
+// applyTwenty applies 20 events of a device, from an offset on, so that its key is compacted, with definitions of one series.
+func applyTwenty(t *testing.T, s *Store, w *writer, from int64) {
+	t.Helper()
+	for offset := from; offset < from+20; offset++ {
+		b := begin(t, s, transactions)
+		fill(b, 0, event{device: "d1", user: "u1", time: 101 * day, cents: 5, offset: offset})
+		b.Series = []*state.Series{events}
+		apply(t, w, b)
+	}
+}
+
+// Series that nobody has used for long are dropped; series in recent use, and unknown ones, stay.
+func TestCompactionDropsGarbage(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -90,14 +99,7 @@ func TestCompactionDropsTheDead(t *testing.T) {
 		register("old", amount, 25*time.Hour)
 		register("lately", weight, 23*time.Hour)
 		w := s.newWriter()
-		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
-		for event.offset < 20 {
-			b := begin(t, s, transactions)
-			fill(b, 0, event)
-			b.Series = []*state.Series{events}
-			apply(t, w, b)
-			event.offset++
-		}
+		applyTwenty(t, s, w, 0)
 		numbers := func() (list []int) {
 			slices, err := s.Read(ctx, []state.Read{
 				{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: amount, Entity: "d1", First: 101, Last: 101},
@@ -116,28 +118,22 @@ func TestCompactionDropsTheDead(t *testing.T) {
 			return list
 		}
 		if got := numbers(); got[0] != 20 || got[1] > 10*5 || got[2] != 20*5 || got[3] != 5 {
-			t.Errorf("the numbers are %v, want 20, not all of 100 that are dead, 100 and 5", got)
+			t.Errorf("the numbers are %v, want 20, not all of 100 that are garbage, 100 and 5", got)
 		}
-		// What comes back to life stays from then on.
-		dead := numbers()[1]
+		// Series that come back into use stay from then on.
+		unused := numbers()[1]
 		register("again", amount, 0)
-		for event.offset < 40 {
-			b := begin(t, s, transactions)
-			fill(b, 0, event)
-			b.Series = []*state.Series{events}
-			apply(t, w, b)
-			event.offset++
-		}
-		if got := numbers(); got[1] != dead+20*5 {
-			t.Errorf("of the series that came back there is %d, want %d", got[1], dead+20*5)
+		applyTwenty(t, s, w, 20)
+		if got := numbers(); got[1] != unused+20*5 {
+			t.Errorf("of the series that came back there is %d, want %d", got[1], unused+20*5)
 		}
 	})
 }
 
-// In a copy of the namespace that is older than a day, nobody has used a plan for that long.
-// What a plan keeps that has a partition stays all the same: whoever applies it may not
-// have said so yet, or cannot.
-func TestCompactionInAnOldCopy(t *testing.T) {
+// In a copy of the namespace that is older than a day, no plan has been used for that long. State
+// of a plan that has a partition stays nonetheless: its processors may not have registered yet, or
+// cannot.
+func TestCompactionInAStaleCopy(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		live := &state.Plan{Version: "live", Retained: map[string]state.Retention{amount.ID + ".x": {}}}
@@ -149,14 +145,7 @@ func TestCompactionInAnOldCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := s.newWriter()
-		event := event{device: "d1", user: "u1", time: 101 * day, cents: 5}
-		for event.offset < 20 {
-			b := begin(t, s, transactions)
-			fill(b, 0, event)
-			b.Series = []*state.Series{events}
-			apply(t, w, b)
-			event.offset++
-		}
+		applyTwenty(t, s, w, 0)
 		read, err := s.Read(t.Context(), []state.Read{{Series: amount, Entity: "d1", First: 101, Last: 101}})
 		if err != nil {
 			t.Fatal(err)
@@ -197,9 +186,8 @@ func (*unlisted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// Where the dead could not be listed, the keys that were read are compacted once
-// they can be.
-func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
+// If garbage cannot be listed, the keys that were read are compacted later.
+func TestCompactionAfterGarbageCouldNotBeListed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -211,7 +199,7 @@ func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
 		write := func() error {
 			b := begin(t, s, transactions)
 			fill(b, 0, event)
-			b.Series = []*state.Series{events} // so that the others may be dead
+			b.Series = []*state.Series{events} // so that the others may be garbage
 			event.offset++
 			return w.Apply(ctx, b)
 		}
@@ -238,9 +226,9 @@ func TestCompactionAfterTheDeadCouldNotBeListed(t *testing.T) {
 	})
 }
 
-// A compaction that comes after another one, or after the store has gone back
-// in time, changes nothing; what was appended meanwhile stays.
-func TestCompactionThatIsTooLate(t *testing.T) {
+// A compaction after another one, or after the store went back in time, changes nothing; what was
+// appended meanwhile stays.
+func TestCompactionComesTooLate(t *testing.T) {
 	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 3) })
 	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 30) })
 }
@@ -280,7 +268,7 @@ func compactTooLate(t *testing.T, before int) {
 			t.Fatal(err)
 		}
 		replace := func() int64 {
-			reply, err := s.redis.Eval(ctx, compactSource, []string{key}, 1, len(held), proof(held), stale.packed, 0).Int64Slice()
+			reply, err := s.redis.Eval(ctx, compactLua, []string{key}, 1, len(held), proof(held), stale.packed, 0).Int64Slice()
 			if err != nil || len(reply) != 1 {
 				t.Fatal(reply, err)
 			}

@@ -31,7 +31,7 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	followed, err := s.Follow(t.Context(), reads)
+	followed, err := s.Snapshot(t.Context(), reads)
 	if err != nil {
 		t.Fatal(err)
 	}

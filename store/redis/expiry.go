@@ -11,63 +11,60 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// defaultSlack is how much longer than asked for keys live, so that neither a late
-// event, nor processors that were away for a while, nor a clock that is off meets
-// an expired key.
+// defaultSlack is how much longer than needed keys live, so that late events, processors that were
+// away for a while, and clock errors do not meet expired keys.
 const defaultSlack = time.Hour
 
-// Slack sets how much longer than asked for keys live. Processors may be away for
-// that long, and the answers of a lag that has grown by more say what may be missing.
-// All processes of a namespace need the same.
+// Slack sets how much longer than needed keys live. Processors may be away for that long; if the
+// lag grows by more, answers say what may be missing. All processes of a namespace need the same
+// setting.
 func Slack(d time.Duration) Option { return func(s *Store) { s.slack = d } }
 
-// expiry decides which keys of one shard need a new time to live. Every key lives
-// an 8th of its time longer than asked for, so those that were given their time
-// less than that ago need none: of busy ones, few writes pay for it. All writers of
-// a store share one, for an entity's events come through several partitions. It
-// serves whoever holds its lock. A map would be as fast (BenchmarkTimesToLive), but it would
-// grow with the number of keys.
+// expiry decides which keys of one shard need a new time to live. Every key lives an 8th of its
+// time longer than needed, so keys that were given their time more recently need no new one: for
+// busy keys, few writes pay for it. All writers of a store share one, because an entity's events
+// come through several partitions. It must be used under its lock. A map would be as fast
+// (BenchmarkTimesToLive), but would grow with the number of keys.
 type expiry struct {
 	sync.Mutex
-	// places hold what was given to which key. A key may stand in either of two
-	// that are beside each other, and takes that of the one whose time is longer
-	// ago. A key that has lost its place is given time again: that costs a command.
-	places []expiryEntry
-	// generation is mixed into the hashes of keys: what was given before it changed
-	// is of no key any more.
+	// entries record when keys were given their time. A key may be in either of two neighbouring
+	// entries, and replaces the older one. A key that lost its entry is given its time again, which
+	// costs a command.
+	entries []expiryEntry
+	// generation is mixed into the hashes of keys: entries of earlier generations match no key.
 	generation uint64
 }
 
-// place is when a key was given its time to live, in milliseconds since 1970.
+// expiryEntry is when a key was given its time to live, in milliseconds since 1970.
 type expiryEntry struct {
 	mixed uint64 // the key's hash and the generation
 	given int64
 }
 
-// expiryPlaces is how many all shards have, about: they take 16 MB.
+// expiryEntries is about the number of entries over all shards: they take 16 MB.
 const expiryEntries = 1 << 20
 
-// newExpiries makes one for each shard. The number of places is a power of two.
+// newExpiries makes one for each shard. The number of entries is a power of two.
 func newExpiries(shards int) []expiry {
 	list := make([]expiry, shards)
 	size := max(2, 1<<(bits.Len(uint(expiryEntries/shards))-1))
 	for i := range list {
-		list[i].places = make([]expiryEntry, size)
-		list[i].generation = 1 // so that a place without a key matches none
+		list[i].entries = make([]expiryEntry, size)
+		list[i].generation = 1 // so that an entry without a key matches none
 	}
 	return list
 }
 
-// forget makes all keys due: one that was to be given its time may not have been,
-// and an older copy of the store has older times to live.
+// forget makes all keys due: keys may not have received their times, and an older copy of the store
+// has older ones.
 func (e *expiry) forget() {
 	e.Lock()
 	defer e.Unlock()
 	e.generation++
 }
 
-// forgetLives makes all keys of a shard due that a plan has claimed: what they live for may
-// be what another plan kept, which was less.
+// forgetLives makes all keys of a shard due after a plan has claimed it: their times to live may be
+// those of another plan, which were shorter.
 func (s *Store) forgetLives(shard int) {
 	s.makeExpiries()
 	s.expiry[shard].forget()
@@ -76,20 +73,20 @@ func (s *Store) forgetLives(shard int) {
 // makeExpiries makes what writers share.
 func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) }) }
 
-// foreverLooked is after how long a key that is kept for ever is made so again: another plan
-// may have given it a time to live. An 8th of it is the time between, see due.
+// foreverLooked is after how long a key that is kept forever is made persistent again: another plan
+// may have given it a time to live. The interval is an 8th of it, see due.
 const foreverLooked = 8 * 30 * 60 * 1000
 
-// renewed is for how long a key is kept as far as due is concerned, in ms.
+// renewed is the time for which due assumes that a key is kept, in ms.
 func (k *stateKey) renewed() int64 { return cmp.Or(k.keep, foreverLooked) }
 
-// due says whether the key with a hash is to be given its time to live now, in
-// milliseconds since 1970, if it is kept that many milliseconds. The lock is held.
+// due says whether the key with a hash needs a new time to live now, in milliseconds since 1970, if
+// it is kept that many milliseconds. The caller holds the lock.
 func (e *expiry) due(hash uint64, keep, now int64) bool {
-	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its places
+	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its entries
 	spare, mixed := keep/8, hash^e.generation*odd
-	i := hash * odd >> (64 - bits.Len(uint(len(e.places)-1)))
-	own, beside := &e.places[i], &e.places[i^1]
+	i := hash * odd >> (64 - bits.Len(uint(len(e.entries)-1)))
+	own, beside := &e.entries[i], &e.entries[i^1]
 	switch mixed {
 	case own.mixed:
 	case beside.mixed:
@@ -100,7 +97,7 @@ func (e *expiry) due(hash uint64, keep, now int64) bool {
 		}
 		*own = expiryEntry{mixed: mixed}
 	}
-	// Where the clock was set back it cannot be told how long ago that was.
+	// After the clock was set back, the age of an entry is unknown.
 	if ago := now - own.given; own.given > 0 && 0 <= ago && ago < spare {
 		return false
 	}
@@ -108,8 +105,8 @@ func (e *expiry) due(hash uint64, keep, now int64) bool {
 	return true
 }
 
-// lifetimes writes for how long the keys live: the different times, and for each key
-// which of them is its own.
+// lifetimes writes how long the keys live: the distinct times, and for each key the index of its
+// own.
 func (w *writer) lifetimes(keys []stateKey) {
 	w.keeps = w.keeps[:0]
 	of := w.lifeOf[:0]

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// wantTimesToLive fails unless the keys of a namespace that hold state have a time to
-// live, and there are so many of them.
+// wantTimesToLive fails unless there are n state keys in a namespace, all with a time to live.
 func wantTimesToLive(t *testing.T, s *Store, n int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -49,7 +48,7 @@ func wantTimesToLive(t *testing.T, s *Store, n int) {
 	}
 }
 
-// countOf is a batch of events that are counted, one of a device each, from an offset on.
+// countOf is a batch of counted events, one for each device, from an offset on.
 func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *state.Batch {
 	b := begin(t, s, transactions)
 	b.Series, b.Now = allSeries, now
@@ -64,8 +63,8 @@ func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *
 	return b
 }
 
-// Every key that can expire has a time to live where two owners of a partition overlap:
-// a call that was refused, since the other one was faster, has given none.
+// Every key that can expire has a time to live when two owners of a partition overlap: a call that
+// was refused, because the other owner was faster, has set none.
 func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -77,9 +76,8 @@ func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
 	})
 }
 
-// Every key that can expire has a time to live also after a compaction that has left
-// nothing of it.
-func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
+// Every key that can expire has a time to live also after a compaction that left nothing of it.
+func TestEmptiedKeysExpire(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w, emptied := s.newWriter(), false
@@ -98,9 +96,9 @@ func TestKeysExpireAfterTheyWereEmptied(t *testing.T) {
 	})
 }
 
-// A key that something else has deleted, and that is written again before it would
-// be due, has a time to live from the first write on; what is kept for ever has none.
-func TestKeysExpireThatAreWrittenAgain(t *testing.T) {
+// A key that something else deleted, and that is written again before it is due, has a time to live
+// from the first write on; a key that is kept forever has none.
+func TestRewrittenKeysExpire(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -126,7 +124,7 @@ func TestKeysExpireThatAreWrittenAgain(t *testing.T) {
 		}
 		key := string(keyspace.AppendKey(nil, s.tags[0], ever.Group, []byte("d1")))
 		if lives := s.redis.TTL(ctx, key).Val(); lives != -1 {
-			t.Errorf("what is kept for ever lives for %v", lives)
+			t.Errorf("what is kept forever lives for %v", lives)
 		}
 	})
 }

@@ -47,11 +47,11 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 	}
 }
 
-// What is known of keys is bounded: two places that are beside each other have
-// the two keys given their time last.
+// The memory for keys is bounded: two neighbouring entries hold the two keys that were given their
+// time last.
 func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
-	e := &newExpiries(expiryEntries / 2)[0] // of two places
-	if n := len(e.places); n != 2 {
+	e := &newExpiries(expiryEntries / 2)[0] // with two entries
+	if n := len(e.entries); n != 2 {
 		t.Fatalf("%d places", n)
 	}
 	const first = int64(1_700_000_000_000)
@@ -60,7 +60,7 @@ func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 		want bool
 	}{
 		{5, true}, {6, true}, {5, false}, {6, false},
-		{4, true}, {4, false}, {6, false}, // the time of 5 was longest ago
+		{4, true}, {4, false}, {6, false}, // 5 has the oldest time
 		{5, true}, {5, false}, {4, false},
 	} {
 		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
@@ -69,7 +69,7 @@ func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 	}
 }
 
-// To forget is to make all keys due, and costs nothing for each.
+// Forgetting makes all keys due, at a constant cost.
 func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 	e := &newExpiries(1)[0]
 	const now, keys = int64(1_700_000_000_000), 10_000
@@ -85,7 +85,7 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 				again++
 			}
 		}
-		// A few keys share two places with others.
+		// A few keys share two entries with others.
 		if given != keys || again > keys/20 {
 			t.Errorf("round %d: %d of %d keys were due, %d again", round, given, keys, again)
 		}
@@ -93,12 +93,12 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 	}
 }
 
-// Most keys of a shard find a place, although what tells its shard of an entity's
-// hash is the same of all.
-func TestKeysOfAShardSpreadOverItsPlaces(t *testing.T) {
+// Most keys of a shard find an entry, although the part of an entity's hash that determines its
+// shard is the same for all.
+func TestKeysOfAShardSpreadOverItsEntries(t *testing.T) {
 	const shards = 64
 	e := &newExpiries(shards)[7]
-	keys := len(e.places) / 4
+	keys := len(e.entries) / 4
 	again := 0
 	for range 2 {
 		again = 0
@@ -156,7 +156,7 @@ func BenchmarkTimesToLive(b *testing.B) {
 	})
 }
 
-// A call that failed may have given no key its time.
+// A call that failed may have set no times to live.
 func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, server.Addr())
@@ -182,8 +182,8 @@ func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// A store that went back in time may have older times to live: keys are given
-// new ones, however lately that was done.
+// A store that went back in time may have older times to live: keys are given new ones, however
+// recently they were set.
 func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -203,7 +203,7 @@ func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
 		}
 		ahead := write(3)
 		ahead.Ranges[0].Progress = slices.Clone(ahead.Ranges[0].Progress)
-		ahead.Ranges[0].Progress[0].Offset = 3 // which the store does not have
+		ahead.Ranges[0].Progress[0].Offset = 3 // beyond the store's progress
 		apply(t, w, ahead)
 		if !ahead.Ranges[0].Behind {
 			t.Fatal("the store was not found to have gone back")

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,24 +16,20 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// What a fill has to apply of a partition stands in each shard beside the progress of live
-// events, and is written by the scripts that move that: claim.lua says up to where, and
-// place.lua gives up what cannot be told any more. The progress of the fill itself has the
-// form of any other, so apply.lua moves it with what it writes.
+// Each shard stores beside the progress of live events what a fill must still apply of a partition.
+// The scripts that move that progress write it: claim.lua sets the ranges' ends, and place.lua
+// gives up ranges that can no longer be determined. The progress of the fill itself has the usual
+// encoding, so apply.lua moves it with its writes.
 
 //go:embed fill.lua
-var fillSource string
+var fillLua string
 
-// awayLonger is how long a plan without a fill may have had a partition for the fill to go
-// on: less than deadAfter, from which on what nobody uses is dropped.
-const awayLonger = deadAfter / 2
+// awayLonger is how long a plan without a fill may have had a partition so that the fill can go on:
+// less than garbageAfter, after which unused series are dropped.
+const awayLonger = garbageAfter / 2
 
-func rangeField(f *state.Fill, p state.Partition) string {
-	return "range:" + f.ID + ":" + p.Topic + "/" + strconv.Itoa(int(p.ID))
-}
-
-// Bind gives a plan, as definitions make it, the generations that it is to keep, and says
-// what that rests on.
+// Bind adds to a plan, as definitions make it, the generations to keep, and returns the history
+// that this is based on.
 func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
 	plans, fills, _, err := s.allPlans(ctx)
 	if err != nil {
@@ -52,7 +46,7 @@ func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.Hi
 	return state.Bind(p, &state.Known{Plans: plans, Fills: fills, History: history, Now: now}), history, nil
 }
 
-// Fills are those of which a plan keeps all.
+// Fills are those that a plan keeps completely.
 func (s *Store) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
 	_, all, _, err := s.allPlans(ctx)
 	if err != nil {
@@ -68,7 +62,7 @@ func (s *Store) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)
 	return kept, nil
 }
 
-// Fillings reads for each partition, by shard, how far a fill is with it.
+// Fillings reads the progress of a fill for each partition, by shard.
 func (s *Store) Fillings(ctx context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
 	all := make([][]state.Filling, len(partitions))
 	for i := range all {
@@ -81,7 +75,7 @@ func (s *Store) Fillings(ctx context.Context, f *state.Fill, partitions []state.
 	for shard, tag := range s.tags {
 		args := []any{"hmget", keyspace.ProgressKey(tag)}
 		for _, p := range partitions {
-			args = append(args, rangeField(f, p), keyspace.PartitionField(f.Partition(p)))
+			args = append(args, keyspace.RangeField(f, p), keyspace.PartitionField(f.Partition(p)))
 		}
 		replies[shard] = redis.NewSliceCmd(ctx, args...)
 		commands[shard] = replies[shard]
@@ -103,8 +97,8 @@ func (s *Store) Fillings(ctx context.Context, f *state.Fill, partitions []state.
 	return all, nil
 }
 
-// StartFill says from where partitions are filled, in all shards where that was not said
-// before. Where it was, it raises the moment from which on they are covered.
+// StartFill sets where the filling of partitions starts, in all shards where that is not set. Where
+// it is set, it raises the moment since which they are covered.
 func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error {
 	var calls progressCalls
 	for shard, tag := range s.tags {
@@ -113,7 +107,7 @@ func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error 
 			f := &starts[i]
 			args = append(args, f.Fill.ID, f.Partition.Topic, f.Partition.ID, f.From, f.Since, f.Log)
 		}
-		calls.add(fillSource, shard, tag, args, -1, func([]any) error { return nil })
+		calls.add(fillLua, shard, tag, args, -1, func([]any) error { return nil })
 	}
 	if err := calls.send(ctx, s); err != nil {
 		return fmt.Errorf("say from where partitions are filled: %w", err)
@@ -121,47 +115,7 @@ func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error 
 	return nil
 }
 
-// fillsOf are those of the fills that are known.
-func (s *Store) fillsOf(ctx context.Context, ids map[string]bool) (map[string]*state.Fill, error) {
-	s.fills.mu.Lock()
-	defer s.fills.mu.Unlock()
-	fills := map[string]*state.Fill{}
-	var missing []string
-	for id := range ids {
-		if f := s.fills.fills[id]; f != nil {
-			fills[id] = f
-		} else {
-			missing = append(missing, fillPrefix+id)
-		}
-	}
-	if len(missing) == 0 {
-		return fills, nil
-	}
-	texts, err := s.planTexts(ctx, missing)
-	if errors.Is(err, state.ErrUnavailable) {
-		return fills, nil // what is not known is not filled
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what is to be filled: %w", err)
-	}
-	if s.fills.fills == nil {
-		s.fills.fills = map[string]*state.Fill{}
-	}
-	for i, name := range missing {
-		text, ok := texts[i].(string)
-		if !ok {
-			continue
-		}
-		f := &state.Fill{ID: strings.TrimPrefix(name, fillPrefix)}
-		if err := json.Unmarshal([]byte(text), f); err != nil {
-			return nil, fmt.Errorf("read the fill %s: %w", f.ID, err)
-		}
-		s.fills.fills[f.ID], fills[f.ID] = f, f
-	}
-	return fills, nil
-}
-
-// fillEpochs is how far fills are, by what the progress of all shards says.
+// fillEpochs is the progress of fills according to all shards.
 func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]state.FillEpoch, error) {
 	ids := map[string]bool{}
 	for _, fields := range shards {
@@ -194,7 +148,7 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 	return epochs, nil
 }
 
-// addShard adds what the progress of a shard says of a fill.
+// addShard adds the progress of a shard to that of a fill.
 func addShard(e *state.FillEpoch, fields map[string]string) error {
 	if fields == nil {
 		e.Whole = false // it has never answered
@@ -221,12 +175,12 @@ func addShard(e *state.FillEpoch, fields map[string]string) error {
 	return nil
 }
 
-// fillingOf is how far a fill is with a partition, or where no plan with it has taken that, how far
-// those are that it goes on with.
+// fillingOf is the progress of a fill with a partition or, if no plan with it has taken that, of
+// the fills that it continues.
 func fillingOf(f *state.Fill, p state.Partition, fields map[string]string) (filling state.Filling, err error) {
 	for _, id := range append([]string{f.ID}, f.After...) {
 		of := &state.Fill{ID: id}
-		filling, err = state.ParseFilling(fields[rangeField(of, p)], fields[keyspace.PartitionField(of.Partition(p))])
+		filling, err = state.ParseFilling(fields[keyspace.RangeField(of, p)], fields[keyspace.PartitionField(of.Partition(p))])
 		if err != nil || filling.Known {
 			break
 		}
@@ -234,14 +188,14 @@ func fillingOf(f *state.Fill, p state.Partition, fields map[string]string) (fill
 	return filling, err
 }
 
-// claimArgs begin the arguments of claim.lua.
+// claimArgs are the first arguments of claim.lua.
 func (s *Store) claimArgs(version string, givesWayTo []string) []any {
 	args := []any{version, state.MaxAhead.Milliseconds(), len(givesWayTo)}
 	for _, keeper := range givesWayTo {
 		args = append(args, keeper)
 	}
 	args = append(args, awayLonger.Milliseconds())
-	if fills, known := s.planned.Load(version); known {
+	if fills, known := s.claimed.Load(version); known {
 		return append(args, fills.([]any)...)
 	}
 	return append(args, 0)

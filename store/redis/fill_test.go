@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Plans that keep a group for longer and less long write into one key: it lives for as long
-// as the longest asks, also where that is for ever.
+// Plans that keep a group for different times write into one key: it lives for as long as the
+// longest needs, also if that is forever.
 func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -27,7 +27,7 @@ func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
 			b.Add(state.Mutation{Series: keeping(keep), Tile: 100, Num: 1})
 			offset++
 			s.makeExpiries()
-			s.expiry[0].forget() // each time it is another process
+			s.expiry[0].forget() // as another process would
 			apply(t, s.newWriter(), b)
 			left, err := s.redis.TTL(t.Context(), string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))).Result()
 			if err != nil {
@@ -45,10 +45,10 @@ func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
 			t.Errorf("what was kept for eight days is kept for %v", left)
 		}
 		if left := lives(0); left != -1 {
-			t.Errorf("what is kept for ever is kept for %v", left)
+			t.Errorf("what is kept forever is kept for %v", left)
 		}
 		if left := lives(8 * day); left != -1 {
-			t.Errorf("what was kept for ever is kept for %v", left)
+			t.Errorf("what was kept forever is kept for %v", left)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,14 +15,12 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// plansKey holds the plans that the namespace was ever written by: HASH
-// version -> plan as JSON.
+// plansKey holds all plans that ever wrote to the namespace: HASH version -> plan as JSON.
 func plansKey(namespace string) string { return namespace + ":plans" }
 
-// History reads which plans the state was written by, over all shards: one
-// round trip, and a second one where a plan is met for the first time. Of shards
-// whose master does not answer it has what was last known, and says so; the error
-// is that none does.
+// History reads which plans wrote the state, over all shards: in one round trip, and a second one
+// when a plan is met for the first time. For shards whose master does not answer it has what was
+// last known, and says so; it fails if no master answers.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
 	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
@@ -70,8 +67,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	return h, nil
 }
 
-// leastLag is the least of those that shards say, nil where none does; see
-// state.History.Lag.
+// leastLag is the least lag of all shards, nil if none has one; see state.History.Lag.
 func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 	for _, reply := range shards {
 		text, ok := reply.Val()[keyspace.LagField]
@@ -89,14 +85,14 @@ func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 	return least, nil
 }
 
-// planMark names a plan that was applied to a topic.
+// epochKey names a plan that was applied to a topic.
 type epochKey struct{ topic, version string }
 
-// marks are what one shard says: until when each plan was applied, state.MaxTime
-// for one that is.
+// epochs are those that one shard has recorded: until when each plan was applied, in ms;
+// state.MaxTime while it is.
 type epochs map[epochKey]int64
 
-// readMarks reads the fields of a shard's progress.
+// readEpochs parses the fields of a shard's progress.
 func readEpochs(fields map[string]string) (epochs, error) {
 	last := epochs{}
 	for field, value := range fields {
@@ -109,7 +105,7 @@ func readEpochs(fields map[string]string) (epochs, error) {
 		if !isProgress {
 			var err error
 			if at, err = strconv.ParseInt(value, 10, 64); err != nil {
-				return nil, fmt.Errorf("the mark %s is %q, which is no moment", field, value)
+				return nil, fmt.Errorf("the plan epoch %s ends at %q, which is not a timestamp", field, value)
 			}
 		}
 		p := epochKey{topic, version}
@@ -118,7 +114,7 @@ func readEpochs(fields map[string]string) (epochs, error) {
 	return last, nil
 }
 
-// unite makes one history of the marks of all shards.
+// unite makes one history from the plan epochs of all shards.
 func (s *Store) unite(ctx context.Context, shards []epochs) (*state.History, error) {
 	last, versions := epochs{}, map[string]bool{}
 	for _, found := range shards {
@@ -136,16 +132,16 @@ func (s *Store) unite(ctx context.Context, shards []epochs) (*state.History, err
 	return h, err
 }
 
-// past is what each shard said last, for the time that its master does not answer.
+// past is the last answer of each shard, for the time that its master does not answer.
 type past struct {
 	mu     sync.Mutex
-	marks  []epochs
+	epochs []epochs
 	fields []map[string]string // of the progress
 	clocks []int64
 }
 
-// keepFields keeps the fields of the progress of shards, and fills in those of shards
-// that did not answer.
+// keepFields stores the progress fields of the shards, and fills in those of shards that did not
+// answer.
 func (p *past) keepFields(replies []*redis.MapStringStringCmd, missing []error) []map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,26 +156,25 @@ func (p *past) keepFields(replies []*redis.MapStringStringCmd, missing []error) 
 	return slices.Clone(p.fields)
 }
 
-// keep keeps what shards said, and fills in what those said last that did not
-// answer. An answer about another shard loses nothing by it: it is only said to
-// be complete less far back.
+// keep stores what the shards answered, and fills in the last answers of those that did not. That
+// costs answers about other shards nothing: they are only called complete less far back.
 func (p *past) keep(found []epochs, missing []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.marks == nil {
-		p.marks = make([]epochs, len(found))
+	if p.epochs == nil {
+		p.epochs = make([]epochs, len(found))
 	}
 	for shard := range found {
 		if missing[shard] == nil {
-			p.marks[shard] = found[shard]
+			p.epochs[shard] = found[shard]
 		}
-		found[shard] = p.marks[shard]
+		found[shard] = p.epochs[shard]
 	}
 }
 
-// Clock is the greatest timestamp, in milliseconds, of a record applied; 0
-// where none was. Of shards whose master does not answer it is what was last
-// known: what they keep is not read either. The error is that none answers.
+// Clock is the greatest timestamp, in milliseconds, of a record applied; 0 if there is none. For
+// shards whose master does not answer it is the last known one: their state is not read either. It
+// fails if none answers.
 func (s *Store) Clock(ctx context.Context) (int64, error) {
 	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
@@ -207,70 +202,4 @@ func (s *Store) Clock(ctx context.Context) (int64, error) {
 		s.past.clocks[shard] = now
 	}
 	return slices.Max(s.past.clocks), nil
-}
-
-// planCache holds plans by version. A version is a hash: what it stands for
-// never changes.
-type planCache struct {
-	mu    sync.Mutex
-	plans map[string]*state.Plan
-}
-
-// fillCache holds fills by ID. What one stands for never changes.
-type fillCache struct {
-	mu    sync.Mutex
-	fills map[string]*state.Fill
-}
-
-// plansOf are those of the plans that are known.
-func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*state.Plan, error) {
-	s.plans.mu.Lock()
-	defer s.plans.mu.Unlock()
-	plans := map[string]*state.Plan{}
-	var missing []string
-	for version := range versions {
-		if p := s.plans.plans[version]; p != nil {
-			plans[version] = p
-		} else if version != "" && version != state.Gap && !strings.Contains(version, ":") {
-			missing = append(missing, version)
-		}
-	}
-	if len(missing) == 0 {
-		return plans, nil
-	}
-	texts, err := s.planTexts(ctx, missing)
-	if errors.Is(err, state.ErrUnavailable) {
-		return plans, nil // a plan that is not known keeps nothing
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the plans: %w", err)
-	}
-	if s.plans.plans == nil {
-		s.plans.plans = map[string]*state.Plan{}
-	}
-	for i, version := range missing {
-		text, ok := texts[i].(string)
-		if !ok {
-			continue
-		}
-		p := &state.Plan{Version: version}
-		if err := json.Unmarshal([]byte(text), p); err != nil {
-			return nil, fmt.Errorf("read the plan %s: %w", version, err)
-		}
-		s.plans.plans[version], plans[version] = p, p
-	}
-	return plans, nil
-}
-
-// planTexts reads what plans are, as JSON.
-func (s *Store) planTexts(ctx context.Context, versions []string) ([]any, error) {
-	args := []any{"hmget", plansKey(s.namespace)}
-	for _, version := range versions {
-		args = append(args, version)
-	}
-	texts := redis.NewSliceCmd(ctx, args...)
-	if err := s.sendAbout(ctx, plansKey(s.namespace), texts); err != nil {
-		return nil, err
-	}
-	return texts.Val(), nil
 }

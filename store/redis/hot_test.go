@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// traffic watches the pipelines of a client: the bytes of the arguments sent and of
-// the replies, and the keys that one pipeline handed out more than once.
+// traffic watches the pipelines of a client: the bytes of arguments and replies, and the keys that
+// one pipeline returned more than once.
 type traffic struct {
 	in, out int
 	widest  int // the most calls of one pipeline
@@ -68,7 +68,7 @@ func textOf(arg any) string {
 	}
 }
 
-// checkHot compares what is exact of the only device with its events.
+// checkHot compares the exact answers for the only device with its events.
 func checkHot(t *testing.T, s *Store, list []event) {
 	t.Helper()
 	slices, err := s.Read(context.Background(), []state.Read{
@@ -83,9 +83,9 @@ func checkHot(t *testing.T, s *Store, list []event) {
 	}
 }
 
-// A key that many calls of a batch append to is handed out by one of them, and what
-// is handed out is in proportion to what is appended.
-func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
+// A key that many calls of a batch append to is returned by one of them, and what is returned is in
+// proportion to what is appended.
+func TestHotKeyIsACandidateOncePerPipeline(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		watch := &traffic{}
@@ -125,9 +125,9 @@ func TestHotKeyIsHandedOutOnceAPipeline(t *testing.T) {
 	})
 }
 
-// What one pipeline appends to a key is bounded: the rest of the batch goes with
-// the next ones, and the progress of all partitions moves as it should.
-func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
+// What one pipeline appends to a key is bounded: the rest of the batch goes with the next ones, and
+// the progress of all partitions moves correctly.
+func TestHotKeyInSeveralPipelines(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions, logins)
 		watch := &traffic{}
@@ -140,12 +140,12 @@ func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
 		}
 		b := begin(t, s, transactions, logins)
 		fill(b, 0, list...)
-		b.Ranges[1].To = 7 // of events that touch nothing
+		b.Ranges[1].To = 7 // of events without mutations
 		b.EveryShard = true
 		apply(t, s.newWriter(), b)
 		for i, want := range []int64{2000, 7} {
 			if got := b.Ranges[i].Progress[0]; got.Offset != want {
-				t.Errorf("the progress of source %v is %v, want %d", i, got, want)
+				t.Errorf("the progress of range %v is %v, want %d", i, got, want)
 			}
 		}
 		checkHot(t, s, list)
@@ -155,8 +155,8 @@ func TestHotKeyTakesABatchInSeveralPipelines(t *testing.T) {
 	})
 }
 
-// A key that cannot be compacted, as it is damaged, is not handed out for each batch
-// that appends to it, but again after a while; and by then it may be mended.
+// A damaged key cannot be compacted. It is not returned for each batch that appends to it, but
+// again after a while, when it may have been mended.
 func TestDamagedKeysAreLeftAlone(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -191,7 +191,7 @@ func TestDamagedKeysAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for key := range w.damaged {
-			w.damaged[key] = 0 // the time is over
+			w.damaged[key] = 0 // its rest is over
 		}
 		write(60)
 		if size := s.redis.StrLen(ctx, key).Val(); refused != 1 || len(w.damaged) != 0 || size > 40_000 {

@@ -13,10 +13,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A full memory refuses a batch, and heals: what the batch's keys hold twice is
-// compacted meanwhile, which makes room for it. It counts once. What its keys hold no
-// longer is what makes the room here.
-func TestFullMemoryHeals(t *testing.T) {
+// A full memory refuses a batch, and recovers: what the batch's keys hold twice is compacted
+// meanwhile, which makes room for it. The batch counts once. Here the room comes from state that
+// its keys no longer need.
+func TestRecoveryFromFullMemory(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
@@ -26,7 +26,7 @@ func TestFullMemoryHeals(t *testing.T) {
 	}
 	start(t, s, transactions)
 	w := s.NewWriter().(*writer)
-	const devices, rounds = 300, 5 // too few for a key to be compacted by itself; what they write is over in the last one
+	const devices, rounds = 300, 5 // too few for a key to be compacted by itself; in the last round nothing of the others is kept
 	long := strings.Repeat("u", 400)
 	round := func(n int64) *state.Batch {
 		b := begin(t, s, transactions)

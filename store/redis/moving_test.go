@@ -13,8 +13,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// halfMoved moves some of the keys of a shard's slot to another master, and leaves
-// it at that.
+// halfMoved moves some of the keys of a shard's slot to another master, and stops there.
 func (h *hung) halfMoved(shard int, to *redistest.Server, keys int) (slot int) {
 	h.Helper()
 	ctx, from, target := h.Context(), h.node.Client(h.TB), to.Client(h.TB)
@@ -37,13 +36,12 @@ func (h *hung) halfMoved(shard int, to *redistest.Server, keys int) (slot int) {
 	return slot
 }
 
-// moving is a shard whose slot moves: events of some of its devices, and of one of
-// another master's.
+// moving is a shard whose slot moves: events of some of its devices, and of one on another master.
 type moving struct {
 	*hung
 	shard   int
 	devices []string // the last one is another master's
-	source  state.PartitionRange
+	share   state.PartitionRange
 	write   *writer
 }
 
@@ -58,8 +56,8 @@ func newMoving(t *testing.T) *moving {
 		}
 	}
 	m.devices = append(m.devices, m.device(0, false))
-	m.source = begin(t, m.Store, transactions).Ranges[0]
-	m.source.Lagging = make([]bool, len(m.source.Progress))
+	m.share = begin(t, m.Store, transactions).Ranges[0]
+	m.share.Lagging = make([]bool, len(m.share.Progress))
 	m.batch(0, 10)
 	return m
 }
@@ -67,7 +65,7 @@ func newMoving(t *testing.T) *moving {
 // batch applies one event of each device for each offset.
 func (m *moving) batch(from, to int64) *state.PartitionRange {
 	m.Helper()
-	b := &state.Batch{Ranges: []state.PartitionRange{m.source}, EveryShard: true}
+	b := &state.Batch{Ranges: []state.PartitionRange{m.share}, EveryShard: true}
 	for offset := from; offset < to; offset++ {
 		for _, device := range m.devices {
 			fill(b, 0, event{offset: offset, device: device, user: "u", time: 100 * day, cents: 5})
@@ -78,7 +76,7 @@ func (m *moving) batch(from, to int64) *state.PartitionRange {
 	return &b.Ranges[0]
 }
 
-// count wants each device to have so many events, and the other master's so many.
+// count expects each device to have want events, and the other master's device others.
 func (m *moving) count(want, others int64) {
 	m.Helper()
 	for i, s := range m.amount(m.devices...) {
@@ -91,16 +89,16 @@ func (m *moving) count(want, others int64) {
 	}
 }
 
-// While a slot moves key by key, a call about keys on both sides is refused: its
-// shard lags, the others go on, and nothing is lost once the slot has moved.
+// While a slot moves key by key, a call about keys on both sides is refused: its shard lags, the
+// others go on, and nothing is lost once the slot has moved.
 func TestSlotMovesKeyByKey(t *testing.T) {
 	m := newMoving(t)
 	slot := m.halfMoved(m.shard, m.cluster.Nodes[1], 5)
 	if s := m.batch(10, 20); s.Behind || !s.Lags(m.shard) || s.Lags(m.shardOf(m.devices[8])) {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
-	m.batch(20, 30) // a shard that lags takes nothing, or it would have a hole
-	m.count(10, 30) // a question reads each entity by itself, wherever it is by now
+	m.batch(20, 30) // a lagging shard takes nothing, or its state would have a hole
+	m.count(10, 30) // a question reads each entity separately, wherever it is
 	if err := redistest.MoveSlot(context.Background(), slot, m.node, m.cluster.Nodes[1], m.cluster.Nodes...); err != nil {
 		t.Fatal(err)
 	}
@@ -111,15 +109,15 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	if at := progress[0][m.shard]; at.Offset != 10 {
 		t.Fatalf("the shard is at offset %d", at.Offset)
 	}
-	m.source.Progress, m.source.Lagging = progress[0], nil
+	m.share.Progress, m.share.Lagging = progress[0], nil
 	if s := m.batch(10, 30); s.Behind || s.Lagging != nil {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
 	m.count(30, 30)
 }
 
-// A slot all of whose keys have moved, and that has not been handed over yet, is asked
-// about at its new master (ASK): nothing lags, and no answer is missing.
+// A slot whose keys have all moved, but which has not been handed over yet, is read from its new
+// master (ASK): nothing lags, and no answer is missing.
 func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	m := newMoving(t)
 	m.halfMoved(m.shard, m.cluster.Nodes[1], 1000)

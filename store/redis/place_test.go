@@ -10,9 +10,9 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A call may be about thousands of partitions, as the look at all of them is once a
-// commit interval: Lua passes no more than some thousand values at once.
-func TestThousandsOfPartitionsInACall(t *testing.T) {
+// A call may be about thousands of partitions, as the check of all of them is once a commit
+// interval: Lua passes no more than some thousand values at once.
+func TestThousandsOfPartitionsPerCall(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const n = 4100
@@ -38,7 +38,7 @@ func TestThousandsOfPartitionsInACall(t *testing.T) {
 				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Ranges[id].Behind, c.Progress, c.Held)
 			}
 		}
-		// The old plan has lost them all, and is told so.
+		// The old plan has lost them all, and finds out.
 		b.Ranges[n-1].To++
 		apply(t, s.newWriter(), b)
 		if slices.ContainsFunc(b.Ranges, func(s state.PartitionRange) bool { return !s.Behind }) {
@@ -51,9 +51,9 @@ func TestThousandsOfPartitionsInACall(t *testing.T) {
 	})
 }
 
-// An owner that hung with records of a log that was truncated, or made anew, since
-// changes nothing when it wakes up, whatever offset the partition is at by then.
-func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
+// An owner that hung with records of a log that was truncated or recreated since changes nothing
+// when it wakes up, whatever offset the partition is at.
+func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const log = "aaaaaaaa"
@@ -62,7 +62,7 @@ func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
 		for _, found := range []state.Position{
 			{Offset: 100, Epoch: 5, Log: log},        // truncated to before, and grown again
 			{Offset: 150, Epoch: 5, Log: log},        // the same, and further
-			{Offset: 100, Epoch: 3, Log: "bbbbbbbb"}, // made anew
+			{Offset: 100, Epoch: 3, Log: "bbbbbbbb"}, // recreated
 			{Offset: 150, Epoch: 3, Log: "bbbbbbbb"},
 			{Offset: 80, Epoch: 3, Log: log}, // truncated
 			{Offset: 100, Epoch: -1, Log: log},
@@ -98,8 +98,8 @@ func TestRecordsOfAnotherPastAreRefused(t *testing.T) {
 	})
 }
 
-// A placement changes what is as it was found, and writes what log it is; the number
-// of partitions stays that of the first time.
+// A placement changes only positions that are still as found, and records the log; the number of
+// partitions stays that of the first time.
 func TestPlace(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 2, func(t *testing.T, s *Store) {
@@ -138,11 +138,11 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// A namespace of another layout is refused with what to do.
+// A namespace of another layout is refused with advice.
 func TestOlderLayout(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		s.redis.HSet(context.Background(), keyspace.LayoutKey(s.namespace), formatField, "2")
-		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 5 only: "+
+		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 6 only: "+
 			"use a version that knows layout 2, or another namespace, into which the log is read from its start", s.namespace)
 		if err := s.CheckLayout(context.Background()); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	_ "embed"
 
@@ -17,14 +19,13 @@ import (
 )
 
 //go:embed plan.lua
-var planSource string
+var planLua string
 
-// fillPrefix begins the fields of the plans that say what is to be filled: the ID of a fill
-// follows, and the value is a state.Fill as JSON.
+// fillPrefix begins the fields of the plans that hold fills: the ID of a fill follows, and the
+// value is a state.Fill as JSON.
 const fillPrefix = "fill:"
 
-// notePlan adds the plan and what it has to fill, where that is not there yet, and finds what
-// is to be filled.
+// notePlan adds the plan and its fills if they are new, and finds what is to be filled.
 func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 	for {
 		plans, fills, fields, err := s.allPlans(ctx)
@@ -33,7 +34,7 @@ func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 		}
 		fresh := newFills(p, plans, fills)
 		if plans[p.Version] != nil && len(fresh) == 0 {
-			s.planned.Store(p.Version, claimFills(p, plans, fills))
+			s.claimed.Store(p.Version, claimFills(p, plans, fills))
 			return nil
 		}
 		if err := s.addPlan(ctx, p, fresh, fields); err != nil {
@@ -42,8 +43,8 @@ func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 	}
 }
 
-// newFills are those that a plan brings: of what nobody had before, and of the parts of others
-// that it keeps.
+// newFills are the fills that a plan brings: of series that no plan had before, and of the parts of
+// other fills that it keeps.
 func newFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) (fresh []*state.Fill) {
 	if f := state.NewFill(p, slices.Collect(maps.Values(plans))); f != nil {
 		fresh = append(fresh, f)
@@ -56,14 +57,14 @@ func newFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*sta
 	return fresh
 }
 
-// addPlan adds a plan and fills beside the others there are, unless there are more by now.
+// addPlan adds a plan and fills, unless others were added meanwhile.
 func (s *Store) addPlan(ctx context.Context, p *state.Plan, fills []*state.Fill, fields int) error {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
 	key := plansKey(s.namespace)
-	args := []any{"eval", planSource, 1, key, fields, p.Version, text}
+	args := []any{"eval", planLua, 1, key, fields, p.Version, text}
 	for _, f := range fills {
 		text, err := json.Marshal(f)
 		if err != nil {
@@ -76,8 +77,8 @@ func (s *Store) addPlan(ctx context.Context, p *state.Plan, fills []*state.Fill,
 	return s.sendAbout(ctx, key, command)
 }
 
-// allPlans reads the plans that the namespace was ever written by and what they have to
-// fill, by version, and how many fields these are.
+// allPlans reads all plans that ever wrote to the namespace and their fills, by version, and the
+// number of these fields.
 func (s *Store) allPlans(ctx context.Context) (plans map[string]*state.Plan, fills map[string]*state.Fill, fields int, err error) {
 	names := redis.NewStringSliceCmd(ctx, "hkeys", plansKey(s.namespace))
 	if err := s.sendAbout(ctx, plansKey(s.namespace), names); err != nil {
@@ -101,8 +102,8 @@ func (s *Store) allPlans(ctx context.Context) (plans map[string]*state.Plan, fil
 	return plans, fills, len(names.Val()), err
 }
 
-// claimFills is what claim.lua is told of fills by who claims for a plan: those that go on
-// with others behind these.
+// claimFills is the argument of claim.lua about fills for a plan's claims: those that continue
+// others come after these.
 func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) []any {
 	args := []any{len(fills)}
 	for _, f := range slices.SortedFunc(maps.Values(fills), func(a, b *state.Fill) int {
@@ -125,4 +126,79 @@ func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*s
 		args = append(append(args, len(free)), free...)
 	}
 	return args
+}
+
+// planCache caches plans or fills by ID. An ID is a hash, so its content never changes.
+type planCache[T any] struct {
+	mu    sync.Mutex
+	known map[string]*T
+}
+
+// plansOf are the known plans among the versions.
+func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*state.Plan, error) {
+	ids := slices.DeleteFunc(slices.Collect(maps.Keys(versions)), func(version string) bool {
+		return version == "" || version == state.Gap || strings.Contains(version, ":")
+	})
+	return s.plans.get(ctx, s, "plan", "", ids, func(id string) *state.Plan { return &state.Plan{Version: id} })
+}
+
+// fillsOf are the known fills among the IDs.
+func (s *Store) fillsOf(ctx context.Context, ids map[string]bool) (map[string]*state.Fill, error) {
+	all := slices.Collect(maps.Keys(ids))
+	return s.fills.get(ctx, s, "fill", fillPrefix, all, func(id string) *state.Fill { return &state.Fill{ID: id} })
+}
+
+// get finds the content of IDs, reading those not cached yet from their fields. IDs that the store
+// lacks are left out, and so are those not cached while it is unavailable: an unknown plan keeps
+// nothing, and an unknown fill is not filled.
+func (c *planCache[T]) get(ctx context.Context, s *Store, what, prefix string, ids []string, empty func(id string) *T) (map[string]*T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[string]*T{}
+	var missing, fields []string
+	for _, id := range ids {
+		if known := c.known[id]; known != nil {
+			found[id] = known
+		} else {
+			missing, fields = append(missing, id), append(fields, prefix+id)
+		}
+	}
+	if len(missing) == 0 {
+		return found, nil
+	}
+	texts, err := s.planTexts(ctx, fields)
+	if errors.Is(err, state.ErrUnavailable) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the %ss: %w", what, err)
+	}
+	if c.known == nil {
+		c.known = map[string]*T{}
+	}
+	for i, id := range missing {
+		text, ok := texts[i].(string)
+		if !ok {
+			continue
+		}
+		read := empty(id)
+		if err := json.Unmarshal([]byte(text), read); err != nil {
+			return nil, fmt.Errorf("read the %s %s: %w", what, id, err)
+		}
+		c.known[id], found[id] = read, read
+	}
+	return found, nil
+}
+
+// planTexts reads fields of the plans, as JSON; nil for missing ones.
+func (s *Store) planTexts(ctx context.Context, fields []string) ([]any, error) {
+	args := []any{"hmget", plansKey(s.namespace)}
+	for _, field := range fields {
+		args = append(args, field)
+	}
+	texts := redis.NewSliceCmd(ctx, args...)
+	if err := s.sendAbout(ctx, plansKey(s.namespace), texts); err != nil {
+		return nil, err
+	}
+	return texts.Val(), nil
 }

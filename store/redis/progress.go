@@ -18,34 +18,32 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A partition's progress stands under the version of the plan that is applied
-// to it, see state.Partition.Under. Who applies another plan must claim the
-// partition first; what is under way of the plan before finds no progress then,
-// and changes nothing. With the claim stands until when the plan before was
-// applied, in the same shard and by the same script.
+// A partition's progress is stored under the version of the plan that is applied to it, see
+// state.Partition.Under. A process that applies another plan must claim the partition first;
+// batches of the plan before then find no progress, and change nothing. The claim also records
+// until when the plan before was applied, in the same shard and by the same script.
 
 //go:embed find.lua
-var findSource string
+var findLua string
 
 //go:embed claim.lua
-var claimSource string
+var claimLua string
 
 //go:embed place.lua
-var placeSource string
+var placeLua string
 
 //go:embed gap.lua
-var gapSource string
+var gapLua string
 
 //go:embed read.lua
-var readSource string
+var readLua string
 
-// callPartitions is how many partitions one script call is about: it keeps
-// others waiting for some milliseconds at the most.
+// callPartitions is how many partitions one script call is about: it blocks others for a few
+// milliseconds at most.
 const callPartitions = 500
 
-// Claim takes partitions for a plan, with one pipeline to each master. It returns
-// one claim for each partition. A shard whose master does not answer while others do
-// is missing in the claims.
+// Claim takes partitions for a plan, with one pipeline to each master. It returns one claim for
+// each partition. Shards whose master does not answer while others do are missing in the claims.
 func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
 	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
@@ -60,7 +58,7 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 			args = append(args, p.Topic, p.ID)
 		}
 		for shard, tag := range s.tags {
-			calls.add(claimSource, shard, tag, args, 4*len(some), func(reply []any) error {
+			calls.add(claimLua, shard, tag, args, 4*len(some), func(reply []any) error {
 				for i := range some {
 					if err := takeClaim(&claims[first+i], shard, reply[4*i:]); err != nil {
 						return err
@@ -84,10 +82,10 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	return claims, nil
 }
 
-// justTaken is for how long a plan has had a partition that it took from another.
+// justTaken is how long a plan has had a partition that it has just taken from another.
 const justTaken = "0"
 
-// takeClaim takes in what one shard replied of one partition.
+// takeClaim adds the reply of one shard about one partition.
 func takeClaim(c *state.Claim, shard int, reply []any) error {
 	var err error
 	if c.Progress[shard], err = parsePosition(reply[0]); err != nil {
@@ -113,9 +111,9 @@ func takeClaim(c *state.Claim, shard int, reply []any) error {
 	return nil
 }
 
-// Place puts partitions' progress where applying has not led it, with one pipeline
-// for all of them. It returns how many positions of shards it has changed: fewer
-// than were asked for where one was not as it was found before.
+// Place sets partitions' progress to where applying has not led it, with one pipeline for all. It
+// returns how many positions of shards it changed: fewer than requested if some were not as found
+// before.
 func (s *Store) Place(ctx context.Context, placements ...state.Placement) (placed int, err error) {
 	var calls progressCalls
 	for first := 0; first < len(placements); first += callPartitions {
@@ -128,7 +126,7 @@ func (s *Store) Place(ctx context.Context, placements ...state.Placement) (place
 			if len(args) == 0 {
 				continue
 			}
-			calls.add(placeSource, shard, tag, args, -1, func(reply []any) error {
+			calls.add(placeLua, shard, tag, args, -1, func(reply []any) error {
 				n, ok := reply[0].(int64)
 				if !ok {
 					return errReply
@@ -144,12 +142,12 @@ func (s *Store) Place(ctx context.Context, placements ...state.Placement) (place
 	return placed, nil
 }
 
-// Gap notes that records of a partition were passed over whose timestamps go up
-// to a moment, in milliseconds, or to that of the newest record applied.
+// Gap records that records of a partition were skipped whose timestamps go up to a moment, in
+// milliseconds, or to that of the newest record applied.
 func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
 	var calls progressCalls
 	for shard, tag := range s.tags {
-		calls.add(gapSource, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
+		calls.add(gapLua, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
 	}
 	if err := calls.send(ctx, s); err != nil {
 		return fmt.Errorf("note a gap in %s: %w", keyspace.PartitionField(p), err)
@@ -173,9 +171,8 @@ func appendPlacement(args []any, p *state.Placement, shard int) []any {
 	return append(args, topic, p.Partition.ID, version, found, to.String(), gap, p.Log.Text(), p.Partitions)
 }
 
-// Progress reads for each partition, by shard, its position under whatever plan,
-// with one pipeline, and a second one where a partition is not under the plan that
-// it is named with.
+// Progress reads each partition's position in each shard under any plan, with one pipeline, and a
+// second one if a partition is not under the plan that it is named with.
 func (s *Store) Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error) {
 	all := make([][]state.Position, len(partitions))
 	for i := range all {
@@ -234,7 +231,7 @@ func (s *Store) positions(ctx context.Context, shards []int, partitions []state.
 		}
 		for first := 0; first < len(others); first += callPartitions {
 			some := others[first:min(first+callPartitions, len(others))]
-			calls.add(readSource, shard, tag, readArgs(partitions, some), len(some), func(reply []any) error {
+			calls.add(readLua, shard, tag, readArgs(partitions, some), len(some), func(reply []any) error {
 				for n, i := range some {
 					at, err := parsePosition(reply[n])
 					if err != nil {
@@ -257,11 +254,10 @@ func readArgs(partitions []state.Partition, some []int) (args []any) {
 	return args
 }
 
-// Applied says whether the record at an offset of a partition is applied in all
-// shards that reads look at; in all there are, without any reads. The partition
-// is that under a plan, or under whatever plan where this one does not have it.
-// It writes nothing, and is one round trip where the plan has the partition. In a
-// shard whose master does not answer it is not applied, as far as is known.
+// Applied says whether the record at an offset of a partition is applied in all shards of the
+// reads, or in all shards if there are no reads. The partition is named under a plan; if that plan
+// does not have it, any plan counts. It writes nothing, and is one round trip if the plan has the
+// partition. In a shard whose master does not answer the record counts as not applied.
 func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	concerned := make([]bool, len(s.tags))
 	for _, r := range reads {
@@ -306,8 +302,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	return state.Lowest(slices.Collect(maps.Values(progress))) > offset, nil
 }
 
-// Log is the log that a tag of a position stands for; zero where no shard knows that
-// can be asked.
+// Log is the log with the tag of a position; zero if no shard that answers knows it.
 func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, shardTag := range s.tags {
@@ -330,7 +325,7 @@ func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 	return state.LogID{}, nil
 }
 
-// parsePosition reads a position as a reply gives it: nil or "" is none.
+// parsePosition parses a position in a reply: nil or "" is none.
 func parsePosition(reply any) (state.Position, error) {
 	text, _ := reply.(string)
 	return state.ParsePosition(text)

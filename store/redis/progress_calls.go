@@ -16,36 +16,36 @@ import (
 type progressCalls []progressCall
 
 type progressCall struct {
-	source  string
+	lua     string
 	shard   int
 	key     string
 	args    []any
-	replies int               // how many values it must reply, -1 for one that is no list
-	take    func([]any) error // takes them in
+	replies int               // number of values in the reply, -1 if it is not a list
+	take    func([]any) error // handles them
 }
 
-func (c *progressCalls) add(source string, shard int, tag string, args []any, replies int, take func([]any) error) {
-	*c = append(*c, progressCall{source, shard, keyspace.ProgressKey(tag), args, replies, take})
+func (c *progressCalls) add(lua string, shard int, tag string, args []any, replies int, take func([]any) error) {
+	*c = append(*c, progressCall{lua, shard, keyspace.ProgressKey(tag), args, replies, take})
 }
 
-// send sends the calls, and takes in the replies. The error is that of a call.
+// send sends the calls and handles the replies. It returns the error of a call.
 func (c progressCalls) send(ctx context.Context, s *Store) error {
 	var first error
 	err := c.sendEach(ctx, s, func(_ int, err error) { first = cmp.Or(first, err) })
 	return cmp.Or(err, first)
 }
 
-// sendEach sends the calls, and takes in the replies of the shards that can be
-// reached. It tells of the others, unless none can.
+// sendEach sends the calls and handles the replies of the shards that can be reached. It reports
+// the others, unless none can.
 func (c progressCalls) sendEach(ctx context.Context, s *Store, missing func(shard int, err error)) error {
 	replies, commands := make([]*redis.Cmd, len(c)), make([]redis.Cmder, len(c))
 	for i, call := range c {
-		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findSource + call.source, 1, call.key}, call.args...)...)
+		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findLua + call.lua, 1, call.key}, call.args...)...)
 		replies[i].SetFirstKeyPos(3)
 		commands[i] = replies[i]
 	}
-	// One call to each shard at a time: thousands of partitions may take a server longer
-	// than the deadline of a pipeline, and do not mean that it hangs.
+	// One call to each shard at a time: thousands of partitions may take a server longer than the
+	// deadline of a pipeline, without it hanging.
 	for first := 0; first < len(c); first += len(s.tags) {
 		some := commands[first:min(first+len(s.tags), len(c))]
 		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })

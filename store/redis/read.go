@@ -15,25 +15,22 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// Read answers all reads with one pipeline, which is one round trip, or one to
-// each of a cluster's nodes concerned; readers at the same time share it. The
-// slices are in the order of the reads;
-// reads that stand in one key share one command. It writes nothing.
+// Read answers all reads with one pipeline: one round trip, or one to each node of a cluster
+// concerned; concurrent readers share it. The slices are in the order of the reads; reads of one
+// key share one command. It writes nothing.
 func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadOverlay(ctx, reads, nil)
 }
 
-// ReadAsIf answers all reads as Read would if a batch, which may be nil, had
-// just been applied, but for events that have arrived meanwhile; see
-// packed.Overlay. It writes nothing.
+// ReadOverlay answers all reads as if a batch, which may be nil, had just been applied, except its
+// events that have arrived meanwhile; see packed.View. It writes nothing.
 func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
 	return slices, err
 }
 
-// readWith reads with commands that each master takes in a way. What stands at a
-// master that does not answer is not read: its slices say so, and the others are
-// answered. The error says that no master answers.
+// readWith reads with commands that take sends to each master. The slices of a master that does not
+// answer say so, and the others are answered. It fails if no master answers.
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
 	slices := newWindowStates(len(reads))
@@ -79,11 +76,11 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	return slices, freshness, nil
 }
 
-// secretFor is the secret that reads need, if they do. It is looked for when the state
-// has been read: where there is none even then, there was no state.
+// secretFor is the secret if reads need it. It is looked up after the state was read: if there is
+// none even then, there was no state.
 func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
 	needed := pending != nil
-	for i := range reads { // a read is too long to be copied for a look
+	for i := range reads { // a read is large to copy
 		needed = needed || reads[i].Series.Layout() == state.Filters
 	}
 	if !needed {
@@ -92,7 +89,7 @@ func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *stat
 	return s.keyed(ctx)
 }
 
-// lookup is the state of a group of an entity to be read, and what reads it.
+// lookup is the read of an entity's state in a group.
 type lookup struct {
 	location
 	reading
@@ -100,25 +97,25 @@ type lookup struct {
 
 	reads []int // indices
 
-	// ids are series that say which pending events have arrived at the entity.
+	// ids are the series that say which pending events have arrived at the entity.
 	ids []*state.Series
 
-	lost error // why there is no master to ask
+	lost error // why no master can be asked
 }
 
-// entityKey is what a state key is made of.
+// entityKey identifies a state key.
 type entityKey struct{ group, entity string }
 
-// lookupRoom keeps the memory of lookups, of which a question has as many as it has keys.
+// lookupRoom reuses the memory of lookups, of which a question has one for each key.
 var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
 
-// lookups gathers the reads by key, into room.
+// lookups groups the reads by key, into list.
 func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 	var known lookupIndex
 	at, of := 0, make([]int, len(reads))
 	for i := range reads {
 		r := &reads[i]
-		// The read before is often of the same key.
+		// The previous read often has the same key.
 		if i == 0 || r.Entity != list[at].entity || r.Series.Group != list[at].group {
 			if at = known.find(list, entityKey{r.Series.Group, r.Entity}); at == len(list) {
 				list = append(list, lookup{location: s.locate(r.Series, r.Entity), group: r.Series.Group, entity: r.Entity})
@@ -130,12 +127,12 @@ func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 	return list
 }
 
-// places finds lookups in a list that grows.
+// lookupIndex finds lookups in a growing list.
 type lookupIndex map[entityKey]int
 
-// find is the place of a key in the list, or where it is to be appended.
+// find is the index of a key in the list, or where it is to be appended.
 func (p *lookupIndex) find(list []lookup, k entityKey) int {
-	const few = 16 // are looked through sooner than a map is made
+	const few = 16 // scanning these is faster than making a map
 	if len(list) < few {
 		for at := range list {
 			if list[at].entity == k.entity && list[at].group == k.group {
@@ -158,8 +155,7 @@ func (p *lookupIndex) find(list []lookup, k entityKey) int {
 	return at
 }
 
-// shareOut gives the lookups the indices of their reads, of which there is one
-// for each element of of.
+// shareOut assigns to the lookups the indices of their reads, one for each element of of.
 func shareOut(list []lookup, of []int) {
 	counts := make([]int, len(list)+len(of))
 	counts, indices := counts[:len(list)], counts[len(list):]
@@ -176,13 +172,14 @@ func shareOut(list []lookup, of []int) {
 
 // AppendKey appends the key that holds a series of an entity.
 func (s *Store) AppendKey(dst []byte, series *state.Series, entity string) []byte {
-	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // it is only read
+	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
 	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
 }
 
 // shardOf is the shard of an entity.
 func (s *Store) shardOf(entity string) int {
-	return state.Shard(state.EntityHash(unsafe.Slice(unsafe.StringData(entity), len(entity))), len(s.tags)) // it is only read
+	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
+	return state.Shard(state.EntityHash(text), len(s.tags))
 }
 
 // ask appends the commands.
@@ -191,8 +188,7 @@ func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder 
 	return l.reading.ask(ctx, commands)
 }
 
-// reply is what is held of the entity and of the losses of its parent. The error is that it
-// cannot be told.
+// reply is the state of the entity and the losses of its parent. It fails if that is unknown.
 func (l *lookup) reply() (held []byte, losses packed.Losses, err error) {
 	values, err := l.values()
 	if err != nil {
@@ -201,19 +197,19 @@ func (l *lookup) reply() (held []byte, losses packed.Losses, err error) {
 	return l.take(values)
 }
 
-// share is what one master is asked for a question.
+// share is the part of a question for one master.
 type share struct {
 	master   *master
 	commands []redis.Cmder
 	gathered
 }
 
-// shareByMaster makes the commands of lookups, by the master that holds the key.
+// shareByMaster groups the commands of lookups by the master that holds the key.
 func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *state.Batch) (shares []share) {
 	for i := range lookups {
 		l := &lookups[i]
 		if pending != nil {
-			l.remember(pending)
+			l.ids = packed.IDSeries(l.ids, pending, l.group, l.entity)
 		}
 		m, err := s.masters.of(ctx, l.key)
 		if err != nil {
@@ -232,7 +228,7 @@ func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *st
 	return shares
 }
 
-// err is why the keys were not read; nil where they were, whatever they hold.
+// err is why the keys were not read; nil if they were, whatever they hold.
 func (l *lookup) err() error {
 	if l.lost != nil {
 		return l.lost
@@ -240,8 +236,8 @@ func (l *lookup) err() error {
 	return l.reading.err()
 }
 
-// unread tells the slices of what was not read, because its master did not answer.
-// The error is why a question cannot be answered even in part.
+// unread marks the slices of what was not read, because its master did not answer. It fails if a
+// question cannot even be answered in part.
 func (s *Store) unread(ctx context.Context, lookups []lookup, slices []state.WindowState) error {
 	missing := 0
 	for i := range lookups {

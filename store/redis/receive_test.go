@@ -11,14 +11,14 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// A read that is content with a total gets one bucket, but of a sum of floats, and where an
-// event in hand is to be added.
+// A read for which a total suffices gets one bucket, except for a sum of floats, and when a pending
+// event is to be added.
 func TestTotalsAreOneBucket(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		start(t, s, transactions)
 		w := s.newWriter()
-		for n := range int64(4) { // of which the last is outside of the window
+		for n := range int64(4) { // the last is outside of the window
 			b := begin(t, s, transactions)
 			fill(b, 0, event{offset: n, device: "d1", user: "u", time: (100 + n) * day, cents: 10 * (n + 1)})
 			apply(t, w, b)
@@ -60,9 +60,9 @@ func TestTotalsAreOneBucket(t *testing.T) {
 	})
 }
 
-// A receiver that looked at some series before looks at others, and at the same of another entity,
-// as a new one does.
-func TestReceiversAreUsedAgain(t *testing.T) {
+// A reused receiver answers like a new one, both for other series and for the same ones of another
+// entity.
+func TestReceiversAreReused(t *testing.T) {
 	packedDays := func(days ...int64) (data []byte) {
 		var packer packed.Packer
 		for _, d := range days {
@@ -85,12 +85,12 @@ func TestReceiversAreUsedAgain(t *testing.T) {
 		for i := range reads {
 			l.reads = append(l.reads, i)
 		}
-		*r = receiver{groups: r.groups, reads: reads, slices: make([]state.WindowState, len(reads))}
+		*r = receiver{groups: r.groups, reads: reads, windowStates: make([]state.WindowState, len(reads))}
 		r.receive(&l)
-		for i := range r.slices {
-			slices.Sort(r.slices[i].Members)
+		for i := range r.windowStates {
+			slices.Sort(r.windowStates[i].Members)
 		}
-		return fmt.Sprintf("%+v", r.slices)
+		return fmt.Sprintf("%+v", r.windowStates)
 	}
 	reads := func(last int64, total bool, series ...*state.Series) (list []state.Read) {
 		for _, s := range series {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Slices that are recycled hold nothing of the question before, but room for a few buckets.
-func TestRecycledSlicesAreEmpty(t *testing.T) {
+// Recycled slices hold nothing of an earlier question, but room for a few buckets.
+func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	until := int64(1)
 	few := []state.Bucket{{Tile: 1, Value: value.Value{Type: value.String, Str: []byte("jane")}}}
 	many := make([]state.Bucket, mostBuckets+1)
@@ -32,8 +32,8 @@ func TestRecycledSlicesAreEmpty(t *testing.T) {
 	}
 }
 
-// Reads into recycled slices find what there is, and nothing where there is nothing.
-func TestReadsIntoRecycledSlices(t *testing.T) {
+// Reads into recycled slices return the state, and nothing where there is none.
+func TestReadsIntoRecycledWindowStates(t *testing.T) {
 	s := newStore(t, servers["miniredis"](t), 1)
 	start(t, s, transactions)
 	b := begin(t, s, transactions)

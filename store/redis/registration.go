@@ -18,25 +18,25 @@ import (
 )
 
 //go:embed register.lua
-var registerSource string
+var registerLua string
 
-// usedKey says which group began with which plan, and when it was last said to be in
-// use; see register.lua.
+// usedKey says which group began with which plan, and when it was last registered; see
+// register.lua.
 func usedKey(namespace string) string { return namespace + ":used" }
 
-// registrations are what this store has registered, and the rivals that it was told of.
+// registrations are those of this store, and the rivals that were returned.
 type registrations struct {
 	mu     sync.Mutex
 	rivals map[string][]state.Rival // by field of the key
 }
 
-// Register tells the namespace of a plan that a group applies. Who applies one does so
-// before, and again from time to time. It returns the plans that this one must not take
-// partitions from. Where the master of the plans does not answer and others do, it is
-// enough that this store has registered the plan before.
+// Register tells the namespace that a group applies a plan. Processors call it before they apply a
+// plan, and regularly afterwards. It returns the plans from which this one must not take
+// partitions. If the master of the plans does not answer and others do, an earlier registration of
+// the plan by this store suffices.
 func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
 	field := r.Plan.Version + "/" + r.Group
-	rivals, err := s.register(ctx, field, &r)
+	rivals, err := s.register(ctx, &r)
 	s.registered.mu.Lock()
 	defer s.registered.mu.Unlock()
 	if known, before := s.registered.rivals[field]; before && !r.Begins && errors.Is(err, state.ErrUnavailable) && s.down(ctx) == nil {
@@ -52,7 +52,7 @@ func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Riv
 	return rivals, nil
 }
 
-func (s *Store) register(ctx context.Context, field string, r *state.Registration) ([]state.Rival, error) {
+func (s *Store) register(ctx context.Context, r *state.Registration) ([]state.Rival, error) {
 	if err := s.notePlan(ctx, r.Plan); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) register(ctx context.Context, field string, r *state.Registratio
 	if !r.At.IsZero() {
 		at = strconv.FormatInt(r.At.UnixMilli(), 10)
 	}
-	script := redis.NewSliceCmd(ctx, "eval", registerSource, 1, usedKey(s.namespace),
+	script := redis.NewSliceCmd(ctx, "eval", registerLua, 1, usedKey(s.namespace),
 		r.Plan.Version, r.Group, begins, at, state.RivalInUse.Milliseconds())
 	script.SetFirstKeyPos(3)
 	if err := s.sendAbout(ctx, usedKey(s.namespace), script); err != nil {
@@ -90,7 +90,7 @@ type Applying struct {
 	Began, Used    time.Time
 }
 
-// Applying lists which groups have applied which plans, those that began last first.
+// Applying lists which groups have applied which plans, the latest first.
 func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
 	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
@@ -102,7 +102,7 @@ func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
 		began, err := strconv.ParseInt(first, 10, 64)
 		used, err2 := strconv.ParseInt(second, 10, 64)
 		if cmp.Or(err, err2) != nil {
-			return nil, fmt.Errorf("plan %s was used at %q, which is no moment", version, value)
+			return nil, fmt.Errorf("plan %s was used at %q, which is not a timestamp", version, value)
 		}
 		list = append(list, Applying{Group: group, Version: version, Began: time.UnixMilli(began), Used: time.UnixMilli(used)})
 	}
@@ -110,11 +110,11 @@ func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
 	return list, nil
 }
 
-// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or
-// kept, and when such a plan was last in use. State of a series that nobody has
-// used for longer than it keeps, or that is not listed, serves nobody. A plan that has
-// partitions is in use, whenever that was said last: what it has stands with the state,
-// so it is so in an older copy too, and while nobody can say it.
+// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or kept, and when such a
+// plan was last in use. State of a series that is not listed, or that was unused for longer than it
+// is kept, has no use. A plan with partitions is in use, whenever it was last registered: its
+// partitions are recorded with the state, so that holds in an older copy too, and while nobody can
+// register.
 func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 	list, err := s.Applying(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Of groups with different plans the one that began last goes before the others, as long as
-// it is in use; those of one group are no rivals.
+// Of groups with different plans the one that began last takes precedence, as long as it is in use;
+// plans of one group are not rivals.
 func TestRivalsBeganLater(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		began := time.UnixMilli(1_000_000)
@@ -41,18 +41,18 @@ func TestRivalsBeganLater(t *testing.T) {
 		check("b", "v2", false, 5*second)
 		check("c/with a slash", "v3", true, 5*second) // at the same moment as nothing else that began
 		check("a", "v1", false, 5*second+inUse-1, "v2/b since 2s", "v3/c/with a slash since 5s")
-		check("b", "v2", false, 5*second+inUse) // v3 is not used any more
+		check("b", "v2", false, 5*second+inUse) // v3 is no longer in use
 		check("a", "v1", false, 5*second+inUse, "v2/b since 2s")
-		check("a", "v1", true, 6*second) // by a clock that is behind
+		check("a", "v1", true, 6*second) // by a clock that lags
 		check("b", "v2", false, 5*second+inUse, "v1/a since 6s")
-		// The same definitions over other generations of state begin with nothing new.
+		// The same definitions over other generations of state do not count as a new plan.
 		check("b", "v2.xyz", false, 5*second+inUse, "v1/a since 6s")
 		check("a", "v1.xyz", false, 5*second+inUse)
 	})
 }
 
-// No two begin at the same moment, or neither would go before the other.
-func TestPlansThatBeginAtOnce(t *testing.T) {
+// No two plans begin at the same moment, or neither would take precedence.
+func TestPlansThatStartAtTheSameTime(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		at := time.UnixMilli(1_000_000)
 		for _, r := range []state.Registration{
@@ -75,8 +75,8 @@ func TestPlansThatBeginAtOnce(t *testing.T) {
 	})
 }
 
-// What a plan that goes before another one has, the other does not take.
-func TestClaimLeavesWhatARivalHas(t *testing.T) {
+// A plan does not take partitions from one that takes precedence.
+func TestClaimRespectsRivals(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		mine, others := transactions, state.Partition{Topic: transactions.Topic, ID: 7}
 		if _, err := s.Place(t.Context(), state.Begin(mine.WithPlan("v1"), 2, 5), state.Begin(others.WithPlan("v2"), 2, 6)); err != nil {
@@ -92,22 +92,22 @@ func TestClaimLeavesWhatARivalHas(t *testing.T) {
 		}
 		claims := claim("v1", "v2", "v3")
 		if c := claims[0]; c.KeptBy != "" || state.Lowest(c.Progress) != 5 {
-			t.Errorf("of its own partition it is told %+v", c)
+			t.Errorf("its claim of its own partition is %+v", c)
 		}
 		if c := claims[1]; c.KeptBy != "v2" || state.Highest(c.Progress) >= 0 {
-			t.Errorf("of its rival's partition it is told %+v", c)
+			t.Errorf("its claim of its rival's partition is %+v", c)
 		}
 		if c := claim("v2")[1]; state.Lowest(c.Progress) != 6 || c.KeptBy != "" {
 			t.Errorf("its rival has %+v", c)
 		}
 		if c := claim("v1", "v3")[1]; c.KeptBy != "" || state.Lowest(c.Progress) != 6 {
-			t.Errorf("of a partition whose plan is no rival it is told %+v", c)
+			t.Errorf("its claim of a partition whose plan is no rival is %+v", c)
 		}
 	})
 }
 
-// A processor that goes on with its plan while the master of the plans hangs knows the
-// rivals that it was told of; one that begins waits.
+// While the master of the plans hangs, a processor that continues with its plan keeps the rivals it
+// knows; one that begins waits.
 func TestRegisterWithoutItsMaster(t *testing.T) {
 	h := newHung(t)
 	register := func(group, version string, begins bool) ([]state.Rival, error) {

@@ -16,27 +16,24 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// How old a replica's state may be is known without trust in its clock or its
-// connection. Every master is asked again and again how far its stream of
-// replication goes: an offset, noted with the moment before it was asked. With
-// the same pipeline that reads state from a replica, and before it, the replica
-// is asked how much of that stream it has taken in. The last offset noted that
-// it has reached says up to when it has everything, whether it lags, its link is
-// cut or its master is dead. Both name the stream by the replication ID, which
-// changes when a master is replaced: offsets of two histories are never compared,
-// and a replica that was started without its data has none that is known.
+// The age of a replica's state is known without trusting its clock or its connection. Every master
+// is asked regularly for its replication offset, which is noted with the moment before the request.
+// The pipeline that reads state from a replica first asks it how far it has replicated. The last
+// noted offset that it has reached says up to when it has everything, whether it lags, its link is
+// cut or its master is dead. Both sides name the stream by the replication ID, which changes when a
+// master is replaced: offsets of two histories are never compared, and a replica that was started
+// without its data has no known offset.
 
 const (
-	// lookEach is how often masters are asked for their offsets, and replicas that
-	// would not do whether they do again. Staleness is known that finely.
+	// lookEach is how often masters are asked for their offsets, and unusable replicas are tried
+	// again. Staleness is known with that precision.
 	lookEach = 100 * time.Millisecond
-	// lookTimeout bounds one look.
+	// lookTimeout bounds one request.
 	lookTimeout = 500 * time.Millisecond
 )
 
-// ReadFromReplicas lets ReadReplica read from the replicas that a client knows
-// of each master, as long as nothing read is staler than within. WatchReplicas
-// must run.
+// ReadFromReplicas lets ReadReplica read from the replicas that a client knows of each master, as
+// long as they are no staler than within. WatchReplicas must run.
 func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *slog.Logger) Option {
 	return func(s *Store) {
 		s.replicas = &replicas{
@@ -47,8 +44,8 @@ func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *sl
 	}
 }
 
-// ReadReplica answers all reads as ReadAsIf does, but from replicas where they
-// do, and says how old the state may be.
+// ReadReplica answers all reads like ReadOverlay, but from replicas where these are usable, and says
+// how old the state may be.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	if s.replicas == nil {
 		return s.readWith(ctx, (*master).ask, reads, pending)
@@ -56,7 +53,7 @@ func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *st
 	return s.readWith(ctx, (*master).askNearby, reads, pending)
 }
 
-// WatchReplicas looks after what ReadReplica must know until the context ends.
+// WatchReplicas tracks what ReadReplica needs until the context ends.
 func (s *Store) WatchReplicas(ctx context.Context) {
 	var looks sync.WaitGroup
 	for _, look := range []func(context.Context){s.lookAtMasters, s.replicas.lookAtResting} {
@@ -65,7 +62,7 @@ func (s *Store) WatchReplicas(ctx context.Context) {
 	looks.Wait()
 }
 
-// again looks again and again until the context ends.
+// again calls look regularly until the context ends.
 func again(ctx context.Context, look func(context.Context)) {
 	ticker := time.NewTicker(lookEach)
 	defer ticker.Stop()
@@ -81,8 +78,8 @@ func again(ctx context.Context, look func(context.Context)) {
 	}
 }
 
-// lookAtMasters notes how far each master is. One that does not answer is not
-// noted: its replicas then grow stale.
+// lookAtMasters notes the offset of each master. One that does not answer is not noted, so its
+// replicas become stale.
 func (s *Store) lookAtMasters(ctx context.Context) {
 	look := func(ctx context.Context, c redis.Cmdable) error {
 		at := s.replicas.now()
@@ -99,7 +96,7 @@ func (s *Store) lookAtMasters(ctx context.Context) {
 	_ = look(ctx, s.redis)
 }
 
-// replicas are the servers that may answer in the masters' place.
+// replicas are the servers that may answer in place of the masters.
 type replicas struct {
 	client *redis.ClusterClient
 	within time.Duration
@@ -107,25 +104,25 @@ type replicas struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
-	sights map[string][]sight // by replication ID, rising
-	// resting are, by address, those that would not do when they were asked last.
+	sights map[string][]sight // by replication ID, ascending
+	// resting are, by address, those that were unusable when last asked.
 	resting map[string]*redis.Client
 }
 
-// sight is how far a master was at a moment, at the least.
+// sight is a lower bound of a master's offset at a moment.
 type sight struct {
 	at     time.Time
 	offset int64
 }
 
-// standing is a server's place in a replication.
+// standing is the position of a server in a replication.
 type standing struct {
 	id     string // of the replication
-	offset int64  // up to which the server has everything
+	offset int64  // the server has everything up to here
 	master bool
 }
 
-// readStanding reads the reply to INFO replication.
+// readStanding parses the reply to INFO replication.
 func readStanding(info *redis.StringCmd) (s standing, err error) {
 	text, err := info.Result()
 	if err != nil {
@@ -138,7 +135,7 @@ func readStanding(info *redis.StringCmd) (s standing, err error) {
 		offset = fields["master_repl_offset"]
 	}
 	if s.offset, err = strconv.ParseInt(offset, 10, 64); err != nil || s.id == "" {
-		return s, errors.New("INFO replication does not tell how far the server is")
+		return s, errors.New("INFO replication does not say how far the server is")
 	}
 	return s, nil
 }
@@ -153,7 +150,7 @@ func infoFields(text string) map[string]string {
 	return fields
 }
 
-// note notes how far a master is, and forgets what is too old to be of use.
+// note records a master's offset, and drops those that are too old to be useful.
 func (r *replicas) note(s standing, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,8 +166,8 @@ func (r *replicas) note(s standing, at time.Time) {
 	}
 }
 
-// freshness is that of what a server of a standing holds now. The error says why
-// it must not answer.
+// freshness is the freshness of what a server with a standing now holds. It fails if the server
+// must not answer.
 func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,16 +195,15 @@ type staleError time.Duration
 
 func (e staleError) Error() string { return fmt.Sprintf("it is staler than %v", time.Duration(e)) }
 
-// pass sends commands about what a master holds to replicas, and to the master
-// those that found none.
+// pass sends commands about a master's keys to replicas, and those without a replica to the master.
 func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness {
 	freshness := make([]state.Freshness, len(commands))
 	answered := make([]bool, len(commands))
 	var asked sync.WaitGroup
-	for server, places := range r.share(ctx, commands) {
+	for server, indices := range r.share(ctx, commands) {
 		asked.Go(func() {
-			f, ok := r.ask(ctx, server, commands, places)
-			for _, i := range places {
+			f, ok := r.ask(ctx, server, commands, indices)
+			for _, i := range indices {
 				freshness[i], answered[i] = f, ok
 			}
 		})
@@ -225,11 +221,10 @@ func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) 
 	return freshness
 }
 
-// share gives to one replica of each master the places of the commands about
-// what that master holds.
+// share assigns the commands about each master's keys to one of its replicas.
 func (r *replicas) share(ctx context.Context, commands []redis.Cmder) map[*redis.Client][]int {
 	chosen := map[*redis.Client]*redis.Client{} // by master; nil for none
-	places := map[*redis.Client][]int{}
+	indices := map[*redis.Client][]int{}
 	for i, c := range commands {
 		key, _ := c.Args()[1].(string)
 		master, err := r.client.MasterForKey(ctx, key)
@@ -242,13 +237,13 @@ func (r *replicas) share(ctx context.Context, commands []redis.Cmder) map[*redis
 			chosen[master] = server
 		}
 		if server != nil {
-			places[server] = append(places[server], i)
+			indices[server] = append(indices[server], i)
 		}
 	}
-	return places
+	return indices
 }
 
-// choose is a replica for a key, nil where none was found that does.
+// choose is a usable replica for a key, nil if none was found.
 func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 	const tries = 4 // each finds any of the replicas
 	for range tries {
@@ -267,12 +262,11 @@ func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 	return nil
 }
 
-// ask sends the commands at some places to a server, and says whether each has
-// its reply.
-func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, places []int) (f state.Freshness, ok bool) {
+// ask sends the commands with some indices to a server, and says for each whether it was answered.
+func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, indices []int) (f state.Freshness, ok bool) {
 	pipe := server.Pipeline()
-	info := pipe.Info(ctx, "replication") // first: what is read after it is no older
-	for _, i := range places {
+	info := pipe.Info(ctx, "replication") // first: what is read afterwards is no older
+	for _, i := range indices {
 		_ = pipe.Process(ctx, commands[i])
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
@@ -281,7 +275,7 @@ func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []red
 		r.rest(server, err)
 		return f, false
 	}
-	for _, i := range places {
+	for _, i := range indices {
 		if err := commands[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
 			return state.Freshness{}, false
 		}
@@ -297,7 +291,7 @@ func (r *replicas) judge(info *redis.StringCmd) (state.Freshness, error) {
 	return r.freshness(s)
 }
 
-// rest leaves a server alone until it does again.
+// rest leaves a server alone until it is usable again.
 func (r *replicas) rest(server *redis.Client, why error) {
 	address := server.Options().NodeAddress
 	r.mu.Lock()
@@ -309,7 +303,7 @@ func (r *replicas) rest(server *redis.Client, why error) {
 	}
 }
 
-// lookAtResting finds those that do again.
+// lookAtResting finds those that are usable again.
 func (r *replicas) lookAtResting(ctx context.Context) {
 	r.mu.Lock()
 	resting := maps.Clone(r.resting)
@@ -318,7 +312,7 @@ func (r *replicas) lookAtResting(ctx context.Context) {
 	for address, server := range resting {
 		looks.Go(func() {
 			_, err := r.judge(server.Info(ctx, "replication"))
-			gone := errors.Is(err, redis.ErrClosed) // the client has left a server that is no replica any more
+			gone := errors.Is(err, redis.ErrClosed) // the client has dropped a server that is no longer a replica
 			if err != nil && !gone {
 				return
 			}

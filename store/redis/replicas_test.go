@@ -57,7 +57,7 @@ func oneMaster(addresses ...string) *redis.ClusterClient {
 	})
 }
 
-// write applies one event more of each device.
+// write applies one more event of each device.
 func (r *replicated) write(t *testing.T, devices int) {
 	t.Helper()
 	b := begin(t, r.Store, transactions)
@@ -68,7 +68,7 @@ func (r *replicated) write(t *testing.T, devices int) {
 	apply(t, r.writer, b)
 }
 
-// counts reads from replicas how many events of each device there are.
+// counts reads from replicas how many events each device has.
 func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness) {
 	t.Helper()
 	var reads []state.Read
@@ -97,8 +97,8 @@ func (r *replicated) await(t *testing.T, what string, want func(count int64, f s
 	})
 }
 
-// A replica answers and says how old its state may be; whatever it lacks was
-// written within that time.
+// A replica answers and says how old its state may be; whatever it lacks was written within that
+// time.
 func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
@@ -134,8 +134,7 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 	})
 }
 
-// What a replica that dies does not answer, the master does; and where there is
-// another replica, that one.
+// If a replica dies, another replica answers, or else the master.
 func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	first, second := redistest.NewReplica(t, master.Addr()), redistest.NewReplica(t, master.Addr())
@@ -158,9 +157,9 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	}
 }
 
-// A replica that was started again has nothing until it has synchronised; it
-// must not say so as if it were all there is.
-func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
+// A replica that was restarted has nothing until it has synchronised; it must not answer as if that
+// were everything.
+func TestEmptyReplicaDoesNotAnswer(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
 	replica := redistest.NewReplica(t, link.Addr())
@@ -169,7 +168,7 @@ func TestReplicaWithoutItsDataDoesNotAnswer(t *testing.T) {
 	r.await(t, "an answer from the replica", func(n int64, f state.Freshness) bool { return n == 1 && f.Replica })
 	link.Cut()
 	replica.Kill()
-	replica.Start() // as a master without data: nobody has told it otherwise
+	replica.Start() // as a master without data: it has no configuration to replicate
 	for range 20 {
 		if counts, f := r.counts(t, 1); counts[0] != 1 || f.Replica {
 			t.Fatalf("after a start without data: %v, %+v", counts, f)
@@ -207,7 +206,7 @@ func TestReplicasOfACluster(t *testing.T) {
 	})
 }
 
-// What a replica is compared with is the replication that it belongs to.
+// A replica is compared with the replication that it belongs to.
 func TestFreshness(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Copies says how many replicas a master has, and how many of them lack something.
+// Copies is the number of replicas of a master, and of those that lack something.
 type Copies struct {
 	Master           string
 	Replicas, Behind int
 }
 
-// copiesEach is how often masters are asked what their replicas have.
+// copiesEach is how often masters are asked about their replicas.
 const copiesEach = 50 * time.Millisecond
 
-// AwaitReplicas waits until the replicas of all masters have what was written before,
-// no longer than within; what a replica lacks is lost if it takes its master's place. The
-// error says that a master does not tell.
+// AwaitReplicas waits until the replicas of all masters have everything written so far, at most for
+// within; what a replica lacks is lost if it replaces its master. It fails if a master does not
+// report it.
 func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []Copies, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -41,7 +41,7 @@ func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found 
 func (m *master) copies(ctx context.Context) (Copies, error) {
 	goal := int64(-1)
 	for {
-		// One who asks too late still hears once how things are.
+		// A context that has ended still allows one request.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.masters.write)
 		text, err := m.node.Info(bounded, "replication").Result()
 		cancel()
@@ -51,7 +51,7 @@ func (m *master) copies(ctx context.Context) (Copies, error) {
 		fields := infoFields(text)
 		if goal < 0 {
 			if goal, err = strconv.ParseInt(fields["master_repl_offset"], 10, 64); err != nil {
-				return Copies{}, errors.New("INFO replication does not tell how far the master is")
+				return Copies{}, errors.New("INFO replication does not say how far the master is")
 			}
 		}
 		c := copiesIn(fields, goal)

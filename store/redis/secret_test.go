@@ -21,7 +21,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// forged is another text of 16 bytes that has the xxHash of one.
+// forged is another text of 16 bytes with the same xxHash.
 func forged(t *testing.T, text string) string {
 	const prime1, prime2, prime4, prime5 uint64 = 11400714785074694791, 14029467366897019727, 9650029242287828579, 2870177450012600261
 	inverse := func(p uint64) uint64 { // modulo 2^64, by Newton
@@ -64,8 +64,8 @@ func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 	return b
 }
 
-// seen says of users whether "d" has met them, and how many events it counts with
-// what is pending.
+// seen says for each user whether "d" has met them, and how many events it counts, including
+// pending ones.
 func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (met []bool, count int64) {
 	t.Helper()
 	reads := []state.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
@@ -85,8 +85,8 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 	return met, count
 }
 
-// A value that was made to have the xxHash of one that was met has not been met, and a
-// pending event whose id was made so has not arrived. Memory says so too.
+// A value constructed to have the xxHash of one that was met is not seen, and a pending event whose
+// id was constructed so has not arrived. The same holds in memory.
 func TestForgedValuesAreNotSeen(t *testing.T) {
 	const user, id = "device-000000001", "event-0000000001"
 	onEach(t, 1, func(t *testing.T, s *Store) {
@@ -97,7 +97,7 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		apply(t, s.newWriter(), b)
-		// A process that answers and has not looked at the layout yet.
+		// Includes a process that answers before it has read the layout.
 		for name, from := range map[string]store.Reader{"redis": New(s.redis, s.namespace, 1), "memory": held} {
 			if met, _ := seen(t, from, nil, user, forged(t, user)); !met[0] || met[1] {
 				t.Errorf("%s: met: %v, forged: %v; want true and false", name, met[0], met[1])
@@ -112,7 +112,7 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 	})
 }
 
-// Namespaces have secrets of their own, and processes that make one at once agree.
+// Namespaces have their own secrets, and processes that make one concurrently agree.
 func TestSecretsOfNamespaces(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		known := map[packed.Secret]string{}
@@ -146,7 +146,7 @@ func TestSecretsOfNamespaces(t *testing.T) {
 	})
 }
 
-// overtaking lets something happen in front of the first command of a name.
+// overtaking runs something before the first command with a name.
 type overtaking struct {
 	name   string
 	happen func()
@@ -168,9 +168,9 @@ func (o *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	return next
 }
 
-// A process that has found no namespace and is overtaken by one that makes it takes the
-// secret of that one.
-func TestSecretOfTheFirstHolds(t *testing.T) {
+// A process that found no namespace and is overtaken by another that makes it uses the secret of
+// that one.
+func TestFirstSecretWins(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
 		s.redis.AddHook(&overtaking{name: "hsetnx", happen: func() {
@@ -188,9 +188,9 @@ func TestSecretOfTheFirstHolds(t *testing.T) {
 	})
 }
 
-// An API that starts before its namespace answers from it as soon as there is one, and
-// goes on when it was emptied and made anew with another secret.
-func TestSecretIsLearnt(t *testing.T) {
+// An API that starts before its namespace answers from it as soon as it exists, and goes on after
+// it was emptied and recreated with another secret.
+func TestSecretIsDiscovered(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		api := New(s.redis, s.namespace+"-late", 1)
 		if err := api.CheckLayout(t.Context()); err != nil {
@@ -223,7 +223,7 @@ func TestSecretIsLearnt(t *testing.T) {
 	})
 }
 
-// A layout that has no secret, or what is none, is refused without showing it.
+// A layout without a valid secret is refused without showing it.
 func TestLayoutWithoutSecret(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		for secret, found := range map[string]string{"": "no", "c2hvcnQ=": "a damaged"} {
@@ -241,8 +241,7 @@ func TestLayoutWithoutSecret(t *testing.T) {
 	})
 }
 
-// Nothing is hashed without the secret: state of a namespace that was never made is
-// not written.
+// Nothing is hashed without the secret: state of a namespace that was never made is not written.
 func TestWriterNeedsSecret(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

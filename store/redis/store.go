@@ -1,14 +1,14 @@
-// Package redisstore is the store that keeps state in Redis; nothing else knows Redis.
-// Its name differs from its folder's because who uses it often uses the client too.
+// Package redisstore keeps state in Redis; only this package and those below it use Redis. Its name
+// differs from its folder's because its callers often import the client too.
 //
-// Everything that a group of series holds of an entity stands packed in one
-// string; see package state. It is written by appending and read whole. When it
-// has grown it is compacted, which changes no answer.
+// The state of an entity in a group of series is packed into one string; see package state/packed.
+// Writes append to it; reads read all of it. When it has grown it is compacted, which changes no
+// answer.
 //
-// State is spread over a fixed number of shards by the hash of the entity. One
-// script call applies one batch's operations of one shard and moves, in the
+// State is spread over shards by the hash of the entity. One
+// script call applies the mutations of one shard in a batch and moves, in the
 // same step, the shard's progress: for each partition the next offset to
-// apply. What was applied and how far are therefore never apart, whatever is
+// apply. State and progress are therefore always consistent, whatever is
 // killed, resent, failed over or restored; see writer.Apply.
 //
 // Reading takes one pipeline and never writes.
@@ -35,15 +35,14 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// format is the version of the layout of keys and values, and formatField where it
-// stands in the layout.
+// format is the version of the layout of keys and values, formatField its field in the layout.
 const (
 	format      = 5
 	formatField = "format"
 )
 
-//go:embed grown.lua
-var grownSource string
+//go:embed candidate.lua
+var candidateLua string
 
 //go:embed apply.lua
 var applyBody string
@@ -51,7 +50,7 @@ var applyBody string
 //go:embed compact.lua
 var compactBody string
 
-var applySource, compactSource = grownSource + applyBody, grownSource + compactBody
+var applyLua, compactLua = candidateLua + applyBody, candidateLua + compactBody
 
 var _ store.Store = (*Store)(nil)
 
@@ -64,28 +63,27 @@ type Store struct {
 	apply      *redis.Script
 	compact    *redis.Script
 	masters    *masters
-	replicas   *replicas // nil where all is read from masters
-	plans      planCache
+	replicas   *replicas // nil if everything is read from masters
+	plans      planCache[state.Plan]
 	past       past
 	registered registrations
-	fills      fillCache
-	planned    sync.Map // []any by version: what claim.lua is told of fills
-	// secret is nil until a layout was found, and secretAsked when one was last looked
-	// for, in milliseconds since 1970; see keyed.
+	fills      planCache[state.Fill]
+	claimed    sync.Map // []any by version: arguments of claim.lua about fills
+	// secret is nil until a layout was found, and secretAsked is the last time it was looked for,
+	// in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
-	hashing     *keyspace.Hashing // nil where keys have the entities themselves
+	hashing     *keyspace.Hashing // nil if keys contain the entities themselves
 	written     sync.Once         // makes what writers share
 	expiry      []expiry          // by shard
 	slack       time.Duration
 }
 
-// Option changes how a store keeps state.
+// Option configures a store.
 type Option func(*Store)
 
-// HashEntities has keys hold hashes made with a secret in the place of entities'
-// values; a nil secret leaves them as they are. What is kept of an entity, such as
-// the members of a set, stays readable.
+// HashEntities makes keys contain hashes of entities, keyed with a secret; a nil secret leaves
+// entities readable. State itself, such as the members of a set, stays readable.
 func HashEntities(secret []byte) Option {
 	return func(s *Store) {
 		if secret != nil {
@@ -94,11 +92,11 @@ func HashEntities(secret []byte) Option {
 	}
 }
 
-// New returns the store of a namespace with its fixed number of shards.
+// New returns the store of a namespace with its number of shards.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
 		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
-		apply: redis.NewScript(applySource), compact: redis.NewScript(compactSource),
+		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua),
 	}
 	for shard := range shards {
 		s.tags = append(s.tags, keyspace.ShardTag(namespace, shard, shards))
@@ -110,7 +108,7 @@ func New(client redis.UniversalClient, namespace string, shards int, options ...
 	return s
 }
 
-// appendEntityKey appends the key of what a group keeps of an entity.
+// appendEntityKey appends the key of an entity's state in a group.
 func (s *Store) appendEntityKey(dst []byte, shard int, group string, entity []byte) []byte {
 	return s.hashing.AppendKey(dst, s.tags[shard], group, entity)
 }
@@ -118,12 +116,17 @@ func (s *Store) appendEntityKey(dst []byte, shard int, group string, entity []by
 // Shards is the number of state shards.
 func (s *Store) Shards() int { return len(s.tags) }
 
+// ShardOf is the shard that an update is applied to.
+func (s *Store) ShardOf(u *state.EntityUpdate) int {
+	return state.Shard(u.Hash, len(s.tags))
+}
+
 // Ping reaches Redis.
 func (s *Store) Ping(ctx context.Context) error { return s.redis.Ping(ctx).Err() }
 
-// loadScripts loads the scripts on every master that answers, which may have been
-// started just now; see mendAppendOnly. One that does not answer is asked again once
-// it does, for it says that it knows no script. The error is that none answers.
+// loadScripts loads the scripts on every master that answers, which may just have been started; see
+// mendAppendOnly. A master that does not answer gets them later, because it then says that it does
+// not know the script. It fails if none answers.
 func (s *Store) loadScripts(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.masters.write)
 	defer cancel()
@@ -154,7 +157,7 @@ func loadScriptsOn(ctx context.Context, m *master) error {
 	}
 	pipe := m.node.Pipeline()
 	info := pipe.Info(ctx, "persistence")
-	apply, compact := pipe.ScriptLoad(ctx, applySource), pipe.ScriptLoad(ctx, compactSource)
+	apply, compact := pipe.ScriptLoad(ctx, applyLua), pipe.ScriptLoad(ctx, compactLua)
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	if err := errors.Join(apply.Err(), compact.Err()); err != nil {
 		if unanswered(apply.Err()) || passing(apply.Err()) {
@@ -171,24 +174,22 @@ func scriptGone(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "NOSCRIPT")
 }
 
-// A crash may tear the append-only file in the midst of what a script has written,
-// which stands there as MULTI … EXEC. Redis (7.0.15 as tried) then cuts the file off
-// behind the last whole command and goes on appending: the MULTI stays open. When
-// the file is read a second time, what is queued behind it runs together with what
-// comes after it, so that a batch which was applied again counts twice. Rewriting
-// the file leaves nothing of that.
+// A crash may tear the append-only file inside what a script has written, which is logged as MULTI
+// … EXEC. Redis (7.0.15 as tried) then truncates the file after the last whole command and goes on
+// appending: the MULTI stays open. When the file is read a second time, the commands queued after
+// it merge with later ones, so that a batch that was applied again counts twice. Rewriting the file
+// removes that.
 
-// mendAppendOnly has a server rewrite its append-only file that has not done so
-// since it was started. Where it is not allowed to ask that, it is left alone:
-// weir doctor tells of it.
+// mendAppendOnly makes a server rewrite its append-only file if it has not done so since it was
+// started. A server that does not allow it is left alone: weir doctor reports that.
 func mendAppendOnly(ctx context.Context, c redis.Cmdable, info string) {
 	if rewriteNeeded(info) {
 		_ = c.BgRewriteAOF(ctx).Err() // one that is under way, or not allowed
 	}
 }
 
-// rewriteNeeded says by a server's INFO whether what it has read when it was started
-// may still be in its append-only file.
+// rewriteNeeded says, from a server's INFO, whether its append-only file may still contain what it
+// read when it was started.
 func rewriteNeeded(info string) bool {
 	found := infoFields(info)
 	return found["aof_enabled"] == "1" && found["aof_last_rewrite_time_sec"] == "-1" &&

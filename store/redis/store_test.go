@@ -19,11 +19,11 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// servers are the kinds of Redis that the store must be right on. Mistakes with
-// two slots in one script show on the cluster only.
+// servers are the kinds of Redis that the store must work on. Using two slots in one script fails
+// on the cluster only.
 var servers = map[string]func(testing.TB) redis.UniversalClient{
 	"miniredis": func(t testing.TB) redis.UniversalClient {
-		// Its Lua is slow under the race detector, and a call that is given up is made again.
+		// Its Lua is slow under the race detector, and a call that times out is repeated.
 		c := redis.NewClient(&redis.Options{Addr: redistest.Embedded(t).Addr(), ReadTimeout: time.Minute})
 		t.Cleanup(func() { c.Close() })
 		return c
@@ -71,7 +71,7 @@ var (
 	logins       = state.Partition{Topic: "logins", ID: 0}
 )
 
-// event is what the tests write: at an offset, of a device.
+// event is what the tests write: an event of a device at an offset.
 type event struct {
 	offset       int64
 	device, user string
@@ -80,11 +80,11 @@ type event struct {
 }
 
 // fill maps events into a batch, as a plan with all the series above would.
-func fill(b *state.Batch, source int, list ...event) {
+func fill(b *state.Batch, rangeIndex int, list ...event) {
 	b.Series = allSeries
 	for _, e := range list {
 		b.Now = max(b.Now, e.time)
-		b.Update(source, e.offset, []byte(e.device))
+		b.Update(rangeIndex, e.offset, []byte(e.device))
 		tile := state.FloorDiv(e.time, day)
 		b.Add(state.Mutation{Series: events, Tile: tile, Num: 1})
 		b.Add(state.Mutation{Series: amount, Tile: tile, Num: e.cents})
@@ -95,7 +95,7 @@ func fill(b *state.Batch, source int, list ...event) {
 		b.Add(state.Mutation{Series: approx, Tile: tile, Member: []byte(e.user)})
 		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
 		b.Add(state.Mutation{Series: ever, Num: 1})
-		b.Ranges[source].To = e.offset + 1
+		b.Ranges[rangeIndex].To = e.offset + 1
 	}
 }
 
@@ -129,7 +129,7 @@ func apply(t testing.TB, w *writer, b *state.Batch) {
 	}
 }
 
-// holds reads everything of a device in a stretch of days.
+// holds reads everything of a device in a range of days.
 func holds(t testing.TB, s *Store, device string, from, to int64) string {
 	t.Helper()
 	var reads []state.Read
@@ -145,7 +145,7 @@ func holds(t testing.TB, s *Store, device string, from, to int64) string {
 	return describe(slices)
 }
 
-// expected is what holds must say after the events.
+// expected is what holds must return after the events.
 func expected(list []event, device string, from, to int64) string {
 	tiles := make([]map[int64]*state.Bucket, 5)
 	for i := range tiles {
@@ -234,8 +234,7 @@ func describe(list []state.WindowState) string {
 	return text
 }
 
-// randomEvents are events of a few devices on days 100 to 106, out of order,
-// some of them the same as others.
+// randomEvents are events of a few devices on days 100 to 106, out of order and with duplicates.
 func randomEvents(random *rand.Rand, n int) []event {
 	list := make([]event, n)
 	for i := range list {

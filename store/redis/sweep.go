@@ -13,64 +13,64 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A key of a group that keeps anything for ever has no time to live, and while nothing is
-// appended to it, nothing compacts it. So it would keep what its other series held of an entity
-// that nothing happens to any more. A sweep walks through the keys of each master, slowly,
-// and compacts those that were not touched for longer than their series are kept. It finds
-// those too that were left for ever by definitions of the past.
+// A key of a group that keeps anything forever has no time to live, and is not compacted while
+// nothing is appended. So it would keep the outdated state of an entity without further events. A
+// sweep walks slowly through the keys of each master, and compacts those that were untouched for
+// longer than their series are kept. It also finds keys that definitions of the past have left
+// forever.
 //
-// One processor of a namespace sweeps at a time. That two do for a moment, or that a walk
-// begins anew with another processor, changes nothing but what it costs: what is compacted
-// is put in its place as ever, if that is still there.
+// One processor of a namespace sweeps at a time. If two do for a moment, or another processor
+// restarts the walk, that only costs time: a compacted state replaces its original only if that is
+// still there.
 
 const (
-	// sweepEach is the time between two steps of a walk. In each, a master is asked for
-	// about sweepScanned keys or, where it has found some, for what sweepRead of them hold.
-	// Either takes about a millisecond of it.
+	// sweepEach is the time between two steps of a walk. In each step a master is asked for about
+	// sweepScanned keys or, if it has found some, for the content of sweepRead of them. Either
+	// takes about a millisecond of its time.
 	sweepEach    = time.Second
 	sweepScanned = 500
 	sweepRead    = 100
 	// sweepBytes is about how much is read in a step: a few keys may be long.
 	sweepBytes = 4 << 20
-	// sweepRound is how long a walk through all keys takes at least; sweepUntold where a
-	// server does not tell how long they were idle, so that all of them are read.
-	sweepRound  = time.Hour
-	sweepUntold = 24 * time.Hour
-	// sweepIdle is the longest time for which keys must have been idle: that begins anew
-	// when a server is started, and when a replica takes its master's place.
+	// sweepRound is the least time of a walk through all keys; sweepRoundUnknown applies if a
+	// server does not report how long keys were idle, so that all of them are read.
+	sweepRound        = time.Hour
+	sweepRoundUnknown = 24 * time.Hour
+	// sweepIdle bounds the required idle time of keys, because idle times start over when a server
+	// is started, and when a replica replaces its master.
 	sweepIdle = 7 * 24 * time.Hour
-	// sweepLease is how long one who sweeps has that for itself; it is extended thrice as often.
+	// sweepLease is the lease of the sweeping processor; it is extended three times in that period.
 	sweepLease = 30 * time.Second
-	// sweepPlans is how often it is looked what the plans of the past have left.
+	// sweepPlans is how often the remains of past plans are looked for.
 	sweepPlans = time.Hour
 )
 
-// sweepKey names who sweeps a namespace.
+// sweepKey names the processor that sweeps a namespace.
 func sweepKey(namespace string) string { return namespace + ":sweep" }
 
 // sweeper sweeps for a plan. It serves one goroutine.
 type sweeper struct {
 	*writer
-	name    string // among all who may sweep
+	name    string // unique among processors
 	plan    *state.Plan
 	series  []*state.Series
 	shards  map[string]int           // by tag
-	endless map[string]bool          // groups whose keys live for ever
-	idle    map[string]time.Duration // by group that forgets anything: for how long its keys must have been idle
+	endless map[string]bool          // groups whose keys live forever
+	idle    map[string]time.Duration // by group that forgets anything: how long its keys must have been idle
 	longest time.Duration            // see sweepIdle
 	walks   map[*master]*walk
-	asked   time.Time // when it was last asked who sweeps
-	leads   bool      // this one does
-	looked  time.Time // when it was last looked what is left
-	left    bool      // by plans of the past, there may be keys that live for ever
+	asked   time.Time // when the lease was last checked
+	leads   bool      // this one has the lease
+	looked  time.Time // when remains were last looked for
+	left    bool      // past plans may have left keys that live forever
 }
 
-// walk is how far the keys of a master were walked through.
+// walk is the position of the sweeper in the keys of a master.
 type walk struct {
-	cursor uint64
-	began  time.Time
-	untold bool       // how long keys were idle
-	idle   []sweptKey // found, and not read yet
+	cursor      uint64
+	began       time.Time
+	idleUnknown bool       // the server does not report how long keys were idle
+	idle        []sweptKey // found and not yet read
 }
 
 // sweptKey is a key of a group.
@@ -80,9 +80,8 @@ type sweptKey struct {
 	key   string
 }
 
-// Sweep has entities to which nothing happens any more keep no more than a plan with these
-// series does, until the context ends. What is in its way passes, or is told where it is
-// in the way of events.
+// Sweep reduces the state of entities without further events to what a plan with these series
+// keeps, until the context ends. Its errors are transient, or surface where they affect events.
 func (s *Store) Sweep(ctx context.Context, plan *state.Plan, series []*state.Series) {
 	w := s.newSweeper(plan, series)
 	ticker := time.NewTicker(sweepEach)
@@ -115,7 +114,7 @@ func (s *Store) newSweeper(plan *state.Plan, series []*state.Series) *sweeper {
 	return w
 }
 
-// note takes in that keys of a group, which are kept for so many ms, hold a series.
+// note records that keys of a group, which are kept that many ms, hold a series.
 func (w *sweeper) note(group string, keep int64, s *state.Series) {
 	w.endless[group] = keep == 0
 	if s.Keep > 0 {
@@ -124,7 +123,7 @@ func (w *sweeper) note(group string, keep int64, s *state.Series) {
 	}
 }
 
-// step goes a step further at each master.
+// step goes one step further at each master.
 func (w *sweeper) step(ctx context.Context) {
 	if !w.needed(ctx) || !w.elected(ctx) {
 		return
@@ -154,9 +153,9 @@ func (w *sweeper) step(ctx context.Context) {
 	w.shorten(ctx)
 }
 
-// mayPrune says that no plan which is applied keeps more of anything than this one. While
-// definitions are replaced, that of the others may: what it keeps is not pruned before it is
-// no longer applied, and answers say so.
+// mayPrune says that no applied plan keeps more of anything than this one. While definitions are
+// being replaced, another plan may: what it keeps is not pruned while it is applied, and answers
+// say so.
 func (w *sweeper) mayPrune(ctx context.Context) bool {
 	h, err := w.store.History(ctx)
 	if err != nil {
@@ -173,8 +172,8 @@ func (w *sweeper) mayPrune(ctx context.Context) bool {
 	return true
 }
 
-// needed says whether any key may have to be swept: the plan has groups that live for ever
-// though they forget something, or one of the past kept anything for ever and more than this one does.
+// needed says whether any key may need sweeping: the plan has groups that live forever although
+// they forget something, or a past plan kept something forever that this one does not.
 func (w *sweeper) needed(ctx context.Context) bool {
 	if now := w.store.masters.now(); w.looked.IsZero() || now.Sub(w.looked) >= sweepPlans {
 		plans, _, _, err := w.store.allPlans(ctx)
@@ -197,7 +196,7 @@ func (w *sweeper) needed(ctx context.Context) bool {
 	return false
 }
 
-// elected says whether this one is to sweep.
+// elected says whether this processor may sweep.
 func (w *sweeper) elected(ctx context.Context) bool {
 	now := w.store.masters.now()
 	if !w.asked.IsZero() && now.Sub(w.asked) < sweepLease/3 {
@@ -216,12 +215,12 @@ func (w *sweeper) elected(ctx context.Context) bool {
 	return w.leads
 }
 
-// scan finds the next keys of a master that are to be read, unless there are some or the
-// round is over.
+// scan finds the next keys of a master to read, unless there are some already or the round is
+// complete.
 func (w *sweeper) scan(ctx context.Context, m *master, at *walk) {
 	now, round := w.store.masters.now(), sweepRound
-	if at.untold {
-		round = sweepUntold
+	if at.idleUnknown {
+		round = sweepRoundUnknown
 	}
 	if len(at.idle) > 0 || at.cursor == 0 && !at.began.IsZero() && now.Sub(at.began) < round {
 		return
@@ -231,7 +230,7 @@ func (w *sweeper) scan(ctx context.Context, m *master, at *walk) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, w.store.masters.write)
 	defer cancel()
-	names, cursor, err := m.node.Scan(bounded, at.cursor, "{"+w.store.namespace+":*", sweepScanned).Result()
+	names, cursor, err := m.node.Scan(bounded, at.cursor, keyspace.Pattern(w.store.namespace), sweepScanned).Result()
 	if err != nil {
 		if unanswered(err) && ctx.Err() == nil {
 			m.fail(err)
@@ -252,7 +251,7 @@ func (w *sweeper) scan(ctx context.Context, m *master, at *walk) {
 	at.idle = w.idleOf(ctx, append(endless, w.withoutEnd(ctx, others)...), at)
 }
 
-// parse finds out what a key is of; false says that it holds no state of an entity.
+// parse parses the name of a key; false if it holds no state of an entity.
 func (w *sweeper) parse(name string) (k sweptKey, ok bool) {
 	tag := name[:strings.IndexByte(name, '}')+1]
 	k.key = name
@@ -262,17 +261,16 @@ func (w *sweeper) parse(name string) (k sweptKey, ok bool) {
 	return k, ok
 }
 
-// withoutEnd are those of the keys that have no time to live.
+// withoutEnd are the keys without a time to live.
 func (w *sweeper) withoutEnd(ctx context.Context, keys []sweptKey) []sweptKey {
 	lives := w.ask(ctx, keys, "ttl")
 	return w.those(keys, func(i int) bool { return lives[i].Err() == nil && lives[i].Val() == -1 })
 }
 
-// idleOf are those of the keys that were idle for long enough; all of them where
-// the server does not tell.
+// idleOf are the keys that were idle for long enough; all of them if the server does not report it.
 func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []sweptKey {
 	idle := w.ask(ctx, keys, "object", "idletime")
-	at.untold = len(idle) == 0 && at.untold || slices.ContainsFunc(idle, func(c *redis.IntCmd) bool { return countsUses(c.Err()) })
+	at.idleUnknown = len(idle) == 0 && at.idleUnknown || slices.ContainsFunc(idle, func(c *redis.IntCmd) bool { return countsUses(c.Err()) })
 	return w.those(keys, func(i int) bool {
 		if err := idle[i].Err(); err != nil {
 			return countsUses(err)
@@ -285,11 +283,11 @@ func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []swept
 	})
 }
 
-// untold says whether a server does not tell for how long keys were idle, since it counts
-// how often they are used instead (maxmemory-policy).
+// countsUses says whether a server does not report how long keys were idle, because it counts how
+// often they are used instead (maxmemory-policy).
 func countsUses(err error) bool { return err != nil && strings.Contains(err.Error(), "LFU") }
 
-// ask asks something about each key.
+// ask sends a command about each key.
 func (w *sweeper) ask(ctx context.Context, keys []sweptKey, words ...any) []*redis.IntCmd {
 	replies, commands := make([]*redis.IntCmd, len(keys)), make([]redis.Cmder, len(keys))
 	for i, k := range keys {
@@ -301,7 +299,7 @@ func (w *sweeper) ask(ctx context.Context, keys []sweptKey, words ...any) []*red
 	return replies
 }
 
-// those are the keys of whose index something is true.
+// those are the keys whose index satisfies is.
 func (w *sweeper) those(keys []sweptKey, is func(i int) bool) (list []sweptKey) {
 	for i, k := range keys {
 		if is(i) {
@@ -311,7 +309,7 @@ func (w *sweeper) those(keys []sweptKey, is func(i int) bool) (list []sweptKey) 
 	return list
 }
 
-// read reads what keys hold that were found, which makes them idle no longer.
+// read reads the keys that were found, which ends their idle time.
 func (w *sweeper) read(ctx context.Context, at *walk) {
 	const once = 10
 	for keys, size := 0, 0; len(at.idle) > 0 && keys < sweepRead && size < sweepBytes; keys += once {
@@ -324,7 +322,7 @@ func (w *sweeper) read(ctx context.Context, at *walk) {
 		}
 		w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return some[i].shard })
 		for i, k := range some {
-			if held[i].Err() == nil { // else it is found again
+			if held[i].Err() == nil { // otherwise the walk finds it again
 				size += len(held[i].Val())
 				w.addCandidate(k.shard, k.key, held[i].Val())
 			}
@@ -332,9 +330,9 @@ func (w *sweeper) read(ctx context.Context, at *walk) {
 	}
 }
 
-// shorten replaces what the keys hold that were read by what is still kept of it, where
-// that is shorter. State is pruned a while later than where events are applied, for a
-// partition of the entity may be that far behind others.
+// shorten replaces the content of keys by what is still kept of it, if that is shorter. State is
+// pruned later here than when events are applied, because a partition of the entity may be that far
+// behind others.
 func (w *sweeper) shorten(ctx context.Context) {
 	if len(w.candidates) == 0 {
 		return

@@ -88,7 +88,7 @@ func (w *sweeping) held(user string) string { return w.store.redis.Get(w.Context
 
 // round takes as many steps as a walk through all keys has, a second each, and begins the next one.
 func (w *sweeping) round(s *sweeper) {
-	w.now = w.now.Add(sweepUntold)
+	w.now = w.now.Add(sweepRoundUnknown)
 	for range 20 {
 		w.now = w.now.Add(time.Second)
 		s.step(w.Context())
@@ -187,7 +187,7 @@ func TestSweepBesideEvents(t *testing.T) {
 		s.masters.now = func() time.Time { return at }
 		sweeps.Go(func() {
 			for ; ctx.Err() == nil; swept++ {
-				at = at.Add(sweepUntold)
+				at = at.Add(sweepRoundUnknown)
 				sweeper.step(ctx)
 			}
 		})
@@ -277,8 +277,8 @@ func TestSweepDropsWhatDefinitionsLeft(t *testing.T) {
 		unused          time.Duration // what the past has kept
 		gone, here, old string        // numbers, or bytes of a key
 	}{
-		"of late":   {deadAfter - time.Hour, "3 0 3", "3 3 3", "kept"},
-		"for a day": {deadAfter + time.Hour, "0 0 0", "0 3 0", "gone"},
+		"of late":   {garbageAfter - time.Hour, "3 0 3", "3 3 3", "kept"},
+		"for a day": {garbageAfter + time.Hour, "0 0 0", "0 3 0", "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 2, func(t *testing.T, s *Store) {

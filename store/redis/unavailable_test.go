@@ -22,11 +22,10 @@ type hung struct {
 	cluster *redistest.Cluster
 	node    *redistest.Server
 	mine    []bool       // by shard, whether the node holds it
-	asked   atomic.Int64 // how often the node was asked for what is in it
+	asked   atomic.Int64 // how often the node was asked for its data
 }
 
-// askedHook counts what is sent to one server, but for what the client asks for itself and
-// the probes.
+// askedHook counts what is sent to one server, except the client's own commands and the probes.
 type askedHook struct{ count *atomic.Int64 }
 
 func (askedHook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -49,7 +48,7 @@ func (a askedHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// notAsked wants the node not to be asked meanwhile: whoever asks it waits for a deadline.
+// notAsked fails if the node is asked meanwhile: the caller would wait for a deadline.
 func (h *hung) notAsked(what string, do func()) {
 	h.Helper()
 	before := h.asked.Load()
@@ -59,8 +58,8 @@ func (h *hung) notAsked(what string, do func()) {
 	}
 }
 
-// newHung makes the store; where masters hang, each call to one takes longer than
-// the calls of all the others together.
+// newHung makes the store; for tests where masters hang, each call to one takes longer than the
+// calls of all the others together.
 func newHung(t testing.TB, options ...Option) *hung {
 	cluster := redistest.NewCluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{
@@ -91,7 +90,7 @@ func newHung(t testing.TB, options ...Option) *hung {
 	return h
 }
 
-// device is the n-th device whose state is at the node that hangs, or is not.
+// device is the n-th device whose state is on the node that hangs, or is not.
 func (h *hung) device(n int, mine bool) string {
 	for i := 0; ; i++ {
 		device := fmt.Sprint("d", i)
@@ -118,8 +117,8 @@ func (h *hung) amount(devices ...string) []state.WindowState {
 	return slices
 }
 
-// While one master of three hangs, what the others hold is read at once, and of
-// what it holds it is said that it cannot be; then all is read again.
+// While one master of three hangs, the state on the others is read at once, and reads of its own
+// say that it cannot be reached; afterwards everything is read again.
 func TestOneMasterHangs(t *testing.T) {
 	h := newHung(t)
 	ctx := t.Context()
@@ -198,19 +197,19 @@ func TestOneMasterHangs(t *testing.T) {
 	}
 }
 
-// While one master hangs, batches are applied in the shards of the others. Those of
-// its own lag, take nothing more, and get all of it when the partition is read again.
-func TestShardsOfAMasterThatHangsLag(t *testing.T) {
+// While one master hangs, batches are applied in the shards of the others. Its own shards lag, take
+// nothing more, and get all of it when the partition is read again.
+func TestShardsOfAHangingMasterLag(t *testing.T) {
 	h := newHung(t)
 	start(t, h.Store, transactions)
 	w := h.newWriter()
 	near, far := h.device(0, false), h.device(0, true)
 	b := begin(t, h.Store, transactions)
-	source := b.Ranges[0]
-	source.Lagging = make([]bool, len(source.Progress))
+	share := b.Ranges[0]
+	share.Lagging = make([]bool, len(share.Progress))
 	next := int64(0)
 	batch := func(from, to int64) *state.Batch {
-		b := &state.Batch{Ranges: []state.PartitionRange{source}, EveryShard: from%20 == 0}
+		b := &state.Batch{Ranges: []state.PartitionRange{share}, EveryShard: from%20 == 0}
 		for offset := from; offset < to; offset++ {
 			for _, device := range []string{near, far} {
 				fill(b, 0, event{offset: offset, device: device, user: "u" + device, time: 100 * day, cents: 5})
@@ -247,7 +246,7 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source.Progress, source.Lagging = progress[0], nil
+	share.Progress, share.Lagging = progress[0], nil
 	for from := state.Lowest(progress[0]); from < 70; from += 10 {
 		batch(from, min(from+10, 70))
 	}
@@ -258,8 +257,8 @@ func TestShardsOfAMasterThatHangsLag(t *testing.T) {
 	}
 }
 
-// A partition is taken in the shards of the masters that answer; those of the one that
-// hangs are missing, and their progress is claimed once it answers again.
+// A partition is claimed in the shards of the masters that answer; those of the one that hangs are
+// missing, and are claimed once it answers again.
 func TestClaimWithoutAMaster(t *testing.T) {
 	h := newHung(t)
 	p := transactions

@@ -26,7 +26,7 @@ func planOf(version string, series ...*state.Series) *state.Plan {
 	return p
 }
 
-// filling is a namespace in which plans change, with one record an offset.
+// filling is a namespace in which plans change, with one record for each offset.
 type filling struct {
 	*testing.T
 	store  store.Store
@@ -37,7 +37,7 @@ type filling struct {
 	live   []state.Position
 }
 
-// take has a plan that keeps some series take the partition.
+// take takes the partition for a plan that keeps some series.
 func (f *filling) take(version string, series ...*state.Series) {
 	f.Helper()
 	f.plan, f.keeps = planOf(version, series...), series
@@ -144,17 +144,18 @@ func (f *filling) start(fill *state.Fill, from int64, since int64) {
 	}
 }
 
-// apply fills records, and says whether that was refused.
-func (f *filling) apply(fill *state.Fill, from, to int64, series ...*state.Series) (behind bool) {
+// apply fills records.
+func (f *filling) apply(fill *state.Fill, from, to int64, series ...*state.Series) {
 	f.Helper()
 	var progress []state.Position
 	for _, filling := range f.look(fill) {
 		progress = append(progress, filling.At)
 	}
 	b := f.batch(fill.Partition(transactions), progress, from, to, series...)
-	return f.applyBatch(b)
+	f.applyBatch(b)
 }
 
+// applyBatch says whether the batch was refused.
 func (f *filling) applyBatch(b *state.Batch) (behind bool) {
 	f.Helper()
 	if err := f.writer.Apply(f.Context(), b); err != nil {
@@ -163,7 +164,7 @@ func (f *filling) applyBatch(b *state.Batch) (behind bool) {
 	return b.Ranges[0].Behind
 }
 
-// expectCount compares how many records a series has counted of all devices.
+// expectCount compares how many records a series has counted over all devices.
 func (f *filling) expectCount(s *state.Series, want int64) {
 	f.Helper()
 	var reads []state.Read
@@ -198,8 +199,8 @@ func (f *filling) expectSince(s *state.Series, want int64) {
 	}
 }
 
-// testFill tells whether what a plan is the first to keep can be filled with what was
-// applied before, once.
+// testFill checks that what a plan is the first to keep is filled exactly once with what was
+// applied before.
 func testFill(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T) *filling {
 		s := open()
@@ -219,7 +220,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.expectLeft(fill, state.OffsetRange{To: 30})
 		f.expectSince(added, 100*day+31)
 		f.start(fill, 5, 7)
-		f.start(fill, 6, 9) // another decides later: the moment is raised, and the offset stays
+		f.start(fill, 6, 9) // another process decides later: the moment is raised, and the offset stays
 		f.expectLeft(fill, state.OffsetRange{From: 5, To: 30})
 		var known []state.Position
 		for _, filling := range f.look(fill) {

@@ -21,14 +21,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// testFunctions compares every function with its model on random streams with
-// duplicates, late events and events out of order, at random moments and at the edges
-// of tiles. Open makes an empty store.
+// testFunctions compares every function with its model on random streams with duplicates, late
+// events and events out of order, at random moments and at the edges of tiles. Open makes an empty
+// store.
 func testFunctions(t *testing.T, open func() State) {
 	registry := parse(t, conformanceDefinitions())
 	compared, seeds, batches := 0, uint64(4), 12
 	if testkit.Race {
-		seeds, batches = 1, 4 // it is slow there, and one goroutine does it all
+		seeds, batches = 1, 4 // one goroutine does it all, slowly
 	}
 	var stated, falsely float64
 	for seed := range seeds {
@@ -44,7 +44,9 @@ func testFunctions(t *testing.T, open func() State) {
 		}
 	}
 	t.Logf("%d features, %d answers compared; members falsely found: %v, stated %.1f", len(registry.Features), compared, falsely, stated)
-	if stated < 2.5*float64(seeds) || falsely > 1.5*stated {
+	// Secrets of namespaces are drawn by chance, so the number of members found falsely is too. Its standard deviation
+	// is some 1.1 times the root of what is stated, measured over 60 secrets.
+	if stated < 2.5*float64(seeds) || falsely > stated+7*math.Sqrt(stated) {
 		t.Errorf("%v members are found that were not met, and the answers state %.1f", falsely, stated)
 	}
 }
@@ -69,8 +71,8 @@ type conformance struct {
 	now      int64 // time of the newest record, in ms
 	written  []record.Record
 	compared int
-	// stated is the number of members that may be said to have been met though
-	// they were not, by the answers' rates, and falsely the number of those that were.
+	// stated is the expected number of members falsely reported as met, by the answers' rates, and
+	// falsely the actual number.
 	stated, falsely float64
 }
 
@@ -78,7 +80,7 @@ func newConformance(t *testing.T, s State, r *features.Registry, random *rand.Ra
 	return &conformance{T: t, random: random, registry: r, state: s, mapper: r.NewMapper(), model: model.New(r), now: 1_532_496_076_032}
 }
 
-// write applies some records more as one batch.
+// write applies some further records as one batch.
 func (c *conformance) write() {
 	c.Helper()
 	c.apply(c.batch())
@@ -91,12 +93,12 @@ func (c *conformance) apply(b *state.Batch) {
 	}
 }
 
-// begin makes an empty batch behind what was written.
+// begin makes an empty batch after what was written.
 func (c *conformance) begin() *state.Batch {
 	return &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, To: int64(len(c.written))}}}
 }
 
-// batch makes some records more.
+// batch makes some further records.
 func (c *conformance) batch() *state.Batch {
 	c.Helper()
 	b := c.begin()
@@ -120,7 +122,7 @@ func (c *conformance) batch() *state.Batch {
 	return b
 }
 
-// event makes the next event. Its floats are such that sums of them are exact.
+// event makes the next event. Sums of its floats are exact.
 func (c *conformance) event() []byte {
 	steps := []time.Duration{0, time.Millisecond, 3 * time.Second, 20 * time.Minute, 5 * time.Hour}
 	c.now += c.random.Int64N(steps[c.random.IntN(len(steps))].Milliseconds() + 1)
@@ -193,12 +195,12 @@ func (c *conformance) compare() {
 	}
 }
 
-// compareMembers looks at an answer about members. Each that was met is found;
-// of those that were not, no more are than the answers state.
+// compareMembers checks an answer about members. All that were met are found; of the others no more
+// are found than the answers state.
 func (c *conformance) compareMembers(a asking, got query.Answer) {
 	c.Helper()
 	want := c.model.AnswerMembers(a.feature, a.entity, a.at, a.members)
-	// A sample of a set does not tell of all values that it does not hold.
+	// A sample of a set does not know all values that it does not hold.
 	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == state.Distinct
 	want.Capped = want.Capped || unsure
 	if len(got.Items) != len(a.members) || want.Found != (got.Status == query.Present) || got.Exact != (got.FalsePositiveRate == 0 && !want.Capped) {
@@ -217,7 +219,7 @@ func (c *conformance) compareMembers(a asking, got query.Answer) {
 	}
 }
 
-// member is a value of a field, one that events have or another.
+// member is a value of a field, of events or another.
 func (c *conformance) member(call aggregate.Call, at int64) value.Value {
 	n := c.random.IntN(2000) - 1000
 	v := value.Value{Type: call.Type, Scale: call.Scale}
@@ -246,7 +248,7 @@ type asking struct {
 	members []value.Value // nil for none
 }
 
-// moment is one for which the feature is kept, often at the edge of a tile.
+// moment is one at which the feature can be asked, often at the edge of a tile.
 func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 	oldest := clock - f.Keep.Milliseconds()
 	at := oldest + c.random.Int64N(clock-oldest+10*time.Minute.Milliseconds())
@@ -261,8 +263,8 @@ func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 	return max(at, oldest)
 }
 
-// equal compares an answer with the model's result: exactly, but for the error
-// that it states, and the last digits of floats.
+// equal compares an answer with the model's result: exactly, except for its stated error and the
+// last digits of floats.
 func equal(got query.Answer, want aggregate.Result, f *features.Feature) bool {
 	status := query.Present
 	switch {
@@ -298,7 +300,7 @@ func same(got, want value.Value, a query.Answer) bool {
 	most *= math.Abs(want.Float64())
 	if a.StandardError > 0 {
 		most = max(1, 5*a.StandardError*want.Float64())
-		if a.StandardError > 0.3 { // a sample of a few values may be far off by chance
+		if a.StandardError > 0.3 { // a sample of a few values may be far off
 			most *= 8
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// pendingDefinitions are those of the conformance test, with the kinds and types
-// that are answered from the log alone.
+// pendingDefinitions are those of the conformance test, with the functions and types that only the
+// log can answer.
 func pendingDefinitions() string {
 	var d strings.Builder
 	d.WriteString(strings.Replace(conformanceDefinitions(), "bool: bool\n", "bool: bool\n      location: location\n", 1))
@@ -67,13 +67,13 @@ func pendingDefinitions() string {
 	return d.String()
 }
 
-// thinking reads as if what is pending had been applied.
-type thinking struct {
+// overlaid reads as if pending events had been applied.
+type overlaid struct {
 	store.Reader
 	pending *state.Batch
 }
 
-func (s thinking) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+func (s overlaid) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadOverlay(ctx, reads, s.pending)
 }
 
@@ -87,7 +87,7 @@ func ask(t testing.TB, s store.Reader, pending *state.Batch, asked []asking, now
 	}
 	var from query.Reader = s
 	if pending != nil {
-		from = thinking{s, pending}
+		from = overlaid{s, pending}
 	}
 	if err := reading.Read(context.Background(), from); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func ask(t testing.TB, s store.Reader, pending *state.Batch, asked []asking, now
 	return answers
 }
 
-// compareAnswers says which answers differ.
+// compareAnswers reports which answers differ.
 func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what string) {
 	t.Helper()
 	for i, a := range asked {
@@ -109,8 +109,8 @@ func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what
 	}
 }
 
-// testPending answers questions with pending events as they are answered once the
-// events are applied, for every function and window, and changes nothing by them.
+// testPending checks, for every function and window, that questions with pending events are
+// answered as they are after the events were applied, and change nothing.
 func testPending(t *testing.T, open func() State) {
 	registry := parse(t, pendingDefinitions())
 	moved := map[aggregate.Function]int{}
@@ -159,8 +159,8 @@ func (c *conformance) applyRecords(records ...record.Record) {
 	c.apply(b)
 }
 
-// pend asks with one or two pending events, applies them, and asks again. It
-// returns how many answers of each kind they moved.
+// pend asks with one or two pending events, applies them, and asks again. It returns how many
+// answers of each function they moved.
 func (c *conformance) pend() map[aggregate.Function]int {
 	c.Helper()
 	moved := map[aggregate.Function]int{}

@@ -12,14 +12,13 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// testSnapshot compares what a snapshot answers with what the store answers once it has
-// applied the same, for every function and window, and every member that a list has by
-// then.
+// testSnapshot compares the answers of a snapshot with those of the store after it has applied the
+// same, for every function and window, and every member that a list then has.
 func testSnapshot(t *testing.T, open func() store.Store) {
 	registry := parse(t, conformanceDefinitions())
 	for seed := range uint64(testkit.Trials(3)) {
 		s := open()
-		c := newConformance(t, Applying(t, s), registry, rand.New(rand.NewPCG(seed, 12)))
+		c := newConformance(t, applyingStore(t, s), registry, rand.New(rand.NewPCG(seed, 12)))
 		for range 6 {
 			c.compareSnapshot(s)
 			if t.Failed() {
@@ -51,7 +50,7 @@ func (c *conformance) compareSnapshot(s store.Store) {
 	for _, a := range asked {
 		thought.Want(a.feature, a.entity, a.at)
 	}
-	if err := errors.Join(thought.Read(ctx, query.Followed{State: snapshot}), stored.Read(ctx, s)); err != nil {
+	if err := errors.Join(thought.Read(ctx, query.SnapshotReader{State: snapshot}), stored.Read(ctx, s)); err != nil {
 		c.Fatal(err)
 	}
 	for _, a := range asked {
@@ -64,11 +63,11 @@ func (c *conformance) compareSnapshot(s store.Store) {
 	}
 }
 
-// snapshotWith is what a store holds that a reading needs, with a batch added.
+// snapshotWith is a snapshot of what a reading needs from a store, with a batch added.
 func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *query.Reading) state.Snapshot {
 	c.Helper()
 	ctx := context.Background()
-	snapshot, err := s.Follow(ctx, reading.Reads())
+	snapshot, err := s.Snapshot(ctx, reading.Reads())
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *query
 	for i := range b.Updates {
 		lists.Add(b, &b.Updates[i])
 	}
-	if err := errors.Join(reading.ReadLists(ctx, query.Followed{State: lists}), snapshot.Extend(ctx, reading.Reads())); err != nil {
+	if err := errors.Join(reading.ReadLists(ctx, query.SnapshotReader{State: lists}), snapshot.Extend(ctx, reading.Reads())); err != nil {
 		c.Fatal(err)
 	}
 	for i := range b.Updates {

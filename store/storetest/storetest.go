@@ -1,8 +1,8 @@
-// Package storetest is the conformance suite of stores: what one answers is what a plain
-// loop over the events says, and events count once, whoever applies them how often.
+// Package storetest is the conformance suite of stores: answers equal those of a plain
+// loop over the events, and each event counts once, however often and by however many
+// owners it is applied.
 //
-// A store runs all tests that it can: one that keeps progress TestStore, one that does not
-// TestState.
+// A store that keeps progress runs TestStore, one that does not runs TestState.
 package storetest
 
 import (
@@ -19,29 +19,28 @@ const day = 24 * 60 * 60 * 1000
 // transactions is the partition that the suite applies.
 var transactions = state.Partition{Topic: "transactions", ID: 3}
 
-// State takes in batches and answers from them.
+// State applies batches and answers from them.
 type State interface {
 	store.Reader
 	Apply(ctx context.Context, b *state.Batch) error
 }
 
-// TestState runs what holds for everything that keeps state. Open makes an empty one.
+// TestState runs the suite for anything that keeps state. Open makes an empty one.
 func TestState(t *testing.T, open func() State) {
 	t.Run("functions", func(t *testing.T) { testFunctions(t, open) })
 	t.Run("pending", func(t *testing.T) { testPending(t, open) })
 }
 
-// TestStore runs all that holds for stores. Open makes an empty namespace with a number
-// of shards.
+// TestStore runs the whole suite for stores. Open makes an empty namespace with a number of shards.
 func TestStore(t *testing.T, open func(shards int) store.Store) {
-	TestState(t, func() State { return Applying(t, open(4)) })
+	TestState(t, func() State { return applyingStore(t, open(4)) })
 	t.Run("snapshot", func(t *testing.T) { testSnapshot(t, func() store.Store { return open(4) }) })
 	t.Run("progress", func(t *testing.T) { testProgress(t, func() store.Store { return open(4) }) })
 	t.Run("fill", func(t *testing.T) { testFill(t, func() store.Store { return open(4) }) })
 }
 
-// Applying is a store to which one owner applies a partition from its start.
-func Applying(t testing.TB, s store.Store) State {
+// applyingStore is a store to which one owner applies a partition from its start.
+func applyingStore(t testing.TB, s store.Store) State {
 	t.Helper()
 	if _, err := s.Place(context.Background(), state.Begin(transactions, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
@@ -54,7 +53,7 @@ type applying struct {
 	writer store.Writer
 }
 
-// Apply applies a batch behind what was applied; all of it must be taken.
+// Apply applies a batch after what was applied before; all of it must be accepted.
 func (a *applying) Apply(ctx context.Context, b *state.Batch) error {
 	progress, err := a.Progress(ctx, []state.Partition{transactions})
 	if err != nil {

@@ -31,7 +31,7 @@ var ErrChanged = errors.New("the key has changed meanwhile; look again")
 func (s *Inspector) Drop(ctx context.Context, held Held, kept packed.Salvage, keep int64) (until int64, err error) {
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
-	before, after := packed.PackLoss(kept.Kept, kept.Tags, nonce)
+	before, after := packed.PackLoss(kept.Kept, packed.Loss{Tags: kept.Tags}, nonce)
 	own := proof(held.own)
 	if held.Type != "" {
 		own = held.Type

@@ -1,23 +1,24 @@
-// Package keyspace names every key that Weir keeps in Redis, says which slot it is in and how long it lives, and what is
-// wrong with one that holds something else.
+// Package keyspace names every key that Weir keeps in Redis, and computes slots and times to live.
+// It also has the errors of keys that hold something else.
 package keyspace
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/state"
 )
 
-// All keys of a state shard carry a hash tag such as {namespace:12.k3fa}, which chooses the slot (see ShardTag), so that
-// they are in one slot of a cluster and one script may change them together.
+// All keys of a shard have a hash tag such as {namespace:12.k3fa}, which chooses the slot (see
+// ShardTag), so that they are in one slot of a cluster and one script can change them together.
 //
 //	key                                   type    holds
-//	<ns>:layout                           HASH    format, shards, hash_entities
+//	<ns>:layout                           HASH    format, shards, hash_entities, secret
 //	<tag>progress                         HASH    how far the shard is in each partition; see find.lua
 //	<tag><group>:<entity>                 STRING  state of the group's series; see package state
 
-// LayoutKey holds what a namespace was made with.
+// LayoutKey holds the layout that a namespace was made with.
 func LayoutKey(namespace string) string { return namespace + ":layout" }
 
 // ProgressKey is the shard's progress through the topics.
@@ -28,25 +29,59 @@ func PartitionField(p state.Partition) string {
 	return p.Topic + "/" + strconv.Itoa(int(p.ID))
 }
 
-// LogField is the field of a shard's progress that says what log a tag stands for.
+// RangeField is the field of a shard's progress with what a fill must still apply of a partition.
+func RangeField(f *state.Fill, p state.Partition) string {
+	return "range:" + f.ID + ":" + PartitionField(p)
+}
+
+// LogField is the field of a shard's progress that says which log a tag identifies.
 func LogField(tag string) string { return "log:" + tag }
 
-// ClockField is the field of a shard's progress with the greatest timestamp of
-// a record applied; no partition's field lacks the '/'.
+// ClockField is the field of a shard's progress with the greatest timestamp of a record applied;
+// fields of partitions contain a '/'.
 const ClockField = "now"
 
-// LagField is the field of a shard's progress with the least time, in ms, by which
-// the newest record applied was behind Redis' clock; see state.History.
+// LagField is the field of a shard's progress with the least time, in ms, by which the newest
+// record applied was behind Redis' clock; see state.History.
 const LagField = "lag"
 
-// AppendKey appends the key of what a group keeps of an entity. No group's
-// name is as long as "progress".
+// FrozenField is the field of a shard's progress that stands there while the shard is copied to others, and in those until
+// they have all of it: nothing may change the shard then.
+const FrozenField = "frozen"
+
+// Fields of the layout.
+const (
+	ShardsField = "shards"
+	// ReshardingField is the number of shards that the namespace is being spread over.
+	ReshardingField = "resharding"
+	// OldShardsField is the number of shards before, whose keys were not deleted yet.
+	OldShardsField = "old_shards"
+)
+
+// Pattern is what SCAN finds the keys of a namespace's shards by.
+func Pattern(namespace string) string {
+	return "{" + strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(namespace) + ":*"
+}
+
+// Tag is the hash tag of a shard's key, empty for any other key.
+func Tag(key string) string { return key[:strings.IndexByte(key, '}')+1] }
+
+// SplitKey splits the key of what a group keeps of an entity into tag, group and the entity's name; ok is false for
+// any other key.
+func SplitKey(key string) (tag, group, name string, ok bool) {
+	end := strings.IndexByte(key, '}') + 1
+	group, name, ok = strings.Cut(key[end:], ":")
+	return key[:end], group, name, ok && end > 0
+}
+
+// AppendKey appends the key of an entity's state in a group. Names of groups are shorter than
+// "progress".
 func AppendKey(dst []byte, tag, group string, entity []byte) []byte {
 	dst = append(append(dst, tag...), group...)
 	return append(append(dst, ':'), entity...)
 }
 
-// Lifetime is the time to live, in seconds, of a key that is kept so many milliseconds.
+// Lifetime is the time to live, in seconds, of a key that is kept that many milliseconds.
 func Lifetime(keep int64, slack time.Duration) int64 {
 	const second = int64(time.Second / time.Millisecond)
 	return (keep + keep/8 + slack.Milliseconds() + second - 1) / second

@@ -8,9 +8,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// A shard is in the slot in the middle of its part of all, also by the server's
-// count.
-func TestShardsAreInTheMiddlesOfTheirParts(t *testing.T) {
+// A shard is in the slot in the middle of its part, also according to the server.
+func TestShardsAreInTheMiddleOfTheirSlotRanges(t *testing.T) {
 	client := redistest.NewCluster(t).Nodes[0].Client(t)
 	for _, shards := range []int{1, 3, 16, 64, 1000, clusterSlots} {
 		step := max(1, shards/40)
@@ -27,8 +26,8 @@ func TestShardsAreInTheMiddlesOfTheirParts(t *testing.T) {
 	}
 }
 
-// Whatever the number of masters with equal stretches of slots, none has more than
-// one shard more than another.
+// For any number of masters with equal ranges of slots, the numbers of shards differ by at most
+// one.
 func TestShardsSpreadEvenly(t *testing.T) {
 	for _, namespace := range []string{"weir", "a", "fraud-2026"} {
 		for _, shards := range []int{16, 64, 100, 256} {

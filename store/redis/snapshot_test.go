@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// What another has written into a key is an error, and no empty state.
-func TestFollowingOfWhatIsNotPacked(t *testing.T) {
+// A key to which something else has written is an error, not an empty state.
+func TestSnapshotOfDamagedKeys(t *testing.T) {
 	registry, err := definition.Parse("test.yaml", []byte(`
 streams:
   event: {topic: transactions, timestamp: at, fields: {user: string}}
@@ -42,7 +42,7 @@ features:
 			if err := damage(); err != nil {
 				t.Fatal(err)
 			}
-			f, err := s.Follow(ctx, reads)
+			f, err := s.Snapshot(ctx, reads)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,19 @@
+package query
+
+import (
+	"context"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// SnapshotReader is a Reader of a snapshot.
+type SnapshotReader struct{ State state.Snapshot }
+
+// Read answers reads of states in the snapshot.
+func (f SnapshotReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+	held := make([]state.WindowState, len(reads))
+	for i := range reads {
+		held[i] = f.State.Read(&reads[i])
+	}
+	return held, nil
+}

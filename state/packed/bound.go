@@ -1,0 +1,165 @@
+package packed
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// The packed state of an entity is bounded, whatever the entity meets. First each series that grows
+// is squeezed into its own bytes (Fit). If all series of a key still take too much, the growing
+// ones are squeezed further; if that does not suffice, the oldest tiles of the longest series are
+// dropped, which leaves a Loss.
+
+// squeezer is a State that can be made smaller at the cost of precision or completeness, which it
+// then reports.
+type squeezer interface {
+	// squeeze makes it smaller; false if it cannot.
+	squeeze() bool
+}
+
+// bound limits the parts, total bytes long, to what their series allow together, and says whether
+// it changed any.
+func (c *Compactor) bound(total int, now int64) (changed bool) {
+	growing, mostGrowing, most := 0, 0, 0
+	for _, p := range c.parts {
+		if p.series == nil {
+			continue
+		}
+		most = max(most, p.series.KeyBytes)
+		if p.series.GroupBytes > 0 {
+			growing, mostGrowing = growing+p.size, max(mostGrowing, p.series.GroupBytes)
+		}
+	}
+	over := growing - mostGrowing
+	if most > 0 {
+		over = max(over, total-most)
+	}
+	if over <= 0 || len(c.parts) == 0 {
+		return false
+	}
+	left := c.shorten(over, func(p *part) bool {
+		q, ok := p.state.(squeezer)
+		return ok && p.series.GroupBytes > 0 && q.squeeze()
+	})
+	if most > 0 && total-over+left > most {
+		c.shorten(total-over+left-most, func(p *part) bool { return c.cut(p, now) })
+	}
+	return true
+}
+
+// shorten shortens the longest of the known parts until over bytes are saved or none can be
+// shortened, and returns how many bytes are still to be saved.
+func (c *Compactor) shorten(over int, shorter func(p *part) bool) (left int) {
+	done := make([]bool, len(c.parts))
+	for over > 0 {
+		longest := -1
+		for i, p := range c.parts {
+			if p.series != nil && !done[i] && (longest < 0 || p.size > c.parts[longest].size) {
+				longest = i
+			}
+		}
+		if longest < 0 {
+			break
+		}
+		p := &c.parts[longest]
+		if !shorter(p) {
+			done[longest] = true
+			continue
+		}
+		c.section = c.appendPart(c.section[:0], p)
+		over -= p.size - len(c.section)
+		p.size = len(c.section)
+	}
+	return max(0, over)
+}
+
+// cut drops the older half of the tiles that a part keeps at a moment, and records that; false if
+// only one tile is left. Identities are never cut: a repeated event would count twice.
+func (c *Compactor) cut(p *part, now int64) bool {
+	s := p.series
+	if s.Tile == 0 || s.Measure == state.RememberID {
+		return false
+	}
+	newest := s.TileOf(now)
+	if p.span == 0 {
+		p.span = newest + 1 // since 1970
+		if s.Keep > 0 {
+			p.span = newest - s.Horizon(now) + 1
+		}
+	}
+	if p.span <= 1 {
+		return false
+	}
+	p.span /= 2
+	first := newest - p.span + 1
+	p.state.Prune(first)
+	c.Cut = true
+	c.losses = append(c.losses, Loss{Until: first*s.Tile - 1, Tags: []uint32{p.tag}})
+	return true
+}
+
+// appendPart appends a part's section.
+func (c *Compactor) appendPart(dst []byte, p *part) []byte {
+	if p.series == nil {
+		return appendSection(dst, p.tag, p.body)
+	}
+	c.body = Fit(c.body[:0], p.series, p.state)
+	return appendSection(dst, p.tag, c.body)
+}
+
+func (c *Compactor) appendParts(dst []byte) []byte {
+	for i := range c.parts {
+		dst = c.appendPart(dst, &c.parts[i])
+	}
+	return dst
+}
+
+// appendLosses appends one section for what all series of the key may lack, and one for each series
+// that may lack more. A loss from before the oldest moment that is kept is dropped, and so are the
+// losses of garbage. A loss that waits for a refill is kept unchanged, and so is one of some series
+// of children.
+func (c *Compactor) appendLosses(dst []byte, oldest int64, garbage func(tag uint32) bool) []byte {
+	var plain Losses
+	for _, l := range c.losses {
+		switch {
+		case l.Until < oldest:
+		case l.Mark != Mark{}, slices.ContainsFunc(l.Tags, IsEmbedding):
+			dst = AppendLoss(dst, l)
+		default:
+			plain = append(plain, l)
+		}
+	}
+	all := plain.Of(noTag)
+	if all != nil {
+		dst = AppendLoss(dst, Loss{Until: *all})
+	}
+	for _, tag := range plain.tags() {
+		if until := *plain.Of(tag); (all == nil || until > *all) && !garbage(tag) {
+			dst = AppendLoss(dst, Loss{Until: until, Tags: []uint32{tag}})
+		}
+	}
+	return dst
+}
+
+// oldest is the first moment of which something may be kept.
+func (c *Compactor) oldest(now int64) int64 {
+	for _, p := range c.parts {
+		if p.series != nil && p.series.GroupKeep > 0 {
+			return now - p.series.GroupKeep
+		}
+	}
+	return math.MinInt64
+}
+
+// Fit packs a state into the bytes that its series allows, as far as it can be squeezed.
+func Fit(dst []byte, s *state.Series, held State) []byte {
+	start := len(dst)
+	for dst = held.Append(dst); s.Bytes > 0 && len(dst)-start > s.Bytes; dst = held.Append(dst[:start]) {
+		if q, ok := held.(squeezer); !ok || !q.squeeze() {
+			break
+		}
+	}
+	return dst
+}
