@@ -25,8 +25,8 @@ var ctx = context.Background()
 
 const day = 24 * 60 * 60 * 1000
 
-// series of every measure, as the plan of a registry would make them, those with
-// tiles kept apart by users too; the groups of tiles keep for a while and for ever.
+// allSeries are series of every measure, as the plan of a registry would make them, those with
+// tiles also split by users; the groups of tiles are kept for a while and forever.
 func allSeries() []*state.Series {
 	var list []*state.Series
 	for _, forever := range []bool{false, true} {
@@ -64,12 +64,12 @@ func allSeries() []*state.Series {
 	return list
 }
 
-// keptForAWhile are the series that do not keep for ever.
+// keptForAWhile are the series that are not kept forever.
 func keptForAWhile() []*state.Series {
 	return slices.DeleteFunc(allSeries(), func(s *state.Series) bool { return s.Keep == 0 })
 }
 
-// addEvent adds what an event of an amount and a user does to all series.
+// addEvent adds the mutations of an event with an amount and a user to all series.
 func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, device, user string) {
 	b.Now, b.Series = max(b.Now, time), list
 	b.Ranges[0].To = offset + 1
@@ -111,8 +111,8 @@ func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, d
 
 var number = state.NewColumn(1, value.Int, 0)
 
-// What memory holds is what Redis does, after random batches with events that
-// come late and out of order, for every window that is kept.
+// Memory and Redis hold the same after random batches with late events and events out of order, for
+// every window that is kept.
 func TestMemoryEqualsRedis(t *testing.T) {
 	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	redis := redisstore.New(client, namespace, 2)
@@ -194,13 +194,13 @@ func randomRead(random *rand.Rand, s *state.Series, entity string, now int64) st
 	return r
 }
 
-// told is what a slice says of a window. A log is what its readers make of it:
-// the newest records, no more than its cap allows, since the horizon.
+// told is what a slice says of a window. A log is reduced to what its readers use: the newest
+// records since the horizon, up to its cap.
 func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	t.Helper()
 	slices.Sort(s.Members)
 	if s.Filter != nil {
-		for user := range 1000 { // more than there are: those that are taken for others are the same too
+		for user := range 1000 { // more than there are: false positives must be the same too
 			if s.Filter.Has(fmt.Append(nil, "u|", user)) {
 				s.Members = append(s.Members, strconv.Itoa(user))
 			}
@@ -208,7 +208,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 		return fmt.Sprintf("%q %v", s.Members, s.Filter.FalsePositiveRate())
 	}
 	if r.Series.Layout() == state.Groups {
-		// The first keys are complete; how many there are beyond is open.
+		// The first keys are complete; the number of further ones may differ.
 		text, of := fmt.Sprint(len(s.Groups) > r.Series.Max), *r.Series
 		of.Per = ""
 		for _, g := range s.Groups[:min(len(s.Groups), of.Max)] {
@@ -217,7 +217,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 		return text
 	}
 	if r.Series.Measure != state.Record {
-		m := s.Moments // of which the order of events changes the last digits
+		m := s.Moments // their last digits depend on the order of events
 		return fmt.Sprintf("%+v %q %d %d %v %d %.9g %.9g", s.Buckets, s.Members, s.Count, s.After, s.Capped, m.N, m.Mean, m.Squares)
 	}
 	var records []string
@@ -250,7 +250,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	return fmt.Sprint(records, " cut ", max(cut, horizon))
 }
 
-// The estimate is Redis' own, for few values and for many.
+// Estimates equal those of Redis, for few values and for many.
 func TestEstimatesEqualRedis(t *testing.T) {
 	client := redistest.Shared(t).Client(t)
 	key := testkit.Namespace(t)
@@ -288,8 +288,8 @@ func TestEstimatesEqualRedis(t *testing.T) {
 	}
 }
 
-// A sum that leaves 64 bits is exact, whether or not it comes back; one of floats that
-// leaves their range has left it for good.
+// A sum beyond 64 bits is exact, whether or not it comes back; one of floats beyond their range
+// stays saturated.
 func TestSumsBeyond64Bits(t *testing.T) {
 	ints := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Int}
 	floats := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Float}
@@ -318,116 +318,6 @@ func TestSumsBeyond64Bits(t *testing.T) {
 		got, _ := s.Read(ctx, []state.Read{{Series: c.series, Entity: "d"}})
 		if v := got[0].Buckets[0].Value; string(v.AppendText(nil)) != c.want || v.Saturated() != c.saturated {
 			t.Errorf("%v add up to %s, %+v; want %s, saturated %v", c.nums, v.AppendText(nil), v, c.want, c.saturated)
-		}
-	}
-}
-
-// Entities that nothing happens to any more do not stay for ever.
-func TestOldEntitiesAreDropped(t *testing.T) {
-	list := keptForAWhile()
-	s := memory.New()
-	most := 0
-	for i := range int64(2000) {
-		b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
-		addEvent(b, list, i, i*day, 1, fmt.Sprint("d", i), "u")
-		if err := s.Apply(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-		most = max(most, s.Len())
-	}
-	if most > 20*len(list) {
-		t.Errorf("%d series of entities were held at a time, where 10 days need %d", most, 10*len(list))
-	}
-}
-
-// What happened at the horizon itself is kept; what happened before it is not.
-func TestHorizonIsKept(t *testing.T) {
-	for _, series := range keptForAWhile() {
-		s := memory.New()
-		horizon := int64(100 * day)
-		for i, at := range []int64{horizon - series.Tile, horizon, horizon + series.Keep} {
-			b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
-			addEvent(b, []*state.Series{series}, int64(i), at, 1, "d", fmt.Sprint("u", i))
-			if err := s.Apply(ctx, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		read, err := s.Read(ctx, []state.Read{{Series: series, Entity: "d", First: math.MinInt64, Last: math.MaxInt64}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := len(read[0].Buckets) + len(read[0].Members) + int(read[0].Count) + int(read[0].Moments.N) + len(read[0].Groups)
-		for i := range 3 {
-			if read[0].Filter != nil && read[0].Filter.Has(fmt.Append(nil, "u", i)) {
-				n++
-			}
-		}
-		if err := read[0].Log.Records(func(state.LogRecord) bool { n++; return true }); err != nil {
-			t.Fatal(err)
-		}
-		if n != 2 {
-			t.Errorf("%s holds %d of three, want the last two", series.Measure, n)
-		}
-	}
-}
-
-// What grows stays within the bytes that its series allows, as in Redis, and says what
-// it lacks; what fits says nothing.
-func TestStatesAreBounded(t *testing.T) {
-	bounded := &state.Series{ID: "bound", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000, Bytes: 4000}
-	free := &state.Series{ID: "bfree", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000}
-	stored := memory.New()
-	b := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
-	for i := range int64(5000) {
-		b.Reset()
-		b.Ranges, b.Now = b.Ranges[:1], 100*day
-		for _, device := range []string{"hot", "cold"} {
-			if device == "cold" && i >= 100 {
-				continue
-			}
-			b.Update(0, i, []byte(device))
-			for _, s := range []*state.Series{bounded, free} {
-				b.Add(state.Mutation{Series: s, Tile: 100, Member: fmt.Appendf(nil, "user %d", i)})
-			}
-		}
-		if err := stored.Apply(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := stored.Read(ctx, []state.Read{
-		{Series: bounded, Entity: "hot", First: 100, Last: 100}, {Series: free, Entity: "hot", First: 100, Last: 100},
-		{Series: bounded, Entity: "cold", First: 100, Last: 100},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(got[0].Members); got[0].Bound == 0 || n > 5000/len("user 1234") || n < 4000/4/len("user 1234 and its tile") {
-		t.Errorf("of 5000 values %d are kept, below %x", n, got[0].Bound)
-	}
-	if len(got[1].Members) != 5000 || got[1].Bound != 0 || len(got[2].Members) != 100 || got[2].Bound != 0 {
-		t.Errorf("without a bound %d are kept, of few %d", len(got[1].Members), len(got[2].Members))
-	}
-}
-
-// A log forgets what its series does not keep, though not with each event.
-func TestLogsAreBounded(t *testing.T) {
-	const keep = 1000
-	log := &state.Series{ID: "log00", Measure: state.Record, Tile: 1, Keep: keep, Max: 1 << 20}
-	held := memory.New()
-	for now := range int64(10 * keep) {
-		b := &state.Batch{Now: now}
-		b.Update(0, now, []byte("d"))
-		b.Add(state.Mutation{Series: log, Tile: now, Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))})
-		if err := held.Apply(ctx, b); err != nil {
-			t.Fatal(err)
-		}
-		records := 0
-		got, _, _ := held.Log(log, []byte("d"))
-		if err := got.Records(func(state.LogRecord) bool { records++; return true }); err != nil {
-			t.Fatal(err)
-		}
-		if least, most := min(int(now), keep), keep+keep/8+1; records < least || records > most {
-			t.Fatalf("at %d it holds %d records, want %d to %d", now, records, least, most)
 		}
 	}
 }

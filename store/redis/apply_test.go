@@ -12,14 +12,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// What is read back equals a plain loop over the events, however they were cut
-// into batches.
+// Reads equal a plain loop over the events, however these were cut into batches.
 func TestApplyEqualsPlainLoop(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -37,7 +35,7 @@ func TestApplyEqualsPlainLoop(t *testing.T) {
 	})
 }
 
-// The rows of the progress table, one after the other.
+// Covers the rows of the progress table in turn.
 func TestProgressTable(t *testing.T) {
 	list := randomEvents(rand.New(rand.NewPCG(3, 4)), 60)
 	onEach(t, 4, func(t *testing.T, s *Store) {
@@ -90,8 +88,8 @@ func TestProgressTable(t *testing.T) {
 	})
 }
 
-// One partition that is behind does not keep back another in the same batch.
-func TestBehindLeavesOthersAlone(t *testing.T) {
+// A partition that is behind does not block another in the same batch.
+func TestPartitionBehindDoesNotBlockOthers(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions, logins)
 		b := begin(t, s, transactions, logins)
@@ -109,8 +107,8 @@ func TestBehindLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-// A batch of more operations than a call takes is cut between events, and
-// goes on after any of the cuts.
+// A batch with more mutations than a call takes is cut between events, and continues after any of
+// the cuts.
 func TestLongBatchIsCut(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -140,7 +138,7 @@ func firstLines(text string, n int) string {
 	return strings.Join(strings.SplitN(text, "\n", n+1)[:n], "\n")
 }
 
-// EveryShard moves shards that no event touched.
+// EveryShard moves shards without events.
 func TestEveryShard(t *testing.T) {
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -155,7 +153,7 @@ func TestEveryShard(t *testing.T) {
 	})
 }
 
-// A server that forgot the script gets it again, and only what failed is sent.
+// A server that lost the script gets it again, and only failed calls are resent.
 func TestScriptForgotten(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -177,7 +175,7 @@ func TestScriptForgotten(t *testing.T) {
 	})
 }
 
-// A key that something else has written into is counted, and the rest applied.
+// A key to which something else has written is counted as refused, and the rest is applied.
 func TestRefused(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -202,9 +200,9 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// A string that is no state is refused where it would be compacted, stays as it
-// is, and is damaged to who reads it; the error has the key, and its text does not
-// name the entity. Other keys of the same question are read.
+// A string that is not a state is refused when compacted, stays unchanged, and reads as damaged;
+// the error has the key, but its text does not name the entity. Other keys of the same question are
+// read.
 func TestForeignString(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -238,7 +236,7 @@ func TestForeignString(t *testing.T) {
 	})
 }
 
-// A Redis that will not write refuses before anything is changed.
+// A Redis that refuses to write does so before anything changes.
 func TestFullMemoryChangesNothing(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
@@ -259,147 +257,9 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 	checkAll(t, s, list)
 }
 
-// Random histories: two owners at once, requests sent twice, owners that start
-// anew from the store's progress, and single shards put back to older copies.
-func TestRandomHistories(t *testing.T) {
-	client := redistest.Shared(t).Client(t)
-	for seed := range uint64(testkit.Trials(100)) {
-		random := rand.New(rand.NewPCG(seed, 7))
-		s := newStore(t, client, 3)
-		start(t, s, transactions, logins)
-		logs := [2][]event{randomEvents(random, 150), randomEvents(random, 150)}
-		owners := []*owner{newOwner(t, s, logs), newOwner(t, s, logs)}
-		copies := make([]map[string]string, 3)
-		for steps := 0; ; steps++ {
-			switch o := owners[random.IntN(2)]; random.IntN(12) {
-			case 0:
-				*o = *newOwner(t, s, logs)
-			case 1:
-				shard := random.IntN(3)
-				copies[shard] = dumpShard(t, s, shard)
-			case 2:
-				if shard := random.IntN(3); copies[shard] != nil && steps < 150 {
-					restoreShard(t, s, shard, copies[shard])
-				}
-			case 3:
-				o.resend(random)
-			default:
-				o.step(random)
-			}
-			if steps >= 150 && owners[0].finished() {
-				break
-			}
-		}
-		checkAll(t, s, slices.Concat(logs[0], logs[1]))
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
-
-// owner is a processor reduced to its protocol.
-type owner struct {
-	t    *testing.T
-	s    *Store
-	w    *writer
-	logs [2][]event
-	at   [2]int64
-	prog [2][]state.Position
-	last *state.Batch // sent last, to be sent again
-}
-
-func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
-	o := &owner{t: t, s: s, w: s.newWriter(), logs: logs}
-	o.rewind(0)
-	o.rewind(1)
-	return o
-}
-
-func (o *owner) rewind(i int) {
-	p := []state.Partition{transactions, logins}[i]
-	if _, err := o.s.Place(context.Background(), state.Begin(p, o.s.Shards(), 0)); err != nil {
-		o.t.Fatal(err)
-	}
-	progress, err := o.s.Progress(context.Background(), []state.Partition{p})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.prog[i], o.at[i] = progress[0], state.Lowest(progress[0])
-}
-
-func (o *owner) step(random *rand.Rand) {
-	b := &state.Batch{EveryShard: random.IntN(3) == 0}
-	for i, p := range []state.Partition{transactions, logins} {
-		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p, Progress: o.prog[i], To: o.at[i]})
-		to := min(o.at[i]+random.Int64N(30), int64(len(o.logs[i])))
-		fill(b, i, o.logs[i][o.at[i]:to]...)
-		o.at[i] = to
-	}
-	o.last = &state.Batch{Updates: b.Updates, Mutations: b.Mutations, Now: b.Now}
-	for _, s := range b.Ranges {
-		s.Progress = slices.Clone(s.Progress)
-		o.last.Ranges = append(o.last.Ranges, s)
-	}
-	apply(o.t, o.w, b)
-	for i := range b.Ranges {
-		if b.Ranges[i].Behind {
-			o.rewind(i)
-		}
-	}
-}
-
-// resend sends the last batch once more as it was, as a client does that did
-// not get the reply.
-func (o *owner) resend(*rand.Rand) {
-	if o.last != nil {
-		apply(o.t, o.w, o.last)
-		o.last = nil
-	}
-}
-
-// finished says whether the store is sure to have everything.
-func (o *owner) finished() bool {
-	for i := range o.logs {
-		o.rewind(i)
-		if o.at[i] < int64(len(o.logs[i])) {
-			return false
-		}
-	}
-	return true
-}
-
-func dumpShard(t *testing.T, s *Store, shard int) map[string]string {
-	ctx := context.Background()
-	dump := map[string]string{}
-	for _, key := range shardKeys(t, s, shard) {
-		dump[key] = s.redis.Dump(ctx, key).Val()
-	}
-	return dump
-}
-
-func restoreShard(t *testing.T, s *Store, shard int, dump map[string]string) {
-	ctx := context.Background()
-	for _, key := range shardKeys(t, s, shard) {
-		s.redis.Del(ctx, key)
-	}
-	for key, value := range dump {
-		if err := s.redis.Restore(ctx, key, 0, value).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func shardKeys(t *testing.T, s *Store, shard int) []string {
-	keys, err := s.redis.Keys(context.Background(), s.tags[shard]+"*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
-// A sum that leaves 64 bits within a batch, between batches or when it is compacted is
-// exact, and so is one that comes back.
-func TestSumsLeave64Bits(t *testing.T) {
+// A sum beyond 64 bits within a batch, between batches or in a compaction is exact, also one that
+// comes back.
+func TestSumsExceed64Bits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()

@@ -8,16 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/value"
 )
 
-// Users are counted for ever and by the day in one key, in which what is kept of their devices
-// is embedded: a count, and a mean, which must be folded with all there was before.
+// Users are counted forever and by the day in one key, which also embeds the state of their
+// devices: a count, and a mean, which must be merged with everything before.
 var (
 	userEver  = &state.Series{ID: "uever", Group: "user", By: []string{"user"}, Measure: state.CountEvents}
 	userDays  = &state.Series{ID: "udays", Group: "user", By: []string{"user"}, Measure: state.CountEvents, Tile: day, Keep: 2 * day}
@@ -41,7 +37,7 @@ type sweeping struct {
 	*testing.T
 	store  *Store
 	writer *writer
-	now    time.Time // of who sweeps
+	now    time.Time // of the sweeper
 }
 
 func newSweeping(t *testing.T, s *Store) *sweeping {
@@ -95,7 +91,7 @@ func (w *sweeping) round(s *sweeper) {
 	}
 }
 
-// counts are what is held of a user for ever, and in a stretch of days of him and of his device.
+// counts are the counts of a user forever, and in a range of days of the user and his device.
 func (w *sweeping) counts(user string, from, to int64) string {
 	w.Helper()
 	slices, err := w.store.Read(w.Context(), []state.Read{
@@ -124,9 +120,9 @@ func (w *sweeping) wantCounts(user string, from, to int64, want string) {
 	}
 }
 
-// What is kept of a user who comes no more is what is kept for ever, on each kind of server;
-// what is still kept of others stays.
-func TestSweepLeavesWhatIsKept(t *testing.T) {
+// For a user who does not come back only state that is kept forever remains, on each kind of
+// server; state of others that is still kept stays.
+func TestSweepKeepsSeriesInUse(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		var gone []string
@@ -150,8 +146,8 @@ func TestSweepLeavesWhatIsKept(t *testing.T) {
 	})
 }
 
-// A key that cannot be made shorter is left as it is.
-func TestSweepRewritesNothingInVain(t *testing.T) {
+// A key that cannot be made shorter is left unchanged.
+func TestSweepRewritesOnlyKeysThatShrink(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		w.pay(100, "gone", "here")
@@ -172,7 +168,7 @@ func TestSweepRewritesNothingInVain(t *testing.T) {
 	})
 }
 
-// What events bring while a key is swept is not lost, and nothing counts twice.
+// Events that come while a key is swept are not lost, and nothing counts twice.
 func TestSweepBesideEvents(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
@@ -205,8 +201,8 @@ func TestSweepBesideEvents(t *testing.T) {
 	})
 }
 
-// Between what was read and what takes its place, an event comes.
-func TestSweepKeepsWhatCameMeanwhile(t *testing.T) {
+// An event arrives between the read and the replacement.
+func TestSweepKeepsConcurrentEvents(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		w.pay(100, "a")
@@ -223,53 +219,9 @@ func TestSweepKeepsWhatCameMeanwhile(t *testing.T) {
 	})
 }
 
-// One processor of a namespace sweeps at a time, and another one when it is gone.
-func TestSweepsTakeTurns(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		w := newSweeping(t, s)
-		first, second := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes), New(s.redis, s.namespace, 1).newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
-		second.store.masters.now = s.masters.now
-		turns := func() string { return fmt.Sprint(first.elected(t.Context()), second.elected(t.Context())) }
-		for range 5 {
-			if got := turns(); got != "true false" {
-				t.Fatalf("these sweep: %s", got)
-			}
-			w.now = w.now.Add(sweepLease / 3)
-		}
-		if left := s.redis.TTL(t.Context(), sweepKey(s.namespace)).Val(); left <= 0 || left > sweepLease {
-			t.Errorf("one sweeps for %v", left)
-		}
-		s.redis.Del(t.Context(), sweepKey(s.namespace)) // as it is gone when it is over
-		if !second.elected(t.Context()) || first.elected(t.Context()) {
-			t.Error("the second one does not sweep when the first one's time is over")
-		}
-	})
-}
-
-// Where nothing lives for ever that forgets, nobody sweeps, and nothing is asked for.
-func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
-	server := redistest.New(t, redistest.Options{})
-	s := newStore(t, server.Client(t), 2)
-	w := newSweeping(t, s)
-	lifetimes := []*state.Series{userEver, cardDays}
-	for _, p := range []*state.Plan{planKeeping("long", userEver, cardDays)} {
-		if err := s.notePlan(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.round(w.sweeper(planKeeping("now", lifetimes...), lifetimes))
-	if stats := s.redis.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_scan:") {
-		t.Errorf("keys were looked for: %s", stats)
-	}
-	w.round(w.sweeper(planKeeping("now", sweptOnes...), sweptOnes))
-	if stats := s.redis.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_scan:") {
-		t.Error("no keys were looked for where there may be some")
-	}
-}
-
-// What a plan of the past has left for ever goes when nobody has wanted it for a day: a
-// lifetime that no definitions have any more, and what its key held besides.
-func TestSweepDropsWhatDefinitionsLeft(t *testing.T) {
+// What a past plan kept forever is dropped when it was unused for a day: a lifetime that no
+// definitions have any more, and the rest of its key.
+func TestSweepDropsRemovedSeries(t *testing.T) {
 	days := *userDays
 	days.GroupKeep = 3 * day
 	present := []*state.Series{&days, cardDays}
@@ -315,7 +267,7 @@ func TestSweepDropsWhatDefinitionsLeft(t *testing.T) {
 	}
 }
 
-// While definitions are replaced, what those that are still applied keep is left alone.
+// While definitions are replaced, the state of plans that are still applied is left alone.
 func TestSweepWaitsForPlansThatKeepMore(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
@@ -339,130 +291,4 @@ func TestSweepWaitsForPlansThatKeepMore(t *testing.T) {
 			w.wantCounts("gone", 100, 110, step[1])
 		}
 	})
-}
-
-// Keys are read that were idle for as long as their series are kept, and no others. A walk
-// is over in a round, and the next one begins an hour after it.
-func TestSweepReadsIdleKeysOnly(t *testing.T) {
-	for name, connect := range servers {
-		if name == "miniredis" { // it cannot be told for how long a key was idle
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			s := newStore(t, connect(t), 4)
-			w := newSweeping(t, s)
-			users := []string{"a", "b", "c", "d", "e", "f"}
-			w.pay(100, users...)
-			w.pay(200, "now")
-			kept := time.Duration(keyspace.Lifetime(3*day, s.slack)) * time.Second
-			rest := func(user string, idle time.Duration) {
-				t.Helper()
-				args := []any{"restore", w.key(user), 0, s.redis.Dump(t.Context(), w.key(user)).Val(), "replace", "idletime", int64(idle / time.Second)}
-				if err := s.redis.Do(t.Context(), args...).Err(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, user := range users[:3] {
-				rest(user, kept)
-			}
-			for _, user := range users[3:] {
-				rest(user, kept-time.Minute)
-			}
-			sweeper := s.newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
-			short := func() (swept string) {
-				for range 20 {
-					w.now = w.now.Add(time.Second)
-					sweeper.step(t.Context())
-				}
-				for _, user := range users {
-					idle := redis.NewIntCmd(t.Context(), "object", "idletime", w.key(user))
-					idle.SetFirstKeyPos(2)
-					_ = s.redis.Process(t.Context(), idle)
-					if read := idle.Val() < 3600; read {
-						swept += user
-					}
-				}
-				return swept
-			}
-			if got := short(); got != "abc" {
-				t.Errorf("read were %q, want those of 3 users", got)
-			}
-			rest("d", kept)
-			if got := short(); got != "abc" {
-				t.Errorf("read were %q before the next round", got)
-			}
-			w.now = w.now.Add(sweepRound)
-			if got := short(); got != "abcd" {
-				t.Errorf("read were %q in the next round", got)
-			}
-		})
-	}
-}
-
-// A server that counts how often keys are used does not say for how long they were idle: each
-// is read, once a day.
-func TestSweepWithoutIdleTimes(t *testing.T) {
-	server := redistest.New(t, redistest.Options{})
-	s := newStore(t, server.Client(t), 2)
-	if err := s.redis.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lfu").Err(); err != nil {
-		t.Fatal(err)
-	}
-	w := newSweeping(t, s)
-	w.pay(100, "a", "b")
-	w.pay(110, "now")
-	sweeper := s.newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
-	gets := func() string {
-		for range 5 {
-			w.now = w.now.Add(time.Second)
-			sweeper.step(t.Context())
-		}
-		_, calls, _ := strings.Cut(s.redis.Info(t.Context(), "commandstats").Val(), "cmdstat_get:calls=")
-		calls, _, _ = strings.Cut(calls, ",")
-		return calls
-	}
-	gets()
-	w.wantCounts("a", 100, 110, "1 0 0")
-	before := gets() // those of wantCounts are among them
-	w.now = w.now.Add(sweepRound)
-	sweeper.asked = w.now // so that nobody is asked who sweeps
-	if again := gets(); again != before {
-		t.Errorf("%s keys were read after an hour, %s before", again, before)
-	}
-}
-
-// A master that does not answer is passed over.
-func TestSweepPassesOverMastersThatAreAway(t *testing.T) {
-	client := redistest.NewCluster(t).Client(t)
-	s := newStore(t, client, 8)
-	w := newSweeping(t, s)
-	var users []string
-	for i := range 20 {
-		users = append(users, fmt.Sprint("gone", i))
-	}
-	w.pay(100, users...)
-	w.pay(110, "here")
-	sweeper := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes)
-	if !sweeper.needed(t.Context()) || !sweeper.elected(t.Context()) {
-		t.Fatal("it does not sweep")
-	}
-	masters, err := s.masters.all(t.Context(), s.tags)
-	if err != nil || len(masters) < 3 {
-		t.Fatal(len(masters), err)
-	}
-	if _, err := s.Clock(t.Context()); err != nil { // it is known, as it is to who has applied anything
-		t.Fatal(err)
-	}
-	away, _ := s.masters.of(t.Context(), s.tags[0])
-	away.breaker.failed(fmt.Errorf("it is away")) // and nothing closes the breaker
-	for range 20 {
-		w.now = w.now.Add(time.Second)
-		sweeper.asked = w.now // that key may be at the one that is away
-		sweeper.step(t.Context())
-	}
-	for _, user := range users {
-		m, _ := s.masters.of(t.Context(), w.key(user))
-		if swept := len(client.Get(t.Context(), w.key(user)).Val()) <= 16; swept == (m == away) {
-			t.Errorf("%s, at a master that is away: %v, was swept: %v", user, m == away, swept)
-		}
-	}
 }

@@ -1,0 +1,184 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// One processor of a namespace sweeps at a time, and another one when it is gone.
+func TestSweepsTakeTurns(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		w := newSweeping(t, s)
+		first, second := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes), New(s.redis, s.namespace, 1).newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
+		second.store.masters.now = s.masters.now
+		turns := func() string { return fmt.Sprint(first.elected(t.Context()), second.elected(t.Context())) }
+		for range 5 {
+			if got := turns(); got != "true false" {
+				t.Fatalf("these sweep: %s", got)
+			}
+			w.now = w.now.Add(sweepLease / 3)
+		}
+		if left := s.redis.TTL(t.Context(), sweepKey(s.namespace)).Val(); left <= 0 || left > sweepLease {
+			t.Errorf("one sweeps for %v", left)
+		}
+		s.redis.Del(t.Context(), sweepKey(s.namespace)) // as if it had expired
+		if !second.elected(t.Context()) || first.elected(t.Context()) {
+			t.Error("the second one does not sweep when the first one's time is over")
+		}
+	})
+}
+
+// If nothing that lives forever forgets anything, no processor sweeps, and no commands are sent.
+func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
+	server := redistest.New(t, redistest.Options{})
+	s := newStore(t, server.Client(t), 2)
+	w := newSweeping(t, s)
+	lifetimes := []*state.Series{userEver, cardDays}
+	for _, p := range []*state.Plan{planKeeping("long", userEver, cardDays)} {
+		if err := s.notePlan(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.round(w.sweeper(planKeeping("now", lifetimes...), lifetimes))
+	if stats := s.redis.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_scan:") {
+		t.Errorf("keys were looked for: %s", stats)
+	}
+	w.round(w.sweeper(planKeeping("now", sweptOnes...), sweptOnes))
+	if stats := s.redis.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_scan:") {
+		t.Error("no keys were looked for where there may be some")
+	}
+}
+
+// Exactly the keys that were idle for as long as their series are kept are read. A walk takes one
+// round, and the next one begins an hour after it.
+func TestSweepReadsIdleKeysOnly(t *testing.T) {
+	for name, connect := range servers {
+		if name == "miniredis" { // it does not support idle times
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, connect(t), 4)
+			w := newSweeping(t, s)
+			users := []string{"a", "b", "c", "d", "e", "f"}
+			w.pay(100, users...)
+			w.pay(200, "now")
+			kept := time.Duration(keyspace.Lifetime(3*day, s.slack)) * time.Second
+			rest := func(user string, idle time.Duration) {
+				t.Helper()
+				args := []any{"restore", w.key(user), 0, s.redis.Dump(t.Context(), w.key(user)).Val(), "replace", "idletime", int64(idle / time.Second)}
+				if err := s.redis.Do(t.Context(), args...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, user := range users[:3] {
+				rest(user, kept)
+			}
+			for _, user := range users[3:] {
+				rest(user, kept-time.Minute)
+			}
+			sweeper := s.newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
+			short := func() (swept string) {
+				for range 20 {
+					w.now = w.now.Add(time.Second)
+					sweeper.step(t.Context())
+				}
+				for _, user := range users {
+					idle := redis.NewIntCmd(t.Context(), "object", "idletime", w.key(user))
+					idle.SetFirstKeyPos(2)
+					_ = s.redis.Process(t.Context(), idle)
+					if read := idle.Val() < 3600; read {
+						swept += user
+					}
+				}
+				return swept
+			}
+			if got := short(); got != "abc" {
+				t.Errorf("read were %q, want those of 3 users", got)
+			}
+			rest("d", kept)
+			if got := short(); got != "abc" {
+				t.Errorf("read were %q before the next round", got)
+			}
+			w.now = w.now.Add(sweepRound)
+			if got := short(); got != "abcd" {
+				t.Errorf("read were %q in the next round", got)
+			}
+		})
+	}
+}
+
+// A server that counts how often keys are used does not report idle times: each key is read once a
+// day.
+func TestSweepWithoutIdleTimes(t *testing.T) {
+	server := redistest.New(t, redistest.Options{})
+	s := newStore(t, server.Client(t), 2)
+	if err := s.redis.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lfu").Err(); err != nil {
+		t.Fatal(err)
+	}
+	w := newSweeping(t, s)
+	w.pay(100, "a", "b")
+	w.pay(110, "now")
+	sweeper := s.newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
+	gets := func() string {
+		for range 5 {
+			w.now = w.now.Add(time.Second)
+			sweeper.step(t.Context())
+		}
+		_, calls, _ := strings.Cut(s.redis.Info(t.Context(), "commandstats").Val(), "cmdstat_get:calls=")
+		calls, _, _ = strings.Cut(calls, ",")
+		return calls
+	}
+	gets()
+	w.wantCounts("a", 100, 110, "1 0 0")
+	before := gets() // those of wantCounts are among them
+	w.now = w.now.Add(sweepRound)
+	sweeper.asked = w.now // so that the lease is not checked
+	if again := gets(); again != before {
+		t.Errorf("%s keys were read after an hour, %s before", again, before)
+	}
+}
+
+// A master that does not answer is skipped.
+func TestSweepSkipsUnavailableMasters(t *testing.T) {
+	client := redistest.NewCluster(t).Client(t)
+	s := newStore(t, client, 8)
+	w := newSweeping(t, s)
+	var users []string
+	for i := range 20 {
+		users = append(users, fmt.Sprint("gone", i))
+	}
+	w.pay(100, users...)
+	w.pay(110, "here")
+	sweeper := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes)
+	if !sweeper.needed(t.Context()) || !sweeper.elected(t.Context()) {
+		t.Fatal("it does not sweep")
+	}
+	masters, err := s.masters.all(t.Context(), s.tags)
+	if err != nil || len(masters) < 3 {
+		t.Fatal(len(masters), err)
+	}
+	if _, err := s.Clock(t.Context()); err != nil { // makes it known, as it is after anything was applied
+		t.Fatal(err)
+	}
+	away, _ := s.masters.of(t.Context(), s.tags[0])
+	away.breaker.failed(fmt.Errorf("it is away")) // and nothing closes the breaker
+	for range 20 {
+		w.now = w.now.Add(time.Second)
+		sweeper.asked = w.now // the lease may be on the master that is away
+		sweeper.step(t.Context())
+	}
+	for _, user := range users {
+		m, _ := s.masters.of(t.Context(), w.key(user))
+		if swept := len(client.Get(t.Context(), w.key(user)).Val()) <= 16; swept == (m == away) {
+			t.Errorf("%s, at a master that is away: %v, was swept: %v", user, m == away, swept)
+		}
+	}
+}
