@@ -3,14 +3,11 @@ package pipeline_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,14 +21,12 @@ import (
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
 )
 
-// enrichedDefinitions have features of all kinds of state.
+// enrichedDefinitions have features of all layouts of state.
 const enrichedDefinitions = `
 streams:
   payment:
@@ -76,9 +71,8 @@ func newEnrichBench(t *testing.T) *bench {
 	return b
 }
 
-// purchases are n events. Each user and each card stays in one partition, so
-// that what is known at each event is determined. Some come late, some lack
-// fields, some are poison or of no stream.
+// purchases are n events. Each user and each card stays in one partition, so the state at each
+// event is determined. Some are late, some lack fields, some are poison or of no stream.
 func purchases(seed uint64, n int) []kafka.Message {
 	random := rand.New(rand.NewPCG(seed, 7))
 	var list []kafka.Message
@@ -102,7 +96,7 @@ func purchases(seed uint64, n int) []kafka.Message {
 		case 4:
 			event["type"] = "refund"
 		case 5:
-			event["at"] = recorded - 2*time.Hour.Milliseconds() // longer ago than kept
+			event["at"] = recorded - 2*time.Hour.Milliseconds() // before what is kept
 		}
 		value, err := json.Marshal(event)
 		if err != nil {
@@ -116,17 +110,17 @@ func purchases(seed uint64, n int) []kafka.Message {
 	return list
 }
 
-// told is an event that must be written, and how.
-type told struct {
+// enrichedEvent is an event that must be written, and how.
+type enrichedEvent struct {
 	offset       int64
 	value, trace string
 }
 
-// wanted are by source partition the events that must be written for what was
-// sent, in order: what a plain replay of the partition says.
-func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
+// wanted are, by source partition, the events that must be written for the records sent, in order,
+// according to a plain replay of the partition.
+func (b *bench) wanted(sent []kafka.Message) [partitions][]enrichedEvent {
 	b.t.Helper()
-	var all [partitions][]told
+	var all [partitions][]enrichedEvent
 	var offsets [partitions]int64
 	ctx, stored, batch := context.Background(), memory.New(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	mapper := b.registry.NewMapper()
@@ -155,7 +149,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 			reading.Next(&a)
 			return a
 		}
-		// Whether the user has been in the shop is asked before this event is one.
+		// Whether the user has been in the shop is asked before this event counts.
 		met, _ := b.registry.Feature("been_there")
 		user, _ := event.Entity(nil, met.By)
 		been := ask(met.AskedAbout([]value.Value{met.Own(&event)}), user)
@@ -185,7 +179,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]told {
 				text = been.AppendJSON(text)
 			}
 		}
-		all[p] = append(all[p], told{offset, string(append(text, "}}"...)), header(m, "trace")})
+		all[p] = append(all[p], enrichedEvent{offset, string(append(text, "}}"...)), header(m, "trace")})
 	}
 	return all
 }
@@ -221,8 +215,8 @@ func (b *bench) output(topic string, partitions int) [][]kafka.Message {
 	return all
 }
 
-// checkEnriched compares the output, as one sees it who passes over repeated
-// offsets, with what it must be. It returns how many were repeated.
+// checkEnriched compares the output, with repeated offsets skipped, with what it must be. It
+// returns how many were repeated.
 func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 	b.t.Helper()
 	want := b.wanted(sent)
@@ -260,8 +254,7 @@ func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 	return repeated
 }
 
-// Each event is written with its features as of it, whatever else is in its
-// batch and in the store.
+// Each event is written with its features as of it, whatever else is in its batch and in the store.
 func TestEnrich(t *testing.T) {
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
@@ -284,100 +277,9 @@ func TestEnrich(t *testing.T) {
 	}
 }
 
-// errCrash is what a process that has crashed gets from the store.
-var errCrash = errors.New("crashed")
-
-// crash is what happens at one of the writer's calls, the last of its process.
-type crash int
-
-const (
-	crashBefore crash = iota // of the events written, none is applied
-	crashWithin              // some shards have applied the batch
-	crashBehind              // all have, but the processor does not learn it
-	crashes
-)
-
-// crashing lets a process crash at a call of its writers.
-type crashing struct {
-	store.Writer
-	calls   *atomic.Int64
-	at      int64
-	how     crash
-	crashed chan struct{}
-}
-
-func (c crashing) Apply(ctx context.Context, b *state.Batch) error {
-	n := c.calls.Add(1)
-	if n < c.at {
-		return c.Writer.Apply(ctx, b)
-	}
-	if n > c.at {
-		return errCrash
-	}
-	defer close(c.crashed)
-	half := *b
-	half.Ranges = slices.Clone(b.Ranges)
-	for i := range half.Ranges {
-		half.Ranges[i].Progress = slices.Clone(b.Ranges[i].Progress)
-	}
-	switch c.how {
-	case crashWithin:
-		half.EveryShard = false
-		half.Updates = slices.DeleteFunc(slices.Clone(b.Updates), func(t state.EntityUpdate) bool { return state.Shard(t.Hash, 8)%2 == 0 })
-		fallthrough
-	case crashBehind:
-		if err := c.Writer.Apply(ctx, &half); err != nil {
-			return err
-		}
-	}
-	return errCrash
-}
-
-func await(t *testing.T, happened <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-happened:
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not come", what)
-	}
-}
-
-// Wherever a processor is killed between the writing of events and their being
-// applied, nothing is missing and all that is written again is the same.
-func TestEnrichOverCrashes(t *testing.T) {
-	for seed := range uint64(4) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		b := newEnrichBench(t)
-		sent := purchases(seed, 900)
-		b.write(sent...)
-		for i := range 8 {
-			crashed := make(chan struct{})
-			calls := new(atomic.Int64)
-			at := 1 + random.Int64N(4)
-			b.config.Store = writing{b.store, func() store.Writer {
-				return crashing{b.store.NewWriter(), calls, at, crash(i) % crashes, crashed}
-			}}
-			b.run()
-			await(t, crashed, "a crash")
-			if err := b.stop(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		b.config.Store = b.store
-		b.run()
-		b.committed(900)
-		if n := b.checkEnriched(sent); n == 0 {
-			t.Error("no event was written again; the crashes came to nothing")
-		}
-		if err := b.stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// Events that cannot be written stop their partition and no other; once they
-// can be, none is missing and the order is that of the log.
-func TestEnrichedEventsThatCannotBeWritten(t *testing.T) {
+// Events that cannot be written stop their partition and no other; once they can be, none is
+// missing and the order is that of the log.
+func TestEnrichedEventsCannotBeWritten(t *testing.T) {
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -411,8 +313,8 @@ func TestEnrichedEventsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// Requests that fail by chance leave the order as it is.
-func TestEnrichOverFailingRequests(t *testing.T) {
+// Randomly failing requests do not change the order.
+func TestEnrichWithFailingRequests(t *testing.T) {
 	b := newEnrichBench(t)
 	random := rand.New(rand.NewPCG(6, 1))
 	b.broker.Fault(kfake.Fault{
@@ -424,178 +326,4 @@ func TestEnrichOverFailingRequests(t *testing.T) {
 	b.run()
 	b.committed(600)
 	b.checkEnriched(sent)
-}
-
-// Two owners of every partition at once, as there are for a moment where one
-// hangs and the group takes its partitions from it, write the same.
-func TestEnrichByTwoOwners(t *testing.T) {
-	for seed := range uint64(3) {
-		b := newEnrichBench(t)
-		sent := purchases(seed, 900)
-		b.write(sent[:300]...)
-		b.run()
-		first := b.stop
-		b.config.Group += "-other"
-		b.run()
-		b.write(sent[300:600]...)
-		b.write(sent[600:]...)
-		b.committed(900)
-		b.checkEnriched(sent)
-		for _, stop := range []func() error{first, b.stop} {
-			if err := stop(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-// A Redis that is put back lets events be written again, the same as before.
-func TestEnrichWhereRedisGoesBackInTime(t *testing.T) {
-	b := newEnrichBench(t)
-	server := redistest.New(t, redistest.Options{AOF: true})
-	b.useRedis(server)
-	sent := purchases(8, 900)
-	b.write(sent[:300]...)
-	b.run()
-	b.committed(300)
-	old := server.SaveCopy()
-	b.write(sent[300:600]...)
-	b.committed(600)
-	server.RestoreCopy(old)
-	b.write(sent[600:]...)
-	b.committed(900)
-	if n := b.checkEnriched(sent); n == 0 {
-		t.Error("no event was written again")
-	}
-}
-
-// held delays what is read of the state until it is let.
-type held struct {
-	store.Store
-	once *sync.Once
-	read chan struct{} // closed once the first reading is done
-	let  chan struct{}
-}
-
-func (h held) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
-	found, err := h.Store.Snapshot(ctx, reads)
-	h.once.Do(func() {
-		close(h.read)
-		<-h.let
-	})
-	return found, err
-}
-
-// A processor that hung over what it has read does not answer from it once
-// another one has got further, though not as far as its own batch goes.
-func TestEnrichFromWhatIsOutdated(t *testing.T) {
-	b := newEnrichBench(t)
-	b.config.Workers = 1
-	sent := purchases(9, 300)
-	b.write(sent...)
-	group, few := b.config.Group, b.config.MaxEvents
-	b.config.MaxEvents = len(sent)
-	hung := held{b.store, new(sync.Once), make(chan struct{}), make(chan struct{})}
-	b.config.Store = hung
-	b.run()
-	await(t, hung.read, "a reading")
-	crashed, calls := make(chan struct{}), new(atomic.Int64)
-	b.config.Store = writing{b.store, func() store.Writer { return crashing{b.store.NewWriter(), calls, 3, crashBehind, crashed} }}
-	b.config.Group, b.config.MaxEvents = group+"-other", few
-	b.run()
-	await(t, crashed, "a crash")
-	if err := b.stop(); err != nil {
-		t.Fatal(err)
-	}
-	close(hung.let)
-	b.config.Group = group
-	b.committed(300)
-	if n := b.checkEnriched(sent); n != 0 {
-		t.Errorf("%d events were written again that the other one had applied", n)
-	}
-}
-
-// Where the topics have not as many partitions, keys choose; the order of a
-// partition's events holds within each.
-func TestEnrichIntoOtherPartitions(t *testing.T) {
-	const outs = 2
-	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, enrichedTopic: outs, deadLetters: 1})
-	sent := purchases(10, 600)
-	b.write(sent...)
-	b.run()
-	b.committed(600)
-	want := b.wanted(sent)
-	for out, messages := range b.output(enrichedTopic, outs) {
-		for _, m := range messages {
-			p := int(m.Key[0])
-			if to := (&kafka.Murmur2Balancer{}).Balance(m, 0, 1); to != out {
-				t.Fatalf("key %q is in partition %d, want %d", m.Key, out, to)
-			}
-			if len(want[p]) == 0 || string(m.Value) != want[p][0].value {
-				t.Fatalf("partition %d goes on with %s", p, m.Value)
-			}
-			want[p] = want[p][1:]
-		}
-	}
-	for p := range want {
-		if len(want[p]) > 0 {
-			t.Errorf("%d events of partition %d were not written", len(want[p]), p)
-		}
-	}
-}
-
-// A record that two streams take is written for each, with the features of its
-// own service, although both are written to one topic.
-func TestEnrichOfTwoStreams(t *testing.T) {
-	b := newBenchOf(t, `
-streams:
-  payment:
-    topic: payments
-    timestamp: at
-    fields: {user: string, cents: int}
-    enrich: {service: s, topic: payments.enriched}
-  great:
-    topic: payments
-    match: cents >= 100
-    timestamp: at
-    fields: {user: string, cents: int}
-    enrich: {service: great, topic: payments.enriched}
-features:
-  payments: COUNT(lifetime, payment, user)
-  greats: COUNT(lifetime, great, user)
-services:
-  s: [payments]
-  great: [payments, greats]
-`, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
-	b.run()
-	for _, cents := range []int{99, 100} {
-		m := payment(0)
-		m.Value = fmt.Appendf(nil, `{"at":%d,"user":"u","cents":%d}`, at, cents)
-		b.write(m)
-	}
-	b.committed(2)
-	const all = `{"value":%d,"status":"PRESENT","from":null,"to":1532496076032,"exact":true}`
-	var got []string
-	for _, m := range b.output(enrichedTopic, partitions)[0] {
-		_, features, _ := strings.Cut(string(m.Value), `,"features":`)
-		got = append(got, header(m, "weir-stream")+" "+header(m, "weir-source-offset")+" "+features)
-	}
-	want := []string{
-		`payment 0 {"payments":` + fmt.Sprintf(all, 1) + `}}`,
-		`great 1 {"payments":` + fmt.Sprintf(all, 2) + `,"greats":` + fmt.Sprintf(all, 1) + `}}`,
-		`payment 1 {"payments":` + fmt.Sprintf(all, 2) + `}}`,
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("written were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-// A processor waits for the topic that it is to write to, and says so.
-func TestEnrichedTopicIsMissing(t *testing.T) {
-	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, deadLetters: 1})
-	b.run()
-	testkit.Eventually(t, 30*time.Second, "readiness tells of the topic", func() (bool, string) {
-		err := b.processor.Ready(context.Background())
-		return err != nil && strings.Contains(err.Error(), `topic "payments.enriched": `), fmt.Sprint(err)
-	})
 }
