@@ -12,13 +12,14 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// BenchmarkHandbook has Weir, DuckDB and pandas compute the 14 features of the Fraud
-// Detection Handbook for each of its transactions, from a compressed CSV to a CSV, each in
-// a process of its own, in turn. WEIR_FDH names the folder of transactions-45d.csv.gz and
-// WEIR_TEST_PYTHON a Python that has duckdb and pandas. It fails where a value of
-// DuckDB's is not Weir's.
+// BenchmarkHandbook computes the 14 features of the Fraud Detection Handbook for each of its
+// transactions with Weir, DuckDB and pandas, from a compressed CSV to a CSV, each in a process of
+// its own, in turn. WEIR_FDH names the folder of transactions-45d.csv.gz and WEIR_TEST_PYTHON a
+// Python that has duckdb and pandas. The benchmark fails if DuckDB's values differ from Weir's.
 func BenchmarkHandbook(b *testing.B) {
 	python, folder := os.Getenv("WEIR_TEST_PYTHON"), os.Getenv("WEIR_FDH")
 	if python == "" || folder == "" {
@@ -30,7 +31,7 @@ func BenchmarkHandbook(b *testing.B) {
 		b.Fatalf("%v\n%s", err, said)
 	}
 	out := func(name string) string { return filepath.Join(output, name+".csv") }
-	columns := handbookColumns()
+	columns := testkit.HandbookColumns()
 	commands := []struct {
 		name string
 		args []string
@@ -63,20 +64,9 @@ func BenchmarkHandbook(b *testing.B) {
 	}
 }
 
-// handbookColumns are the 14 features.
-func handbookColumns() []string {
-	columns := []string{"TX_DURING_WEEKEND", "TX_DURING_NIGHT"}
-	for _, of := range []string{"CUSTOMER_ID_NB_TX", "CUSTOMER_ID_AVG_AMOUNT", "TERMINAL_ID_NB_TX", "TERMINAL_ID_RISK"} {
-		for _, days := range []string{"1", "7", "30"} {
-			columns = append(columns, of+"_"+days+"DAY_WINDOW")
-		}
-	}
-	return columns
-}
-
-// compareHandbook fails where two tables differ. Events of one customer or terminal and
-// one second have no order in SQL, where each sees the others: what lies on such is
-// counted, and is little.
+// compareHandbook fails if two tables differ. Events of one customer or terminal in the same second
+// have no order in SQL, where each sees the others: such differences are only counted, and must be
+// few.
 func compareHandbook(b *testing.B, weir, duck string, columns []string) {
 	got, want := handbookTable(b, weir, columns), handbookTable(b, duck, columns)
 	if len(got) != len(want) || len(got) == 0 {
@@ -95,7 +85,7 @@ func compareHandbook(b *testing.B, weir, duck string, columns []string) {
 	}
 }
 
-// handbookTable is a CSV by its ids.
+// handbookTable reads the columns of a CSV, by ID.
 func handbookTable(b *testing.B, name string, columns []string) map[string][]float64 {
 	file, err := os.Open(name)
 	if err != nil {

@@ -19,23 +19,11 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// fdhBudget is the processor time that the training set may take.
+// fdhBudget bounds the CPU time that the training set may take.
 const fdhBudget = 15 * time.Second
 
-// fdhColumns are the published features.
-func fdhColumns() []string {
-	columns := []string{"TX_DURING_WEEKEND", "TX_DURING_NIGHT"}
-	for _, what := range []string{"CUSTOMER_ID_NB_TX", "CUSTOMER_ID_AVG_AMOUNT", "TERMINAL_ID_NB_TX", "TERMINAL_ID_RISK"} {
-		for _, days := range []string{"1", "7", "30"} {
-			columns = append(columns, what+"_"+days+"DAY_WINDOW")
-		}
-	}
-	return columns
-}
-
-// The features of the Fraud Detection Handbook, computed in pandas by its
-// authors, come out the same, row by row: those of each of its 431,773
-// transactions, as of that transaction.
+// Weir computes the same features as the authors of the Fraud Detection Handbook computed in
+// pandas, for each of its 431,773 transactions, as of that transaction.
 func TestFraudDetectionHandbook(t *testing.T) {
 	folder := os.Getenv("WEIR_FDH")
 	if folder == "" {
@@ -45,12 +33,12 @@ func TestFraudDetectionHandbook(t *testing.T) {
 	if _, err := os.Stat(published); err != nil {
 		t.Skipf("the published features are not there (WEIR_FDH says where): %v", err)
 	}
-	if testkit.Race { // one goroutine does it all
+	if testkit.Race { // the detector finds nothing in a single goroutine
 		published = head(t, published, 40_000)
 	}
 	output := filepath.Join(t.TempDir(), "features.csv")
 	cmd := exec.Command(binary, "materialize", "--features", "testdata/fdh.yaml", "--stream", "transaction",
-		"--input", published, "--output", output, "--columns", strings.Join(fdhColumns(), ","))
+		"--input", published, "--output", output, "--columns", strings.Join(testkit.HandbookColumns(), ","))
 	said, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
@@ -66,7 +54,7 @@ func TestFraudDetectionHandbook(t *testing.T) {
 	comparePublished(t, readTable(t, published), readTable(t, output))
 }
 
-// head is a copy of the first rows of a compressed CSV.
+// head copies the first rows of a compressed CSV to a new file, and returns its name.
 func head(t *testing.T, name string, rows int) (copied string) {
 	t.Helper()
 	in, err := os.Open(name)
@@ -86,7 +74,7 @@ func head(t *testing.T, name string, rows int) (copied string) {
 	defer out.Close()
 	packed := gzip.NewWriter(out)
 	lines := bufio.NewScanner(unpacked)
-	for n := 0; n <= rows && lines.Scan(); n++ { // the names of the columns come first
+	for n := 0; n <= rows && lines.Scan(); n++ { // the first line holds the column names
 		if _, err := packed.Write(append(lines.Bytes(), '\n')); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +85,7 @@ func head(t *testing.T, name string, rows int) (copied string) {
 	return copied
 }
 
-// table is a CSV by the ids of its rows.
+// table holds the rows of a CSV by ID.
 type table struct {
 	columns map[string]int
 	rows    [][]string
@@ -127,9 +115,8 @@ func readTable(t *testing.T, name string) table {
 	return read
 }
 
-// comparePublished compares as check.py beside the data does: rows that share
-// their customer and time, or terminal and time, with another are left out,
-// since the authors' sort gave them no order.
+// comparePublished compares like check.py beside the data. It skips rows that share their time and
+// their customer or terminal with another row: the authors' sort leaves their order open.
 func comparePublished(t *testing.T, want, got table) {
 	t.Helper()
 	byID := map[string][]string{}
@@ -156,7 +143,7 @@ func comparePublished(t *testing.T, want, got table) {
 			continue
 		}
 		id := row[want.columns["TRANSACTION_ID"]]
-		for _, column := range fdhColumns() {
+		for _, column := range testkit.HandbookColumns() {
 			e, err1 := strconv.ParseFloat(row[want.columns[column]], 64)
 			g, err2 := strconv.ParseFloat(byID[id][got.columns[column]], 64)
 			if err1 != nil || err2 != nil || math.Abs(g-e) > 1e-6*max(1, math.Abs(e)) {
