@@ -12,12 +12,12 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// Redis fails over to a replica that lacks the last writes: what it lacks is
-// read again from Kafka.
-func TestFailoverToReplicaThatLags(t *testing.T) {
+// Redis fails over to a replica that lacks the last writes, and Weir reads the missing events again
+// from Kafka.
+func TestFailoverToLaggingReplica(t *testing.T) {
 	events := fewer(30_000)
 	primary := redistest.New(t, redistest.Options{})
-	address := testkit.Proxy(t, primary.Addr()) // as a virtual IP address
+	address := testkit.Proxy(t, primary.Addr()) // stands in for a virtual IP address
 	replication := testkit.Proxy(t, primary.Addr())
 	replica := redistest.NewReplica(t, replication.Addr())
 	// The client follows the address, as the processes do.

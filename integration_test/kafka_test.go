@@ -21,12 +21,10 @@ var ctx = context.Background()
 
 const deadLetters = "weir.dead-letters"
 
-// topics are those that the definitions of these tests read and write, with
-// their partitions.
+// topics are the topics that the definitions of these tests read and write, with their partitions.
 var topics = map[string]int{generate.Transactions: 4, "transactions.enriched": 4, generate.Logins: 2, deadLetters: 1}
 
-// createTopics makes the topics. Events of tests lie in the past, and must not
-// fall to the retention.
+// createTopics creates the topics without retention: the tests' events are in the past.
 func createTopics(t testing.TB, broker *kafkatest.Broker) {
 	t.Helper()
 	request := &kafka.CreateTopicsRequest{}
@@ -48,7 +46,7 @@ func createTopics(t testing.TB, broker *kafkatest.Broker) {
 	}
 }
 
-// partitions are those of the events' topics.
+// partitions returns the partitions of the events' topics.
 func partitions() (all []state.Partition) {
 	for _, topic := range []string{generate.Logins, generate.Transactions} {
 		for id := range topics[topic] {
@@ -58,29 +56,12 @@ func partitions() (all []state.Partition) {
 	return all
 }
 
-// ends are the ends of the partitions.
+// ends returns the end offsets of the partitions.
 func ends(client *kafka.Client) (map[state.Partition]int64, error) {
-	asked := map[string][]kafka.OffsetRequest{}
-	for _, p := range partitions() {
-		asked[p.Topic] = append(asked[p.Topic], kafka.LastOffsetOf(int(p.ID)))
-	}
-	reply, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{Topics: asked})
-	if err != nil {
-		return nil, err
-	}
-	found := map[state.Partition]int64{}
-	for topic, list := range reply.Topics {
-		for _, p := range list {
-			if p.Error != nil {
-				return nil, p.Error
-			}
-			found[state.Partition{Topic: topic, ID: int32(p.Partition)}] = p.LastOffset
-		}
-	}
-	return found, nil
+	return kafkatest.Ends(ctx, client, partitions(), kafka.ReadUncommitted)
 }
 
-// committed are the group's offsets.
+// committed returns the group's committed offsets.
 func committed(client *kafka.Client, group string) (map[state.Partition]int64, error) {
 	asked := map[string][]int{}
 	for _, p := range partitions() {
@@ -113,7 +94,7 @@ type producer struct {
 func newProducer(t testing.TB, broker *kafkatest.Broker) *producer {
 	t.Helper()
 	client := func(opts ...kgo.Opt) *kgo.Client {
-		// A container's port takes connections before the broker in it does, and ends them.
+		// A container's port accepts connections before its broker does, and closes them.
 		c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(broker.Addrs()...), kgo.AlwaysRetryEOF())...)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +105,7 @@ func newProducer(t testing.TB, broker *kafkatest.Broker) *producer {
 	return &producer{client(), client(kgo.TransactionalID(testkit.Namespace(t)))}
 }
 
-// write writes the events and returns their records, with their places.
+// write writes the events and returns their records, with partitions and offsets.
 func (p *producer) write(events []generate.Event) ([]*kgo.Record, error) {
 	return send(p.plain, events)
 }
@@ -134,7 +115,7 @@ func (p *producer) commit(events []generate.Event) ([]*kgo.Record, error) {
 	return p.transact(events, kgo.TryCommit)
 }
 
-// abort writes the events in a transaction that is rolled back.
+// abort writes the events in a transaction that is aborted.
 func (p *producer) abort(events []generate.Event) error {
 	_, err := p.transact(events, kgo.TryAbort)
 	return err
@@ -160,13 +141,13 @@ func send(client *kgo.Client, events []generate.Event) ([]*kgo.Record, error) {
 	return records, client.ProduceSync(ctx, records...).FirstErr()
 }
 
-// place names a record: topic/partition/offset.
+// place identifies a record as topic/partition/offset.
 func place(topic string, partition int32, offset int64) string {
 	return topic + "/" + strconv.Itoa(int(partition)) + "/" + strconv.FormatInt(offset, 10)
 }
 
-// readDead waits until the dead-letter topic holds all the places and returns
-// the last dead letter of each.
+// readDead waits until the dead-letter topic has a letter for every place, and returns the last one
+// of each.
 func readDead(t testing.TB, broker *kafkatest.Broker, places []string) map[string]*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.ConsumeTopics(deadLetters))
