@@ -30,24 +30,19 @@ func newBackfillCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "backfill",
-		Short: "Fill new features with what was applied before",
-		Long: `Fill what new features need from the log, while events flow, and end once they are
-whole. Processors do this by themselves unless backfill.mode is off; both may be at
-work at once, and each record still counts once. The processors must have taken the
-definitions, which are those of --config and --features. It may be stopped and
-started again at any time.`,
+		Short: "Fill new features from the log",
+		Long: `Fill new features from the log, while events flow, and end when they are complete.
+Processors do this by themselves unless backfill.mode is off. Both may be at work at
+once, and each record still counts once. The processors must have taken the
+definitions, which are those of --config and --features. The command may be stopped
+and started again at any time.`,
 		Example: `  weir backfill --config config/weir.yaml
   weir backfill --config config/weir.yaml --of device_tx_7d,user_logins_1h --rate 1`,
 		Args: cobra.NoArgs,
 	}
 	s := addSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return s.withGivenState(cmd, func(cfg *config.Config, given *features.Registry, store *redisstore.Store) error {
-			plan, history, err := store.Bind(cmd.Context(), given.Plan())
-			if err != nil {
-				return err
-			}
-			registry := given.Keeping(plan, history)
+		return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, store *redisstore.Store) error {
 			if rate == 0 {
 				rate = cfg.Backfill.Rate
 			}
@@ -61,12 +56,12 @@ started again at any time.`,
 			return runBackfill(cmd.Context(), cfg, registry, store, rate, wanted, cmd.OutOrStdout())
 		})
 	}
-	cmd.Flags().StringSliceVar(&names, "of", nil, "features to fill, with what is shared with them; none is all")
+	cmd.Flags().StringSliceVar(&names, "of", nil, "features to fill, with those that were defined together with them (default all)")
 	cmd.Flags().Float64Var(&rate, "rate", 0, "share of a core to take, 0.01 to 1; by default backfill.rate")
 	return cmd
 }
 
-// fillsOf says of a fill whether features that are named need it; without names all are.
+// fillsOf says whether the named features need a fill; without names all are needed.
 func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) bool, error) {
 	for _, name := range names {
 		if _, ok := registry.Feature(name); !ok {
@@ -80,10 +75,10 @@ func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) boo
 
 var (
 	errNothingToFill = errors.New("nothing is to be filled: no feature is new to the namespace, or the processors have not taken the definitions yet")
-	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors fill what is needed of it anew: try again in a minute")
+	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors start it again: try again in a minute")
 )
 
-// runBackfill fills all partitions until the fills that are wanted are done.
+// runBackfill fills all partitions until the wanted fills are done.
 func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Registry, store *redisstore.Store,
 	rate float64, wanted func(*state.Fill) bool, out io.Writer) error {
 	transport, err := cfg.KafkaTransport()
@@ -96,10 +91,15 @@ func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Reg
 	if err != nil {
 		return err
 	}
+	cache, err := connect.Schemas(cfg)
+	if err != nil {
+		return err
+	}
+	defer cache.Close()
 	screen := &fillScreen{out: out, registry: registry, said: map[string]string{}}
 	b := backfill.New(backfill.Config{
 		Store: store, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
-		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Rate: rate, Logger: slog.New(slog.DiscardHandler),
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: slog.New(slog.DiscardHandler),
 	})
 	b.Run(ctx, backfill.Work{
 		Registry: registry, Partitions: func() []state.Partition { return partitions }, Of: wanted, Until: screen.until,
@@ -115,7 +115,7 @@ func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Reg
 	return nil
 }
 
-// fillScreen shows how far fills are.
+// fillScreen shows the progress of fills.
 type fillScreen struct {
 	out      io.Writer
 	registry *features.Registry
@@ -125,7 +125,7 @@ type fillScreen struct {
 	broken bool
 }
 
-// until shows how far a fill is, and says whether no more can be done.
+// until shows the progress of a fill, and says whether no more can be done.
 func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// settings are the flags of a command that works on what weir run does.
+// settings are the flags of a command that works with the settings of weir run.
 type settings struct{ file string }
 
-// addSettings gives a command, and those below it, the settings of weir run.
+// addSettings adds the settings of weir run to a command and its subcommands.
 func addSettings(cmd *cobra.Command) *settings {
 	s := &settings{}
 	cmd.PersistentFlags().StringVar(&s.file, "config", "", "file of settings; see config/weir.yaml")
@@ -29,8 +29,8 @@ func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(s.file, cmd.Flags())
 }
 
-// openState reaches the state of the settings' namespace, to be looked at. close
-// ends the connection.
+// openState connects to the state of the settings' namespace, for reading. close closes the
+// connection.
 func openState(ctx context.Context, cfg *config.Config) (state *redisstore.Store, close func() error, err error) {
 	client, err := cfg.RedisClient()
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 	return cfg, registry, err
 }
 
-// withState runs what works on the settings, the definitions as their features are read now,
-// and the state of their namespace.
+// withState runs a function on the settings, the definitions with their features as they are now
+// read, and the state of their namespace.
 func (s *settings) withState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
 	return s.withGivenState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
 		history, err := state.History(cmd.Context())
@@ -68,7 +68,18 @@ func (s *settings) withState(cmd *cobra.Command, run func(*config.Config, *featu
 	})
 }
 
-// withGivenState is withState with the definitions as they are given.
+// withKeptState is withState with the definitions as processors keep their state.
+func (s *settings) withKeptState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
+	return s.withGivenState(cmd, func(cfg *config.Config, given *features.Registry, state *redisstore.Store) error {
+		plan, history, err := state.Bind(cmd.Context(), given.Plan())
+		if err != nil {
+			return err
+		}
+		return run(cfg, given.Keeping(plan, history), state)
+	})
+}
+
+// withGivenState is withState with the definitions as given.
 func (s *settings) withGivenState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
 	cfg, registry, err := s.loadAll(cmd)
 	if err != nil {

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/inspect"
+	"github.com/weir-stream/weir/operate/refill"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -21,10 +24,10 @@ func newStateCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "state KEY=VALUE...",
-		Short: "Show what is kept of an entity, as it stands",
-		Long: `Show what Redis holds of the entities that the given keys make, as it stands:
-shard, key, bytes and time to live, and of each series its tiles, values or
-events, with the features that use it. It reads only.`,
+		Short: "Show the stored state of an entity",
+		Long: `Show what Redis holds of the entities that the given keys make: shard, key, bytes
+and time to live, and for each series its tiles, values or events, with the
+features that use it. It writes nothing.`,
 		Example: `  weir state --config config/weir.yaml user_id=u000001
   weir state --config config/weir.yaml user_id=u000001 device_id=d000001 --feature user_device_tx_30d --json`,
 	}
@@ -53,25 +56,30 @@ events, with the features that use it. It reads only.`,
 
 func newStateDropCommand() *cobra.Command {
 	var (
-		asJSON bool
-		scope  inspect.Scope
+		asJSON, refilling bool
+		scope             inspect.Scope
 	)
 	cmd := &cobra.Command{
 		Use:   "drop KEY=VALUE...",
-		Short: "Drop what is damaged of an entity, and keep the rest",
-		Long: `Drop what cannot be read of the entities that the given keys make, and keep what
-can. Features that lack events from then on answer INCOMPLETE, with the events
-since complete_since, until their window has passed; those over a lifetime stay so
-for the entity. Nothing is read again from Kafka. Processors may run meanwhile.`,
+		Short: "Drop the damaged state of an entity, and keep or refill the rest",
+		Long: `Drop the unreadable state of the entities that the given keys make, and keep the
+rest. Features that lack events from then on answer INCOMPLETE, with the events
+since complete_since, until their window has passed; those over a lifetime stay
+INCOMPLETE for the entity.
+
+With --refill the dropped state, and what was dropped before, is read again from
+Kafka, each event once: the features are whole again, as far back as the topics go.
+The definitions must be those of the processors. If the command is killed, features
+stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 		Example: `  weir state drop --config config/weir.yaml user_id=u000001 --dry-run
-  weir state drop --config config/weir.yaml user_id=u000001`,
+  weir state drop --config config/weir.yaml user_id=u000001 --refill`,
 	}
 	s := addSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if scope.Keys, err = parseKeys(args); err != nil {
 			return err
 		}
-		return s.withState(cmd, func(_ *config.Config, registry *features.Registry, state *redisstore.Store) error {
+		drop := func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
 			dropped, err := inspect.Drop(cmd.Context(), state, registry, scope)
 			if err != nil {
 				return err
@@ -80,13 +88,43 @@ for the entity. Nothing is read again from Kafka. Processors may run meanwhile.`
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun})
 			}
 			return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope.DryRun)
+		}
+		if !refilling {
+			return s.withState(cmd, drop)
+		}
+		return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+			log, closeLog, err := logOf(cfg, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer closeLog()
+			scope.Refill = log
+			return drop(cfg, registry, state)
 		})
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&scope.DryRun, "dry-run", false, "say what would be dropped and since when features would be complete; write nothing")
+	cmd.Flags().BoolVar(&scope.DryRun, "dry-run", false, "report what would be dropped and since when features would be complete; write nothing")
 	cmd.Flags().BoolVar(&scope.All, "all", false, "drop also what can be read")
+	cmd.Flags().BoolVar(&refilling, "refill", false, "read the dropped state again from Kafka, also what was dropped before")
 	cmd.Flags().StringSliceVar(&scope.Features, "feature", nil, "only the state of these features")
 	return cmd
+}
+
+// logOf configures reading the log for a refill, whose progress is shown on screen.
+func logOf(cfg *config.Config, screen io.Writer) (log *refill.Config, close func(), err error) {
+	transport, err := cfg.KafkaTransport()
+	if err != nil {
+		return nil, nil, err
+	}
+	cache, err := connect.Schemas(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	log = &refill.Config{
+		Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Screen: screen,
+	}
+	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }
 
 // parseKeys reads the keys of an entity.

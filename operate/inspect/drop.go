@@ -8,44 +8,57 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/operate/refill"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
-// Dropper is a Store that can drop damaged state.
+// Dropper is a Store that can drop damaged state, and bring it back from the log.
 type Dropper interface {
 	Store
-	Drop(ctx context.Context, held inspector.Held, kept packed.Salvage, keep int64) (until int64, err error)
+	Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (inspector.Progress, error)
+	Refill(ctx context.Context, held inspector.Held, r inspector.Refill) error
+	Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)
+	SeriesUsed(ctx context.Context) (map[string]time.Time, error)
+	Log(ctx context.Context, tag string) (state.LogID, error)
+	Secret(ctx context.Context) (packed.Secret, error)
 }
 
-// Scope is what Drop drops.
+// Scope says what to drop.
 type Scope struct {
 	Keys     map[string]string // of the entity
 	Features []string          // only what these need; none: all
 	All      bool              // also what can be read
 	DryRun   bool
+	// Refill configures the reading of the log that brings back what is dropped, and what was
+	// dropped before; nil for none.
+	Refill *refill.Config
 }
 
-// Dropped is what was dropped of one key, or would be.
+// Dropped is what was, or would be, dropped of one key.
 type Dropped struct {
 	Entity map[string]string `json:"entity"`
 	Key    string            `json:"key"`
-	Damage string            `json:"damage,omitempty"` // empty where nothing is wrong
+	Damage string            `json:"damage,omitempty"` // empty if nothing is wrong
 	Bytes  int               `json:"bytes"`            // held before
 	Kept   int               `json:"kept"`             // bytes of what can be read
-	// Lost are the features that lack events of the entity from now on, with the
-	// event time, in ms, from which on they are complete.
+	// Refilled is what came back; nil if no refill was requested.
+	Refilled *Refilled `json:"refilled,omitempty"`
+	// Lost are the features that lack events of the entity from now on, with the event time, in ms,
+	// since which they are complete.
 	Lost map[string]int64 `json:"complete_since"`
 
 	by []string
 }
 
-// Drop drops what is damaged of an entity and keeps what can be read. Answers say
-// since when they are complete from then on. Events that come meanwhile are kept,
-// or the key is left as it is, with inspector.ErrChanged. Keys with nothing to drop are
-// not listed.
+// Drop drops the damaged state of an entity and keeps what can be read. Answers then state since
+// when they are complete. Events that come meanwhile are kept, or the key is left unchanged, with
+// inspector.ErrChanged. Keys with nothing to drop are not listed. With a refill, the registry is
+// that of the processors' plan.
 func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Scope) ([]Dropped, error) {
 	wanted, all, err := find(registry, scope.Keys, scope.Features)
 	if err != nil {
@@ -57,70 +70,105 @@ func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Sco
 		if err != nil {
 			return nil, err
 		}
-		held, err := s.Inspect(ctx, all[g.name].series[0], entity)
-		if err != nil {
-			return nil, err
-		}
-		if held.ParentDamage != nil {
-			return list, fmt.Errorf("%s: drop what is damaged of the parent first", ofParent(held))
-		}
-		kept := salvage(all[g.name], held, scope.All)
-		if kept.Wrong == nil && (!scope.All || len(held.Packed) == 0) {
-			continue
-		}
-		_, until, err := s.ShardProgress(ctx, held.Shard)
-		if err == nil && !scope.DryRun {
-			until, err = s.Drop(ctx, held, kept, all[g.name].series[0].GroupKeep)
-		}
+		of := &dropping{store: s, registry: registry, scope: scope, group: all[g.name], entity: entity}
+		d, err := of.run(ctx)
 		if err != nil {
 			return list, err
 		}
-		d := Dropped{Entity: map[string]string{}, Key: held.Key, Bytes: len(held.Packed), Kept: len(kept.Kept)}
-		if kept.Wrong != nil {
-			d.Damage = kept.Wrong.Error()
+		if d != nil {
+			list = append(list, *d)
 		}
-		for _, key := range g.keys {
-			d.by = append(d.by, key.Name)
-			d.Entity[key.Name] = scope.Keys[key.Name]
-		}
-		d.Lost = lost(registry, all[g.name], kept.Tags, until)
-		list = append(list, d)
 	}
 	return list, nil
 }
 
-// salvage finds out what can be kept of a key.
-func salvage(g *group, held inspector.Held, nothing bool) packed.Salvage {
-	kept := packed.Salvaged(held.Packed, g.tagged)
+// dropping is the drop of one key.
+type dropping struct {
+	store    Dropper
+	registry *features.Registry
+	scope    Scope
+	group    *group
+	entity   string
+}
+
+// run drops what is to be dropped; nil if nothing.
+func (d *dropping) run(ctx context.Context) (*Dropped, error) {
+	if d.scope.Refill != nil {
+		r := &refilling{dropping: d}
+		defer r.close()
+		return r.run(ctx)
+	}
+	held, err := d.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept := d.salvage(held)
+	if kept.Wrong == nil && (!d.scope.All || len(held.Packed) == 0) {
+		return nil, nil
+	}
+	progress, err := d.store.ShardProgress(ctx, held.Shard)
+	if err == nil && !d.scope.DryRun {
+		progress, err = d.store.Drop(ctx, held, kept.Kept, packed.Loss{Tags: kept.Tags}, d.group.any().GroupKeep)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.dropped(held, kept, packed.Losses{{Until: progress.Newest, Tags: kept.Tags}}), nil
+}
+
+// inspect reads the key. The error is that of Redis, or that the parent's key must be repaired
+// first.
+func (d *dropping) inspect(ctx context.Context) (inspector.Held, error) {
+	held, err := d.store.Inspect(ctx, d.group.any(), d.entity)
+	if err == nil && held.ParentDamage != nil {
+		err = fmt.Errorf("%s: drop what is damaged of the parent first", ofParent(held))
+	}
+	return held, err
+}
+
+// salvage finds what can be kept of the key.
+func (d *dropping) salvage(held inspector.Held) packed.Salvage {
+	kept := packed.Salvaged(held.Packed, d.group.tagged)
 	if held.Type != "" {
 		kept.Wrong = errors.New(foreign(held))
 	}
-	if nothing {
+	if d.scope.All {
 		kept.Kept, kept.Tags = nil, nil
 	}
 	return kept
 }
 
-// lost are the features that need one of the series with tags, of all series of a
-// group where there are none, and since when they are complete.
-func lost(registry *features.Registry, g *group, tags []uint32, until int64) map[string]int64 {
-	since := map[string]int64{}
-	for _, f := range registry.Features {
+// dropped describes what was dropped of the key, and what is lost.
+func (d *dropping) dropped(held inspector.Held, kept packed.Salvage, losses packed.Losses) *Dropped {
+	out := &Dropped{Entity: map[string]string{}, Key: held.Key, Bytes: len(held.Packed), Kept: len(kept.Kept), Lost: map[string]int64{}}
+	if kept.Wrong != nil {
+		out.Damage = kept.Wrong.Error()
+	}
+	for _, key := range d.group.keys {
+		out.by = append(out.by, key.Name)
+		out.Entity[key.Name] = d.scope.Keys[key.Name]
+	}
+	for _, f := range d.registry.Features {
 		for _, s := range f.Series {
-			if !slices.Contains(g.series, s) || len(tags) > 0 && !slices.Contains(tags, s.Tag()) {
+			of := losses
+			if s.Parent == d.group.name {
+				of = losses.OfChildren(state.EmbeddingTag(s.Group))
+			} else if s.Group != d.group.name {
 				continue
 			}
-			stream, _ := registry.Stream(s.Stream)
-			since[f.Name] = max(since[f.Name], until+stream.MaxFuture.Milliseconds()+1)
+			if until := of.Of(s.Tag()); until != nil {
+				stream, _ := d.registry.Stream(s.Stream)
+				out.Lost[f.Name] = max(out.Lost[f.Name], *until+stream.MaxFuture.Milliseconds()+1)
+			}
 		}
 	}
-	return since
+	return out
 }
 
-// WriteDropped writes for people what was dropped, or would be.
+// WriteDropped writes for people what was, or would be, dropped.
 func WriteDropped(out io.Writer, list []Dropped, dryRun bool) error {
 	if len(list) == 0 {
-		_, err := io.WriteString(out, "nothing of it is damaged; --all drops also what can be read\n")
+		_, err := io.WriteString(out, "nothing is damaged; --all also drops what can be read\n")
 		return err
 	}
 	dropped, complete := "dropped", "complete"
@@ -140,6 +188,9 @@ func WriteDropped(out io.Writer, list []Dropped, dryRun bool) error {
 			fmt.Fprintf(&text, "  damaged   %s\n", d.Damage)
 		}
 		fmt.Fprintf(&text, "  %-8s  all but %s of %s\n", dropped, number(d.Kept, "byte"), number(d.Bytes, "byte"))
+		if r := d.Refilled; r != nil {
+			r.writeText(&text, dryRun)
+		}
 		for _, name := range slices.Sorted(maps.Keys(d.Lost)) {
 			fmt.Fprintf(&text, "  %s %s since %s\n", name, complete, moment(d.Lost[name]))
 		}

@@ -13,7 +13,7 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// shown is what weir state says of u1.
+// shown is the output of weir state for u1.
 func shown(t *testing.T, s *redisstore.Store, r *features.Registry) string {
 	t.Helper()
 	keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, []string{"spent_1d"})
@@ -27,8 +27,8 @@ func shown(t *testing.T, s *redisstore.Store, r *features.Registry) string {
 	return text.String()
 }
 
-// Damage is shown with the byte where it begins; a dry run says what would be lost
-// and changes nothing; a drop makes the entity readable and says what is lost.
+// Damage is shown with the byte where it begins; a dry run says what would be lost and changes
+// nothing; a drop makes the entity readable and says what is lost.
 func TestDrop(t *testing.T) {
 	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s, r := redisstore.New(client, namespace, 2), registry(t, definitions)
@@ -47,7 +47,7 @@ func TestDrop(t *testing.T) {
 		}
 		return dropped, text.String()
 	}
-	if _, text := drop(Scope{}); text != "nothing of it is damaged; --all drops also what can be read\n" {
+	if _, text := drop(Scope{}); text != "nothing is damaged; --all also drops what can be read\n" {
 		t.Errorf("sound state: %s", text)
 	}
 	keys, err := Read(t.Context(), s, r, user, []string{"spent_1d"})

@@ -16,15 +16,25 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// group is all series that stand in one key of an entity.
+// group is all series in one key of an entity.
 type group struct {
 	name   string
 	keys   []record.Field // in the order of the entity's text
 	series []*state.Series
+	// parent is a series of a group without series of its own, whose keys embed children.
+	parent *state.Series
 }
 
-// groups are those of the series that one of the features needs, of all if none
-// is named, by their keys.
+// any is a series with the location of the group's.
+func (g *group) any() *state.Series {
+	if len(g.series) == 0 {
+		return g.parent
+	}
+	return g.series[0]
+}
+
+// groups are the groups, by their keys, of the series that the named features need, or all features
+// if none is named.
 func groups(registry *features.Registry, names []string) ([]*group, error) {
 	wanted := map[*state.Series]bool{}
 	for _, name := range names {
@@ -43,15 +53,16 @@ func groups(registry *features.Registry, names []string) ([]*group, error) {
 		}
 		g := byName[s.Group]
 		if g == nil {
-			stream, _ := registry.Stream(s.Stream)
-			g = &group{name: s.Group}
-			for _, by := range s.By {
-				i := slices.IndexFunc(stream.Fields, func(f record.Field) bool { return f.Name == by })
-				g.keys = append(g.keys, stream.Fields[i])
-			}
+			g = &group{name: s.Group, keys: fields(registry, s, s.By)}
 			byName[s.Group] = g
 		}
 		g.series = append(g.series, s)
+	}
+	for _, s := range registry.Series {
+		if len(names) == 0 && s.Parent != "" && byName[s.Parent] == nil {
+			parent := &state.Series{Group: s.Parent, GroupKeep: s.ParentKeep}
+			byName[s.Parent] = &group{name: s.Parent, keys: fields(registry, s, s.By[:1]), parent: parent}
+		}
 	}
 	var list []*group
 	for _, g := range byName {
@@ -59,6 +70,15 @@ func groups(registry *features.Registry, names []string) ([]*group, error) {
 	}
 	slices.SortFunc(list, func(a, b *group) int { return cmp.Or(cmp.Compare(a.by(), b.by()), cmp.Compare(a.name, b.name)) })
 	return list, nil
+}
+
+// fields are some fields of a series' stream.
+func fields(registry *features.Registry, s *state.Series, names []string) (list []record.Field) {
+	stream, _ := registry.Stream(s.Stream)
+	for _, name := range names {
+		list = append(list, stream.Fields[stream.FieldIndex(name)])
+	}
+	return list
 }
 
 func known(registry *features.Registry) (names []string) {
@@ -77,7 +97,7 @@ func (g *group) by() string {
 	return strings.Join(names, ",")
 }
 
-// of keeps the groups all of whose keys are given, and finds keys that none has.
+// of keeps the groups whose keys are all given, and reports keys that no group has.
 func of(list []*group, given map[string]string) ([]*group, error) {
 	var found []*group
 	used, all := map[string]bool{}, []string{}
@@ -107,14 +127,14 @@ func (g *group) entity(given map[string]string) (string, error) {
 	for i, key := range g.keys {
 		v, ok := parse(key, given[key.Name])
 		if !ok {
-			return "", fmt.Errorf("%s=%s is no %s", key.Name, given[key.Name], key.Type)
+			return "", fmt.Errorf("%s=%s is not a valid %s", key.Name, given[key.Name], key.Type)
 		}
 		text = state.AppendEntity(text, i == 0, v)
 	}
 	return string(text), nil
 }
 
-// parse reads the value of a key.
+// parse parses the value of a key.
 func parse(key record.Field, text string) (value.Value, bool) {
 	v := value.Value{Type: key.Type, Scale: key.Scale}
 	var err error
@@ -144,7 +164,7 @@ func parse(key record.Field, text string) (value.Value, bool) {
 		number.Mul(number, new(big.Rat).SetInt(scale))
 		v.Num = number.Num().Int64()
 		return v, number.IsInt() && number.Num().IsInt64()
-	default: // floats and locations name no entity
+	default: // floats and locations cannot name entities
 		return v, false
 	}
 	return v, err == nil

@@ -1,4 +1,4 @@
-// Package inspect shows what is kept of an entity, as it stands.
+// Package inspect shows the state that is kept of an entity.
 package inspect
 
 import (
@@ -16,29 +16,28 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Store is what is looked into.
+// Store is the inspected store.
 type Store interface {
 	Inspect(ctx context.Context, series *state.Series, entity string) (inspector.Held, error)
-	ShardProgress(ctx context.Context, shard int) (offsets map[state.Partition]int64, newest int64, err error)
+	ShardProgress(ctx context.Context, shard int) (inspector.Progress, error)
 }
 
-// Key is one key of Redis with what it holds of an entity.
+// Key is one key of Redis with its state of an entity.
 type Key struct {
 	Entity map[string]string `json:"entity"`
 	By     []string          `json:"by"`
 	Shard  int               `json:"shard"`
 	Key    string            `json:"key"`
-	// Bytes is the length of what is held; nothing is where it is 0.
+	// Bytes is the length of the state; 0 if there is none.
 	Bytes int `json:"bytes"`
-	// TimeToLive is in seconds; null for ever, or where nothing is held.
+	// TimeToLive is in seconds; null if unlimited, or if there is no state.
 	TimeToLive *int64     `json:"time_to_live,omitempty"`
 	Progress   []Progress `json:"progress"` // of the shard
-	// Newest is the greatest timestamp of a record that the shard has applied, in
-	// ms; 0 for none.
+	// Newest is the greatest timestamp of a record that the shard has applied, in ms; 0 for none.
 	Newest int64    `json:"newest"`
 	Series []Series `json:"series"`
-	// Damage is what is wrong with the key, empty where nothing is. What is listed
-	// then is what can still be read.
+	// Damage is what is wrong with the key, empty if nothing is. The listing then has what can
+	// still be read.
 	Damage string `json:"damage,omitempty"`
 	// Lost are the losses of damaged state that was dropped.
 	Lost    []Lost    `json:"lost,omitempty"`
@@ -52,19 +51,19 @@ type Progress struct {
 	Applied   int64  `json:"applied"`
 }
 
-// Series is what is held of one series.
+// Series is the state of one series.
 type Series struct {
 	cost.Series
-	Sections int     `json:"sections"` // 1, and those that came since it was compacted
+	Sections int     `json:"sections"` // 1, plus those appended since the last compaction
 	Bytes    int     `json:"bytes"`
-	CutOff   *int64  `json:"cut_off,omitempty"` // in ms; up to when a log's cap has cut events off
+	CutOff   *int64  `json:"cut_off,omitempty"` // in ms; up to when a log's cap has dropped events
 	Entries  []Entry `json:"entries"`
 }
 
-// Entry is one thing held: see packed.Entry. Times are in ms since 1970, those of
-// tiles the first of the tile.
+// Entry is one item of state: see packed.Entry. Times are in ms since 1970; the time of a tile is
+// its first.
 type Entry struct {
-	Key       *string           `json:"key,omitempty"` // under which it is kept apart
+	Key       *string           `json:"key,omitempty"` // the key under which it is kept
 	Times     []int64           `json:"times,omitempty"`
 	Member    *string           `json:"member,omitempty"`
 	Value     *string           `json:"value,omitempty"`
@@ -76,19 +75,21 @@ type Entry struct {
 	Columns   map[string]string `json:"columns,omitempty"` // of an event
 }
 
-// Moments are the number of the values of a tile, their mean, and the sum of the
-// squares of their distances from it.
+// Moments are the number of the values of a tile, their mean, and the sum of the squares of their
+// distances from it.
 type Moments struct {
 	Number  int64   `json:"number"`
 	Mean    float64 `json:"mean"`
 	Squares float64 `json:"squares"`
 }
 
-// Lost is a loss: of the series named, or of all, what records did whose timestamps
-// go up to a moment, in ms.
+// Lost is a loss: the effect of records with timestamps up to a moment, in ms, on the named series,
+// or on all.
 type Lost struct {
 	Until  int64    `json:"until"`
 	Series []string `json:"series,omitempty"`
+	// Refilling says that a refill is running, or was interrupted.
+	Refilling bool `json:"refilling,omitempty"`
 }
 
 // Unknown is a series that the definitions do not have, or no longer.
@@ -98,16 +99,16 @@ type Unknown struct {
 	Bytes    int    `json:"bytes"`
 }
 
-// Read looks up what is kept of the entities that the given keys make: of the
-// features named, or of all. It reads only.
+// Read reads the state of the entities with the given keys, for the named features or for all. It
+// writes nothing.
 func Read(ctx context.Context, s Store, registry *features.Registry, given map[string]string, names []string) ([]Key, error) {
 	wanted, all, err := find(registry, given, names)
 	if err != nil {
 		return nil, err
 	}
-	plans := map[string]cost.Series{}
+	explained := map[string]cost.Series{}
 	for _, p := range cost.Explain(registry).Series {
-		plans[p.ID] = p
+		explained[p.ID] = p
 	}
 	var keys []Key
 	for _, g := range wanted {
@@ -115,20 +116,20 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 		if err != nil {
 			return nil, err
 		}
-		held, err := s.Inspect(ctx, all[g.name].series[0], entity)
+		held, err := s.Inspect(ctx, all[g.name].any(), entity)
 		if err != nil {
 			return nil, err
 		}
-		offsets, newest, err := s.ShardProgress(ctx, held.Shard)
+		progress, err := s.ShardProgress(ctx, held.Shard)
 		if err != nil {
 			return nil, err
 		}
-		k := newKey(g, given, held, offsets, newest)
+		k := newKey(g, given, held, progress)
 		if held.Type != "" {
 			k.Damage = foreign(held)
 		} else if held.ParentDamage != nil {
 			k.Damage = ofParent(held)
-		} else if err := k.unpack(registry, plans, g, all[g.name], held.Packed); err != nil {
+		} else if err := k.unpack(registry, explained, g, all[g.name], held); err != nil {
 			k.Damage = err.Error()
 		}
 		keys = append(keys, k)
@@ -136,8 +137,7 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 	return keys, nil
 }
 
-// find finds the groups of the keys given that features need, and by name all
-// groups whole.
+// find finds the groups of the given keys that features need, and all complete groups by name.
 func find(registry *features.Registry, given map[string]string, names []string) (wanted []*group, all map[string]*group, err error) {
 	whole, err := groups(registry, nil)
 	if err != nil {
@@ -154,17 +154,17 @@ func find(registry *features.Registry, given map[string]string, names []string) 
 	return wanted, all, err
 }
 
-// foreign says what is wrong with a key that holds no string.
+// foreign says what is wrong with a key that does not hold a string.
 func foreign(held inspector.Held) string {
 	return "it is a " + held.Type + ", which Weir has not written"
 }
 
 // ofParent says that the key of an entity's parent is damaged.
 func ofParent(held inspector.Held) string {
-	return fmt.Sprintf("what is kept with its parent cannot be told, for the key %s is damaged: %v", visible(held.Parent), held.ParentDamage)
+	return fmt.Sprintf("the state embedded in its parent is unknown, because the key %s is damaged: %v", visible(held.Parent), held.ParentDamage)
 }
 
-// series is the series of the group with a tag, nil for none.
+// tagged is the series of the group with a tag, nil for none.
 func (g *group) tagged(tag uint32) *state.Series {
 	i := slices.IndexFunc(g.series, func(s *state.Series) bool { return s.Tag() == tag })
 	if i < 0 {
@@ -173,9 +173,9 @@ func (g *group) tagged(tag uint32) *state.Series {
 	return g.series[i]
 }
 
-func newKey(g *group, given map[string]string, held inspector.Held, offsets map[state.Partition]int64, newest int64) Key {
+func newKey(g *group, given map[string]string, held inspector.Held, progress inspector.Progress) Key {
 	k := Key{
-		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: newest,
+		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: progress.Newest,
 		Progress: []Progress{}, Series: []Series{},
 	}
 	for _, key := range g.keys {
@@ -186,8 +186,8 @@ func newKey(g *group, given map[string]string, held inspector.Held, offsets map[
 		seconds := int64(held.TimeToLive / time.Second)
 		k.TimeToLive = &seconds
 	}
-	for p, offset := range offsets {
-		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, offset})
+	for p, at := range progress.Partitions {
+		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, at.Offset})
 	}
 	slices.SortFunc(k.Progress, func(a, b Progress) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
@@ -195,17 +195,16 @@ func newKey(g *group, given map[string]string, held inspector.Held, offsets map[
 	return k
 }
 
-// unpack takes in what is held of the group's series.
-func (k *Key) unpack(registry *features.Registry, plans map[string]cost.Series, g, whole *group, data []byte) error {
-	parts, wrong := packed.Unpack(data, whole.tagged)
-	var losses packed.Losses
-	_ = packed.Sections(data, func(tag uint32, body []byte) error { // its error is the same
-		_, err := losses.Take(tag, body)
-		return err
-	})
-	for _, l := range losses {
-		lost := Lost{Until: l.Until}
+// unpack unpacks the group's series.
+func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Series, g, whole *group, held inspector.Held) error {
+	parts, wrong := packed.Unpack(held.Packed, whole.tagged)
+	for _, l := range append(lossesOf(held.Packed), held.ParentLosses...) {
+		lost := Lost{Until: l.Until, Refilling: l.Mark != packed.Mark{}}
 		for _, tag := range l.Tags {
+			if packed.IsEmbedding(tag) {
+				lost.Series = append(lost.Series, "of its children")
+				break
+			}
 			if s := whole.tagged(tag); s != nil {
 				lost.Series = append(lost.Series, s.ID)
 			}
@@ -221,9 +220,9 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]cost.Series, 
 			continue
 		}
 		if !slices.Contains(g.series, p.Series) {
-			continue // of other features than those asked for
+			continue // of other features than requested
 		}
-		s := Series{Series: plans[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
+		s := Series{Series: explained[p.Series.ID], Sections: p.Sections, Bytes: p.Bytes, Entries: []Entry{}}
 		entries, cutOff, err := packed.Entries(p.Series, p.State)
 		wrong = cmp.Or(wrong, err)
 		s.CutOff = cutOff
@@ -239,13 +238,22 @@ func (k *Key) unpack(registry *features.Registry, plans map[string]cost.Series, 
 	return wrong
 }
 
-// newEntry turns tiles into times and values into texts.
+// lossesOf are the losses recorded in a key.
+func lossesOf(data []byte) (losses packed.Losses) {
+	_ = packed.Sections(data, func(tag uint32, body []byte) error { // errors are reported by those who read the rest
+		_, err := losses.Take(tag, body)
+		return err
+	})
+	return losses
+}
+
+// newEntry converts tiles to times and values to texts.
 func newEntry(s *state.Series, from *packed.Entry, columns []features.LogColumn) (e Entry, err error) {
 	e = Entry{Key: from.Key, Member: from.Member, Registers: from.Registers, Hashes: from.Hashes, Bits: from.Bits}
 	for _, tile := range from.Tiles {
 		if !s.Measure.Layout().Exact() {
 			if s.Tile == 0 {
-				break // one tile for ever
+				break // one tile forever
 			}
 			tile *= s.Tile
 		}

@@ -63,7 +63,7 @@ func registry(t *testing.T, text string) *features.Registry {
 	return r
 }
 
-// noon is 2025-01-01T12:00:00Z: what expires is far from it.
+// noon is 2025-01-01T12:00:00Z, far from any expiry.
 var noon = time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 // fill applies events one by one.
@@ -115,7 +115,7 @@ func TestReadInWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"user=u1\n  key       {", ", payments/1 at 5, newest record of 2025-01-01T12:00:00Z\n", " bytes, for ever\n",
+		"user=u1\n  key       {", ", payments/1 at 5, newest record of 2025-01-01T12:00:00Z\n", " bytes, forever\n",
 		": sum of amount in pay\n  as tiles, tile 1h, kept 25h: ",
 		"\n  for spent_1d, spent_2h, spent_share\n    2025-01-01T11:00:00Z  1.5\n    2025-01-01T12:00:00Z  12.26\n",
 		"\n  for pays_ever\n    4\n",
@@ -134,7 +134,7 @@ func TestReadInWords(t *testing.T) {
 	}
 }
 
-// All of a text and of a JSON, on fixed data.
+// Checks the complete text and JSON output on fixed data.
 func TestWrite(t *testing.T) {
 	seconds, cut, value, member, estimate := int64(90061), noon, "1.5", "a\nb", int64(12)
 	keys := []Key{
@@ -231,12 +231,12 @@ func TestReadOfSome(t *testing.T) {
 		}
 		return keys
 	}
-	// A derived feature is all that its parts are.
+	// A derived feature includes all that its parts need.
 	if keys := read(map[string]string{"user": "u1"}, "spent_share"); len(keys) != 1 || len(keys[0].Series) != 1 ||
 		!slices.Equal(keys[0].Series[0].Features, []string{"spent_1d", "spent_2h", "spent_share"}) || len(keys[0].Unknown) != 0 {
 		t.Errorf("spent_share: %+v", keys)
 	}
-	// Two keys are three kinds of entities.
+	// Two keys make three kinds of entities.
 	if keys := read(map[string]string{"user": "u1", "shop": "7"}); len(keys) != 3 || keys[0].Bytes == 0 || keys[1].Bytes == 0 ||
 		*keys[0].Series[0].Entries[1].Value != "2" || keys[0].TimeToLive == nil || *keys[0].TimeToLive < 25*3600 {
 		t.Errorf("both: %+v", keys)
@@ -244,7 +244,7 @@ func TestReadOfSome(t *testing.T) {
 	if keys := read(map[string]string{"user": "nobody"}, "spent_1d"); len(keys) != 1 || keys[0].Bytes != 0 || len(keys[0].Series) != 0 {
 		t.Errorf("nobody: %+v", keys)
 	}
-	// With fewer definitions, the rest is there and not known.
+	// With fewer definitions, the other series are shown as unknown.
 	fewer := registry(t, streams+"  spent_1d: SUM(1d, pay, amount, user)\n")
 	keys, err := Read(t.Context(), s, fewer, map[string]string{"user": "u1"}, nil)
 	if err != nil || len(keys) != 1 || len(keys[0].Series) != 1 || len(keys[0].Unknown) != 5 {
@@ -252,7 +252,7 @@ func TestReadOfSome(t *testing.T) {
 	}
 }
 
-func TestReadMistakes(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
 	for _, c := range []struct {
@@ -261,7 +261,7 @@ func TestReadMistakes(t *testing.T) {
 		want  string
 	}{
 		{map[string]string{"usr": "u1"}, nil, "no state is kept by usr with the keys given; it is kept by shop; shop,user; user"},
-		{map[string]string{"shop": "x"}, nil, "shop=x is no int"},
+		{map[string]string{"shop": "x"}, nil, "shop=x is not a valid int"},
 		{map[string]string{"user": "u1"}, []string{"spent_2d"}, `--feature: unknown feature "spent_2d"; did you mean "spent_1d"?`},
 		{map[string]string{"user": "u1"}, []string{"pair_pays"}, "no state is kept by user with the keys given; it is kept by shop,user"},
 	} {
@@ -276,7 +276,7 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		field record.Field
 		text  string
-		want  string // empty where it is none
+		want  string // empty if invalid
 	}{
 		{record.Field{Type: value.String}, `a|b\`, `a\|b\\`},
 		{record.Field{Type: value.Int}, "007", "7"},

@@ -49,7 +49,7 @@ func (k *Key) writeText(out io.Writer) error {
 		text.WriteString("  holds     nothing\n")
 	case k.Bytes == 0:
 	case k.TimeToLive == nil:
-		fmt.Fprintf(&text, "  holds     %s, for ever\n", number(k.Bytes, "byte"))
+		fmt.Fprintf(&text, "  holds     %s, forever\n", number(k.Bytes, "byte"))
 	default:
 		fmt.Fprintf(&text, "  holds     %s, for %s more\n", number(k.Bytes, "byte"), time.Duration(*k.TimeToLive)*time.Second)
 	}
@@ -61,7 +61,11 @@ func (k *Key) writeText(out io.Writer) error {
 		if len(l.Series) > 0 {
 			of = "series " + strings.Join(l.Series, ", ")
 		}
-		fmt.Fprintf(&text, "  lost      of %s what records up to %s did\n", of, moment(l.Until))
+		refill := ""
+		if l.Refilling {
+			refill = "; it is being refilled, or that was broken off: see weir state drop --refill"
+		}
+		fmt.Fprintf(&text, "  lost      of %s what records up to %s did%s\n", of, moment(l.Until), refill)
 	}
 	for i := range k.Series {
 		k.Series[i].writeText(&text)

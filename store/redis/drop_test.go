@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// lostUntil are by series what reads of a device say was lost, 0 for nothing, in a
-// question, with pending events and where the device is followed.
+// lostUntil is, for each series, up to when reads of a device say that records were lost (0 for
+// none): in a question, with pending events and from a snapshot.
 func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (lost []int64) {
 	t.Helper()
 	var reads []state.Read
@@ -31,13 +31,13 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	followed, err := s.Snapshot(t.Context(), reads)
+	snapshot, err := s.Snapshot(t.Context(), reads)
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := followed.Copy(reads)
+	copied := snapshot.Copy(reads)
 	for i := range reads {
-		all := []*int64{held[i].LostUntil, pending[i].LostUntil, followed.Read(&reads[i]).LostUntil, copied.Read(&reads[i]).LostUntil}
+		all := []*int64{held[i].LostUntil, pending[i].LostUntil, snapshot.Read(&reads[i]).LostUntil, copied.Read(&reads[i]).LostUntil}
 		if slices.ContainsFunc(all, func(l *int64) bool { return (l == nil) != (all[0] == nil) || l != nil && *l != *all[0] }) {
 			t.Fatalf("series %s: ways of reading say that %v were lost", series[i].ID, all)
 		}
@@ -50,8 +50,8 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 	return lost
 }
 
-// What is damaged goes, the series that can be read stay, and all who read say what
-// they lack from then on, also after events came and the key was compacted.
+// What is damaged is dropped, readable series stay, and all readers then say what they lack, also
+// after further events and a compaction.
 func TestDrop(t *testing.T) {
 	known := func(tag uint32) *state.Series {
 		i := slices.IndexFunc(allSeries, func(s *state.Series) bool { return s.Tag() == tag })
@@ -66,7 +66,7 @@ func TestDrop(t *testing.T) {
 	for name, test := range map[string]struct {
 		damage func(ctx context.Context, c redis.UniversalClient, key string) error
 		all    bool  // series are lost
-		days   int64 // of which the events are still counted
+		days   int64 // days whose events are still counted
 	}{
 		"a section": {func(ctx context.Context, c redis.UniversalClient, key string) error {
 			return c.Append(ctx, key, badSum).Err()
@@ -106,11 +106,12 @@ func TestDrop(t *testing.T) {
 				if held.Type == "" && kept.Wrong == nil {
 					t.Fatal("nothing is found wrong")
 				}
-				until, err := s.Drop(ctx, held, kept, events.GroupKeep)
-				if err != nil || until != 100*day {
-					t.Fatalf("until %d, %v", until, err)
+				loss := packed.Loss{Tags: kept.Tags}
+				progress, err := s.Drop(ctx, held, kept.Kept, loss, events.GroupKeep)
+				if err != nil || progress.Newest != 100*day || len(progress.Partitions) != 1 {
+					t.Fatalf("the progress is %+v, %v", progress, err)
 				}
-				if _, err := s.Drop(ctx, held, kept, events.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
+				if _, err := s.Drop(ctx, held, kept.Kept, loss, events.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
 					t.Errorf("dropped twice: %v", err)
 				}
 				if ttl := s.redis.TTL(ctx, key(s)).Val(); ttl < 9*24*time.Hour {
@@ -120,11 +121,14 @@ func TestDrop(t *testing.T) {
 				if test.all {
 					want[0] = 100 * day
 				}
-				for i := range int64(40) {
-					if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, want) {
+				for i := range int64(40) { // one on each day
+					if lost := lostUntil(t, s, "d1", events, amount); i*day < events.GroupKeep && !slices.Equal(lost, want) {
 						t.Fatalf("after %d events the state lacks %v, want %v", i, lost, want)
 					}
 					write(1 + i)
+				}
+				if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, []int64{0, 0}) {
+					t.Errorf("the state lacks %v, of which it would keep nothing any more", lost)
 				}
 				counted, err := s.Read(ctx, []state.Read{
 					{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: events, Entity: "d1", First: 135, Last: 140}})

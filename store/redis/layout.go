@@ -123,3 +123,6 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	}
 	return *known, nil
 }
+
+// Secret is the secret that packed state is hashed with.
+func (s *Store) Secret(ctx context.Context) (packed.Secret, error) { return s.keyed(ctx) }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 
 	_ "embed"
 
@@ -18,48 +17,63 @@ import (
 )
 
 //go:embed drop.lua
-var dropSource string
+var dropLua string
 
-// ErrChanged says that a key is no longer what it was when it was inspected.
+// ErrChanged says that a key has changed since it was inspected.
 var ErrChanged = errors.New("the key has changed meanwhile; look again")
 
-// Drop puts what can be kept of a key in the place of what was inspected, with a
-// note of the loss by which answers know that they lack events: of records whose
-// timestamps go up to the moment returned, in ms. The group keeps state for keep
-// ms, 0 being for ever. The error is ErrChanged, or that of Redis; nothing is
-// changed then.
-func (s *Inspector) Drop(ctx context.Context, held Held, kept packed.Salvage, keep int64) (until int64, err error) {
-	var nonce packed.Nonce
-	_, _ = rand.Read(nonce[:]) // it never fails
-	before, after := packed.PackLoss(kept.Kept, packed.Loss{Tags: kept.Tags}, nonce)
+// Drop replaces an inspected key with what can be kept of it, and a note of the loss, by which
+// answers know that they lack events: of records with timestamps up to the Newest of the returned
+// progress, which is that of the same moment. Later events are appended after it. The loss has no
+// moment yet. The group keeps state for keep ms, 0 being forever. It fails with ErrChanged or an
+// error of Redis; nothing is changed then.
+func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packed.Loss, keep int64) (Progress, error) {
+	nonce := newNonce()
+	before, after := packed.PackLoss(kept, loss, nonce)
 	own := proof(held.own)
 	if held.Type != "" {
 		own = held.Type
 	}
-	ttl := int64(0)
-	if keep > 0 {
-		ttl = keyspace.Lifetime(keep, s.slack)
-	}
 	keys := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}
-	args := []any{own, before, after, packed.LossMoment, ttl}
+	args := []any{own, before, after, packed.LossMoment, s.lifetime(keep)}
 	if len(held.parent) > 0 {
 		left, err := packed.WithoutEmbedded(held.parent, held.tag, held.child, nonce)
 		if err != nil {
-			return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, keyspace.NewError(held.Parent, err))
+			return Progress{}, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, keyspace.NewError(held.Parent, err))
 		}
 		keys, args = append(keys, held.Parent), append(args, proof(held.parent), left)
 	}
-	reply, err := redis.NewScript(dropSource).Run(ctx, s.redis, keys, args...).Text()
+	reply, err := redis.NewScript(dropLua).Run(ctx, s.redis, keys, args...).Slice()
 	if err != nil {
-		return 0, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
+		return Progress{}, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
 	}
-	if reply == "" {
-		return 0, ErrChanged
+	if len(reply) < 2 {
+		return Progress{}, ErrChanged
 	}
-	return strconv.ParseInt(reply, 10, 64)
+	list, _ := reply[1].([]any)
+	fields := map[string]string{}
+	for ; len(list) > 1; list = list[2:] {
+		name, _ := list[0].(string)
+		fields[name], _ = list[1].(string)
+	}
+	return newProgress(fields), nil
 }
 
-// proof is what the script knows a key again by: the SHA-1 of what it holds, or that it is not there.
+func newNonce() (nonce packed.Nonce) {
+	_, _ = rand.Read(nonce[:]) // it never fails
+	return nonce
+}
+
+// lifetime is the time to live, in seconds, of a key that is kept that many milliseconds, 0 being
+// forever.
+func (s *Inspector) lifetime(keep int64) int64 {
+	if keep == 0 {
+		return 0
+	}
+	return keyspace.Lifetime(keep, s.slack)
+}
+
+// proof lets the script recognize the content of a key: its SHA-1, or that there is no key.
 func proof(held []byte) string {
 	if held == nil {
 		return "none"

@@ -14,17 +14,17 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// LongKey is a key that holds what a group keeps of an entity.
+// LongKey is a key with the state of an entity in a group.
 type LongKey struct {
 	Group  string
-	Entity string // its text, or its hash where entities are hashed
+	Entity string // its text, or its hash if entities are hashed
 	Bytes  int64
 }
 
-// Greatest are the longest state keys of a namespace, up to a number, the longest
-// first. It walks over the keys of each master, which takes about a second for a
-// million of them, and stops there when the time is over: looked is how many it has
-// seen, and all says whether that was all of them. It writes nothing.
+// Greatest lists the longest state keys of a namespace, longest first, at most that many. It walks
+// through the keys of each master, which takes about a second for a million of them, and stops when
+// its time is over: looked is the number of keys seen, and all says whether these were all. It
+// writes nothing.
 func (s *Inspector) Greatest(ctx context.Context, most int, patience time.Duration) (list []LongKey, looked int, all bool, err error) {
 	var mu sync.Mutex // masters are visited at once
 	all = true
@@ -32,7 +32,7 @@ func (s *Inspector) Greatest(ctx context.Context, most int, patience time.Durati
 	walk := func(ctx context.Context, c redis.Cmdable) error {
 		cursor := uint64(0)
 		for {
-			keys, next, err := c.Scan(ctx, cursor, "{"+globbed(s.namespace)+":*", 1000).Result()
+			keys, next, err := c.Scan(ctx, cursor, keyspace.Pattern(s.namespace), 1000).Result()
 			if err != nil {
 				return fmt.Errorf("walk over the keys: %w", err)
 			}
@@ -63,12 +63,7 @@ func (s *Inspector) Greatest(ctx context.Context, most int, patience time.Durati
 	return list, looked, all, err
 }
 
-// globbed is a text as SCAN's patterns have it.
-func globbed(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
-}
-
-// longest are the longest keys of a list, up to a number.
+// longest are the longest keys of a list, at most that many.
 func longest(list []LongKey, most int) []LongKey {
 	slices.SortFunc(list, func(a, b LongKey) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Entity, b.Entity))
@@ -76,8 +71,8 @@ func longest(list []LongKey, most int) []LongKey {
 	return list[:min(len(list), most)]
 }
 
-// lengths are those of the keys that hold state. One that is gone by now has none;
-// one of another type is damaged, which is not looked for here.
+// lengths are those of the keys that hold state. A key that is gone has none; one of another type
+// is damaged, and skipped here.
 func lengths(ctx context.Context, c redis.Cmdable, keys []string) (list []LongKey, err error) {
 	pipe := c.Pipeline()
 	var asked []*redis.IntCmd

@@ -1,0 +1,309 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/operate/refill"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/inspector"
+)
+
+// Refilled is what was, or would be, brought back of a key from the log.
+type Refilled struct {
+	Records  int64 `json:"records"` // records read
+	Events   int64 `json:"events"`  // events of the entity or its children
+	Children int   `json:"children"`
+	// Waiting are features that are being backfilled: until that is done, it is unknown what they
+	// lack.
+	Waiting []string `json:"waiting,omitempty"`
+}
+
+func (r *Refilled) writeText(text *strings.Builder, dryRun bool) {
+	refilled := "refilled"
+	if dryRun {
+		refilled = "to refill"
+	}
+	fmt.Fprintf(text, "  %-9s by %s of %s in the log", refilled, number(int(r.Events), "event"), number(int(r.Records), "record"))
+	if r.Children > 0 {
+		children := "entities"
+		if r.Children == 1 {
+			children = "entity"
+		}
+		fmt.Fprintf(text, ", with %d %s kept beside it", r.Children, children)
+	}
+	text.WriteByte('\n')
+	if len(r.Waiting) > 0 {
+		fmt.Fprintf(text, "  %s: refill again once the backfill is done\n", strings.Join(r.Waiting, ", "))
+	}
+}
+
+// refilling drops what a key lacks or cannot be read of it, and brings that back from the log.
+// Records that the shard had applied before the drop come from the log; later ones are applied
+// after it, as always.
+type refilling struct {
+	*dropping
+	fills []*state.Fill
+	used  []uint32 // tags of series of other definitions, present or past
+
+	log     *refill.Log // nil until it is read
+	want    want        // what to read from the log
+	dropped bool        // at least once
+	last    *Dropped
+}
+
+// want is what to bring back: series of the group, and complete groups of children.
+type want struct {
+	series  map[*state.Series]bool
+	waiting []string
+}
+
+// mostTries bounds how often it starts over because something else, such as an event, has changed
+// the key.
+const mostTries = 100
+
+// run refills the key; nil if it lacks nothing.
+func (r *refilling) run(ctx context.Context) (*Dropped, error) {
+	if err := r.learn(ctx); err != nil {
+		return nil, err
+	}
+	for range mostTries {
+		done, err := r.try(ctx)
+		switch {
+		case errors.Is(err, refill.ErrBehind):
+			r.close()
+		case errors.Is(err, inspector.ErrChanged):
+		case err != nil && r.dropped:
+			return nil, fmt.Errorf("what was dropped is not refilled yet; run the command again: %w", err)
+		default:
+			return done, err
+		}
+	}
+	return nil, fmt.Errorf("refill %s: %w", visible(r.entity), inspector.ErrChanged)
+}
+
+func (r *refilling) close() {
+	if r.log != nil {
+		r.log.Close()
+		r.log = nil
+	}
+}
+
+// learn finds what the definitions fill, and which series others used recently.
+func (r *refilling) learn(ctx context.Context) (err error) {
+	if r.fills, err = r.store.Fills(ctx, r.registry.Plan()); err != nil {
+		return err
+	}
+	used, err := r.store.SeriesUsed(ctx)
+	for _, s := range r.registry.Series {
+		delete(used, s.ID)
+	}
+	for id := range used {
+		r.used = append(r.used, (&state.Series{ID: id}).Tag())
+	}
+	slices.Sort(r.used)
+	return err
+}
+
+// try tries once to refill the key. The error is inspector.ErrChanged, refill.ErrBehind, or
+// permanent.
+func (r *refilling) try(ctx context.Context) (*Dropped, error) {
+	held, err := r.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, lacks := r.lacking(held)
+	if !lacks {
+		return r.last, nil
+	}
+	progress, err := r.store.ShardProgress(ctx, held.Shard)
+	if err == nil {
+		// The log is read first: if it is away, nothing has been dropped, and little is left to be
+		// read after the drop.
+		err = r.read(ctx, kept.Tags, progress)
+	}
+	if err != nil {
+		return nil, err
+	}
+	loss := packed.Loss{Mark: packed.NewMark(), Tags: kept.Tags}
+	if !r.scope.DryRun {
+		if progress, err = r.store.Drop(ctx, held, kept.Kept, loss, r.group.any().GroupKeep); err != nil {
+			return nil, err
+		}
+		r.dropped = true
+		if err := r.read(ctx, kept.Tags, progress); err != nil {
+			return nil, err
+		}
+	}
+	loss.Until = progress.Newest
+	own, children, err := r.log.Contents(progress.Newest)
+	if err != nil {
+		return nil, err
+	}
+	lost := r.lost(loss)
+	r.last = r.dropping.dropped(held, kept, lost)
+	r.last.Refilled = &Refilled{Records: r.log.Records, Events: r.log.Events, Children: len(children), Waiting: r.want.waiting}
+	if r.scope.DryRun {
+		return r.last, nil
+	}
+	return r.last, r.store.Refill(ctx, held, inspector.Refill{Dropped: loss, Sections: own, Lost: lost, Children: children})
+}
+
+// lacking is what can be kept of the key, with the tags of what cannot (none means all), and
+// whether the key lacks anything: damaged state, state that was dropped before, or readable state
+// that is to be dropped.
+func (r *refilling) lacking(held inspector.Held) (kept packed.Salvage, lacks bool) {
+	kept = r.salvage(held)
+	losses := lossesOf(held.Packed)
+	all := r.scope.All || kept.Wrong != nil && len(kept.Tags) == 0
+	for _, l := range losses {
+		all = all || len(l.Tags) == 0
+		kept.Tags = append(kept.Tags, l.Tags...)
+	}
+	slices.Sort(kept.Tags)
+	kept.Tags = slices.Compact(kept.Tags)
+	if all {
+		kept.Tags = nil
+	}
+	kept.Kept = packed.Without(held.Packed, func(tag uint32) bool { return all || tag == packed.LossTag || slices.Contains(kept.Tags, tag) })
+	return kept, r.scope.All || kept.Wrong != nil || len(losses) > 0
+}
+
+// read reads the log up to the progress of the shard, for what is lost of the key.
+func (r *refilling) read(ctx context.Context, tags []uint32, progress inspector.Progress) error {
+	want, err := r.wants(tags, progress)
+	if err != nil {
+		return err
+	}
+	if r.log != nil && !maps.Equal(want.series, r.want.series) {
+		r.close()
+	}
+	if r.log == nil {
+		secret, err := r.store.Secret(ctx)
+		if err != nil {
+			return err
+		}
+		r.want = want
+		r.log = refill.Open(*r.scope.Refill, r.registry, &refill.Want{
+			Group: r.group.name, Entity: r.entity, Series: want.series, Secret: secret, LogOf: r.store.Log,
+		})
+	}
+	return r.log.ReadTo(ctx, progress)
+}
+
+// wants is what can be brought back of what is lost: not what a backfill is still to bring.
+func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, error) {
+	undone := map[*state.Series]bool{}
+	w := want{series: map[*state.Series]bool{}}
+	for _, f := range r.fills {
+		done, err := isFilled(f, progress)
+		if err != nil {
+			return w, err
+		}
+		has := r.registry.FillHas(f)
+		if !done && slices.ContainsFunc(r.registry.Series, func(s *state.Series) bool { return has[s] && r.isLost(s, tags) }) {
+			maps.Copy(undone, has)
+			w.waiting = append(w.waiting, r.registry.FilledBy(f)...)
+		}
+	}
+	apart := map[string]bool{} // groups with children that a backfill is still to bring
+	for s := range undone {
+		apart[s.Group] = true
+	}
+	topics := map[string]bool{}
+	for _, s := range r.registry.Series {
+		if r.isLost(s, tags) && !undone[s] && (s.Group == r.group.name || !apart[s.Group]) {
+			stream, _ := r.registry.Stream(s.Stream)
+			w.series[s], topics[stream.Topic] = true, true
+		}
+	}
+	for p, at := range progress.Partitions {
+		if topics[p.Topic] && at.Plan != r.registry.Plan().Version {
+			return w, fmt.Errorf("other definitions are applied to %s/%d than these: refill with those of the processors, or once they have taken these", p.Topic, p.ID)
+		}
+	}
+	return w, nil
+}
+
+// isLost says whether a series is lost, of the key or of its embedded children.
+func (r *refilling) isLost(s *state.Series, tags []uint32) bool {
+	tag := s.Tag()
+	if s.Parent == r.group.name {
+		tag = state.EmbeddingTag(s.Group)
+	} else if s.Group != r.group.name {
+		return false
+	}
+	return len(tags) == 0 || slices.Contains(tags, tag)
+}
+
+// isFilled says whether a fill is complete in a shard.
+func isFilled(f *state.Fill, progress inspector.Progress) (bool, error) {
+	for p := range progress.Partitions {
+		if len(f.Columns[p.Topic]) == 0 {
+			continue
+		}
+		filling, err := progress.Filling(f, p)
+		if err != nil || !filling.Broken && !filling.Done() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// lost is what remains lost of a key after the log was read: what was not brought back, and what
+// the log lacks.
+func (r *refilling) lost(dropped packed.Loss) (losses packed.Losses) {
+	if tags := r.tagged(func(s *state.Series) bool { return r.isLost(s, dropped.Tags) && !r.want.series[s] }); len(tags) > 0 {
+		losses = append(losses, packed.Loss{Until: dropped.Until, Tags: tags})
+	}
+	if len(r.used) > 0 && len(dropped.Tags) == 0 {
+		losses = append(losses, packed.Loss{Until: dropped.Until, Tags: r.tagsOfOthers()})
+	}
+	for topic, until := range r.log.Lost {
+		if until == 0 {
+			continue
+		}
+		tags := r.tagged(func(s *state.Series) bool {
+			stream, _ := r.registry.Stream(s.Stream)
+			return r.want.series[s] && stream.Topic == topic
+		})
+		losses = append(losses, packed.Loss{Until: until, Tags: tags})
+	}
+	return losses
+}
+
+// tagged are the tags of some series, in the form of losses.
+func (r *refilling) tagged(some func(*state.Series) bool) (tags []uint32) {
+	children := map[uint32][]uint32{}
+	for _, s := range r.registry.Series {
+		switch embedding := state.EmbeddingTag(s.Group); {
+		case !some(s):
+		case s.Parent == r.group.name:
+			children[embedding] = append(children[embedding], s.Tag())
+		default:
+			tags = append(tags, s.Tag())
+		}
+	}
+	for _, embedding := range slices.Sorted(maps.Keys(children)) {
+		tags = append(append(tags, embedding), children[embedding]...)
+	}
+	return tags
+}
+
+// tagsOfOthers are the tags of other definitions' series, of the entity and of its children.
+func (r *refilling) tagsOfOthers() []uint32 {
+	tags := slices.Clone(r.used)
+	told := map[uint32]bool{}
+	for _, s := range r.registry.Series {
+		if embedding := state.EmbeddingTag(s.Group); s.Parent == r.group.name && !told[embedding] {
+			told[embedding] = true
+			tags = append(append(tags, embedding), r.used...)
+		}
+	}
+	return tags
+}

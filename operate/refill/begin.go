@@ -1,0 +1,106 @@
+package refill
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/inspector"
+)
+
+// begin finds where to start reading partitions that a shard has applied up to its progress, and
+// what is lost.
+func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspector.Progress) error {
+	logs, err := l.poller.Logs(ctx, partitions)
+	if err != nil {
+		return err
+	}
+	parts, lost := map[state.Partition]*part{}, map[string]int64{}
+	newest := min(p.Newest, time.Now().UnixMilli())
+	for topic := range l.fill.Columns {
+		reach := l.registry.FillReach(l.fill, topic)
+		moment := int64(0)
+		if !reach.Forever {
+			moment = max(0, newest-reach.Reach)
+		}
+		dated := l.poller.Since(ctx, partitions, logs, moment)
+		for i, id := range partitions {
+			if id.Topic != topic {
+				continue
+			}
+			at := p.Partitions[id].Position
+			if err := l.fits(ctx, id, &logs[i], at); err != nil {
+				return err
+			}
+			from, until := start(reach, &logs[i], dated[i], p.Relogged, newest)
+			parts[id] = &part{Partition: id, log: logs[i].ID, tag: at.Log, leader: logs[i].LeaderEpoch, next: from, to: at.Offset}
+			lost[topic] = max(lost[topic], until)
+		}
+	}
+	for id, of := range parts {
+		l.parts[id] = of
+	}
+	for topic, until := range lost {
+		l.Lost[topic] = max(l.Lost[topic], until)
+	}
+	return nil
+}
+
+// fits returns an error if a position does not belong to a log.
+func (l *Log) fits(ctx context.Context, id state.Partition, log *fetch.Log, at state.Position) error {
+	if log.Err != nil {
+		return log.Err
+	}
+	if at.Log != "" && at.Log != log.ID.Tag() {
+		was, err := l.want.LogOf(ctx, at.Log)
+		if err != nil {
+			return err
+		}
+		if was.Contradicts(log.ID) {
+			return fmt.Errorf("what was applied cannot be read again: %w", &fetch.OtherLogError{Topic: id.Topic, Partition: id.ID, Was: was, Is: log.ID})
+		}
+	}
+	if at.Offset > log.Stable {
+		return fmt.Errorf("%s/%d is applied up to offset %d, and can be read up to %d only: its log was truncated, or a transaction is open",
+			id.Topic, id.ID, at.Offset, log.Stable)
+	}
+	return nil
+}
+
+// start is the offset from which to read a log, given the first record that matters, and the
+// timestamp up to which records are lost that the log no longer holds; 0 for none. An earlier log
+// with the same name had such records, too.
+func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, relogged bool, newest int64) (from, lost int64) {
+	lacks := log.Start > 0 || relogged
+	switch {
+	case log.Start == log.End && lacks:
+		return log.Start, newest
+	case first.Offset < 0: // all records are older
+		return log.End, 0
+	case !reach.Forever && first.Offset > log.Start:
+		return first.Offset, 0
+	case lacks:
+		return log.Start, first.Timestamp
+	default:
+		return log.Start, 0
+	}
+}
+
+// tell reports the progress, once a second.
+func (l *Log) tell(left map[state.Partition]*part) {
+	now := time.Now()
+	if l.cfg.Screen == nil || now.Before(l.told) {
+		return
+	}
+	if !l.told.IsZero() {
+		records := int64(0)
+		for _, p := range left {
+			records += p.to - p.next
+		}
+		fmt.Fprintf(l.cfg.Screen, "read %d records of the log, %d of them of the entity; some %d are left\n", l.Records, l.Events, records)
+	}
+	l.told = now.Add(time.Second)
+}

@@ -1,0 +1,70 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/state/packed"
+)
+
+//go:embed refill.lua
+var refillSource string
+
+// Refill is the recovered state of a key that was dropped, and of the children of its entity.
+type Refill struct {
+	Dropped  packed.Loss // as in the key; its mark identifies this refill
+	Sections []byte      // the entity's state from records applied before
+	Lost     packed.Losses
+	Children []RefilledChild
+}
+
+// RefilledChild is the state of a child from records applied before.
+type RefilledChild struct {
+	Group, Entity string
+	Keep          int64 // as of Drop
+	Sections      []byte
+}
+
+// childrenAtOnce and bytesAtOnce bound the children that one script call writes.
+const (
+	childrenAtOnce = 500
+	bytesAtOnce    = 1 << 20
+)
+
+// Refill puts back what was dropped of a key, before everything that was applied since. Until it is
+// complete, the key keeps its loss. It fails with ErrChanged if the key or its embedded state was
+// dropped again, or its children were spilled, and the refill must start over; or with an error of
+// Redis, and the same call may be repeated.
+func (s *Inspector) Refill(ctx context.Context, held Held, r Refill) error {
+	loss := packed.AppendLoss(nil, r.Dropped)
+	keys, args := []string{held.Key}, []any{loss, packed.HeaderSize, ""}
+	size := 0
+	for _, c := range r.Children {
+		if len(keys) > childrenAtOnce || size > bytesAtOnce {
+			if err := s.refill(ctx, keys, args); err != nil {
+				return err
+			}
+			keys, args, size = keys[:1], args[:3], 0
+		}
+		keys = append(keys, string(s.hashing.AppendKey(nil, s.tags[held.Shard], c.Group, []byte(c.Entity))))
+		args = append(args, packed.Refilled(c.Sections, nil, newNonce()), s.lifetime(c.Keep))
+		size += len(c.Sections)
+	}
+	args[2] = packed.Refilled(r.Sections, r.Lost, newNonce())
+	return s.refill(ctx, keys, args)
+}
+
+func (s *Inspector) refill(ctx context.Context, keys []string, args []any) error {
+	done, err := redis.NewScript(refillSource).Run(ctx, s.redis, keys, args...).Bool()
+	switch {
+	case err != nil:
+		return fmt.Errorf("refill key %q: %w", keys[0], err)
+	case !done:
+		return ErrChanged
+	}
+	return nil
+}
